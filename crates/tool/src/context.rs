@@ -1,0 +1,68 @@
+//! What a tool call is given.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::ports::{ReadLedger, TodoList};
+
+/// The folders a call may work in. All paths are absolute and free of links.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    /// The project's root.
+    pub root: PathBuf,
+    /// Further folders the user opened with `--add-dir`.
+    pub extra: Vec<PathBuf>,
+    /// Where relative paths start.
+    pub cwd: PathBuf,
+    /// A private folder for whole outputs that were too long for the model.
+    pub spill: PathBuf,
+}
+
+impl Workspace {
+    /// Whether a resolved path lies in the project or an added folder.
+    pub fn contains(&self, resolved: &Path) -> bool {
+        resolved.starts_with(&self.root)
+            || resolved.starts_with(&self.spill)
+            || self.extra.iter().any(|extra| resolved.starts_with(extra))
+    }
+
+    /// The path as shown to people and models: relative to the project where it lies inside.
+    pub fn display(&self, path: &Path) -> String {
+        path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
+    }
+}
+
+/// How much of an output reaches the model.
+#[derive(Clone, Copy, Debug)]
+pub struct OutputLimits {
+    /// Lines, head and tail together.
+    pub lines: usize,
+    /// Bytes, head and tail together.
+    pub bytes: usize,
+}
+
+impl Default for OutputLimits {
+    fn default() -> Self {
+        Self { lines: 2_000, bytes: 50 * 1024 }
+    }
+}
+
+/// Everything a call is given besides its arguments.
+pub struct ToolContext {
+    /// The folders it may work in.
+    pub workspace: Workspace,
+    /// The id of the call.
+    pub call_id: String,
+    /// Fires when the user cancels: the call should end soon.
+    pub cancel: CancellationToken,
+    /// How much of an output reaches the model.
+    pub limits: OutputLimits,
+    /// The environment a child process gets, already reduced to what it may see.
+    pub environment: Arc<Vec<(String, String)>>,
+    /// The conversation's TODO list.
+    pub todo: Arc<dyn TodoList>,
+    /// What files looked like when they were last read.
+    pub reads: Arc<dyn ReadLedger>,
+}

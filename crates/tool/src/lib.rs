@@ -1,0 +1,97 @@
+//! The tool trait, its specification, the registry, and the ports through which tools reach the agent.
+//!
+//! This crate knows no particular tool, no model and no store; `haft-tools` holds the built-in tools and `haft-engine`
+//! implements the ports.
+//!
+//! Read first: [`Tool`] (what a tool is), [`ToolContext`] (what it is given), [`Registry`] (where it is found).
+
+mod context;
+mod ports;
+mod registry;
+mod schema;
+
+pub use context::{OutputLimits, ToolContext, Workspace};
+pub use ports::{FileState, ReadLedger, TodoItem, TodoList, TodoState};
+pub use registry::Registry;
+pub use schema::{InvalidArguments, parse_arguments, schema_of};
+
+use async_trait::async_trait;
+use haft_types::{ChangeKind, Envelope, Image, ToolSpec};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// What a call may do to the world; permission and parallel running are decided by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Looks only: may run in parallel with other such calls, and again after a crash.
+    Read,
+    /// Changes haft's own state of this conversation only, such as the TODO list.
+    State,
+    /// Changes files.
+    Write,
+    /// Runs a program.
+    Execute,
+}
+
+/// Something the model can call.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// Name, description and parameters as offered to the model.
+    fn spec(&self) -> &ToolSpec;
+
+    /// What a call may do.
+    fn access(&self) -> Access;
+
+    /// Runs the call. The arguments are an object that was checked to be JSON; a failure is an envelope, never a panic.
+    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput;
+}
+
+/// What a call gives back: the envelope for the model, and what it means for the turn.
+#[derive(Debug, Default)]
+pub struct ToolOutput {
+    /// What the model reads and the store keeps.
+    pub envelope: Envelope,
+    /// Pictures that belong to the result.
+    pub images: Vec<Image>,
+    /// Files it changed.
+    pub changes: Vec<FileChange>,
+    /// How the turn goes on.
+    pub flow: Flow,
+}
+
+impl From<Envelope> for ToolOutput {
+    fn from(envelope: Envelope) -> Self {
+        Self { envelope, ..Self::default() }
+    }
+}
+
+/// A file a tool changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileChange {
+    /// Its absolute path.
+    pub path: PathBuf,
+    /// What happened to it.
+    pub kind: ChangeKind,
+}
+
+/// How the turn goes on after a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Flow {
+    /// The model gets the result.
+    #[default]
+    Continue,
+    /// The user is asked; the answer becomes the result.
+    Ask {
+        /// The question.
+        question: String,
+        /// Answers to choose from.
+        options: Vec<String>,
+    },
+    /// The task is done.
+    Complete {
+        /// The report.
+        result: String,
+        /// A command that shows it.
+        command: Option<String>,
+    },
+}

@@ -1,0 +1,145 @@
+//! From a parameter struct to its JSON schema, and from arguments back to the struct.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// The arguments of a call do not fit its tool.
+#[derive(Debug, thiserror::Error)]
+#[error("invalid arguments for `{tool}`: {reason}")]
+pub struct InvalidArguments {
+    tool: String,
+    reason: String,
+}
+
+/// The JSON schema of a parameter struct: one object, everything inlined, no `$ref`, no null unions, no titles.
+pub fn schema_of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12()
+        .with(|settings| {
+            settings.inline_subschemas = true;
+            settings.meta_schema = None;
+        })
+        .with_transform(RecursiveTransform(Plain));
+    settings.into_generator().into_root_schema_for::<T>().to_value()
+}
+
+/// Removes what providers refuse or models do not need: titles, `null` in type lists, number formats, nullable defaults.
+#[derive(Clone)]
+struct Plain;
+
+impl Transform for Plain {
+    fn transform(&mut self, schema: &mut schemars::Schema) {
+        let Some(object) = schema.as_object_mut() else { return };
+        object.remove("title");
+        object.remove("format");
+        object.remove("$schema");
+        if object.get("default").is_some_and(Value::is_null) {
+            object.remove("default");
+        }
+        if let Some(Value::Array(types)) = object.get_mut("type") {
+            types.retain(|name| name != "null");
+            if let [only] = types.as_slice() {
+                let only = only.clone();
+                object.insert("type".into(), only);
+            }
+        }
+        unwrap_optional(object);
+        flatten_unit_variants(object);
+    }
+}
+
+/// `anyOf: [X, null]`, which is how an optional enum comes out, becomes `X`.
+fn unwrap_optional(object: &mut Map<String, Value>) {
+    let Some(Value::Array(options)) = object.get_mut("anyOf") else { return };
+    options.retain(|option| option.get("type").is_none_or(|kind| kind != "null"));
+    if let [Value::Object(only)] = options.as_slice() {
+        let mut only = only.clone();
+        flatten_unit_variants(&mut only);
+        object.remove("anyOf");
+        for (key, value) in only {
+            object.entry(key).or_insert(value);
+        }
+    }
+}
+
+/// `oneOf: [{const: a}, {const: b}]`, which is how a documented enum comes out, becomes `enum: [a, b]`.
+fn flatten_unit_variants(object: &mut Map<String, Value>) {
+    let Some(Value::Array(variants)) = object.get("oneOf") else { return };
+    let names: Option<Vec<Value>> = variants.iter().map(|variant| variant.get("const").cloned()).collect();
+    if let Some(names) = names {
+        object.remove("oneOf");
+        object.insert("type".into(), "string".into());
+        object.insert("enum".into(), Value::Array(names));
+    }
+}
+
+/// Reads a call's arguments into the tool's parameter struct.
+pub fn parse_arguments<T: DeserializeOwned>(tool: &str, arguments: Value) -> Result<T, InvalidArguments> {
+    serde_json::from_value(arguments)
+        .map_err(|error| InvalidArguments { tool: tool.to_owned(), reason: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+    use crate::ports::TodoItem;
+
+    /// Doc comments become descriptions.
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Example {
+        /// Where.
+        path: String,
+        /// From which line.
+        start_line: Option<u32>,
+        /// The items.
+        items: Vec<TodoItem>,
+    }
+
+    #[test]
+    fn schemas_are_inlined_and_plain() {
+        assert_eq!(
+            schema_of::<Example>(),
+            json!({
+                "type": "object",
+                "description": "Doc comments become descriptions.",
+                "properties": {
+                    "path": {"description": "Where.", "type": "string"},
+                    "start_line": {"description": "From which line.", "type": "integer", "minimum": 0},
+                    "items": {
+                        "description": "The items.",
+                        "type": "array",
+                        "items": {
+                            "description": "One item of a TODO list.",
+                            "type": "object",
+                            "properties": {
+                                "content": {"description": "What is to be done, in a few words.", "type": "string"},
+                                "status": {
+                                    "description": "How far it has come.",
+                                    "type": "string",
+                                    "enum": ["pending", "in_progress", "completed"],
+                                },
+                            },
+                            "required": ["content", "status"],
+                            "additionalProperties": false,
+                        },
+                    },
+                },
+                "required": ["path", "items"],
+                "additionalProperties": false,
+            })
+        );
+    }
+
+    #[test]
+    fn a_wrong_argument_names_tool_and_reason() {
+        let error = parse_arguments::<Example>("read_file", json!({"path": 3})).err().unwrap().to_string();
+        assert!(error.contains("`read_file`") && error.contains("expected a string"), "{error}");
+    }
+}

@@ -1,0 +1,209 @@
+//! What happens during a run, as one JSON object a line. The names are a contract with programs that read them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::ConversationId;
+use crate::outcome::Outcome;
+use crate::request::Layer;
+use crate::tool::{ToolError, ToolStatus};
+use crate::usage::{Cost, Usage};
+
+/// One event of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// What happened.
+    #[serde(flatten)]
+    pub body: EventBody,
+    /// The conversation it happened in.
+    pub conversation_id: ConversationId,
+    /// Its number within the run, from 1, without gaps.
+    pub seq: u64,
+    /// The agent it happened to: `main`, or a sub-agent's name.
+    pub agent: String,
+}
+
+/// How far a tool call has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallPhase {
+    /// The model named the tool.
+    Started,
+    /// A piece of its arguments arrived, in `raw`.
+    Arguments,
+    /// The call is whole.
+    Finished,
+}
+
+/// What happened to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// It did not exist before.
+    Added,
+    /// Its content changed.
+    Modified,
+    /// It is gone.
+    Deleted,
+}
+
+/// The share of one layer in a request.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BudgetLayer {
+    /// The layer.
+    pub layer: Layer,
+    /// Its estimated tokens.
+    pub tokens: u64,
+    /// Its part of the window, 0 to 1.
+    pub share: f64,
+}
+
+/// The kinds of events.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum EventBody {
+    /// The run begins; always first.
+    Conversation {
+        /// Whether the conversation existed before.
+        resumed: bool,
+        /// Its name.
+        name: String,
+        /// The model, as `provider/model`.
+        model: String,
+        /// The working directory.
+        cwd: String,
+    },
+    /// Words of the answer, as they arrive.
+    Text {
+        /// The new words.
+        text: String,
+    },
+    /// Words of the reasoning, as they arrive.
+    Thinking {
+        /// The new words.
+        text: String,
+    },
+    /// A tool call takes shape.
+    ToolCall {
+        /// The call's id.
+        id: String,
+        /// The tool.
+        name: String,
+        /// How far it has come.
+        phase: CallPhase,
+        /// The parsed arguments, once whole.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Value>,
+        /// The raw text: a piece of it, or all of it once whole.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        raw: Option<String>,
+    },
+    /// A tool has run and its result is stored.
+    ToolResult {
+        /// The call's id.
+        id: String,
+        /// The tool.
+        name: String,
+        /// How it ended.
+        status: ToolStatus,
+        /// What the model reads.
+        text: String,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<ToolError>,
+    },
+    /// What one request cost; after every request.
+    Usage {
+        /// The model, as `provider/model`.
+        model: String,
+        /// Tokens by class.
+        usage: Usage,
+        /// Money by class; null without prices.
+        cost: Option<Cost>,
+    },
+    /// How full the window is; before each request.
+    Window {
+        /// Estimated tokens of the request.
+        tokens: u64,
+        /// The model's window.
+        window: u64,
+        /// Tokens left out by pruning.
+        pruned_tokens: u64,
+        /// The round, from 1.
+        round: u32,
+    },
+    /// Where the tokens of the next request go; before each request.
+    Budget {
+        /// Each layer's share.
+        layers: Vec<BudgetLayer>,
+        /// Tokens kept free for the reply.
+        output_reserve: u64,
+        /// Tokens left.
+        remaining: i64,
+        /// The model's window.
+        window: u64,
+    },
+    /// A request failed and will be tried again.
+    Retry {
+        /// Which retry this is, from 1.
+        attempt: u32,
+        /// How many there may be; null without limit.
+        limit: Option<u32>,
+        /// The wait before it.
+        delay_ms: u64,
+        /// What went wrong.
+        reason: String,
+    },
+    /// Something went wrong.
+    Error {
+        /// A stable name for programs.
+        code: String,
+        /// What, where, and what to do.
+        message: String,
+    },
+    /// The model asks the user.
+    Question {
+        /// The question.
+        question: String,
+        /// Answers to choose from.
+        options: Vec<String>,
+    },
+    /// The model says the task is done.
+    Completion {
+        /// Its report.
+        result: String,
+        /// A command that shows it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command: Option<String>,
+    },
+    /// A tool changed a file.
+    FileChanged {
+        /// The file, relative to the project where it lies inside.
+        path: String,
+        /// What happened to it.
+        change: ChangeKind,
+    },
+    /// The run is over; always last.
+    Result(TurnResult),
+}
+
+/// The last event of a run, and the whole output of `--output-format json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TurnResult {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// A stable name for the reason.
+    pub code: String,
+    /// The reason for people.
+    pub message: String,
+    /// The answer.
+    pub text: String,
+    /// Requests answered in this run.
+    pub turns: u32,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// Tokens of all requests.
+    pub usage: Usage,
+    /// Money of all requests; null without prices.
+    pub cost: Option<Cost>,
+}

@@ -1,0 +1,33 @@
+//! The shared vocabulary of haft: messages and their parts, requests and their segments, events, usage, prices, ids.
+//!
+//! Everything here is a plain serialisable value. This crate does no I/O, is not async, reads no clock and makes no random
+//! numbers: [`Clock`] and [`IdSource`] are how the others are given both.
+//!
+//! Read first: [`Message`] (what is stored), [`Request`] (what is sent), [`Event`] (what is shown).
+
+mod event;
+mod hash;
+mod id;
+mod message;
+mod model;
+mod outcome;
+mod part;
+mod permission;
+mod request;
+mod tool;
+mod usage;
+
+pub use event::{BudgetLayer, CallPhase, ChangeKind, Event, EventBody, TurnResult};
+pub use hash::{ContentHash, Hasher};
+pub use id::{Clock, ConversationId, IdSource, MessageId, ShortId};
+pub use message::{Entry, LlmMetadata, Message, Metadata, Origin, Role};
+pub use model::{Api, CacheKind, CacheRule, Capabilities, ModelSpec, ToolProtocol};
+pub use outcome::{Outcome, StopReason};
+pub use part::{Image, Part, Thinking, ToolCall, ToolResult};
+pub use permission::{Decision, PermissionMode, UnknownMode};
+pub use request::{Layer, Request, Segment, TokenCounter, ToolSet};
+pub use tool::{Envelope, ToolError, ToolSpec, ToolStatus};
+pub use usage::{Cost, Price, Usage};
+
+/// A point in time, written as RFC 3339 in UTC.
+pub use jiff::Timestamp;

@@ -1,0 +1,303 @@
+//! The neutral message that serves every API, in the JSON form that exports use.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::de::{self, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use crate::hash::{ContentHash, Hasher};
+use crate::id::MessageId;
+use crate::part::{Part, ToolCall, ToolResult};
+use crate::request::TokenCounter;
+use crate::usage::{Cost, Usage};
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Instructions.
+    System,
+    /// The user, or text put in the user's place.
+    User,
+    /// The model.
+    Assistant,
+    /// The result of one tool call, with pictures that belong to it.
+    Tool,
+    /// A summary of archived rounds.
+    Summary,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+            Self::Summary => "summary",
+        })
+    }
+}
+
+/// Free metadata; haft's own keys are read through methods of [`Message`].
+pub type Metadata = serde_json::Map<String, Value>;
+
+/// Where a user-role message came from. Only [`Origin::User`] opens a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The user's own input.
+    #[default]
+    User,
+    /// The user's input while a round was running: it joins that round.
+    Joined,
+    /// Put in by the engine: a nudge, a notice, an instruction to go on.
+    Engine,
+    /// A message from another agent.
+    Agent,
+}
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Its id.
+    pub message_id: MessageId,
+    /// Who speaks.
+    pub role: Role,
+    /// What it holds; one text part is written as a plain string.
+    #[serde(serialize_with = "write_content", deserialize_with = "read_content")]
+    pub content: Vec<Part>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Free metadata.
+    #[serde(default)]
+    pub metadata: Metadata,
+    /// The model's metadata, on assistant messages.
+    #[serde(default)]
+    pub llm_metadata: Option<LlmMetadata>,
+}
+
+const ORIGIN: &str = "origin";
+
+impl Message {
+    /// A message with these parts.
+    pub fn new(id: MessageId, role: Role, content: Vec<Part>, at: Timestamp) -> Self {
+        Self { message_id: id, role, content, created_at: at, metadata: Metadata::new(), llm_metadata: None }
+    }
+
+    /// A message of one text part.
+    pub fn text(id: MessageId, role: Role, text: impl Into<String>, at: Timestamp) -> Self {
+        Self::new(id, role, vec![Part::text(text)], at)
+    }
+
+    /// The same message marked as coming from `origin`.
+    #[must_use]
+    pub fn from(mut self, origin: Origin) -> Self {
+        self.metadata.insert(ORIGIN.into(), serde_json::to_value(origin).unwrap_or_default());
+        self
+    }
+
+    /// Where a user message came from.
+    pub fn origin(&self) -> Origin {
+        self.metadata.get(ORIGIN).and_then(|value| Origin::deserialize(value).ok()).unwrap_or_default()
+    }
+
+    /// Whether this is the user's own input and so opens a round.
+    pub fn opens_round(&self) -> bool {
+        self.role == Role::User && self.origin() == Origin::User
+    }
+
+    /// Its tool calls, in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.content.iter().filter_map(|part| match part {
+            Part::ToolCall(call) => Some(call),
+            Part::Text { .. } | Part::Thinking(_) | Part::ToolResult(_) | Part::Image(_) => None,
+        })
+    }
+
+    /// Its tool results, in order.
+    pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
+        self.content.iter().filter_map(|part| match part {
+            Part::ToolResult(result) => Some(result.as_ref()),
+            Part::Text { .. } | Part::Thinking(_) | Part::ToolCall(_) | Part::Image(_) => None,
+        })
+    }
+
+    /// All its text parts, joined without separator.
+    pub fn joined_text(&self) -> String {
+        self.content
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text { text, .. } => Some(text.as_str()),
+                Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => None,
+            })
+            .collect()
+    }
+
+    /// The hash of what the model sees of it: role, parts, and the model that made it, but neither id nor time.
+    pub fn content_hash(&self) -> ContentHash {
+        let mut hasher = Hasher::default();
+        hasher.update(self.role.to_string().as_bytes());
+        // Thinking is sent back only to the model that made it, so the maker is part of what is sent.
+        let maker = self.llm_metadata.as_ref().map_or("", |made| made.model_name.as_str());
+        hasher.update(maker.as_bytes());
+        for part in &self.content {
+            match part {
+                Part::Text { text, signature } => {
+                    hasher.update(b"text").update(text.as_bytes());
+                    hasher.update(signature.as_deref().unwrap_or_default().as_bytes());
+                }
+                Part::Thinking(thinking) => {
+                    hasher.update(b"thinking").update(thinking.text.as_bytes());
+                    hasher.update(thinking.signature.as_deref().unwrap_or_default().as_bytes());
+                    hasher.update(thinking.raw.as_deref().unwrap_or_default().as_bytes());
+                }
+                Part::ToolCall(call) => {
+                    hasher.update(b"call").update(call.id.as_bytes()).update(call.name.as_bytes());
+                    hasher.update(call.arguments.as_bytes());
+                    hasher.update(call.signature.as_deref().unwrap_or_default().as_bytes());
+                }
+                Part::ToolResult(result) => {
+                    hasher.update(b"result").update(result.tool_call_id.as_bytes()).update(result.name.as_bytes());
+                    hasher.update(&[result.envelope.status as u8]).update(result.envelope.text.as_bytes());
+                }
+                Part::Image(image) => {
+                    hasher.update(b"image").update(image.media_type.as_bytes()).update(image.data.as_bytes());
+                }
+            }
+        }
+        hasher.finish()
+    }
+}
+
+/// What is known of the model call that made an assistant message.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LlmMetadata {
+    /// The model as `provider/model`.
+    pub model_name: String,
+    /// Input tokens neither read from nor written to the cache.
+    pub input_tokens: u64,
+    /// Output tokens, reasoning included.
+    pub output_tokens: u64,
+    /// Input tokens read from the cache.
+    pub cached_input_tokens: u64,
+    /// Input tokens written to the cache.
+    pub cache_write_tokens: u64,
+    /// The part of the output that was reasoning.
+    pub reasoning_tokens: u64,
+    /// Cost in USD of each class; absent without prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_cost: Option<f64>,
+    /// See `input_cost`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_cost: Option<f64>,
+    /// See `input_cost`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached_input_cost: Option<f64>,
+    /// See `input_cost`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write_cost: Option<f64>,
+    /// The round it belongs to, from 1.
+    pub conversation_round: u32,
+    /// From sending the request to the first token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_to_first_token_ms: Option<u64>,
+    /// From sending the request to the end of the reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+}
+
+impl LlmMetadata {
+    /// The metadata of a reply with this usage and cost.
+    pub fn new(model_name: impl Into<String>, round: u32, usage: Usage, cost: Option<Cost>) -> Self {
+        Self {
+            model_name: model_name.into(),
+            input_tokens: usage.input,
+            output_tokens: usage.output,
+            cached_input_tokens: usage.cached_input,
+            cache_write_tokens: usage.cache_write,
+            reasoning_tokens: usage.reasoning,
+            input_cost: cost.map(|cost| cost.input),
+            output_cost: cost.map(|cost| cost.output),
+            cached_input_cost: cost.map(|cost| cost.cached_input),
+            cache_write_cost: cost.map(|cost| cost.cache_write),
+            conversation_round: round,
+            time_to_first_token_ms: None,
+            duration_ms: None,
+        }
+    }
+
+    /// The tokens as counted by the provider.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            input: self.input_tokens,
+            cached_input: self.cached_input_tokens,
+            cache_write: self.cache_write_tokens,
+            output: self.output_tokens,
+            reasoning: self.reasoning_tokens,
+        }
+    }
+}
+
+/// A message with what is computed once in its life: its hash and its token count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The message.
+    pub message: Message,
+    /// [`Message::content_hash`] of it.
+    pub hash: ContentHash,
+    /// Its estimated tokens, framing included.
+    pub tokens: u32,
+}
+
+impl Entry {
+    /// Hashes and counts the message.
+    pub fn new(message: Message, counter: &dyn TokenCounter) -> Arc<Self> {
+        Arc::new(Self { hash: message.content_hash(), tokens: counter.message(&message), message })
+    }
+}
+
+fn write_content<S: Serializer>(parts: &[Part], serializer: S) -> Result<S::Ok, S::Error> {
+    match parts {
+        [Part::Text { text, signature: None }] => serializer.serialize_str(text),
+        parts => serializer.collect_seq(parts),
+    }
+}
+
+fn read_content<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Part>, D::Error> {
+    struct Content;
+
+    // A visitor rather than an untagged enum: the enum would buffer, and arguments would lose their bytes.
+    impl<'de> Visitor<'de> for Content {
+        type Value = Vec<Part>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string or a list of parts")
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+            Ok(vec![Part::text(text)])
+        }
+
+        fn visit_string<E: de::Error>(self, text: String) -> Result<Self::Value, E> {
+            Ok(vec![Part::text(text)])
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+            let mut parts = Vec::with_capacity(seq.size_hint().unwrap_or(0));
+            while let Some(part) = seq.next_element()? {
+                parts.push(part);
+            }
+            Ok(parts)
+        }
+    }
+
+    deserializer.deserialize_any(Content)
+}
+
+#[cfg(test)]
+mod tests;

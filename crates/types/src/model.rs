@@ -1,0 +1,154 @@
+//! What haft must know of a model to send it a request and price it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::usage::Price;
+
+/// A wire protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Api {
+    /// OpenAI Chat Completions, and the many servers that speak it.
+    OpenaiChat,
+    /// OpenAI Responses.
+    OpenaiResponses,
+    /// Anthropic Messages.
+    Anthropic,
+    /// Gemini generateContent.
+    Gemini,
+}
+
+impl Api {
+    /// All four, in the order they are documented.
+    pub const ALL: [Self; 4] = [Self::OpenaiChat, Self::OpenaiResponses, Self::Anthropic, Self::Gemini];
+
+    /// The name used in configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenaiChat => "openai-chat",
+            Self::OpenaiResponses => "openai-responses",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+        }
+    }
+}
+
+impl fmt::Display for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Not the name of a wire protocol.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is not an API; use openai-chat, openai-responses, anthropic or gemini")]
+pub struct UnknownApi(String);
+
+impl FromStr for Api {
+    type Err = UnknownApi;
+
+    fn from_str(text: &str) -> Result<Self, UnknownApi> {
+        Self::ALL.into_iter().find(|api| api.name() == text).ok_or_else(|| UnknownApi(text.to_owned()))
+    }
+}
+
+/// How the model is told of tools and calls them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolProtocol {
+    /// The API's own tool calling.
+    #[default]
+    Native,
+}
+
+/// How a provider's prefix cache decides what was seen before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheKind {
+    /// Entries only at markers put into the request.
+    Anthropic,
+    /// Longest common prefix, automatic.
+    #[default]
+    Automatic,
+    /// Exact match at breakpoints only.
+    OpenaiBreakpoints,
+    /// No cache.
+    None,
+}
+
+/// A model's prefix cache.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CacheRule {
+    /// How a hit is decided.
+    pub rule: CacheKind,
+    /// Shorter prefixes are not cached.
+    pub min: u32,
+    /// How long an entry lives without a hit, such as `5m` or `1h`.
+    pub ttl: String,
+}
+
+impl Default for CacheRule {
+    fn default() -> Self {
+        Self { rule: CacheKind::Automatic, min: 1024, ttl: "5m".into() }
+    }
+}
+
+/// What a model can take and do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Capabilities {
+    /// It sees pictures.
+    pub images: bool,
+    /// It reasons: on some APIs other parameters apply then.
+    pub reasoning: bool,
+    /// It takes a user message directly after a tool result.
+    pub user_after_tool: bool,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self { images: true, reasoning: false, user_after_tool: true }
+    }
+}
+
+/// A model as the context engine and the codecs see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelSpec {
+    /// The provider's name in the configuration.
+    pub provider: String,
+    /// The model's name as the provider knows it.
+    pub name: String,
+    /// The wire protocol.
+    pub api: Api,
+    /// Tokens that fit, input and output together.
+    pub context_window: u32,
+    /// The most it may write in one reply, where known.
+    pub max_output_tokens: Option<u32>,
+    /// Prices, where known; never guessed.
+    pub price: Option<Price>,
+    /// Its prefix cache.
+    pub cache: CacheRule,
+    /// How tools are called.
+    pub tool_protocol: ToolProtocol,
+    /// What it can take and do.
+    pub capabilities: Capabilities,
+}
+
+impl ModelSpec {
+    /// The window assumed when a model's entry gives none.
+    pub const DEFAULT_WINDOW: u32 = 200_000;
+
+    /// `provider/model`, by which people name it.
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.provider, self.name)
+    }
+
+    /// Tokens kept free for the reply: the model's maximum, or this share of the window when that is unknown.
+    pub fn output_reserve(&self, share_if_unknown: f64) -> u32 {
+        self.max_output_tokens.unwrap_or((f64::from(self.context_window) * share_if_unknown) as u32)
+    }
+}

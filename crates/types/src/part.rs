@@ -1,0 +1,219 @@
+//! The parts a message is made of, and their stable JSON form.
+//!
+//! A tool call's arguments stay the bytes the model wrote: an object is embedded as it came, anything else (a cut or broken
+//! text) is kept as a JSON string. Hence the hand-written (de)serialisation: serde's tagged enums would parse and reprint them.
+
+use serde::de::Error as _;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::tool::Envelope;
+
+/// One piece of a message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part {
+    /// Words.
+    Text {
+        /// The words themselves.
+        text: String,
+        /// A provider's proof that it made this text (Gemini); sent back only to it.
+        signature: Option<String>,
+    },
+    /// The model's reasoning.
+    Thinking(Thinking),
+    /// A request by the model to run a tool.
+    ToolCall(ToolCall),
+    /// What running it gave.
+    ToolResult(Box<ToolResult>),
+    /// A picture. Directly after a tool result it belongs to that result.
+    Image(Image),
+}
+
+impl Part {
+    /// A text part without signature.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into(), signature: None }
+    }
+}
+
+/// Reasoning, with what its provider needs to accept it back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Thinking {
+    /// The readable part; may be empty when the provider hides it.
+    pub text: String,
+    /// The provider's signature or encrypted content.
+    pub signature: Option<String>,
+    /// The provider's whole item as received, for items that must go back verbatim (OpenAI reasoning items, redacted thinking).
+    pub raw: Option<String>,
+}
+
+/// A tool call, its arguments as received.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolCall {
+    /// The provider's id of the call, or one made by haft where the provider gives none.
+    pub id: String,
+    /// The tool's name as the model wrote it.
+    pub name: String,
+    /// The arguments exactly as received; whether they parse is checked before anything runs.
+    pub arguments: String,
+    /// A provider's signature on the call (Gemini thought signatures); sent back only to it.
+    pub signature: Option<String>,
+}
+
+/// The result of one tool call: whose it is, and the envelope.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolResult {
+    /// The id of the call this answers.
+    pub tool_call_id: String,
+    /// The tool's name.
+    pub name: String,
+    /// Status, text and data.
+    pub envelope: Envelope,
+}
+
+/// A picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Such as `image/png`.
+    pub media_type: String,
+    /// The picture in base64.
+    pub data: String,
+}
+
+/// `arguments` on the wire: the object itself, or the raw text as a string when it is not an object.
+struct Arguments<'a>(&'a str);
+
+impl Serialize for Arguments<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match serde_json::from_str::<&RawValue>(self.0) {
+            // Surrounding white space would not survive; such a text goes as a string.
+            Ok(raw) if raw.get().len() == self.0.len() && self.0.starts_with('{') => raw.serialize(serializer),
+            _ => serializer.serialize_str(self.0),
+        }
+    }
+}
+
+impl Serialize for Part {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match self {
+            Self::Text { text, signature } => {
+                map.serialize_entry("type", "text")?;
+                map.serialize_entry("text", text)?;
+                optional(&mut map, "signature", signature.as_ref())?;
+            }
+            Self::Thinking(thinking) => {
+                map.serialize_entry("type", "thinking")?;
+                map.serialize_entry("text", &thinking.text)?;
+                optional(&mut map, "signature", thinking.signature.as_ref())?;
+                optional(&mut map, "raw", thinking.raw.as_ref())?;
+            }
+            Self::ToolCall(call) => {
+                map.serialize_entry("type", "tool_call")?;
+                map.serialize_entry("id", &call.id)?;
+                map.serialize_entry("name", &call.name)?;
+                map.serialize_entry("arguments", &Arguments(&call.arguments))?;
+                optional(&mut map, "signature", call.signature.as_ref())?;
+            }
+            Self::ToolResult(result) => {
+                map.serialize_entry("type", "tool_result")?;
+                map.serialize_entry("tool_call_id", &result.tool_call_id)?;
+                map.serialize_entry("name", &result.name)?;
+                let envelope = &result.envelope;
+                map.serialize_entry("status", &envelope.status)?;
+                map.serialize_entry("text", &envelope.text)?;
+                optional(&mut map, "data", (!envelope.data.is_null()).then_some(&envelope.data))?;
+                optional(&mut map, "stats", (!envelope.stats.is_null()).then_some(&envelope.stats))?;
+                optional(&mut map, "context", (!envelope.context.is_null()).then_some(&envelope.context))?;
+                optional(&mut map, "error", envelope.error.as_ref())?;
+            }
+            Self::Image(image) => {
+                map.serialize_entry("type", "image")?;
+                map.serialize_entry("media_type", &image.media_type)?;
+                map.serialize_entry("data", &image.data)?;
+            }
+        }
+        map.end()
+    }
+}
+
+fn optional<M: SerializeMap, T: Serialize>(map: &mut M, key: &str, value: Option<&T>) -> Result<(), M::Error> {
+    value.map_or(Ok(()), |value| map.serialize_entry(key, value))
+}
+
+/// Every field any part has; which ones a part needs is checked by its type.
+#[derive(Deserialize)]
+struct PartFields {
+    r#type: String,
+    text: Option<String>,
+    signature: Option<String>,
+    raw: Option<String>,
+    id: Option<String>,
+    name: Option<String>,
+    arguments: Option<Box<RawValue>>,
+    tool_call_id: Option<String>,
+    status: Option<crate::tool::ToolStatus>,
+    #[serde(default)]
+    stats: serde_json::Value,
+    #[serde(default)]
+    context: serde_json::Value,
+    error: Option<crate::tool::ToolError>,
+    media_type: Option<String>,
+    // An image's base64 string or a tool result's value.
+    #[serde(default)]
+    data: serde_json::Value,
+}
+
+impl<'de> Deserialize<'de> for Part {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = PartFields::deserialize(deserializer)?;
+        let missing = D::Error::missing_field;
+        Ok(match fields.r#type.as_str() {
+            "text" => Self::Text { text: fields.text.ok_or_else(|| missing("text"))?, signature: fields.signature },
+            "thinking" => Self::Thinking(Thinking {
+                text: fields.text.ok_or_else(|| missing("text"))?,
+                signature: fields.signature,
+                raw: fields.raw,
+            }),
+            "tool_call" => {
+                let raw = fields.arguments.ok_or_else(|| missing("arguments"))?;
+                let arguments = if raw.get().starts_with('"') {
+                    serde_json::from_str(raw.get()).map_err(D::Error::custom)?
+                } else {
+                    Box::<str>::from(raw).into_string()
+                };
+                Self::ToolCall(ToolCall {
+                    id: fields.id.ok_or_else(|| missing("id"))?,
+                    name: fields.name.ok_or_else(|| missing("name"))?,
+                    arguments,
+                    signature: fields.signature,
+                })
+            }
+            "tool_result" => Self::ToolResult(Box::new(ToolResult {
+                tool_call_id: fields.tool_call_id.ok_or_else(|| missing("tool_call_id"))?,
+                name: fields.name.ok_or_else(|| missing("name"))?,
+                envelope: Envelope {
+                    status: fields.status.ok_or_else(|| missing("status"))?,
+                    text: fields.text.ok_or_else(|| missing("text"))?,
+                    data: fields.data,
+                    stats: fields.stats,
+                    context: fields.context,
+                    error: fields.error,
+                },
+            })),
+            "image" => match fields.data {
+                serde_json::Value::String(data) => {
+                    Self::Image(Image { media_type: fields.media_type.ok_or_else(|| missing("media_type"))?, data })
+                }
+                _ => return Err(missing("data")),
+            },
+            other => {
+                return Err(D::Error::unknown_variant(
+                    other,
+                    &["text", "thinking", "tool_call", "tool_result", "image"],
+                ));
+            }
+        })
+    }
+}

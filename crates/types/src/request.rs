@@ -1,0 +1,139 @@
+//! A request as a list of segments: what the context engine makes and the codecs encode.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::hash::{ContentHash, Hasher};
+use crate::message::{Entry, Message};
+use crate::tool::ToolSpec;
+
+/// The layers of a request, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// Instructions and tools.
+    System,
+    /// Rules and other documents, each with its acknowledgement.
+    Documents,
+    /// Summaries and messages of the conversation.
+    History,
+    /// Role, TODO list, useful information, folder notes.
+    Reminders,
+    /// The user's input that is being answered.
+    Current,
+}
+
+impl Layer {
+    /// All layers, in order.
+    pub const ALL: [Self; 5] = [Self::System, Self::Documents, Self::History, Self::Reminders, Self::Current];
+
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Documents => "documents",
+            Self::History => "history",
+            Self::Reminders => "reminders",
+            Self::Current => "current",
+        }
+    }
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One message of a request, shared with the history it comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Segment {
+    /// Its layer.
+    pub layer: Layer,
+    /// Who put it there, such as `system`, `history` or `reminder:todo`.
+    pub owner: &'static str,
+    /// The message with its hash and tokens.
+    pub entry: Arc<Entry>,
+    /// Whether the provider should be able to find the prefix that ends here.
+    pub boundary: bool,
+}
+
+/// The tools offered, hashed and counted once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSet {
+    /// In the order they are sent.
+    pub specs: Vec<ToolSpec>,
+    /// The hash of all of them.
+    pub hash: ContentHash,
+    /// Their estimated tokens.
+    pub tokens: u32,
+}
+
+impl ToolSet {
+    /// Hashes and counts these tools.
+    pub fn new(specs: Vec<ToolSpec>, counter: &dyn TokenCounter) -> Arc<Self> {
+        let mut hasher = Hasher::default();
+        let mut tokens = 0;
+        for spec in &specs {
+            let schema = spec.parameters.to_string();
+            hasher.update(spec.name.as_bytes()).update(spec.description.as_bytes()).update(schema.as_bytes());
+            tokens += counter.text(&spec.name) + counter.text(&spec.description) + counter.text(&schema);
+        }
+        Arc::new(Self { specs, hash: hasher.finish(), tokens })
+    }
+}
+
+/// The next thing to send to a model, in neutral form. Messages are in order; the first is the system message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// The messages.
+    pub segments: Vec<Segment>,
+    /// The tools offered through the API's own field.
+    pub tools: Arc<ToolSet>,
+    /// The most the model may write.
+    pub max_output_tokens: Option<u32>,
+    /// Names the conversation to caches that route by key.
+    pub cache_key: Option<String>,
+}
+
+impl Request {
+    /// The estimated tokens of the whole request.
+    pub fn tokens(&self) -> u64 {
+        // Each API adds a few tokens for the request itself (SPEC 9.9).
+        const FRAME: u64 = 2;
+        FRAME
+            + u64::from(self.tools.tokens)
+            + self.segments.iter().map(|segment| u64::from(segment.entry.tokens)).sum::<u64>()
+    }
+}
+
+/// Counts tokens. `haft-model` implements it with a real tokenizer.
+pub trait TokenCounter: Send + Sync {
+    /// The tokens of a text.
+    fn text(&self, text: &str) -> u32;
+
+    /// The tokens of a message: its parts, and 4 for its framing.
+    fn message(&self, message: &Message) -> u32 {
+        use crate::part::Part;
+        // A picture has no text; providers charge in this order of magnitude for a screenshot.
+        const IMAGE: u32 = 1_500;
+        let parts: u32 = message
+            .content
+            .iter()
+            .map(|part| match part {
+                Part::Text { text, .. } => self.text(text),
+                // Signed or encrypted reasoning goes back as it came and is billed by its size.
+                Part::Thinking(thinking) => match &thinking.raw {
+                    Some(raw) => self.text(raw),
+                    None => self.text(&thinking.text),
+                },
+                Part::ToolCall(call) => self.text(&call.name) + self.text(&call.arguments) + 8,
+                Part::ToolResult(result) => self.text(&result.envelope.text) + 8,
+                Part::Image(_) => IMAGE,
+            })
+            .sum();
+        parts + 4
+    }
+}

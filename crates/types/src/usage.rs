@@ -1,0 +1,131 @@
+//! Tokens by class, and what they cost. Classes are disjoint: a token is fresh input, read from the cache, or written to it.
+
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+
+/// Tokens of one request, or of many added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Input neither read from nor written to the cache.
+    pub input: u64,
+    /// Input read from the cache.
+    pub cached_input: u64,
+    /// Input written to the cache.
+    pub cache_write: u64,
+    /// Output, reasoning included.
+    pub output: u64,
+    /// The part of the output that was reasoning.
+    pub reasoning: u64,
+}
+
+impl Usage {
+    /// All input, whatever the cache did with it.
+    pub fn all_input(&self) -> u64 {
+        self.input + self.cached_input + self.cache_write
+    }
+
+    /// Everything that occupies the window after the reply.
+    pub fn total(&self) -> u64 {
+        self.all_input() + self.output
+    }
+
+    /// The part of the input that came from the cache, 0 to 1.
+    pub fn cached_share(&self) -> f64 {
+        match self.all_input() {
+            0 => 0.0,
+            all => self.cached_input as f64 / all as f64,
+        }
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input += other.input;
+        self.cached_input += other.cached_input;
+        self.cache_write += other.cache_write;
+        self.output += other.output;
+        self.reasoning += other.reasoning;
+    }
+}
+
+/// Prices in USD per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Fresh input.
+    pub input: f64,
+    /// Input read from the cache; the input price when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_input: Option<f64>,
+    /// Input written to the cache; the input price when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<f64>,
+    /// Output.
+    pub output: f64,
+}
+
+/// Money in USD, by class of token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Fresh input.
+    pub input: f64,
+    /// Input read from the cache.
+    pub cached_input: f64,
+    /// Input written to the cache.
+    pub cache_write: f64,
+    /// Output.
+    pub output: f64,
+    /// All of it.
+    pub total: f64,
+}
+
+impl Price {
+    /// What this usage costs.
+    pub fn cost(&self, usage: Usage) -> Cost {
+        let at = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
+        let input = at(usage.input, self.input);
+        let cached_input = at(usage.cached_input, self.cached_input.unwrap_or(self.input));
+        let cache_write = at(usage.cache_write, self.cache_write.unwrap_or(self.input));
+        let output = at(usage.output, self.output);
+        Cost { input, cached_input, cache_write, output, total: input + cached_input + cache_write + output }
+    }
+}
+
+impl AddAssign for Cost {
+    fn add_assign(&mut self, other: Self) {
+        self.input += other.input;
+        self.cached_input += other.cached_input;
+        self.cache_write += other.cache_write;
+        self.output += other.output;
+        self.total += other.total;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_class_has_its_own_price() {
+        let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0 };
+        let usage = Usage {
+            input: 1_000_000,
+            cached_input: 2_000_000,
+            cache_write: 400_000,
+            output: 100_000,
+            reasoning: 50_000,
+        };
+        let cost = price.cost(usage);
+        assert!((cost.total - (3.0 + 0.6 + 1.5 + 1.5)).abs() < 1e-9, "{cost:?}");
+        assert_eq!(usage.all_input(), 3_400_000);
+    }
+
+    #[test]
+    fn absent_cache_prices_are_the_input_price() {
+        let price = Price { input: 2.0, cached_input: None, cache_write: None, output: 8.0 };
+        let usage = Usage { cached_input: 500_000, cache_write: 500_000, ..Usage::default() };
+        assert!((price.cost(usage).total - 2.0).abs() < 1e-9);
+    }
+}
