@@ -1,0 +1,4 @@
+//! Rules of this service.
+use super::Rule;
+
+pub(super) static RULES: &[Rule] = &[];
