@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::hash::ContentHash;
+
 /// The id of a message: a UUID v4, whose first eight hex digits are its [`ShortId`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -16,6 +18,11 @@ impl MessageId {
     /// The first eight hex digits, by which people and models name a message.
     pub fn short(self) -> ShortId {
         ShortId(self.0.as_fields().0)
+    }
+
+    /// The id of a message that is made from something else, such as an imported one: same origin, same id.
+    pub fn derived(hash: ContentHash) -> Self {
+        Self(uuid::Builder::from_random_bytes(hash.0).into_uuid())
     }
 }
 
