@@ -1,1 +1,26 @@
-//! placeholder
+//! The context engine: from a conversation to the next request, and an account of it.
+//!
+//! Everything here is a pure function. This crate is not async and reads no clock, file, environment or network: what it
+//! needs comes in with the [`Snapshot`], what it decides comes out with the [`Assembly`]. The same snapshot gives the same
+//! request, byte for byte.
+//!
+//! Read first: [`assemble`] (the whole way), [`Snapshot`] (what goes in), [`Account`] (what comes out besides the request).
+
+mod assemble;
+mod blocks;
+mod budget;
+mod error;
+mod integrity;
+mod policy;
+mod system;
+
+#[cfg(test)]
+mod testing;
+
+pub use assemble::{Account, Assembly, Snapshot, Warning, assemble};
+pub use blocks::{Blocks, Repair, interrupted, repair};
+pub use budget::Budget;
+pub use error::ContextError;
+pub use integrity::IntegrityError;
+pub use policy::Policy;
+pub use system::{RoleText, SystemInformation, SystemInput, render_system, system_entry};

@@ -1,0 +1,106 @@
+use haft_types::{MessageId, Role};
+use proptest::prelude::*;
+
+use Layer::{Current, History, System};
+
+use super::*;
+use crate::integrity::IntegrityError;
+use crate::testing::{Quarter, any_conversation, conversation, model, text, tool_set};
+use crate::{SystemInput, render_system, system_entry};
+
+fn system() -> Arc<Entry> {
+    system_entry(render_system(&SystemInput::default()).unwrap(), &Quarter)
+}
+
+fn build(history: &[Arc<Entry>], model: &ModelSpec, policy: &Policy) -> Result<Assembly, ContextError> {
+    assemble(&Snapshot::new(model, policy, &system(), &tool_set(&["read_file"]), history, &Quarter))
+}
+
+#[test]
+fn layers_rounds_and_boundaries() {
+    let history = conversation("UATaUATAT");
+    let Assembly { request, account } = build(&history, &model(), &Policy::default()).unwrap();
+    let layers: Vec<_> = request.segments.iter().map(|segment| segment.layer).collect();
+    let expected = [System, History, History, History, History, Current, History, History, History, History];
+    assert_eq!(layers, expected);
+    assert_eq!(account.round, 2);
+    let marked: Vec<_> = request.segments.iter().map(|segment| segment.boundary).collect();
+    assert_eq!(marked.iter().filter(|marked| **marked).count(), 2);
+    assert!(marked[0] && marked[9]);
+    assert!(history.iter().zip(&request.segments[1..]).all(|(stored, sent)| Arc::ptr_eq(stored, &sent.entry)));
+}
+
+#[test]
+fn the_budget_adds_up() {
+    let Assembly { request, account } = build(&conversation("UATaU"), &model(), &Policy::default()).unwrap();
+    let budget = &account.budget;
+    assert_eq!(budget.used(), request.tokens());
+    assert_eq!(budget.remaining, 200_000 - 8_192 - request.tokens().cast_signed());
+    assert_eq!(budget.layers.iter().map(|layer| layer.layer).collect::<Vec<_>>(), Layer::ALL);
+}
+
+#[test]
+fn an_unknown_maximum_output_reserves_a_share_of_the_window() {
+    let model = ModelSpec { max_output_tokens: None, ..model() };
+    let account = build(&conversation("U"), &model, &Policy::default()).unwrap().account;
+    assert_eq!(account.budget.output_reserve, 60_000);
+}
+
+#[test]
+fn a_request_beyond_the_room_is_refused_with_each_layers_size() {
+    let history = [text(0, Role::User, &"x".repeat(40_000))];
+    let model = ModelSpec { context_window: 12_000, max_output_tokens: Some(4_000), ..model() };
+    let error = build(&history, &model, &Policy::default()).unwrap_err();
+    assert!(matches!(error, ContextError::TooLarge { room: 8_000, .. }), "{error}");
+    assert!(error.to_string().contains("current             10,004"), "{error}");
+}
+
+#[test]
+fn nothing_to_answer_is_an_error() {
+    assert!(matches!(build(&[], &model(), &Policy::default()), Err(ContextError::NoInput)));
+    let history = conversation("Ua");
+    let error = build(&history, &model(), &Policy::default()).unwrap_err();
+    let id: MessageId = history[1].message.message_id;
+    assert!(
+        matches!(error, ContextError::Integrity(IntegrityError::LastNotAnswerable { id: named, role: Role::Assistant }) if named == id)
+    );
+}
+
+#[test]
+fn warnings_name_the_tool_the_layer_and_the_window() {
+    let mut specs = tool_set(&["read_file", "mystery"]).specs.clone();
+    specs[1].description.clear();
+    let tools = ToolSet::new(specs, &Quarter);
+    let policy = Policy { system_warn: 100, warn_at: 0.01, ..Policy::default() };
+    let (system, history, model) = (system(), conversation("U"), ModelSpec { context_window: 20_000, ..model() });
+    let warnings =
+        assemble(&Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter)).unwrap().account.warnings;
+    assert!(
+        matches!(
+            warnings.as_slice(),
+            [Warning::ToolWithoutDescription { .. }, Warning::LargeSystem { .. }, Warning::WindowFilling { .. }]
+        ),
+        "{warnings:?}"
+    );
+    assert_eq!(warnings[0].to_string(), "tool `mystery` is offered without a description");
+}
+
+#[test]
+fn a_system_message_without_a_required_section_is_refused() {
+    let bare = system_entry("You are haft.".into(), &Quarter);
+    let (model, policy, history) = (model(), Policy::default(), conversation("U"));
+    let tools = tool_set(&[]);
+    let error = assemble(&Snapshot::new(&model, &policy, &bare, &tools, &history, &Quarter)).unwrap_err();
+    assert!(matches!(error, ContextError::Integrity(IntegrityError::MissingSection { section: "CAPABILITIES", .. })));
+}
+
+proptest! {
+    #[test]
+    fn any_conversation_that_ends_with_an_input_can_be_sent(mut history in any_conversation(120)) {
+        history.push(text(1_000, Role::User, "go on"));
+        let built = build(&history, &model(), &Policy::default());
+        prop_assert!(built.is_ok(), "{:?}", built.unwrap_err());
+        let again = build(&history, &model(), &Policy::default()).unwrap();
+        prop_assert_eq!(built.unwrap().request, again.request);
+    }
+}

@@ -1,0 +1,221 @@
+//! Blocks: an assistant message with tool calls together with all its results.
+//!
+//! [`repair`] brings stored messages into a form every API accepts, in one pass. Afterwards every block is whole and
+//! contiguous, no result stands without its call, and everything else is in the order it was stored in. Messages that need
+//! no repair are shared, not copied.
+
+use std::sync::Arc;
+
+use haft_types::{ContentHash, Entry, Envelope, Hasher, Message, MessageId, Part, Role, TokenCounter, ToolCall};
+use haft_types::{Metadata, ToolResult};
+
+/// Messages in sendable order, and where their blocks are.
+#[derive(Clone, Debug, Default)]
+pub struct Blocks {
+    /// The messages.
+    pub entries: Vec<Arc<Entry>>,
+    /// What had to be repaired, in order.
+    pub repairs: Vec<Repair>,
+    /// For each message the index of the first message of its block; its own index outside a block.
+    starts: Vec<u32>,
+}
+
+/// One difference between what is stored and what is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// A call of this message had no result and got one that says so.
+    Interrupted {
+        /// The assistant message.
+        message: MessageId,
+    },
+    /// This result, or part of it, answers no open call and is not sent.
+    OrphanResult {
+        /// The tool message.
+        message: MessageId,
+    },
+    /// This message lay inside a block and is sent after it.
+    MovedBehindBlock {
+        /// The message.
+        message: MessageId,
+    },
+    /// This stored system message is not sent: the system layer takes its place.
+    StoredSystem {
+        /// The system message.
+        message: MessageId,
+    },
+}
+
+impl Blocks {
+    /// Where something may be put at or before `index` without splitting a block: `index` itself, or the start of the block
+    /// it lies inside.
+    pub fn before_block(&self, index: usize) -> usize {
+        self.starts.get(index).map_or(index, |start| *start as usize)
+    }
+
+    /// The messages from `index` to the end of its block: the block, or the one message.
+    pub fn block_end(&self, index: usize) -> usize {
+        let start = self.before_block(index);
+        let members = self.starts[index.min(self.starts.len())..].iter().take_while(|other| **other as usize == start);
+        index + members.count()
+    }
+
+    fn push(&mut self, entry: Arc<Entry>) {
+        self.starts.push(self.entries.len() as u32);
+        self.entries.push(entry);
+    }
+}
+
+/// Finds the blocks and repairs what is broken (SPEC 1.3).
+///
+/// A block reaches to its last matching result even if another message lies between; a foreign result or the next assistant
+/// message with calls ends it. A message caught inside is sent directly after the block. A call without result gets an
+/// [`interrupted`] one; a result without call is left out, as is a stored system message.
+pub fn repair(history: &[Arc<Entry>], counter: &dyn TokenCounter) -> Blocks {
+    let mut pass = Pass {
+        out: Blocks {
+            entries: Vec::with_capacity(history.len()),
+            starts: Vec::with_capacity(history.len()),
+            ..Blocks::default()
+        },
+        open: None,
+        counter,
+    };
+    for entry in history {
+        pass.take(entry);
+    }
+    pass.close();
+    pass.out
+}
+
+struct Pass<'a> {
+    out: Blocks,
+    open: Option<Open<'a>>,
+    counter: &'a dyn TokenCounter,
+}
+
+/// A block whose results are still being looked for.
+struct Open<'a> {
+    start: usize,
+    caller: &'a Message,
+    waiting: Vec<&'a ToolCall>,
+    caught: Vec<&'a Arc<Entry>>,
+    /// How many of the caught messages lie before the last result found.
+    inside: usize,
+}
+
+impl<'a> Pass<'a> {
+    fn take(&mut self, entry: &'a Arc<Entry>) {
+        let message = &entry.message;
+        match message.role {
+            Role::System => self.out.repairs.push(Repair::StoredSystem { message: message.message_id }),
+            Role::Tool => self.result(entry),
+            Role::Assistant if message.tool_calls().next().is_some() => {
+                self.close();
+                let start = self.out.entries.len();
+                self.out.push(Arc::clone(entry));
+                let waiting = message.tool_calls().collect();
+                self.open = Some(Open { start, caller: message, waiting, caught: Vec::new(), inside: 0 });
+            }
+            Role::User | Role::Assistant | Role::Summary => match &mut self.open {
+                Some(open) => open.caught.push(entry),
+                None => self.out.push(Arc::clone(entry)),
+            },
+        }
+    }
+
+    /// Puts a result behind its call, or leaves it out.
+    fn result(&mut self, entry: &'a Arc<Entry>) {
+        let id = entry.message.message_id;
+        let Some(open) = &mut self.open else {
+            self.out.repairs.push(Repair::OrphanResult { message: id });
+            return;
+        };
+        let before = open.waiting.len();
+        let total = entry.message.tool_results().count();
+        let mut keep = Vec::with_capacity(total);
+        for result in entry.message.tool_results() {
+            let call = open.waiting.iter().position(|call| call.id == result.tool_call_id);
+            keep.push(call.is_some());
+            if let Some(call) = call {
+                open.waiting.remove(call);
+            }
+        }
+        let matched = before - open.waiting.len();
+        if matched < total || total == 0 {
+            self.out.repairs.push(Repair::OrphanResult { message: id });
+        }
+        if matched == 0 {
+            // A foreign result ends the block.
+            self.close();
+            return;
+        }
+        open.inside = open.caught.len();
+        let entry =
+            if matched == total { Arc::clone(entry) } else { Entry::new(only(&entry.message, &keep), self.counter) };
+        self.out.starts.push(open.start as u32);
+        self.out.entries.push(entry);
+        if open.waiting.is_empty() {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        for call in open.waiting {
+            self.out.repairs.push(Repair::Interrupted { message: open.caller.message_id });
+            self.out.starts.push(open.start as u32);
+            self.out.entries.push(Entry::new(interrupted(open.caller, call), self.counter));
+        }
+        for (position, entry) in open.caught.into_iter().enumerate() {
+            if position < open.inside {
+                self.out.repairs.push(Repair::MovedBehindBlock { message: entry.message.message_id });
+            }
+            self.out.push(Arc::clone(entry));
+        }
+    }
+}
+
+/// The message with only those results that are to be kept, each with the pictures that follow it.
+fn only(message: &Message, keep: &[bool]) -> Message {
+    let mut keep = keep.iter();
+    let mut kept = true;
+    let mut copy = message.clone();
+    copy.content.retain(|part| match part {
+        Part::ToolResult(_) => {
+            kept = keep.next().copied().unwrap_or(false);
+            kept
+        }
+        Part::Text { .. } | Part::Thinking(_) | Part::ToolCall(_) | Part::Image(_) => kept,
+    });
+    copy
+}
+
+const INTERRUPTED: &str = "Interrupted: no result of this call is known. It may have run in part or whole; \
+                           check its effects before calling it again.";
+
+/// The result that stands for a missing one. It depends on the call alone, so what is sent today and what is stored on a
+/// resume tomorrow are the same bytes under the same id.
+pub fn interrupted(caller: &Message, call: &ToolCall) -> Message {
+    let result = ToolResult {
+        tool_call_id: call.id.clone(),
+        name: call.name.clone(),
+        envelope: Envelope::failure("interrupted", INTERRUPTED),
+    };
+    Message {
+        message_id: MessageId::derived(interrupted_hash(caller, call)),
+        role: Role::Tool,
+        content: vec![Part::ToolResult(Box::new(result))],
+        created_at: caller.created_at,
+        metadata: Metadata::new(),
+        llm_metadata: None,
+    }
+}
+
+fn interrupted_hash(caller: &Message, call: &ToolCall) -> ContentHash {
+    let mut hasher = Hasher::default();
+    hasher.update(b"interrupted").update(caller.message_id.to_string().as_bytes()).update(call.id.as_bytes());
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::testing::{
+    Quarter, any_conversation, call, calls, conversation, entry, id, result, text, whole_conversation,
+};
+
+/// The sequence as letters: `A`, its results as `T`, interrupted ones as `I`, `U`, `a`.
+fn shape(blocks: &Blocks) -> String {
+    let letter = |entry: &Arc<Entry>| match entry.message.role {
+        Role::System => 'S',
+        Role::User => 'U',
+        Role::Summary => 'Σ',
+        Role::Assistant if entry.message.tool_calls().next().is_some() => 'A',
+        Role::Assistant => 'a',
+        Role::Tool => {
+            let interrupted = entry.message.tool_results().any(|result| result.envelope.text == INTERRUPTED);
+            if interrupted { 'I' } else { 'T' }
+        }
+    };
+    blocks.entries.iter().map(letter).collect()
+}
+
+fn ids(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn ok(number: usize, call: &str) -> Arc<Entry> {
+    result(number, call, Envelope::success("fine"))
+}
+
+#[test]
+fn whole_conversations_are_shared_and_untouched() {
+    for shape_in in ["U", "UaU", "UAT", "UATTTATaUATaU", "ΣΣUATa"] {
+        let history = conversation(shape_in);
+        let blocks = repair(&history, &Quarter);
+        assert_eq!(shape(&blocks), shape_in);
+        assert!(blocks.repairs.is_empty());
+        assert!(history.iter().zip(&blocks.entries).all(|(stored, sent)| Arc::ptr_eq(stored, sent)));
+    }
+}
+
+#[test]
+fn a_block_reaches_over_messages_between_its_results() {
+    let history = [
+        text(0, Role::User, "go"),
+        calls(1, &ids(&["1", "2"])),
+        ok(2, "1"),
+        text(3, Role::User, "wait"),
+        text(4, Role::Assistant, "hm"),
+        ok(5, "2"),
+        text(6, Role::User, "on"),
+    ];
+    let blocks = repair(&history, &Quarter);
+    assert_eq!(shape(&blocks), "UATTUaU");
+    assert_eq!(
+        blocks.repairs,
+        [Repair::MovedBehindBlock { message: id(3) }, Repair::MovedBehindBlock { message: id(4) }]
+    );
+    assert_eq!(blocks.before_block(3), 1);
+    assert_eq!(blocks.before_block(4), 4);
+    assert_eq!(blocks.before_block(99), 99);
+    assert_eq!(blocks.block_end(1), 4);
+    assert_eq!(blocks.block_end(4), 5);
+}
+
+#[test]
+fn missing_results_are_said_to_be_interrupted() {
+    let history = [text(0, Role::User, "go"), calls(1, &ids(&["1", "2", "3"])), ok(2, "2"), text(3, Role::User, "on")];
+    let blocks = repair(&history, &Quarter);
+    assert_eq!(shape(&blocks), "UATIIU");
+    assert_eq!(blocks.repairs, [Repair::Interrupted { message: id(1) }; 2]);
+    let made = &blocks.entries[3].message;
+    assert_eq!(made.created_at, history[1].message.created_at);
+    assert_eq!(made.tool_results().next().unwrap().tool_call_id, "1");
+    assert_eq!(made, &repair(&history, &Quarter).entries[3].message, "made the same every time");
+}
+
+#[test]
+fn a_foreign_result_ends_the_block() {
+    let history = [calls(0, &ids(&["1", "2"])), ok(1, "1"), ok(2, "9"), ok(3, "2")];
+    let blocks = repair(&history, &Quarter);
+    assert_eq!(shape(&blocks), "ATI");
+    assert_eq!(
+        blocks.repairs,
+        [
+            Repair::OrphanResult { message: id(2) },
+            Repair::Interrupted { message: id(0) },
+            Repair::OrphanResult { message: id(3) },
+        ]
+    );
+}
+
+#[test]
+fn the_next_calls_end_the_block() {
+    let history = [calls(0, &ids(&["1"])), text(1, Role::User, "hm"), calls(2, &ids(&["2"])), ok(3, "1"), ok(4, "2")];
+    // The result of call 1 comes too late and is foreign to call 2.
+    assert_eq!(shape(&repair(&history, &Quarter)), "AIUAI");
+}
+
+#[test]
+fn a_second_result_of_a_call_is_not_sent() {
+    let history = [calls(0, &ids(&["1"])), ok(1, "1"), ok(2, "1")];
+    let blocks = repair(&history, &Quarter);
+    assert_eq!(shape(&blocks), "AT");
+    assert_eq!(blocks.repairs, [Repair::OrphanResult { message: id(2) }]);
+}
+
+#[test]
+fn of_a_message_with_several_results_only_the_answers_are_sent() {
+    let both = [ok(0, "1"), ok(0, "9")].iter().flat_map(|entry| entry.message.content.clone()).collect();
+    let history = [calls(1, &ids(&["1"])), entry(Message::new(id(2), Role::Tool, both, crate::testing::at(2)))];
+    let blocks = repair(&history, &Quarter);
+    let sent: Vec<_> = blocks.entries[1].message.tool_results().map(|result| result.tool_call_id.as_str()).collect();
+    assert_eq!(sent, ["1"]);
+}
+
+#[test]
+fn calls_of_the_same_name_are_told_apart_by_id() {
+    let parts = vec![call("x", "read_file", "{}"), call("y", "read_file", "{}")];
+    let history = [entry(Message::new(id(0), Role::Assistant, parts, crate::testing::at(0))), ok(1, "y"), ok(2, "x")];
+    assert_eq!(shape(&repair(&history, &Quarter)), "ATT");
+}
+
+proptest! {
+    #[test]
+    fn what_a_healthy_engine_stores_is_sent_as_it_is(history in whole_conversation(120)) {
+        let blocks = repair(&history, &Quarter);
+        prop_assert!(blocks.repairs.is_empty());
+        prop_assert_eq!(blocks.entries, history);
+    }
+
+    #[test]
+    fn every_block_is_whole_and_all_else_keeps_its_order(history in any_conversation(120)) {
+        let blocks = repair(&history, &Quarter);
+        let mut waiting: Vec<&str> = Vec::new();
+        for (index, entry) in blocks.entries.iter().enumerate() {
+            let message = &entry.message;
+            if message.role == Role::Tool {
+                prop_assert!(blocks.before_block(index) < index);
+                for result in message.tool_results() {
+                    let call = waiting.iter().position(|call| *call == result.tool_call_id);
+                    prop_assert!(call.is_some(), "a result without its call");
+                    waiting.remove(call.unwrap());
+                }
+            } else {
+                prop_assert!(waiting.is_empty(), "a call without its result");
+                prop_assert_eq!(blocks.before_block(index), index);
+                waiting.extend(message.tool_calls().map(|call| call.id.as_str()));
+            }
+        }
+        prop_assert!(waiting.is_empty());
+
+        let others = |entries: &[Arc<Entry>]| -> Vec<MessageId> {
+            let speech = |entry: &&Arc<Entry>| matches!(entry.message.role, Role::User | Role::Assistant | Role::Summary);
+            entries.iter().filter(speech).map(|entry| entry.message.message_id).collect()
+        };
+        let (mut stored, mut sent) = (others(&history), others(&blocks.entries));
+        // A message caught inside a block only moves over results, so among themselves nothing moves.
+        prop_assert_eq!(&stored, &sent);
+        stored.sort_unstable();
+        sent.dedup();
+        prop_assert_eq!(stored.len(), sent.len());
+    }
+
+    #[test]
+    fn a_second_repair_changes_nothing(history in any_conversation(120)) {
+        let once = repair(&history, &Quarter);
+        let twice = repair(&once.entries, &Quarter);
+        prop_assert!(twice.repairs.is_empty(), "{:?}", twice.repairs);
+        prop_assert!(once.entries.iter().zip(&twice.entries).all(|(one, two)| Arc::ptr_eq(one, two)));
+        prop_assert_eq!(once.entries.len(), twice.entries.len());
+    }
+}

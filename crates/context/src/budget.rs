@@ -1,0 +1,104 @@
+//! Where the tokens of a request go.
+
+use std::fmt::Write as _;
+
+use haft_types::{BudgetLayer, Layer, ModelSpec, Request};
+use serde::{Deserialize, Serialize};
+
+/// The tokens of a request by layer, against the model's window (SPEC 6.7).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Every layer in order, empty ones included.
+    pub layers: Vec<BudgetLayer>,
+    /// Tokens kept free for the reply.
+    pub output_reserve: u64,
+    /// Tokens left after layers and reserve; negative when the request does not fit.
+    pub remaining: i64,
+    /// The model's window.
+    pub window: u64,
+}
+
+impl Budget {
+    /// Adds up the request. The tools, and the few tokens each API adds, count as part of the system layer.
+    pub fn of(request: &Request, model: &ModelSpec, output_reserve: u64) -> Self {
+        let window = u64::from(model.context_window);
+        let mut tokens = [0_u64; Layer::ALL.len()];
+        for segment in &request.segments {
+            tokens[segment.layer as usize] += u64::from(segment.entry.tokens);
+        }
+        let total = request.tokens();
+        tokens[Layer::System as usize] += total - tokens.iter().sum::<u64>();
+        let layers = Layer::ALL.into_iter().zip(tokens);
+        let layers =
+            layers.map(|(layer, tokens)| BudgetLayer { layer, tokens, share: share(tokens, window) }).collect();
+        let remaining = i64::try_from(window).unwrap_or(i64::MAX).saturating_sub_unsigned(total + output_reserve);
+        Self { layers, output_reserve, remaining, window }
+    }
+
+    /// The estimated tokens of the request.
+    pub fn used(&self) -> u64 {
+        self.layers.iter().map(|layer| layer.tokens).sum()
+    }
+
+    /// Tokens a request may have: the window without the reserve.
+    pub fn room(&self) -> u64 {
+        self.window.saturating_sub(self.output_reserve)
+    }
+
+    /// A table for people: one line a layer, then the reserve, what remains, and the window.
+    pub fn table(&self) -> String {
+        let mut table = String::new();
+        let rows = self.layers.iter().map(|layer| (layer.layer.name(), layer.tokens.cast_signed()));
+        let rest = [
+            ("output reserve", self.output_reserve.cast_signed()),
+            ("remaining", self.remaining),
+            ("window", self.window.cast_signed()),
+        ];
+        for (name, tokens) in rows.chain(rest) {
+            let share = 100.0 * tokens as f64 / self.window.max(1) as f64;
+            // Writing to a String cannot fail.
+            let _ = writeln!(table, "{name:<14} {:>11} {share:>6.1} %", thousands(tokens));
+        }
+        table
+    }
+}
+
+fn share(tokens: u64, window: u64) -> f64 {
+    tokens as f64 / window.max(1) as f64
+}
+
+/// `1234567` as `1,234,567`.
+pub(crate) fn thousands(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
+    if number < 0 {
+        text.push('-');
+    }
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_a_line_for_everything() {
+        let tokens = [3_200, 0, 120_000, 900, 40];
+        let layers = Layer::ALL.into_iter().zip(tokens);
+        let layers = layers.map(|(layer, tokens)| BudgetLayer { layer, tokens, share: share(tokens, 200_000) });
+        let budget = Budget { layers: layers.collect(), output_reserve: 80_000, remaining: -4_140, window: 200_000 };
+        insta::assert_snapshot!(budget.table());
+    }
+
+    #[test]
+    fn thousands_are_grouped() {
+        let grouped: Vec<_> = [0, 999, 1000, -12_345, 1_234_567].into_iter().map(thousands).collect();
+        assert_eq!(grouped, ["0", "999", "1,000", "-12,345", "1,234,567"]);
+    }
+}

@@ -1,0 +1,239 @@
+//! The system layer: sections rendered from template files, in a fixed order (SPEC 2.1).
+//!
+//! The text depends on nothing but the input: no clock, no machine state, no order of a map. A section that renders to
+//! nothing is left out with its heading and separator.
+
+use std::sync::Arc;
+
+use haft_types::{Entry, Hasher, Message, MessageId, Role, Timestamp, TokenCounter, ToolProtocol, ToolSpec};
+use minijinja::UndefinedBehavior;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use serde::Serialize;
+
+use crate::error::ContextError;
+
+/// What section (1) says: who the model is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RoleText<'a> {
+    /// The built-in role, a software engineering expert.
+    #[default]
+    BuiltIn,
+    /// An assembled role definition.
+    Role(&'a str),
+    /// A custom system prompt in place of the role.
+    Custom(&'a str),
+}
+
+/// What is told about the machine and the place of work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SystemInformation<'a> {
+    /// Operating system and distribution.
+    pub os: &'a str,
+    /// The shell commands run in, and its encoding.
+    pub shell: &'a str,
+    /// The user's name.
+    pub user: &'a str,
+    /// The user's home folder.
+    pub home: &'a str,
+    /// The working directory.
+    pub cwd: &'a str,
+    /// Tokens a request is pruned down to, when pruning is on.
+    pub safe_zone_tokens: Option<u64>,
+}
+
+/// Everything the system layer is made from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemInput<'a> {
+    /// Section (1).
+    pub role: RoleText<'a>,
+    /// The tools offered, in the order they are sent.
+    pub tools: &'a [ToolSpec],
+    /// How the model calls them.
+    pub protocol: ToolProtocol,
+    /// Examples of good calls, each a finished text.
+    pub examples: &'a [String],
+    /// Guidelines of particular tools, numbered after the general ones.
+    pub guidelines: &'a [String],
+    /// What the project's packages say about themselves.
+    pub package_context: Option<&'a str>,
+    /// The machine and the place of work.
+    pub environment: SystemInformation<'a>,
+    /// Files the user put into focus, as paths.
+    pub focus_files: &'a [String],
+    /// A last section of the user's own.
+    pub append: Option<&'a str>,
+}
+
+/// The sections of the system layer, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Section {
+    Role,
+    ToolUse,
+    PackageContext,
+    Capabilities,
+    Rules,
+    SystemInformation,
+    Objective,
+    DefaultWorkflow,
+    FocusFiles,
+    Append,
+}
+
+/// Sections without which no request is sent.
+pub(crate) const REQUIRED: &[Section] =
+    &[Section::Capabilities, Section::Rules, Section::SystemInformation, Section::Objective];
+
+const SEPARATOR: &str = "\n\n====\n\n";
+
+impl Section {
+    const ALL: [Self; 10] = [
+        Self::Role,
+        Self::ToolUse,
+        Self::PackageContext,
+        Self::Capabilities,
+        Self::Rules,
+        Self::SystemInformation,
+        Self::Objective,
+        Self::DefaultWorkflow,
+        Self::FocusFiles,
+        Self::Append,
+    ];
+
+    /// Its first line; empty for the sections that have none.
+    pub(crate) fn heading(self) -> &'static str {
+        match self {
+            Self::Role | Self::FocusFiles | Self::Append => "",
+            Self::ToolUse => "TOOL USE",
+            Self::PackageContext => "PROJECT PACKAGE CONTEXT",
+            Self::Capabilities => "CAPABILITIES",
+            Self::Rules => "RULES",
+            Self::SystemInformation => "SYSTEM INFORMATION",
+            Self::Objective => "OBJECTIVE",
+            Self::DefaultWorkflow => "DEFAULT WORKFLOW",
+        }
+    }
+
+    /// Whether a rendered system layer has this section.
+    pub(crate) fn stands_in(self, text: &str) -> bool {
+        text.split(SEPARATOR).any(|section| section.lines().next() == Some(self.heading()))
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Role => "role",
+            Self::ToolUse => "tool_use",
+            Self::PackageContext => "package_context",
+            Self::Capabilities => "capabilities",
+            Self::Rules => "rules",
+            Self::SystemInformation => "system_information",
+            Self::Objective => "objective",
+            Self::DefaultWorkflow => "default_workflow",
+            Self::FocusFiles => "focus_files",
+            Self::Append => "append",
+        }
+    }
+
+    fn template(self) -> &'static str {
+        match self {
+            Self::Role => include_str!("../templates/role.md"),
+            Self::ToolUse => include_str!("../templates/tool_use.md"),
+            Self::PackageContext => include_str!("../templates/package_context.md"),
+            Self::Capabilities => include_str!("../templates/capabilities.md"),
+            Self::Rules => include_str!("../templates/rules.md"),
+            Self::SystemInformation => include_str!("../templates/system_information.md"),
+            Self::Objective => include_str!("../templates/objective.md"),
+            Self::DefaultWorkflow => include_str!("../templates/default_workflow.md"),
+            Self::FocusFiles => include_str!("../templates/focus_files.md"),
+            Self::Append => include_str!("../templates/append.md"),
+        }
+    }
+}
+
+/// What the templates see. Tools by name only: with native calling their schemas go to the API's own field.
+#[derive(Serialize)]
+struct View<'a> {
+    role: Option<&'a str>,
+    tools: Vec<&'a str>,
+    examples: &'a [String],
+    guidelines: Vec<String>,
+    package_context: Option<&'a str>,
+    environment: SystemInformation<'a>,
+    focus_files: &'a [String],
+    append: Option<&'a str>,
+}
+
+/// Renders the system layer.
+pub fn render_system(input: &SystemInput<'_>) -> Result<String, ContextError> {
+    let role = match input.role {
+        RoleText::BuiltIn => None,
+        RoleText::Role(text) | RoleText::Custom(text) => Some(text.trim()).filter(|text| !text.is_empty()),
+    };
+    let mut view = View {
+        role,
+        // One protocol so far; the others add their call format to TOOL USE.
+        tools: match input.protocol {
+            ToolProtocol::Native => input.tools.iter().map(|tool| tool.name.as_str()).collect(),
+        },
+        examples: input.examples,
+        guidelines: Vec::new(),
+        package_context: input.package_context,
+        environment: input.environment,
+        focus_files: input.focus_files,
+        append: input.append,
+    };
+    let engine = engine()?;
+    // One guideline a line; numbered afterwards, because which of them apply depends on the tools.
+    let general = render(&engine, "guidelines", include_str!("../templates/guidelines.md"), &view)?;
+    let general = general.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned);
+    view.guidelines = general.chain(input.guidelines.iter().cloned()).collect();
+
+    let mut text = String::new();
+    for section in Section::ALL {
+        let rendered = render(&engine, section.name(), section.template(), &view)?;
+        let rendered = rendered.trim();
+        if rendered.is_empty() {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str(SEPARATOR);
+        }
+        text.push_str(rendered);
+    }
+    text.push('\n');
+    Ok(text)
+}
+
+fn engine() -> Result<minijinja::Environment<'static>, ContextError> {
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    let syntax = syntax.map_err(|source| ContextError::Template { section: "syntax", source })?;
+    let mut engine = minijinja::Environment::new();
+    engine.set_undefined_behavior(UndefinedBehavior::Strict);
+    engine.set_syntax(syntax);
+    Ok(engine)
+}
+
+fn render(
+    engine: &minijinja::Environment<'_>,
+    section: &'static str,
+    template: &str,
+    view: &View<'_>,
+) -> Result<String, ContextError> {
+    engine.render_named_str(section, template, Serde(view)).map_err(|source| ContextError::Template { section, source })
+}
+
+/// The system message with this text. Its id comes from the text, so an unchanged layer is the same message.
+pub fn system_entry(text: String, counter: &dyn TokenCounter) -> Arc<Entry> {
+    made_entry("system", Role::System, text, counter)
+}
+
+/// A message made by the engine: id from its content, no time of its own.
+pub(crate) fn made_entry(owner: &str, role: Role, text: String, counter: &dyn TokenCounter) -> Arc<Entry> {
+    let mut hasher = Hasher::default();
+    hasher.update(owner.as_bytes()).update(text.as_bytes());
+    let id = MessageId::derived(hasher.finish());
+    Entry::new(Message::text(id, role, text, Timestamp::UNIX_EPOCH), counter)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+use super::*;
+use crate::testing::{Quarter, tools};
+
+const CODING: &[&str] = &[
+    "read_file",
+    "write_to_file",
+    "replace_in_file",
+    "list_files",
+    "search_files",
+    "execute_command",
+    "todo_read",
+    "todo_write",
+    "ask_followup_question",
+    "attempt_completion",
+];
+const READING: &[&str] = &["read_file", "list_files", "search_files"];
+
+fn environment() -> SystemInformation<'static> {
+    SystemInformation {
+        os: "Linux (Debian 13)",
+        shell: "bash, UTF-8",
+        user: "ada",
+        home: "/home/ada",
+        cwd: "/home/ada/engine",
+        safe_zone_tokens: None,
+    }
+}
+
+#[test]
+fn native_coding_profile() {
+    let tools = tools(CODING);
+    let input = SystemInput { tools: &tools, environment: environment(), ..SystemInput::default() };
+    let text = render_system(&input).unwrap();
+    let tokens = Quarter.text(&text);
+    assert!((900..1_700).contains(&tokens), "{tokens} tokens of four bytes");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn native_reading_profile() {
+    let tools = tools(READING);
+    let input = SystemInput { tools: &tools, environment: environment(), ..SystemInput::default() };
+    insta::assert_snapshot!(render_system(&input).unwrap());
+}
+
+#[test]
+fn everything_a_user_can_add() {
+    let tools = tools(&["read_file"]);
+    let focus = ["src/lib.rs".to_owned(), "docs/a file.md".to_owned()];
+    let input = SystemInput {
+        role: RoleText::Custom("You are a reviewer.\n"),
+        tools: &tools,
+        examples: &["Read the first lines:\n{\"path\": \"a.rs\", \"end_line\": 20}".into()],
+        guidelines: &["Read whole functions.".into()],
+        package_context: Some("`engine` drives the turn."),
+        environment: SystemInformation { safe_zone_tokens: Some(160_000), ..environment() },
+        focus_files: &focus,
+        append: Some("Reply in verse."),
+        ..SystemInput::default()
+    };
+    insta::assert_snapshot!(render_system(&input).unwrap());
+}
+
+#[test]
+fn an_empty_section_is_left_out_with_its_heading() {
+    let text = render_system(&SystemInput { environment: environment(), ..SystemInput::default() }).unwrap();
+    assert!(!Section::ToolUse.stands_in(&text) && !text.contains("TOOL USE"));
+    assert!(!text.contains("PROJECT PACKAGE CONTEXT") && !text.contains("<files>"));
+    assert!(!text.contains("====\n\n===="));
+    for section in REQUIRED {
+        assert!(section.stands_in(&text), "{section:?}");
+    }
+}
+
+#[test]
+fn a_role_is_not_a_template() {
+    let role = RoleText::Role("Write {{ braces }} and {% tags %} as they are.");
+    let text = render_system(&SystemInput { role, environment: environment(), ..SystemInput::default() }).unwrap();
+    assert!(text.starts_with("Write {{ braces }} and {% tags %} as they are.\n\n====\n"), "{text}");
+}
+
+#[test]
+fn an_unchanged_layer_is_the_same_message() {
+    let input = SystemInput { environment: environment(), ..SystemInput::default() };
+    let entry = || system_entry(render_system(&input).unwrap(), &Quarter);
+    assert_eq!(entry(), entry());
+    assert_ne!(entry().message.message_id, system_entry("other".into(), &Quarter).message.message_id);
+}
