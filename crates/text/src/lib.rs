@@ -1,1 +1,29 @@
-//! placeholder
+//! What untrusted text may look like before a person or a model sees it.
+//!
+//! One sanitiser for terminals and models alike, cuts that keep the head and the tail of something too long, and the
+//! width of text in terminal columns. Everything here is a pure function over text; this crate does no I/O and knows
+//! neither colours nor the size of a terminal.
+//!
+//! Read first: [`sanitise`] (what may be shown), [`cut_lines`] (how much of it), [`Limits`].
+//!
+//! ```
+//! use haft_text::{Limits, cut_lines, sanitise};
+//!
+//! assert_eq!(sanitise("\x1b[31mred\x1b[0m\r\n"), "red\n");
+//! assert_eq!(sanitise("10%\r50%\r100%"), "100%");
+//!
+//! let cut = cut_lines(&"line\n".repeat(5_000), Limits { lines: 11, bytes: 4_096 });
+//! assert_eq!(cut.total_lines, 5_000);
+//! assert_eq!(cut.omitted_lines, 4_990);
+//! assert!(cut.text.contains("4,990 lines"));
+//! ```
+
+mod cut;
+mod invisible;
+mod sanitise;
+mod terminal;
+mod width;
+
+pub use cut::{Cut, Gap, Limits, cut_ends, cut_lines};
+pub use sanitise::{sanitise, sanitise_bytes};
+pub use width::{truncate_to_width, width};

@@ -1,0 +1,178 @@
+//! Bounded cuts (SPEC 10.3): the head and the tail of something too long, with one line between them that says what is
+//! missing.
+//!
+//! Responsible for counting. Invariants: a cut never exceeds its limits (the marker line alone excepted), never splits
+//! a character, and what is shown and what is omitted add up to the whole.
+
+/// How much of a text is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Lines, the marker line included.
+    pub lines: usize,
+    /// Bytes, the marker line included.
+    pub bytes: usize,
+}
+
+impl Default for Limits {
+    /// What a model is shown of one output: 2,000 lines or 50 KB.
+    fn default() -> Self {
+        Self { lines: 2_000, bytes: 50 * 1024 }
+    }
+}
+
+/// What is already missing between a head and a tail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gap {
+    /// Line ends in the missing part.
+    pub newlines: u64,
+    /// Bytes in the missing part.
+    pub bytes: u64,
+}
+
+/// What a cut left over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The text to show, with a marker line where something is missing.
+    pub text: String,
+    /// Lines of the whole; the last one counts with or without its line end.
+    pub total_lines: u64,
+    /// Bytes of the whole.
+    pub total_bytes: u64,
+    /// Lines of which nothing is shown.
+    pub omitted_lines: u64,
+    /// Bytes that are not shown.
+    pub omitted_bytes: u64,
+}
+
+impl Cut {
+    /// Whether anything is missing.
+    pub fn is_cut(&self) -> bool {
+        self.omitted_bytes > 0
+    }
+}
+
+/// Room kept for the marker line and the line end before it.
+const MARKER: usize = 100;
+
+/// The text within its limits, keeping head and tail.
+pub fn cut_lines(text: &str, limits: Limits) -> Cut {
+    cut_ends(text, Gap::default(), "", limits)
+}
+
+/// Like [`cut_lines`] for a text of which only the two ends are there.
+pub fn cut_ends(head: &str, gap: Gap, tail: &str, limits: Limits) -> Cut {
+    let last = if tail.is_empty() && gap.bytes == 0 { head } else { tail };
+    let unfinished = !last.is_empty() && !last.ends_with('\n');
+    let total_bytes = head.len() as u64 + gap.bytes + tail.len() as u64;
+    let total_lines = newlines(head) + gap.newlines + newlines(tail) + u64::from(unfinished);
+    let cut = |text, omitted_lines, omitted_bytes| Cut { text, total_lines, total_bytes, omitted_lines, omitted_bytes };
+
+    if gap.bytes == 0 && total_bytes <= limits.bytes as u64 && total_lines <= limits.lines as u64 {
+        return cut([head, tail].concat(), 0, 0);
+    }
+
+    let lines = limits.lines.saturating_sub(1);
+    let bytes = limits.bytes.saturating_sub(MARKER);
+    let whole;
+    // Without a gap both ends are taken from the same text, so that neither half is limited by where it was split.
+    let (head, tail) = if gap.bytes == 0 && !tail.is_empty() {
+        whole = [head, tail].concat();
+        (whole.as_str(), "")
+    } else {
+        (head, tail)
+    };
+    let shown_head = take_head(head, lines.div_ceil(2), bytes.div_ceil(2));
+    let rest = &head[shown_head.len()..];
+    let from = if gap.bytes == 0 { rest } else { tail };
+    let shown_tail = take_tail(from, lines / 2, bytes / 2);
+
+    let omitted_bytes = total_bytes - (shown_head.len() + shown_tail.len()) as u64;
+    if omitted_bytes == 0 {
+        // Only the room for the marker was missing; both halves touch and nothing is left out.
+        return cut([shown_head, shown_tail].concat(), 0, 0);
+    }
+    let omitted_newlines = total_newlines(total_lines, unfinished) - newlines(shown_head) - newlines(shown_tail);
+    let head_is_open = !shown_head.is_empty() && !shown_head.ends_with('\n');
+    // The first omitted line end belongs to a line that is partly shown; an unfinished last line has none of its own.
+    let mut omitted_lines = omitted_newlines - u64::from(head_is_open && omitted_newlines > 0);
+    if unfinished && shown_tail.is_empty() && !(head_is_open && omitted_newlines == 0) {
+        omitted_lines += 1;
+    }
+
+    let mut text = String::with_capacity(shown_head.len() + shown_tail.len() + MARKER);
+    text.push_str(shown_head);
+    if head_is_open {
+        text.push('\n');
+    }
+    text.push_str(&marker(omitted_lines, omitted_bytes));
+    text.push('\n');
+    text.push_str(shown_tail);
+    cut(text, omitted_lines, omitted_bytes)
+}
+
+fn total_newlines(total_lines: u64, unfinished: bool) -> u64 {
+    total_lines - u64::from(unfinished)
+}
+
+fn marker(lines: u64, bytes: u64) -> String {
+    let plural = |count: u64, unit: &str| format!("{} {unit}{}", grouped(count), if count == 1 { "" } else { "s" });
+    match lines {
+        0 => format!("[... {} of a long line omitted ...]", plural(bytes, "byte")),
+        _ => format!("[... {} ({}) omitted ...]", plural(lines, "line"), plural(bytes, "byte")),
+    }
+}
+
+/// A number with its thousands apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Whole lines from the start; part of the next one only where whole lines would leave more than half the room unused.
+fn take_head(text: &str, lines: usize, bytes: usize) -> &str {
+    let mut end = 0;
+    for line in text.split_inclusive('\n').take(lines) {
+        if end + line.len() > bytes {
+            if end <= bytes / 2 {
+                end = text.floor_char_boundary(bytes);
+            }
+            break;
+        }
+        end += line.len();
+    }
+    &text[..end]
+}
+
+/// The same from the end.
+fn take_tail(text: &str, lines: usize, bytes: usize) -> &str {
+    let mut start = text.len();
+    for _ in 0..lines {
+        if start == 0 {
+            break;
+        }
+        let body = text[..start].strip_suffix('\n').unwrap_or(&text[..start]);
+        let line_start = body.rfind('\n').map_or(0, |at| at + 1);
+        if text.len() - line_start > bytes {
+            if text.len() - start <= bytes / 2 {
+                start = text.ceil_char_boundary(text.len() - bytes);
+            }
+            break;
+        }
+        start = line_start;
+    }
+    &text[start..]
+}
+
+fn newlines(text: &str) -> u64 {
+    text.bytes().filter(|byte| *byte == b'\n').count() as u64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn plain_text_is_borrowed() {
+    assert!(matches!(sanitise("plain\ttext\nñ 日本 🦀\n"), Cow::Borrowed(_)));
+}
+
+#[test]
+fn terminal_sequences_go() {
+    for (given, shown) in [
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b[38:2::1:2:3mtrue\x1b[m", "true"),
+        ("\x1b]0;title\x07text", "text"),
+        ("\x1b]8;;http://example.org\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b]52;c;Y3VybA==\x1b\\x", "x"),
+        ("\x1bPq#0;2;0;0;0\n#0~~\x1b\\after", "after"),
+        ("\x1b_Gf=100;AAAA\x1b\\after", "after"),
+        ("\x1b(B\x1b=\x1b7text", "text"),
+        ("\u{9b}31mred", "red"),
+        ("\u{9d}0;title\u{9c}text", "text"),
+        ("\x1b[2J\x1b[Htop", "top"),
+        ("\x1b[?25lhidden cursor", "hidden cursor"),
+    ] {
+        assert_eq!(sanitise(given), shown, "{given:?}");
+    }
+}
+
+#[test]
+fn an_unterminated_string_hides_nothing() {
+    assert_eq!(sanitise("\x1b]0;title\nrm -rf /"), "␛]0;title\nrm -rf /");
+    assert_eq!(sanitise("a\x1bPb"), "a␛Pb");
+    assert_eq!(sanitise("\x1b]a\x1b[1mb"), "␛]ab");
+    assert_eq!(sanitise("end\x1b"), "end␛");
+}
+
+#[test]
+fn other_controls_become_pictures() {
+    assert_eq!(sanitise("a\0b\x07c\x7fd"), "a␀b␇c␡d");
+    assert_eq!(sanitise("a\u{85}b"), "a<U+0085>b");
+}
+
+#[test]
+fn overwritten_lines_end_as_a_terminal_shows_them() {
+    for (given, shown) in [
+        ("a\r\nb\r\n", "a\nb\n"),
+        ("a\r\r\nb", "a\nb"),
+        ("a\r", "a"),
+        ("10%\r20%\r100%\n", "100%\n"),
+        ("downloading\rdone", "doneloading"),
+        ("downloading\r\x1b[Kdone\nnext", "done\nnext"),
+        ("downloading\x1b[2K\rdone", "done"),
+        ("12345\x1b[1G\x1b[0Kx", "x"),
+        ("abc\x1b[2DX", "aXc"),
+        ("b\x08bo\x08ol\x08ld\x08d", "bold"),
+        ("日本\rx", "x 本"),
+        ("ab\r日", "日"),
+        ("abc\r\tX", "abc     X"),
+        ("e\u{301}a\rx", "xa"),
+        ("x\x1b[5Cy", "x     y"),
+    ] {
+        assert_eq!(sanitise(given), shown, "{given:?}");
+    }
+}
+
+#[test]
+fn a_cursor_move_cannot_make_a_long_line() {
+    assert!(sanitise("\x1b[999999999999999999999Cx").len() < 300);
+}
+
+#[test]
+fn invisible_characters_are_spelled_out() {
+    assert_eq!(sanitise("a\u{202e}b\u{2066}c"), "a<U+202E>b<U+2066>c");
+    assert_eq!(sanitise("zero\u{200b}width\u{feff}"), "zero<U+200B>width<U+FEFF>");
+    assert_eq!(sanitise("tag\u{e0041}"), "tag<U+E0041>");
+    assert_eq!(sanitise("a\u{200d}b"), "a<U+200D>b");
+    assert_eq!(sanitise("a\u{fe01}"), "a<U+FE01>");
+}
+
+#[test]
+fn scripts_and_emoji_keep_what_they_need() {
+    for text in ["👩\u{200d}💻", "❤\u{fe0f}\u{200d}🔥", "می\u{200c}خواهم", "1\u{fe0f}\u{20e3}", "葛\u{e0100}"]
+    {
+        assert_eq!(sanitise(text), text);
+    }
+}
+
+#[test]
+fn bytes_that_are_not_text_are_replaced() {
+    assert_eq!(sanitise_bytes(b"a\xff\x00b\x1b[1m"), "a\u{fffd}␀b");
+}
+
+/// Text made mostly of what sequences are made of.
+fn hostile() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("\x1b".to_owned()),
+        "[\\[\\]PX^_()0-9;?GKCDm\\\\]",
+        "[\x00-\x1f\x7f\u{80}-\u{9f}]",
+        "[\u{200b}-\u{200f}\u{202a}-\u{202e}\u{fe00}-\u{fe0f}\u{e0100}\u{301}]",
+        "[a-z é日👩\n\t\r]",
+        any::<char>().prop_map(String::from),
+    ];
+    prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn nothing_dangerous_is_left(text in hostile()) {
+        let shown = sanitise(&text);
+        prop_assert!(!shown.chars().any(terminal::is_control), "{shown:?}");
+        let reorders = |c| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}');
+        prop_assert!(!shown.chars().any(reorders), "{shown:?}");
+    }
+
+    #[test]
+    fn twice_is_once(text in hostile()) {
+        let once = sanitise(&text).into_owned();
+        prop_assert_eq!(sanitise(&once), once.as_str());
+    }
+
+    #[test]
+    fn any_bytes_are_accepted(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        prop_assert!(!sanitise_bytes(&bytes).chars().any(terminal::is_control));
+    }
+}

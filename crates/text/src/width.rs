@@ -1,0 +1,73 @@
+//! How many terminal columns text takes.
+
+use std::borrow::Cow;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+const ELLIPSIS: char = '…';
+
+/// The columns the text takes in a terminal; meant for sanitised text of one line.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The text in at most `columns` columns; a cut is shown by an ellipsis.
+///
+/// ```
+/// assert_eq!(haft_text::truncate_to_width("a long name", 7), "a long…");
+/// ```
+pub fn truncate_to_width(text: &str, columns: usize) -> Cow<'_, str> {
+    if width(text) <= columns {
+        return Cow::Borrowed(text);
+    }
+    let Some(room) = columns.checked_sub(1) else { return Cow::Borrowed("") };
+    let mut taken = 0;
+    let mut end = text.len();
+    for (at, c) in text.char_indices() {
+        taken += c.width().unwrap_or(1);
+        if taken > room {
+            end = at;
+            break;
+        }
+    }
+    // Single characters do not add up where sequences are wider than their parts.
+    let mut kept = &text[..end];
+    while width(kept) > room || kept.ends_with('\u{200d}') {
+        let mut chars = kept.chars();
+        chars.next_back();
+        kept = chars.as_str();
+    }
+    let mut out = String::with_capacity(kept.len() + ELLIPSIS.len_utf8());
+    out.push_str(kept);
+    out.push(ELLIPSIS);
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn short_text_is_untouched() {
+        assert_eq!(truncate_to_width("abc", 3), "abc");
+        assert_eq!(truncate_to_width("", 0), "");
+    }
+
+    #[test]
+    fn wide_characters_count_twice() {
+        assert_eq!(width("日本"), 4);
+        assert_eq!(truncate_to_width("日本語", 5), "日本…");
+        assert_eq!(truncate_to_width("日本語", 4), "日…");
+        assert_eq!(truncate_to_width("日本語", 1), "…");
+        assert_eq!(truncate_to_width("日本語", 0), "");
+    }
+
+    proptest! {
+        #[test]
+        fn never_wider_than_asked(text in "\\PC{0,40}", columns in 0usize..30) {
+            prop_assert!(width(&truncate_to_width(&text, columns)) <= columns);
+        }
+    }
+}
