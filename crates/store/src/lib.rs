@@ -1,1 +1,29 @@
-//! placeholder
+//! Conversations that cannot be lost: the [`Store`] trait, and its implementation on embedded SQLite.
+//!
+//! When a write returns, it survives a kill and a power cut. A message row is written once and never changed; what is learnt
+//! later is a row of its own. Appending costs the same at the hundredth and at the hundred-thousandth message.
+//!
+//! This crate makes no ids and reads no wall clock, environment or home folder: ids come in with the values, the time through
+//! [`haft_types::Clock`], the place as a path. It knows nothing of turns, tools or models beyond the values it keeps.
+//!
+//! Read first: [`Store`] (what can be done), [`NewConversation`], [`StoreError`], [`SqliteStore`].
+
+mod config;
+mod conversation;
+mod document;
+mod error;
+mod fact;
+mod pending;
+mod request_log;
+mod sqlite;
+mod store;
+
+pub use config::StoreConfig;
+pub use conversation::{Conversation, DEFAULT_NAMESPACE, Found, Listed, NewConversation, Scope};
+pub use document::ConversationDocument;
+pub use error::StoreError;
+pub use fact::Fact;
+pub use pending::Pending;
+pub use request_log::{LoggedRequest, LoggedSegment, RequestSummary, SentRequest};
+pub use sqlite::SqliteStore;
+pub use store::Store;

@@ -1,0 +1,121 @@
+//! What can go wrong in a store, by what the caller can do about it.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use haft_types::{ConversationId, MessageId};
+
+/// Why a store could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A conversation with this id exists.
+    #[error("conversation id `{id}` is taken; choose another one")]
+    IdTaken {
+        /// The id.
+        id: ConversationId,
+    },
+
+    /// The id could not be named on a command line.
+    #[error("`{}` cannot be a conversation id: it must not be empty or hold control characters", .id.as_str().escape_debug())]
+    InvalidId {
+        /// The id.
+        id: ConversationId,
+    },
+
+    /// No conversation has this id.
+    #[error("there is no conversation `{id}`")]
+    UnknownConversation {
+        /// The id.
+        id: ConversationId,
+    },
+
+    /// The conversation has no such message.
+    #[error("conversation `{conversation}` has no message `{message}`")]
+    UnknownMessage {
+        /// The conversation.
+        conversation: ConversationId,
+        /// The message.
+        message: MessageId,
+    },
+
+    /// A message of the conversation has the same id, or an id with the same first eight digits: draw another one.
+    #[error("message id `{message}` is taken in conversation `{conversation}` by `{taken_by}`; draw another one")]
+    MessageIdTaken {
+        /// The conversation.
+        conversation: ConversationId,
+        /// The id that was to be stored.
+        message: MessageId,
+        /// The stored message; the same id if this very message is stored already.
+        taken_by: MessageId,
+    },
+
+    /// Another process kept the database locked for too long.
+    #[error("{} stayed locked by another process for {} s; wait for it to finish, then try again", .path.display(), .waited.as_secs_f64())]
+    LockTimeout {
+        /// The database.
+        path: PathBuf,
+        /// How long was waited.
+        waited: Duration,
+    },
+
+    /// The file belongs to something else.
+    #[error("{} is not a haft database; move it away or choose another file", .path.display())]
+    NotADatabase {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// A newer haft wrote the database.
+    #[error("{} has format {found}, this haft knows formats up to {known}; use a newer haft", .path.display())]
+    NewerFormat {
+        /// The database.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The newest format known here.
+        known: u32,
+    },
+
+    /// The database holds something that cannot be right.
+    #[error("{} is damaged: {detail}; restore it from a backup", .path.display())]
+    Damaged {
+        /// The database.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
+
+    /// The file system refused.
+    #[error("cannot {action} {}: {source}", .path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+
+    /// A value has no JSON form.
+    #[error("cannot write {what} as JSON: {source}")]
+    Encoding {
+        /// Which value.
+        what: &'static str,
+        /// Why.
+        source: serde_json::Error,
+    },
+
+    /// The database refused for a reason that has no name here.
+    #[error("the database {} failed: {source}", .path.display())]
+    Database {
+        /// The database.
+        path: PathBuf,
+        /// What it said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+
+    /// The store has been shut down, or its thread died.
+    #[error("the conversation store is closed; open it again")]
+    Closed,
+}

@@ -1,0 +1,70 @@
+//! The log of requests: what is given to it, and what is read back. How it is kept is in [`delta`].
+
+pub(crate) mod delta;
+
+use std::sync::Arc;
+
+use haft_types::{Api, ContentHash, Layer, Message, Request, Timestamp, ToolSpec};
+use serde::{Deserialize, Serialize};
+
+/// A request that is being sent.
+#[derive(Clone, Debug)]
+pub struct SentRequest {
+    /// The model, as `provider/model`.
+    pub model: String,
+    /// The protocol it is sent in.
+    pub api: Api,
+    /// The request itself, shared so that logging copies nothing.
+    pub request: Arc<Request>,
+}
+
+/// One line of a conversation's request log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestSummary {
+    /// Its number within the conversation, from 1.
+    pub number: u64,
+    /// When it was sent.
+    pub sent_at: Timestamp,
+    /// The model, as `provider/model`.
+    pub model: String,
+    /// The protocol it was sent in.
+    pub api: Api,
+    /// How many of its segments are the first ones of the request before, unchanged.
+    pub kept: usize,
+    /// How many segments it has.
+    pub segments: usize,
+    /// Its estimated tokens.
+    pub tokens: u64,
+}
+
+/// A logged request, whole again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoggedRequest {
+    /// Its line in the log.
+    pub summary: RequestSummary,
+    /// The messages it held.
+    pub segments: Vec<LoggedSegment>,
+    /// The tools it offered, in order.
+    pub tools: Vec<ToolSpec>,
+    /// The most the model was allowed to write.
+    pub max_output_tokens: Option<u32>,
+    /// The key that named the conversation to the provider's cache.
+    pub cache_key: Option<String>,
+}
+
+/// One message of a logged request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoggedSegment {
+    /// Its layer.
+    pub layer: Layer,
+    /// Who put it there.
+    pub owner: String,
+    /// What was sent. Of a message made by the engine, time and metadata are those of its first sending.
+    pub message: Message,
+    /// Its content hash.
+    pub hash: ContentHash,
+    /// Its estimated tokens.
+    pub tokens: u32,
+    /// Whether the provider should be able to find the prefix that ends here.
+    pub boundary: bool,
+}

@@ -1,0 +1,84 @@
+use std::sync::Arc;
+
+use haft_types::{Entry, Message, Request, Role, TokenCounter, ToolSet};
+use proptest::prelude::*;
+
+use super::*;
+
+struct Letters;
+
+impl TokenCounter for Letters {
+    fn text(&self, text: &str) -> u32 {
+        text.len() as u32
+    }
+}
+
+/// A segment: which message, which of its contents, which layer, whether a boundary follows.
+type Kind = (u32, u8, bool, bool);
+
+fn sent(kinds: &[Kind]) -> SentRequest {
+    let segments = kinds
+        .iter()
+        .map(|&(id, content, current, boundary)| {
+            let id = format!("{id:08x}-0000-4000-8000-000000000000").parse().unwrap();
+            let message =
+                Message::text(id, Role::User, "x".repeat(content.into()), "2026-11-15T10:00:00Z".parse().unwrap());
+            Segment {
+                layer: if current { Layer::Current } else { Layer::History },
+                owner: "history",
+                entry: Entry::new(message, &Letters),
+                boundary,
+            }
+        })
+        .collect();
+    let tools = ToolSet::new(Vec::new(), &Letters);
+    let request = Request { segments, tools, max_output_tokens: None, cache_key: None };
+    SentRequest { model: "mock/test".into(), api: Api::Anthropic, request: Arc::new(request) }
+}
+
+fn delta(before: &[SegmentRef], sent: &SentRequest) -> Delta {
+    let kept = kept(before, &sent.request.segments);
+    let added = sent.request.segments[kept..].iter().map(|segment| SegmentRef::new(segment, Source::Text)).collect();
+    Delta::new(before, sent, added)
+}
+
+#[test]
+fn a_request_that_only_appends_stores_only_what_it_appends() {
+    let mut list = Vec::new();
+    delta(&list, &sent(&[(1, 1, false, false), (2, 2, true, true)])).apply(&mut list).unwrap();
+    let next = delta(&list, &sent(&[(1, 1, false, false), (2, 2, false, false), (3, 3, true, true)]));
+    assert_eq!((next.kept, next.added.len(), next.relabelled.len()), (2, 1, 1));
+    assert_eq!(next.relabelled[0].index, 1, "only the message that left the current layer is relabelled");
+    assert_eq!(next.boundaries, [2]);
+}
+
+#[test]
+fn a_delta_that_does_not_fit_is_an_error() {
+    let whole = delta(&[], &sent(&[(1, 1, false, false), (2, 2, true, true)]));
+    let list: Vec<_> = whole.added.clone();
+    let mut broken = delta(&list, &sent(&[(1, 1, false, false), (2, 2, true, true), (3, 3, true, true)]));
+    assert!(broken.apply(&mut Vec::new()).is_err());
+    broken.boundaries.push(3);
+    assert!(broken.apply(&mut list.clone()).is_err());
+}
+
+proptest! {
+    #[test]
+    fn applying_the_deltas_in_order_gives_every_request(
+        requests in prop::collection::vec(prop::collection::vec((0..6_u32, 0..3_u8, any::<bool>(), any::<bool>()), 0..12), 1..8),
+    ) {
+        let mut list = Vec::new();
+        for kinds in &requests {
+            let sent = sent(kinds);
+            let delta = delta(&list, &sent);
+            let stored: Delta = serde_json::from_str(&serde_json::to_string(&delta).unwrap()).unwrap();
+            prop_assert_eq!(&stored, &delta);
+            stored.apply(&mut list).unwrap();
+            prop_assert_eq!(list.len(), kinds.len());
+            for (index, (got, segment)) in list.iter().zip(&sent.request.segments).enumerate() {
+                prop_assert!(got.is(segment) && got.label.is_of(segment), "segment {}", index);
+                prop_assert_eq!(stored.boundaries.contains(&index), segment.boundary);
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What goes wrong inside the database threads, before it is known which file it was.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rusqlite::ErrorCode;
+
+use crate::error::StoreError;
+
+/// A failure inside a job.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// SQLite refused.
+    Sqlite(rusqlite::Error),
+    /// A row cannot be what was written.
+    Damaged(String),
+    /// Anything that already has its final form.
+    Store(StoreError),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// The database a failure belongs to.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) path: PathBuf,
+    pub(super) lock_timeout: Duration,
+}
+
+impl Place {
+    /// The failure as the caller sees it.
+    pub(super) fn explain(&self, failure: Failure) -> StoreError {
+        match failure {
+            Failure::Sqlite(error) => self.explain_sqlite(error),
+            Failure::Damaged(detail) => StoreError::Damaged { path: self.path.clone(), detail },
+            Failure::Store(error) => error,
+        }
+    }
+
+    fn explain_sqlite(&self, error: rusqlite::Error) -> StoreError {
+        let path = self.path.clone();
+        if is_unreadable_value(&error) {
+            return StoreError::Damaged { path, detail: error.to_string() };
+        }
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                StoreError::LockTimeout { path, waited: self.lock_timeout }
+            }
+            Some(ErrorCode::NotADatabase) => StoreError::NotADatabase { path },
+            Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged { path, detail: error.to_string() },
+            Some(
+                ErrorCode::SystemIoFailure
+                | ErrorCode::DiskFull
+                | ErrorCode::CannotOpen
+                | ErrorCode::ReadOnly
+                | ErrorCode::PermissionDenied,
+            ) => StoreError::Io { action: "use the database", path, source: io::Error::other(error) },
+            _ => StoreError::Database { path, source: Box::new(error) },
+        }
+    }
+}
+
+/// Whether a column held what we never write there.
+fn is_unreadable_value(error: &rusqlite::Error) -> bool {
+    matches!(
+        error,
+        rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::Utf8Error(..)
+    )
+}

@@ -1,0 +1,149 @@
+//! Finding or making the database file, and checking that it is ours before anything is changed in it.
+//!
+//! Invariant: a file that is not a haft database, or has a newer format, is left as it was.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::failure::{Failure, Place};
+use super::migrations::{APPLICATION_ID, FORMAT, identity, migrate};
+use crate::error::StoreError;
+
+/// Older versions can corrupt a database in WAL mode when two connections write and checkpoint at the same moment.
+const _: () = assert!(rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003, "SQLite 3.51.3 or newer is needed");
+
+/// Closing any handle of a file drops this process's locks on it, also those of another connection; so no two threads may be
+/// between creating a file and opening it.
+static CREATING: Mutex<()> = Mutex::new(());
+
+/// What a connection is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// It creates and migrates the database, then does all writing.
+    Write,
+    /// It only reads, from a database the writer has opened.
+    Read,
+}
+
+/// Opens a connection to the database.
+pub(super) fn connect(place: &Place, purpose: Purpose) -> Result<Connection, StoreError> {
+    if purpose == Purpose::Write {
+        create_file(&place.path)?;
+    }
+    open_existing(place, purpose).map_err(|failure| place.explain(failure))
+}
+
+fn open_existing(place: &Place, purpose: Purpose) -> Result<Connection, Failure> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(&place.path, flags)?;
+    connection.busy_timeout(place.lock_timeout)?;
+    check_ours(&connection, place)?;
+    // The schema is data too: a damaged or hostile one must not run functions, and cells are checked before they are used.
+    connection.pragma_update(None, "trusted_schema", "OFF")?;
+    connection.pragma_update(None, "cell_size_check", "ON")?;
+    match purpose {
+        Purpose::Write => {
+            use_wal(&connection, place.lock_timeout)?;
+            connection.pragma_update(None, "synchronous", "FULL")?;
+            // On macOS a plain sync leaves the data in the drive's cache; elsewhere this does nothing.
+            connection.pragma_update(None, "fullfsync", "ON")?;
+            connection.pragma_update(None, "checkpoint_fullfsync", "ON")?;
+            connection.pragma_update(None, "foreign_keys", "ON")?;
+            migrate(&mut connection)?;
+            check_ours(&connection, place)?;
+        }
+        Purpose::Read => connection.pragma_update(None, "query_only", "ON")?,
+    }
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+fn check_ours(connection: &Connection, place: &Place) -> Result<(), Failure> {
+    let path = place.path.clone();
+    let (application, format) = identity(connection)?;
+    if application != APPLICATION_ID {
+        let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        // An empty file is what a kill right after creating it leaves.
+        if (application, format, tables) != (0, 0, 0) {
+            return Err(StoreError::NotADatabase { path }.into());
+        }
+    } else if format > FORMAT {
+        return Err(StoreError::NewerFormat { path, found: format, known: FORMAT }.into());
+    }
+    Ok(())
+}
+
+/// Switches to write-ahead logging. SQLite does not wait for another process doing the same, so the waiting is here.
+fn use_wal(connection: &Connection, patience: Duration) -> Result<(), Failure> {
+    let started = Instant::now();
+    loop {
+        match connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0)) {
+            Ok(mode) if mode == "wal" => return Ok(()),
+            Ok(mode) => return Err(Failure::Damaged(format!("its journal mode stays `{mode}` instead of `wal`"))),
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && started.elapsed() < patience =>
+            {
+                thread::sleep(Duration::from_millis(5));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Creates the file and its folders, readable by their owner only, unless they exist.
+fn create_file(path: &Path) -> Result<(), StoreError> {
+    let failed = |action, path: &Path, source| StoreError::Io { action, path: path.to_path_buf(), source };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let _alone = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
+    if path.exists() {
+        return Ok(());
+    }
+    create_private_folder(folder).map_err(|error| failed("create the folder", folder, error))?;
+    match create_private_file(path) {
+        Ok(file) => {
+            // The name of the file must survive a power cut as well as its content.
+            drop(file);
+            sync_folder(folder).map_err(|error| failed("save the folder", folder, error))
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(failed("create", path, error)),
+    }
+}
+
+#[cfg(unix)]
+fn create_private_folder(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+#[cfg(not(unix))]
+fn create_private_folder(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)
+}
+
+#[cfg(unix)]
+fn create_private_file(path: &Path) -> io::Result<fs::File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    fs::File::options().write(true).create_new(true).mode(0o600).open(path)
+}
+
+#[cfg(not(unix))]
+fn create_private_file(path: &Path) -> io::Result<fs::File> {
+    fs::File::options().write(true).create_new(true).open(path)
+}
+
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    fs::File::open(folder)?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! Between our values and what the columns hold.
+
+use haft_types::{ContentHash, ConversationId, Message, MessageId, ShortId, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::failure::Failure;
+use crate::conversation::{Conversation, Listed};
+use crate::error::StoreError;
+
+/// A message ready to be inserted: encoded by the caller's thread, not by the writer's.
+pub(super) struct MessageRow {
+    pub(super) id: MessageId,
+    pub(super) role: String,
+    pub(super) hash: ContentHash,
+    pub(super) body: String,
+}
+
+impl MessageRow {
+    pub(super) fn new(message: &Message) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: message.message_id,
+            role: message.role.to_string(),
+            hash: message.content_hash(),
+            body: encode("a message", message)?,
+        })
+    }
+}
+
+/// The JSON form of a value.
+pub(super) fn encode<T: Serialize + ?Sized>(what: &'static str, value: &T) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|source| StoreError::Encoding { what, source })
+}
+
+/// A value from the JSON form we wrote.
+pub(super) fn decode<T: DeserializeOwned>(what: impl FnOnce() -> String, text: &str) -> Result<T, Failure> {
+    serde_json::from_str(text).map_err(|error| Failure::Damaged(format!("{} cannot be read: {error}", what())))
+}
+
+/// A time as stored: with all nine decimals, so that times sort as text.
+pub(super) fn write_time(time: Timestamp) -> String {
+    format!("{time:.9}")
+}
+
+/// A stored time.
+pub(super) fn read_time(text: &str) -> Result<Timestamp, Failure> {
+    text.parse().map_err(|_| Failure::Damaged(format!("`{text}` is not a time")))
+}
+
+/// A counter, which SQLite keeps signed.
+pub(super) fn read_count(count: i64) -> Result<u64, Failure> {
+    u64::try_from(count).map_err(|_| Failure::Damaged(format!("{count} is not a count")))
+}
+
+/// A short id as stored.
+pub(super) fn short(id: ShortId) -> i64 {
+    i64::from(id.0)
+}
+
+/// The columns [`listed`] reads.
+pub(super) const LISTED: &str = "id, name, namespace, created_at, updated_at, messages";
+
+/// A row of [`LISTED`].
+pub(super) fn listed(row: &Row<'_>) -> Result<Listed, Failure> {
+    Ok(Listed {
+        id: ConversationId::new(row.get::<_, String>(0)?),
+        name: row.get(1)?,
+        namespace: row.get(2)?,
+        created_at: read_time(row.get_ref(3)?.as_str().map_err(rusqlite::Error::from)?)?,
+        updated_at: read_time(row.get_ref(4)?.as_str().map_err(rusqlite::Error::from)?)?,
+        messages: read_count(row.get(5)?)?,
+    })
+}
+
+/// The key and the whole row of a conversation.
+pub(super) fn conversation(
+    connection: &Connection,
+    id: &ConversationId,
+) -> Result<Option<(i64, Conversation)>, Failure> {
+    let sql = format!("SELECT {LISTED}, key, description, metadata FROM conversations WHERE id = ?1");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([id.as_str()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let Listed { id, name, namespace, created_at, updated_at, messages } = listed(row)?;
+    let metadata = decode(|| format!("the metadata of conversation `{id}`"), &row.get::<_, String>(8)?)?;
+    let conversation =
+        Conversation { id, name, namespace, description: row.get(7)?, metadata, created_at, updated_at, messages };
+    Ok(Some((row.get(6)?, conversation)))
+}
+
+/// The key of a conversation, which must exist.
+pub(super) fn key(connection: &Connection, id: &ConversationId) -> Result<i64, Failure> {
+    connection
+        .prepare_cached("SELECT key FROM conversations WHERE id = ?1")?
+        .query_row([id.as_str()], |row| row.get(0))
+        .optional()?
+        .ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
+}
+
+/// The id of the message with this short id.
+pub(super) fn message_with(
+    connection: &Connection,
+    conversation: i64,
+    short_id: ShortId,
+) -> Result<Option<MessageId>, Failure> {
+    let id: Option<String> = connection
+        .prepare_cached("SELECT message_id FROM messages WHERE conversation = ?1 AND short_id = ?2")?
+        .query_row((conversation, short(short_id)), |row| row.get(0))
+        .optional()?;
+    id.map(|id| id.parse().map_err(|_| Failure::Damaged(format!("`{id}` is not a message id")))).transpose()
+}
