@@ -3,12 +3,12 @@
 //! Invariant: jobs run in the order they were submitted, each to its end, whether or not anyone waits for it; dropping the
 //! worker waits for those already submitted.
 
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use super::failure::{Failure, Place};
 use crate::error::StoreError;
-use crate::pending::Pending;
+use crate::pending::{Pending, Unseen};
 
 type Job<S> = Box<dyn FnOnce(&mut S) + Send>;
 
@@ -18,7 +18,7 @@ pub(super) struct Worker<S> {
     // Taken on drop, which is what ends the thread.
     jobs: Option<mpsc::Sender<Job<S>>>,
     thread: Option<JoinHandle<()>>,
-    unseen: Arc<Mutex<Option<StoreError>>>,
+    unseen: Arc<Unseen>,
 }
 
 impl<S: Send + 'static> Worker<S> {
@@ -39,15 +39,9 @@ impl<S: Send + 'static> Worker<S> {
         &self,
         job: impl FnOnce(&mut S) -> Result<T, Failure> + Send + 'static,
     ) -> Pending<T> {
-        let (tell, pending) = Pending::new();
-        let (place, unseen) = (Arc::clone(&self.place), Arc::clone(&self.unseen));
-        let job: Job<S> = Box::new(move |state| {
-            let result = job(state).map_err(|failure| place.explain(failure));
-            if let Err(Err(error)) = tell.send(result) {
-                // Nobody waited: the first such failure is kept for whoever asks.
-                unseen.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-            }
-        });
+        let (tell, pending) = Pending::new(&self.unseen);
+        let place = Arc::clone(&self.place);
+        let job: Job<S> = Box::new(move |state| tell.tell(job(state).map_err(|failure| place.explain(failure))));
         // When the thread is gone the job is dropped and with it `tell`, by which the pending side learns it.
         if let Some(jobs) = &self.jobs {
             let _ = jobs.send(job);
@@ -57,7 +51,7 @@ impl<S: Send + 'static> Worker<S> {
 
     /// The first failure nobody waited for, once.
     pub(super) fn take_unseen(&self) -> Option<StoreError> {
-        self.unseen.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.unseen.take()
     }
 }
 

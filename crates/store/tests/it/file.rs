@@ -1,0 +1,217 @@
+//! The database file: who may read it, what is refused, what damage does, and several users at once.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use haft_store::{NewConversation, Scope, Store, StoreError};
+use rusqlite::Connection;
+
+use crate::support::{Place, conversation, user};
+
+async fn fill(place: &Place) {
+    let store = place.open();
+    store.create(NewConversation::new(conversation("a"), "p")).await.unwrap();
+    for n in 0..40 {
+        store.append(&conversation("a"), &user(n, &format!("{n} ").repeat(300))).await.unwrap();
+    }
+}
+
+fn change(path: &Path, sql: &str) {
+    Connection::open(path).unwrap().execute_batch(sql).unwrap();
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn folder_and_files_are_for_their_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let store = place.open();
+    store.create(NewConversation::new(conversation("a"), "p")).await.unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let folder = place.path().parent().unwrap().to_path_buf();
+    assert_eq!(mode(&folder), 0o700);
+    let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 3, "database, log and index: {files:?}");
+    for file in files {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+}
+
+#[tokio::test]
+async fn what_was_stored_is_there_after_opening_again() {
+    let place = Place::new();
+    fill(&place).await;
+    let files = fs::read_dir(place.path().parent().unwrap()).unwrap().count();
+    assert_eq!(files, 1, "closing leaves one file");
+    assert_eq!(place.open().messages(&conversation("a")).await.unwrap().len(), 40);
+}
+
+#[tokio::test]
+async fn the_settings_that_keep_promises_are_on() {
+    let place = Place::new();
+    fill(&place).await;
+    let connection = Connection::open(place.path()).unwrap();
+    let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+    let mark: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).unwrap();
+    let format: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!((mode.as_str(), &mark.to_be_bytes(), format), ("wal", b"haft", 1));
+}
+
+#[test]
+fn a_newer_format_is_refused_by_name_and_left_alone() {
+    let place = Place::new();
+    drop(place.open());
+    change(&place.path(), "PRAGMA user_version = 7");
+    let before = fs::read(place.path()).unwrap();
+    let error = place.try_open().err().unwrap();
+    assert!(matches!(error, StoreError::NewerFormat { found: 7, known: 1, .. }), "{error:?}");
+    let message = error.to_string();
+    assert!(message.contains('7') && message.contains('1') && message.contains("conversations.db"), "{message}");
+    assert_eq!(fs::read(place.path()).unwrap(), before);
+}
+
+#[test]
+fn a_file_that_is_not_ours_is_refused_and_left_alone() {
+    let place = Place::new();
+    fs::create_dir(place.path().parent().unwrap()).unwrap();
+    let text = "not a database at all, but long enough to be taken for one. ".repeat(20);
+    fs::write(place.path(), &text).unwrap();
+    assert!(matches!(place.try_open(), Err(StoreError::NotADatabase { .. })));
+    assert_eq!(fs::read_to_string(place.path()).unwrap(), text);
+
+    fs::remove_file(place.path()).unwrap();
+    change(&place.path(), "CREATE TABLE theirs (x)");
+    let before = fs::read(place.path()).unwrap();
+    assert!(matches!(place.try_open(), Err(StoreError::NotADatabase { .. })));
+    assert_eq!(fs::read(place.path()).unwrap(), before);
+}
+
+#[test]
+fn an_empty_file_is_taken_as_a_new_one() {
+    let place = Place::new();
+    fs::create_dir(place.path().parent().unwrap()).unwrap();
+    fs::write(place.path(), "").unwrap();
+    drop(place.open());
+}
+
+#[test]
+fn a_place_that_cannot_be_is_an_error_with_its_path() {
+    let place = Place::new();
+    fs::write(place.path().parent().unwrap(), "a file where the folder should be").unwrap();
+    let error = place.try_open().err().unwrap();
+    assert!(matches!(error, StoreError::Io { .. }), "{error:?}");
+    assert!(error.to_string().contains("data"), "{error}");
+
+    let place = Place::new();
+    fs::create_dir_all(place.path()).unwrap();
+    let error = place.try_open().err().unwrap();
+    assert!(matches!(error, StoreError::Io { .. }), "{error:?}");
+    assert!(error.to_string().contains("conversations.db"), "{error}");
+}
+
+/// Everything a reader and a writer do; what matters is that it returns.
+async fn use_everything(place: &Place) -> Result<(), StoreError> {
+    let store = place.try_open()?;
+    let a = conversation("a");
+    store.list(Scope::Everywhere).await?;
+    store.messages(&a).await?;
+    store.export(&a).await?;
+    store.requests(&a).await?;
+    store.append(&a, &user(1_000, "after the damage")).await
+}
+
+#[tokio::test]
+async fn a_damaged_file_gives_errors_and_never_a_panic() {
+    let place = Place::new();
+    fill(&place).await;
+    let sound = fs::read(place.path()).unwrap();
+    let mut refused = 0;
+    // Every part of every page in turn is overwritten; the first 100 bytes are the header.
+    for start in (100..sound.len()).step_by(1_009) {
+        let mut damaged = sound.clone();
+        let end = sound.len().min(start + 512);
+        damaged[start..end].fill(0xa5);
+        fs::write(place.path(), damaged).unwrap();
+        match use_everything(&place).await {
+            Err(StoreError::Damaged { .. } | StoreError::NotADatabase { .. } | StoreError::Database { .. }) => {
+                refused += 1;
+            }
+            Err(StoreError::UnknownConversation { .. }) | Ok(()) => {}
+            Err(other) => panic!("at {start}: {other:?}"),
+        }
+    }
+    assert!(refused > 10, "only {refused} damages were noticed");
+}
+
+#[tokio::test]
+async fn a_cut_file_gives_an_error() {
+    let place = Place::new();
+    fill(&place).await;
+    let sound = fs::read(place.path()).unwrap();
+    for length in [50, 4_096, sound.len() / 2] {
+        fs::write(place.path(), &sound[..length]).unwrap();
+        let error = use_everything(&place).await.unwrap_err();
+        assert!(
+            matches!(error, StoreError::Damaged { .. } | StoreError::NotADatabase { .. }),
+            "cut to {length}: {error:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_unreadable_message_is_named() {
+    let place = Place::new();
+    fill(&place).await;
+    change(&place.path(), r#"UPDATE messages SET body = '{"role": "user"}' WHERE position = 3"#);
+    let error = place.open().messages(&conversation("a")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
+    assert!(error.to_string().contains("message 3 of conversation `a`"), "{error}");
+}
+
+#[tokio::test]
+async fn a_lock_held_by_another_is_an_error_of_its_own_and_passes() {
+    let place = Place::new();
+    let store = place.open();
+    store.create(NewConversation::new(conversation("a"), "p")).await.unwrap();
+    let other = Connection::open(place.path()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let error = store.append(&conversation("a"), &user(1, "one")).await.unwrap_err();
+    assert!(matches!(error, StoreError::LockTimeout { .. }), "{error:?}");
+    assert!(error.to_string().contains("conversations.db") && error.to_string().contains("0.2 s"), "{error}");
+    assert_eq!(store.messages(&conversation("a")).await.unwrap(), [], "reading goes on meanwhile");
+    other.execute_batch("ROLLBACK").unwrap();
+    store.append(&conversation("a"), &user(1, "one")).await.unwrap();
+    assert_eq!(store.messages(&conversation("a")).await.unwrap().len(), 1);
+}
+
+#[test]
+fn many_can_create_and_use_one_database_at_once() {
+    let place = Place::new();
+    let work = |who: u32| {
+        let config = haft_store::StoreConfig::default();
+        let store = haft_store::SqliteStore::open(&place.path(), &config, crate::support::Ticking::new()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let own = conversation(&format!("own {who}"));
+            store.create(NewConversation::new(own.clone(), "p")).await.unwrap();
+            match store.create(NewConversation::new(conversation("shared"), "p")).await {
+                Ok(_) | Err(StoreError::IdTaken { .. }) => {}
+                Err(other) => panic!("{other:?}"),
+            }
+            for n in 0..20 {
+                store.append(&own, &user(n, "own")).await.unwrap();
+                store.append(&conversation("shared"), &user(who * 100 + n, "shared")).await.unwrap();
+            }
+            assert_eq!(store.messages(&own).await.unwrap().len(), 20);
+        });
+    };
+    thread::scope(|scope| {
+        for who in 0..6 {
+            scope.spawn(move || work(who));
+        }
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let shared = runtime.block_on(place.open().messages(&conversation("shared"))).unwrap();
+    assert_eq!(shared.len(), 120);
+}
