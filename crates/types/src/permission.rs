@@ -13,12 +13,15 @@ pub enum PermissionMode {
     Plan,
     /// Everything that changes or runs something is asked.
     #[default]
+    #[serde(alias = "default")]
     Ask,
     /// Edits in the project are allowed, commands are asked.
+    #[serde(alias = "acceptEdits")]
     AcceptEdits,
     /// Nothing is asked inside the sandbox.
     Auto,
     /// Nothing is asked and nothing is confined.
+    #[serde(alias = "bypassPermissions")]
     Yolo,
 }
 
