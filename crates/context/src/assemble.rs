@@ -3,16 +3,21 @@
 //! [`assemble`] walks pointers: messages that were counted and hashed when they were stored are shared, never looked into
 //! again. It holds no state; what one request decides for the next one comes back in the [`Account`].
 
-use std::fmt;
 use std::sync::Arc;
+use std::{fmt, mem};
 
 use haft_types::{Entry, Layer, ModelSpec, Request, Segment, TokenCounter, ToolSet};
 
 use crate::blocks::{Repair, repair};
 use crate::budget::Budget;
+use crate::documents::Documents;
 use crate::error::ContextError;
 use crate::integrity;
+use crate::memo::{Maker, Memo};
+use crate::placement::find;
 use crate::policy::Policy;
+use crate::reminders::Reminders;
+use crate::rounds::Line;
 use crate::system::REQUIRED;
 
 /// Everything the next request depends on.
@@ -30,8 +35,14 @@ pub struct Snapshot<'a> {
     pub history: &'a [Arc<Entry>],
     /// Counts the few messages made here.
     pub counter: &'a dyn TokenCounter,
+    /// Rules and other standing texts.
+    pub documents: Option<&'a Documents>,
+    /// Role, TODO list, useful information and folder notes as they are now.
+    pub reminders: Option<&'a Reminders>,
     /// Names the conversation to caches that route by key.
     pub cache_key: Option<&'a str>,
+    /// What was made for earlier requests, so that it is not made again.
+    pub memo: Option<&'a Memo>,
 }
 
 impl<'a> Snapshot<'a> {
@@ -44,7 +55,18 @@ impl<'a> Snapshot<'a> {
         history: &'a [Arc<Entry>],
         counter: &'a dyn TokenCounter,
     ) -> Self {
-        Self { model, policy, system, tools, history, counter, cache_key: None }
+        Self {
+            model,
+            policy,
+            system,
+            tools,
+            history,
+            counter,
+            documents: None,
+            reminders: None,
+            cache_key: None,
+            memo: None,
+        }
     }
 }
 
@@ -110,23 +132,16 @@ impl fmt::Display for Warning {
 
 /// Makes the next request.
 pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
-    let blocks = repair(snapshot.history, snapshot.counter);
-    let opens = |entry: &Arc<Entry>| entry.message.opens_round();
-    let current = blocks.entries.iter().rposition(opens);
-    let round = blocks.entries.iter().filter(|entry| opens(entry)).count() as u32;
-    if blocks.entries.is_empty() {
+    let maker = Maker { counter: snapshot.counter, memo: snapshot.memo };
+    let mut blocks = repair(snapshot.history, snapshot.counter);
+    let repaired = mem::take(&mut blocks.repairs);
+    let line = Line::new(blocks);
+    if line.items.is_empty() {
         return Err(ContextError::NoInput);
     }
-
-    let mut segments = Vec::with_capacity(blocks.entries.len() + 1);
-    segments.push(segment(Layer::System, "system", Arc::clone(snapshot.system)));
-    for (index, entry) in blocks.entries.into_iter().enumerate() {
-        segments.push(if Some(index) == current {
-            segment(Layer::Current, "current", entry)
-        } else {
-            segment(Layer::History, "history", entry)
-        });
-    }
+    let round = line.round;
+    let run = snapshot.reminders.map(|reminders| reminders.run(snapshot.policy, maker)).unwrap_or_default();
+    let mut segments = layers(snapshot, line, run);
     set_boundaries(&mut segments);
 
     let request = Request {
@@ -142,7 +157,24 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         return Err(ContextError::TooLarge { tokens: budget.used(), room: budget.room(), table: budget.table() });
     }
     let warnings = warnings(&request, &budget, snapshot.policy);
-    Ok(Assembly { request, account: Account { budget, round, repaired: blocks.repairs, warnings } })
+    Ok(Assembly { request, account: Account { budget, round, repaired, warnings } })
+}
+
+/// Lays the layers out in their order, the run among the history.
+fn layers(snapshot: &Snapshot<'_>, line: Line, run: Vec<(&'static str, Arc<Entry>)>) -> Vec<Segment> {
+    let documents = snapshot.documents.map(|documents| documents.messages.as_slice()).unwrap_or_default();
+    let length = 1 + documents.len() + line.summaries.len() + line.items.len() + run.len();
+    let mut segments = Vec::with_capacity(length);
+    segments.push(segment(Layer::System, "system", Arc::clone(snapshot.system)));
+    segments.extend(documents.iter().map(|(owner, entry)| segment(Layer::Documents, owner, Arc::clone(entry))));
+    segments.extend(line.summaries.into_iter().map(|entry| segment(Layer::History, "summary", entry)));
+
+    let place = find(snapshot.policy.reminders, &line.items, snapshot.policy.max_distance);
+    let mut items = line.items.into_iter().map(|item| segment(item.layer, item.owner, item.entry));
+    segments.extend(items.by_ref().take(place));
+    segments.extend(run.into_iter().map(|(owner, entry)| segment(Layer::Reminders, owner, entry)));
+    segments.extend(items);
+    segments
 }
 
 fn segment(layer: Layer, owner: &'static str, entry: Arc<Entry>) -> Segment {

@@ -9,9 +9,14 @@
 mod assemble;
 mod blocks;
 mod budget;
+mod documents;
 mod error;
 mod integrity;
+mod memo;
+mod placement;
 mod policy;
+mod reminders;
+mod rounds;
 mod system;
 
 #[cfg(test)]
@@ -20,7 +25,14 @@ mod testing;
 pub use assemble::{Account, Assembly, Snapshot, Warning, assemble};
 pub use blocks::{Blocks, Repair, interrupted, repair};
 pub use budget::Budget;
+pub use documents::{Document, DocumentKind, Documents};
 pub use error::ContextError;
 pub use integrity::IntegrityError;
+pub use memo::Memo;
+pub use placement::{Place, UnknownPlace};
 pub use policy::Policy;
-pub use system::{RoleText, SystemInformation, SystemInput, render_system, system_entry};
+pub use reminders::{
+    FolderNotes, ListOwner, MissingRole, Progress, Reminders, RoleParts, Todo, UsefulRange, check_subagent_role,
+    folder_notes_text, todo_text, useful_text,
+};
+pub use system::{Environment, RoleText, SystemInput, render_system, system_entry};

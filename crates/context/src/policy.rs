@@ -2,10 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::placement::Place;
+
 /// How requests are built. Every number of the design is a key here; the defaults are the design's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
+    /// Where the run of reminders goes.
+    pub reminders: Place,
+    /// How many messages before the end `after-tool-result` may lie while the user has spoken since.
+    pub max_distance: u32,
+    /// Whether the model is told date and time, in the run.
+    pub clock: bool,
     /// Share of the window from which a request is warned about.
     pub warn_at: f64,
     /// Tokens from which the system layer is warned about.
@@ -16,6 +24,26 @@ pub struct Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { warn_at: 0.8, system_warn: 30_000, output_reserve: 0.3 }
+        Self {
+            reminders: Place::default(),
+            max_distance: 24,
+            clock: false,
+            warn_at: 0.8,
+            system_warn: 30_000,
+            output_reserve: 0.3,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_checked() {
+        let policy: Policy = serde_json::from_str(r#"{"reminders": "from-end:5", "warn_at": 0.5}"#).unwrap();
+        assert_eq!(policy, Policy { reminders: Place::FromEnd(5), warn_at: 0.5, ..Policy::default() });
+        assert!(serde_json::from_str::<Policy>(r#"{"remindres": "tail"}"#).is_err());
+        assert!(serde_json::from_str::<Policy>(r#"{"reminders": "nowhere"}"#).is_err());
     }
 }

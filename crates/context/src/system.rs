@@ -5,13 +5,15 @@
 
 use std::sync::Arc;
 
-use haft_types::{Entry, Hasher, Message, MessageId, Role, Timestamp, TokenCounter, ToolProtocol, ToolSpec};
+use haft_types::{Entry, Role, TokenCounter, ToolProtocol, ToolSpec};
 use minijinja::UndefinedBehavior;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use serde::Serialize;
 
 use crate::error::ContextError;
+use crate::memo::Maker;
+use crate::reminders::made;
 
 /// What section (1) says: who the model is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,25 +27,27 @@ pub enum RoleText<'a> {
     Custom(&'a str),
 }
 
-/// What is told about the machine and the place of work.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct SystemInformation<'a> {
+/// The machine and the place of work, as the model is told of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Environment {
     /// Operating system and distribution.
-    pub os: &'a str,
-    /// The shell commands run in, and its encoding.
-    pub shell: &'a str,
+    pub os: String,
+    /// The shell commands run in.
+    pub shell: String,
+    /// The shell's character encoding.
+    pub encoding: String,
     /// The user's name.
-    pub user: &'a str,
+    pub user: String,
     /// The user's home folder.
-    pub home: &'a str,
+    pub home: String,
     /// The working directory.
-    pub cwd: &'a str,
+    pub cwd: String,
     /// Tokens a request is pruned down to, when pruning is on.
     pub safe_zone_tokens: Option<u64>,
 }
 
 /// Everything the system layer is made from.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct SystemInput<'a> {
     /// Section (1).
     pub role: RoleText<'a>,
@@ -58,11 +62,36 @@ pub struct SystemInput<'a> {
     /// What the project's packages say about themselves.
     pub package_context: Option<&'a str>,
     /// The machine and the place of work.
-    pub environment: SystemInformation<'a>,
+    pub environment: &'a Environment,
     /// Files the user put into focus, as paths.
     pub focus_files: &'a [String],
     /// A last section of the user's own.
     pub append: Option<&'a str>,
+}
+
+impl Default for SystemInput<'_> {
+    fn default() -> Self {
+        static NOWHERE: Environment = Environment {
+            os: String::new(),
+            shell: String::new(),
+            encoding: String::new(),
+            user: String::new(),
+            home: String::new(),
+            cwd: String::new(),
+            safe_zone_tokens: None,
+        };
+        Self {
+            role: RoleText::BuiltIn,
+            tools: &[],
+            protocol: ToolProtocol::Native,
+            examples: &[],
+            guidelines: &[],
+            package_context: None,
+            environment: &NOWHERE,
+            focus_files: &[],
+            append: None,
+        }
+    }
 }
 
 /// The sections of the system layer, in order.
@@ -158,7 +187,7 @@ struct View<'a> {
     examples: &'a [String],
     guidelines: Vec<String>,
     package_context: Option<&'a str>,
-    environment: SystemInformation<'a>,
+    environment: &'a Environment,
     focus_files: &'a [String],
     append: Option<&'a str>,
 }
@@ -223,16 +252,8 @@ fn render(
 }
 
 /// The system message with this text. Its id comes from the text, so an unchanged layer is the same message.
-pub fn system_entry(text: String, counter: &dyn TokenCounter) -> Arc<Entry> {
-    made_entry("system", Role::System, text, counter)
-}
-
-/// A message made by the engine: id from its content, no time of its own.
-pub(crate) fn made_entry(owner: &str, role: Role, text: String, counter: &dyn TokenCounter) -> Arc<Entry> {
-    let mut hasher = Hasher::default();
-    hasher.update(owner.as_bytes()).update(text.as_bytes());
-    let id = MessageId::derived(hasher.finish());
-    Entry::new(Message::text(id, role, text, Timestamp::UNIX_EPOCH), counter)
+pub fn system_entry(text: impl AsRef<str>, counter: &dyn TokenCounter) -> Arc<Entry> {
+    made(Maker { counter, memo: None }, "system", Role::System, text.as_ref())
 }
 
 #[cfg(test)]

@@ -3,13 +3,15 @@
 //! In a string `U` is the user's input, `a` an assistant message without calls, `A` one with as many calls as `T`s follow it
 //! directly, `T` a result, `Σ` a summary.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use haft_types::{
     Api, CacheRule, Capabilities, ContentHash, Entry, Envelope, Message, MessageId, ModelSpec, Origin, Part, Role,
     Timestamp, TokenCounter, ToolCall, ToolProtocol, ToolResult, ToolSet, ToolSpec,
 };
 use proptest::prelude::*;
+
+use crate::{SystemInput, render_system, system_entry};
 
 /// One token for four bytes: easy to reason about in tests.
 pub(crate) struct Quarter;
@@ -165,4 +167,11 @@ pub(crate) fn tools(names: &[&str]) -> Vec<ToolSpec> {
 
 pub(crate) fn tool_set(names: &[&str]) -> Arc<ToolSet> {
     ToolSet::new(tools(names), &Quarter)
+}
+
+/// The default system message, rendered once for all tests.
+pub(crate) fn system() -> Arc<Entry> {
+    static SYSTEM: LazyLock<Arc<Entry>> =
+        LazyLock::new(|| system_entry(render_system(&SystemInput::default()).unwrap(), &Quarter));
+    Arc::clone(&SYSTEM)
 }

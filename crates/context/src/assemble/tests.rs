@@ -5,12 +5,8 @@ use Layer::{Current, History, System};
 
 use super::*;
 use crate::integrity::IntegrityError;
-use crate::testing::{Quarter, any_conversation, conversation, model, text, tool_set};
-use crate::{SystemInput, render_system, system_entry};
-
-fn system() -> Arc<Entry> {
-    system_entry(render_system(&SystemInput::default()).unwrap(), &Quarter)
-}
+use crate::system_entry;
+use crate::testing::{Quarter, any_conversation, conversation, model, system, text, tool_set};
 
 fn build(history: &[Arc<Entry>], model: &ModelSpec, policy: &Policy) -> Result<Assembly, ContextError> {
     assemble(&Snapshot::new(model, policy, &system(), &tool_set(&["read_file"]), history, &Quarter))
@@ -87,7 +83,7 @@ fn warnings_name_the_tool_the_layer_and_the_window() {
 
 #[test]
 fn a_system_message_without_a_required_section_is_refused() {
-    let bare = system_entry("You are haft.".into(), &Quarter);
+    let bare = system_entry("You are haft.", &Quarter);
     let (model, policy, history) = (model(), Policy::default(), conversation("U"));
     let tools = tool_set(&[]);
     let error = assemble(&Snapshot::new(&model, &policy, &bare, &tools, &history, &Quarter)).unwrap_err();

@@ -15,13 +15,14 @@ const CODING: &[&str] = &[
 ];
 const READING: &[&str] = &["read_file", "list_files", "search_files"];
 
-fn environment() -> SystemInformation<'static> {
-    SystemInformation {
-        os: "Linux (Debian 13)",
-        shell: "bash, UTF-8",
-        user: "ada",
-        home: "/home/ada",
-        cwd: "/home/ada/engine",
+fn environment() -> Environment {
+    Environment {
+        os: "Linux (Debian 13)".into(),
+        shell: "/bin/bash".into(),
+        encoding: "UTF-8".into(),
+        user: "ada".into(),
+        home: "/home/ada".into(),
+        cwd: "/home/ada/engine".into(),
         safe_zone_tokens: None,
     }
 }
@@ -29,7 +30,8 @@ fn environment() -> SystemInformation<'static> {
 #[test]
 fn native_coding_profile() {
     let tools = tools(CODING);
-    let input = SystemInput { tools: &tools, environment: environment(), ..SystemInput::default() };
+    let environment = environment();
+    let input = SystemInput { tools: &tools, environment: &environment, ..SystemInput::default() };
     let text = render_system(&input).unwrap();
     let tokens = Quarter.text(&text);
     assert!((900..1_700).contains(&tokens), "{tokens} tokens of four bytes");
@@ -39,7 +41,8 @@ fn native_coding_profile() {
 #[test]
 fn native_reading_profile() {
     let tools = tools(READING);
-    let input = SystemInput { tools: &tools, environment: environment(), ..SystemInput::default() };
+    let environment = environment();
+    let input = SystemInput { tools: &tools, environment: &environment, ..SystemInput::default() };
     insta::assert_snapshot!(render_system(&input).unwrap());
 }
 
@@ -53,7 +56,7 @@ fn everything_a_user_can_add() {
         examples: &["Read the first lines:\n{\"path\": \"a.rs\", \"end_line\": 20}".into()],
         guidelines: &["Read whole functions.".into()],
         package_context: Some("`engine` drives the turn."),
-        environment: SystemInformation { safe_zone_tokens: Some(160_000), ..environment() },
+        environment: &Environment { safe_zone_tokens: Some(160_000), ..environment() },
         focus_files: &focus,
         append: Some("Reply in verse."),
         ..SystemInput::default()
@@ -63,7 +66,7 @@ fn everything_a_user_can_add() {
 
 #[test]
 fn an_empty_section_is_left_out_with_its_heading() {
-    let text = render_system(&SystemInput { environment: environment(), ..SystemInput::default() }).unwrap();
+    let text = render_system(&SystemInput { environment: &environment(), ..SystemInput::default() }).unwrap();
     assert!(!Section::ToolUse.stands_in(&text) && !text.contains("TOOL USE"));
     assert!(!text.contains("PROJECT PACKAGE CONTEXT") && !text.contains("<files>"));
     assert!(!text.contains("====\n\n===="));
@@ -75,14 +78,15 @@ fn an_empty_section_is_left_out_with_its_heading() {
 #[test]
 fn a_role_is_not_a_template() {
     let role = RoleText::Role("Write {{ braces }} and {% tags %} as they are.");
-    let text = render_system(&SystemInput { role, environment: environment(), ..SystemInput::default() }).unwrap();
+    let text = render_system(&SystemInput { role, environment: &environment(), ..SystemInput::default() }).unwrap();
     assert!(text.starts_with("Write {{ braces }} and {% tags %} as they are.\n\n====\n"), "{text}");
 }
 
 #[test]
 fn an_unchanged_layer_is_the_same_message() {
-    let input = SystemInput { environment: environment(), ..SystemInput::default() };
+    let environment = environment();
+    let input = SystemInput { environment: &environment, ..SystemInput::default() };
     let entry = || system_entry(render_system(&input).unwrap(), &Quarter);
     assert_eq!(entry(), entry());
-    assert_ne!(entry().message.message_id, system_entry("other".into(), &Quarter).message.message_id);
+    assert_ne!(entry().message.message_id, system_entry("other", &Quarter).message.message_id);
 }

@@ -1,0 +1,33 @@
+use super::*;
+use crate::testing::Quarter;
+
+fn document(kind: DocumentKind, heading: &str, text: &str) -> Document {
+    Document { kind, heading: heading.into(), text: text.into() }
+}
+
+fn texts(documents: &Documents) -> String {
+    let line = |(owner, entry): &(&'static str, Arc<Entry>)| {
+        format!("<{owner} {}>\n{}", entry.message.role, entry.message.joined_text())
+    };
+    documents.messages.iter().map(line).collect::<Vec<_>>().join("\n\n")
+}
+
+#[test]
+fn one_pair_a_kind_in_a_fixed_order() {
+    let sources = [
+        document(DocumentKind::CodeLaw, "CODE_LAW.md", "Never panic.\n"),
+        document(DocumentKind::Rules, ".haft/rules/style.md", "Short sentences."),
+        document(DocumentKind::LibraryDocs, "serde", "Derive it."),
+        document(DocumentKind::Rules, ".haft/rules/empty.md", " \n"),
+        document(DocumentKind::Rules, ".haft/rules/tests.md", "Test what can fail."),
+    ];
+    let documents = Documents::new(&sources, &Quarter);
+    insta::assert_snapshot!(texts(&documents));
+    assert_eq!(documents.messages, Documents::new(&sources, &Quarter).messages, "stable");
+}
+
+#[test]
+fn no_documents_no_messages() {
+    assert!(Documents::default().messages.is_empty());
+    assert!(Documents::new(&[document(DocumentKind::Rules, "a", "")], &Quarter).messages.is_empty());
+}

@@ -1,0 +1,46 @@
+//! Messages made from other messages, kept so that nothing is made, counted or hashed twice.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use haft_types::{ContentHash, Entry, Message, MessageId, TokenCounter};
+
+/// What was made of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Form {
+    /// A text of the engine's own, such as a reminder.
+    Made,
+}
+
+/// Keeps what [`assemble`](crate::assemble) makes from one request to the next.
+///
+/// It holds nothing that could not be made again: a request built with it and one built without are equal. Keep one for as
+/// long as a conversation is open.
+#[derive(Debug, Default)]
+pub struct Memo {
+    entries: Mutex<HashMap<(MessageId, ContentHash, Form), Arc<Entry>>>,
+}
+
+/// Makes entries, through a memo where the caller keeps one.
+#[derive(Clone, Copy)]
+pub(crate) struct Maker<'a> {
+    pub(crate) counter: &'a dyn TokenCounter,
+    pub(crate) memo: Option<&'a Memo>,
+}
+
+impl Maker<'_> {
+    /// The message made of `id` and `hash` in this form; `make` runs only when it is not known yet.
+    pub(crate) fn entry(
+        self,
+        id: MessageId,
+        hash: ContentHash,
+        form: Form,
+        make: impl FnOnce() -> Message,
+    ) -> Arc<Entry> {
+        let Some(memo) = self.memo else { return Entry::new(make(), self.counter) };
+        let key = (id, hash, form);
+        // A thread that panicked while holding the lock cannot have left a wrong entry behind.
+        let mut entries = memo.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(entries.entry(key).or_insert_with(|| Entry::new(make(), self.counter)))
+    }
+}

@@ -1,0 +1,105 @@
+use super::*;
+use crate::testing::Quarter;
+
+fn run(reminders: &Reminders) -> Vec<(&'static str, String)> {
+    let policy = Policy { clock: true, ..Policy::default() };
+    let run = reminders.run(&policy, Maker { counter: &Quarter, memo: None });
+    run.into_iter().map(|(owner, entry)| (owner, entry.message.joined_text())).collect()
+}
+
+#[test]
+fn headings_and_order() {
+    let all = Reminders {
+        role: Some("Careful.".into()),
+        todo: Some(todo_text(
+            &[
+                Todo { content: "read", progress: Progress::Completed },
+                Todo { content: "write\nmuch", progress: Progress::InProgress },
+                Todo { content: "test", progress: Progress::Pending },
+            ],
+            ListOwner::Reader,
+        )),
+        useful: Some(useful_text(&[
+            UsefulRange {
+                path: "src/a.rs",
+                start_line: 3,
+                end_line: 4,
+                description: "the parser",
+                content: Ok("let a = 1;\n```\n"),
+            },
+            UsefulRange {
+                path: "gone.rs",
+                start_line: 1,
+                end_line: 9,
+                description: "the old parser",
+                content: Err("no such file"),
+            },
+        ])),
+        folder_notes: Some(folder_notes_text(&[
+            FolderNotes { folder: "src", notes: &["No panics here.".into()] },
+            FolderNotes { folder: "src/empty", notes: &[] },
+            FolderNotes { folder: "src/deep", notes: &["One.".into(), "Two.".into()] },
+        ])),
+        clock: None,
+    };
+    let text: Vec<_> = run(&all).into_iter().map(|(owner, text)| format!("<{owner}>\n{text}")).collect();
+    insta::assert_snapshot!(text.join("\n\n"));
+}
+
+#[test]
+fn empty_kinds_are_left_out() {
+    assert!(run(&Reminders::default()).is_empty());
+    let blank = Reminders {
+        role: Some(" \n".into()),
+        todo: Some(todo_text(&[], ListOwner::MainAgent)),
+        ..Reminders::default()
+    };
+    assert!(run(&blank).is_empty());
+}
+
+#[test]
+fn the_clock_goes_with_the_role_or_alone() {
+    let clock = Some("2026-11-15 10:00".to_owned());
+    let with_role =
+        Reminders { role: Some("R".into()), useful: Some("U".into()), clock: clock.clone(), ..Reminders::default() };
+    let texts: Vec<_> = run(&with_role).into_iter().map(|(_, text)| text).collect();
+    assert_eq!(
+        texts,
+        ["## Agent Role Definition\n\nR\n\nDate and time: 2026-11-15 10:00", "## Useful Information\n\nU",]
+    );
+    let alone = Reminders { clock, ..Reminders::default() };
+    assert!(alone.run(&Policy::default(), Maker { counter: &Quarter, memo: None }).is_empty(), "off by default");
+    assert_eq!(run(&alone)[0].1, "## Useful Information\n\nDate and time: 2026-11-15 10:00");
+}
+
+#[test]
+fn a_sub_agent_is_told_whose_list_it_sees() {
+    let text = todo_text(&[Todo { content: "x", progress: Progress::Pending }], ListOwner::MainAgent);
+    assert!(text.starts_with("This list belongs to the main agent."), "{text}");
+}
+
+#[test]
+fn a_role_is_joined_from_the_parts_there_are() {
+    let parts =
+        RoleParts { role: Some("Role.\n"), environment: Some("Env."), completion: Some(" "), ..RoleParts::default() };
+    assert_eq!(parts.join(), "Role.\n\nEnv.");
+    assert_eq!(RoleParts::default().join(), "");
+}
+
+#[test]
+fn a_sub_agent_without_role_names_the_file_to_fix() {
+    assert!(check_subagent_role("scout", Some("You scout."), ".haft/agents/scout.md").is_ok());
+    for role in [None, Some("  ")] {
+        let error = check_subagent_role("scout", role, ".haft/agents/scout.md").unwrap_err().to_string();
+        assert!(error.contains("scout") && error.contains(".haft/agents/scout.md"), "{error}");
+    }
+}
+
+#[test]
+fn an_unchanged_reminder_is_the_same_message() {
+    let memo = crate::Memo::default();
+    let reminders = Reminders { todo: Some("- [ ] x".into()), ..Reminders::default() };
+    let (policy, maker) = (Policy::default(), Maker { counter: &Quarter, memo: Some(&memo) });
+    assert!(Arc::ptr_eq(&reminders.run(&policy, maker)[0].1, &reminders.run(&policy, maker)[0].1));
+    assert!(!reminders.run(&policy, maker)[0].1.message.opens_round());
+}
