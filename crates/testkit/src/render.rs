@@ -1,0 +1,149 @@
+//! From a chosen reply to a whole HTTP response, with everything the script lets go wrong.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use haft_types::{Api, Usage};
+use hyper::Response;
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use serde_json::Value;
+
+use crate::body::{End, Length, ScriptBody};
+use crate::script::{Reply, ReplyPart, ScriptedError, Stop};
+use crate::wire::{self, Answer, Wants, json_bytes};
+
+/// Small enough that a sentence takes several deltas.
+const DEFAULT_DELTA_CHARS: usize = 24;
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream; charset=utf-8";
+
+/// What the reply has to know of its request.
+pub(crate) struct Asked<'a> {
+    pub(crate) api: Api,
+    pub(crate) model: &'a str,
+    pub(crate) stream: bool,
+    pub(crate) wants: Wants,
+    /// Distinguishes the ids in this reply from those in any other reply of the conversation.
+    pub(crate) tag: String,
+    pub(crate) body_bytes: usize,
+}
+
+/// The response to give for a reply of the script.
+pub(crate) fn response(reply: &Reply, asked: Asked<'_>) -> Response<ScriptBody> {
+    let api = asked.api;
+    let fault = reply.error.clone().unwrap_or_else(|| ScriptedError::new("an error as the script says"));
+    if let Some(garbage) = &reply.garbage {
+        let pieces = vec![garbage.body.clone()];
+        let status = reply.status.unwrap_or(200);
+        return send(reply, status, &garbage.content_type, pieces, Length::Known);
+    }
+    let http_error = match reply.error_event_after {
+        None => reply.status,
+        // Only a stream has room for an error in its middle.
+        Some(_) if !asked.stream => Some(reply.status.unwrap_or(500)),
+        Some(_) => None,
+    };
+    if let Some(status) = http_error {
+        let body = wire::error::body(api, status, &fault, reply.retry_after);
+        return send(reply, status, JSON, vec![json_bytes(&body)], Length::Known);
+    }
+
+    let stream = asked.stream;
+    let as_events = asked.wants.events || api != Api::Gemini;
+    let answer = answer(reply, asked);
+    if !stream {
+        return send(reply, 200, JSON, vec![wire::whole(api, &answer)], Length::Known);
+    }
+    let mut frames = wire::stream(api, &answer);
+    if reply.omit_end {
+        let kept = frames.iter().position(|frame| frame.ends).unwrap_or(frames.len());
+        frames.truncate(kept);
+    }
+    let mut pieces: Vec<Vec<u8>> = frames.into_iter().map(|frame| frame.bytes).collect();
+    if let Some(count) = reply.error_event_after {
+        pieces.truncate(count);
+        pieces.push(wire::error::event(api, reply.status.unwrap_or(500), &fault, pieces.len()));
+    }
+    send(reply, 200, if as_events { EVENTS } else { JSON }, pieces, Length::Unknown)
+}
+
+/// A response that is not in the script: an error, a listing, a count.
+pub(crate) fn plain(status: u16, body: &Value) -> Response<ScriptBody> {
+    send(&Reply::default(), status, JSON, vec![json_bytes(body)], Length::Known)
+}
+
+fn answer<'a>(reply: &Reply, asked: Asked<'a>) -> Answer<'a> {
+    let parts = reply.ordered_parts();
+    let calls = parts.iter().any(|part| matches!(part, ReplyPart::ToolCall(_)));
+    Answer {
+        tag: asked.tag,
+        model: asked.model,
+        usage: reply.usage.unwrap_or_else(|| estimate(asked.body_bytes, &parts)),
+        stop: reply.stop.unwrap_or(if calls { Stop::ToolUse } else { Stop::EndTurn }),
+        delta_chars: reply.delta_chars.unwrap_or(DEFAULT_DELTA_CHARS),
+        wants: asked.wants,
+        parts,
+    }
+}
+
+/// Four bytes a token: no tokenizer, but in proportion.
+pub(crate) fn estimated_tokens(bytes: usize) -> u64 {
+    (bytes as u64).div_ceil(4)
+}
+
+fn estimate(body_bytes: usize, parts: &[ReplyPart]) -> Usage {
+    let (mut said, mut thought) = (0, 0);
+    for part in parts {
+        match part {
+            ReplyPart::Text { text, .. } => said += text.len(),
+            ReplyPart::Thinking { text, .. } => thought += text.len(),
+            ReplyPart::ToolCall(call) => said += call.name.len() + call.arguments_text().len(),
+        }
+    }
+    let reasoning = estimated_tokens(thought);
+    Usage {
+        input: estimated_tokens(body_bytes),
+        output: estimated_tokens(said) + reasoning,
+        reasoning,
+        ..Usage::default()
+    }
+}
+
+fn send(reply: &Reply, status: u16, content_type: &str, pieces: Vec<Vec<u8>>, length: Length) -> Response<ScriptBody> {
+    let total: usize = pieces.iter().map(Vec::len).sum();
+    let mut pieces: Vec<Bytes> = match (reply.drop_after_bytes, reply.chunk_bytes) {
+        (None, None) => pieces.into_iter().map(Bytes::from).collect(),
+        (None, Some(size)) => split(&Bytes::from(pieces.concat()), size),
+        (Some(end), size) => {
+            let whole = Bytes::from(pieces.concat());
+            let kept = whole.slice(..end.min(total));
+            split(&kept, size.unwrap_or(kept.len().max(1)))
+        }
+    };
+    pieces.retain(|piece| !piece.is_empty());
+    let end = if reply.drop_after_bytes.is_some() { End::Drop } else { End::Clean };
+    // A body to be cut still announces its full length.
+    let told = if end == End::Drop { Length::Unknown } else { length };
+    let mut response = Response::new(ScriptBody::new(pieces, Duration::from_millis(reply.delta_delay_ms), end, told));
+    if let Ok(status) = status.try_into() {
+        *response.status_mut() = status;
+    }
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(content_type) {
+        headers.insert(CONTENT_TYPE, value);
+    }
+    if length == Length::Known && end == End::Drop {
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(total));
+    }
+    if let Some(seconds) = reply.retry_after {
+        headers.insert("retry-after", HeaderValue::from(seconds.ceil() as u64));
+        if seconds.fract() > 0.0 {
+            headers.insert("retry-after-ms", HeaderValue::from((seconds * 1000.0) as u64));
+        }
+    }
+    response
+}
+
+fn split(body: &Bytes, size: usize) -> Vec<Bytes> {
+    (0..body.len()).step_by(size).map(|start| body.slice(start..body.len().min(start + size))).collect()
+}

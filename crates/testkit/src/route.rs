@@ -1,0 +1,93 @@
+//! Which API a request means, told from its method, path and headers.
+
+use haft_types::Api;
+use hyper::Method;
+
+/// What a request asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// A reply of the model. Gemini names model and streaming in the path, the others in the body.
+    Generate { api: Api, from_path: Option<PathModel> },
+    /// The size of a request.
+    CountTokens { api: Api },
+    /// The models there are.
+    Models { api: Api },
+    /// Nothing served here; the error is worded for this API.
+    Unknown { api: Api },
+}
+
+/// What a Gemini path says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PathModel {
+    pub(crate) model: String,
+    pub(crate) stream: bool,
+}
+
+/// Finds the route; `anthropic_client` is whether the header `anthropic-version` was sent.
+pub(crate) fn route(method: &Method, path: &str, anthropic_client: bool) -> Route {
+    let mut segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+    // Clients differ in whether the version belongs to the base URL; here it may be left out, but not doubled.
+    let version = match segments.first() {
+        Some(&version @ ("v1" | "v1beta" | "v1alpha")) => {
+            segments.remove(0);
+            version
+        }
+        _ => "",
+    };
+    let likely = match version {
+        "v1beta" | "v1alpha" => Api::Gemini,
+        _ if anthropic_client => Api::Anthropic,
+        _ => Api::OpenaiChat,
+    };
+    let post = *method == Method::POST;
+    match segments.as_slice() {
+        ["chat", "completions"] if post => Route::Generate { api: Api::OpenaiChat, from_path: None },
+        ["responses"] if post => Route::Generate { api: Api::OpenaiResponses, from_path: None },
+        ["messages"] if post => Route::Generate { api: Api::Anthropic, from_path: None },
+        ["messages", "count_tokens"] if post => Route::CountTokens { api: Api::Anthropic },
+        ["models", action] if post => match action.rsplit_once(':') {
+            Some((model, "generateContent")) => gemini(model, false),
+            Some((model, "streamGenerateContent")) => gemini(model, true),
+            Some((_, "countTokens")) => Route::CountTokens { api: Api::Gemini },
+            _ => Route::Unknown { api: Api::Gemini },
+        },
+        ["models"] if *method == Method::GET => Route::Models { api: likely },
+        _ => Route::Unknown { api: likely },
+    }
+}
+
+fn gemini(model: &str, stream: bool) -> Route {
+    Route::Generate { api: Api::Gemini, from_path: Some(PathModel { model: model.to_owned(), stream }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_may_be_left_out_but_not_doubled() {
+        let chat = Route::Generate { api: Api::OpenaiChat, from_path: None };
+        assert_eq!(route(&Method::POST, "/v1/chat/completions", false), chat);
+        assert_eq!(route(&Method::POST, "/chat/completions", false), chat);
+        assert_eq!(route(&Method::POST, "/v1/v1/chat/completions", false), Route::Unknown { api: Api::OpenaiChat });
+        assert_eq!(route(&Method::GET, "/v1/chat/completions", false), Route::Unknown { api: Api::OpenaiChat });
+    }
+
+    #[test]
+    fn gemini_names_model_and_streaming_in_the_path() {
+        let path = "/v1beta/models/gemini-3-pro:streamGenerateContent";
+        assert_eq!(route(&Method::POST, path, false), gemini("gemini-3-pro", true));
+        assert_eq!(route(&Method::POST, "/models/m:generateContent", false), gemini("m", false));
+        assert_eq!(
+            route(&Method::POST, "/v1beta/models/m:countTokens", false),
+            Route::CountTokens { api: Api::Gemini }
+        );
+    }
+
+    #[test]
+    fn model_listings_are_told_apart_by_version_and_header() {
+        assert_eq!(route(&Method::GET, "/v1/models", false), Route::Models { api: Api::OpenaiChat });
+        assert_eq!(route(&Method::GET, "/v1/models", true), Route::Models { api: Api::Anthropic });
+        assert_eq!(route(&Method::GET, "/v1beta/models", false), Route::Models { api: Api::Gemini });
+    }
+}

@@ -1,0 +1,86 @@
+//! Puts decoded parts into the neutral order: merges roles, numbers calls, moves pictures behind a run of results.
+
+use std::collections::{HashMap, VecDeque};
+
+use serde_json::Value;
+
+use super::{SeenMessage, SeenPart, SeenRole};
+
+/// Collects the parts of a request in wire order. Every step is constant time, so decoding is linear in the body.
+#[derive(Default)]
+pub(super) struct Builder {
+    messages: Vec<SeenMessage>,
+    calls: usize,
+    /// The number of each call by its wire id; a repeated id means the latest.
+    by_id: HashMap<String, usize>,
+    /// Calls without result by tool, oldest first, for results that name no id.
+    open_by_name: HashMap<String, VecDeque<usize>>,
+    /// Pictures met inside the running results.
+    held: Vec<SeenPart>,
+}
+
+impl Builder {
+    /// Adds a part said by `role`.
+    pub(super) fn push(&mut self, role: SeenRole, part: SeenPart) {
+        self.release();
+        self.append(role, part);
+    }
+
+    /// Adds an empty message, which still counts as one.
+    pub(super) fn open(&mut self, role: SeenRole) {
+        self.release();
+        if self.messages.last().is_none_or(|last| last.role != role) {
+            self.messages.push(SeenMessage { role, parts: Vec::new() });
+        }
+    }
+
+    /// Adds a call by the model.
+    pub(super) fn call(&mut self, id: Option<&str>, name: &str, arguments: Value, signed: bool) {
+        self.calls += 1;
+        let number = self.calls;
+        match id {
+            Some(id) => {
+                self.by_id.insert(id.to_owned(), number);
+            }
+            None => self.open_by_name.entry(name.to_owned()).or_default().push_back(number),
+        }
+        let (id, name) = (id.map(str::to_owned), name.to_owned());
+        self.push(SeenRole::Assistant, SeenPart::ToolCall { number, id, name, arguments, signed });
+    }
+
+    /// Adds the result of the call with this id.
+    pub(super) fn result(&mut self, id: &str, text: String, failed: Option<bool>) {
+        let number = self.by_id.get(id).copied();
+        self.append(SeenRole::Tool, SeenPart::ToolResult { number, id: Some(id.to_owned()), text, failed });
+    }
+
+    /// Adds the result of the oldest unanswered call of this tool.
+    pub(super) fn result_by_name(&mut self, name: &str, text: String, failed: Option<bool>) {
+        let number = self.open_by_name.get_mut(name).and_then(VecDeque::pop_front);
+        self.append(SeenRole::Tool, SeenPart::ToolResult { number, id: None, text, failed });
+    }
+
+    /// Adds a picture that came with results: it stands after all results of the run.
+    pub(super) fn result_image(&mut self, image: SeenPart) {
+        self.held.push(image);
+    }
+
+    /// The messages, complete.
+    pub(super) fn finish(mut self) -> Vec<SeenMessage> {
+        self.release();
+        self.messages
+    }
+
+    fn release(&mut self) {
+        for image in std::mem::take(&mut self.held) {
+            self.append(SeenRole::User, image);
+        }
+    }
+
+    fn append(&mut self, role: SeenRole, part: SeenPart) {
+        match self.messages.last_mut() {
+            Some(last) if last.role == role => last.parts.push(part),
+            _ => self.messages.push(SeenMessage { role, parts: vec![part] }),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Whether two requests say the same, and where they first differ.
+
+use haft_types::ContentHash;
+use serde_json::Value;
+
+use super::{Seen, SeenPart, SeenRole};
+
+impl Seen {
+    /// The first difference between what two requests say to the model, for people; none when they say the same.
+    ///
+    /// The API, wire ids, reasoning, signatures and cache marks do not count, nor whether a result failed where one API cannot
+    /// say so; a system message in the middle counts as the user's, since most APIs have no other place for it.
+    pub fn difference(&self, other: &Self) -> Option<String> {
+        if self.system != other.system {
+            return Some(format!("system text:\n  {:?}\n  {:?}", self.system, other.system));
+        }
+        if self.tools != other.tools {
+            let differs = self.tools.iter().zip(&other.tools).find(|(one, two)| one != two);
+            return Some(match differs {
+                Some((one, two)) => format!("tools:\n  {one:?}\n  {two:?}"),
+                None => format!("tools: {} against {}", self.tools.len(), other.tools.len()),
+            });
+        }
+        let (mut ours, mut theirs) = (self.compared(), other.compared());
+        let mut index = 0;
+        loop {
+            match (ours.next(), theirs.next()) {
+                (None, None) => return None,
+                (Some(one), Some(two)) if same(one, two) => index += 1,
+                (one, two) => {
+                    let show = |side: Option<(SeenRole, &SeenPart)>| match side {
+                        Some((role, part)) => format!("{role}: {part:?}"),
+                        None => "(nothing more)".to_owned(),
+                    };
+                    return Some(format!("part {index}:\n  {}\n  {}", show(one), show(two)));
+                }
+            }
+        }
+    }
+
+    /// Whether two requests say the same to the model; see [`Seen::difference`].
+    pub fn says_the_same_as(&self, other: &Self) -> bool {
+        self.difference(other).is_none()
+    }
+
+    fn compared(&self) -> impl Iterator<Item = (SeenRole, &SeenPart)> {
+        let said = self.parts().filter(|(_, part)| said(part).is_some());
+        said.map(|(role, part)| (if role == SeenRole::System { SeenRole::User } else { role }, part))
+    }
+}
+
+/// A part without what differs between APIs.
+#[derive(PartialEq)]
+enum Said<'a> {
+    Text(&'a str),
+    Call(usize, &'a str, &'a Value),
+    Result(Option<usize>, &'a str),
+    Image(&'a str, ContentHash),
+    Other(&'a str),
+}
+
+fn said(part: &SeenPart) -> Option<Said<'_>> {
+    match part {
+        SeenPart::Text { text, signed: _ } => Some(Said::Text(text)),
+        SeenPart::Thinking { .. } => None,
+        SeenPart::ToolCall { number, id: _, name, arguments, signed: _ } => Some(Said::Call(*number, name, arguments)),
+        SeenPart::ToolResult { number, id: _, text, failed: _ } => Some(Said::Result(*number, text)),
+        SeenPart::Image { media_type, hash } => Some(Said::Image(media_type, *hash)),
+        SeenPart::Other { kind } => Some(Said::Other(kind)),
+    }
+}
+
+fn failed(part: &SeenPart) -> Option<bool> {
+    match part {
+        SeenPart::ToolResult { failed, .. } => *failed,
+        SeenPart::Text { .. }
+        | SeenPart::Thinking { .. }
+        | SeenPart::ToolCall { .. }
+        | SeenPart::Image { .. }
+        | SeenPart::Other { .. } => None,
+    }
+}
+
+fn same((role, part): (SeenRole, &SeenPart), (other_role, other): (SeenRole, &SeenPart)) -> bool {
+    role == other_role
+        && said(part) == said(other)
+        && failed(part).zip(failed(other)).is_none_or(|(one, two)| one == two)
+}

@@ -1,0 +1,114 @@
+//! OpenAI Chat Completions: system and tools' words are messages of their own roles.
+
+use haft_types::Api;
+use serde_json::Value;
+
+use super::{
+    Builder, Seen, SeenError, SeenPart, SeenRole, SeenTool, image_at, list, maybe, owned, parse_arguments, text,
+};
+
+pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
+    let mut builder = Builder::default();
+    let mut system = String::new();
+    let mut cache_marks = Vec::new();
+    for (index, message) in list(body, "messages", "")?.iter().enumerate() {
+        let path = format!("messages[{index}]");
+        let role = match text(message, "role", &path)? {
+            "system" | "developer" if index == 0 => {
+                system = joined(message, &path)?;
+                mark(message, &path, &mut cache_marks);
+                continue;
+            }
+            "system" | "developer" => SeenRole::System,
+            "user" => SeenRole::User,
+            "assistant" => SeenRole::Assistant,
+            "tool" => {
+                builder.result(text(message, "tool_call_id", &path)?, joined(message, &path)?, None);
+                mark(message, &path, &mut cache_marks);
+                continue;
+            }
+            _ => return Err(SeenError::new(format!("{path}.role"), "unknown role")),
+        };
+        builder.open(role);
+        if let Some(reasoning) = maybe(message, "reasoning_content") {
+            builder.push(role, SeenPart::Thinking { text: reasoning.to_owned(), signed: false });
+        }
+        for part in content(message, &path)? {
+            builder.push(role, part);
+        }
+        mark(message, &path, &mut cache_marks);
+        for (at, call) in list(message, "tool_calls", &path)?.iter().enumerate() {
+            let path = format!("{path}.tool_calls[{at}]");
+            let function =
+                call.get("function").ok_or_else(|| SeenError::new(path.clone() + ".function", "expected an object"))?;
+            let arguments = parse_arguments(text(function, "arguments", &path)?);
+            builder.call(Some(text(call, "id", &path)?), text(function, "name", &path)?, arguments, false);
+        }
+    }
+    let tools = list(body, "tools", "")?.iter().filter_map(|tool| tool.get("function")).map(|function| SeenTool {
+        name: owned(maybe(function, "name")),
+        description: owned(maybe(function, "description")),
+        parameters: function.get("parameters").cloned().unwrap_or_default(),
+    });
+    Ok(Seen {
+        api: Api::OpenaiChat,
+        model: owned(maybe(body, "model")),
+        system,
+        tools: tools.collect(),
+        messages: builder.finish(),
+        max_output_tokens: ["max_completion_tokens", "max_tokens"].iter().find_map(|key| body.get(key)?.as_u64()),
+        stream: body.get("stream").and_then(Value::as_bool).unwrap_or(false),
+        cache_marks,
+    })
+}
+
+fn content(message: &Value, path: &str) -> Result<Vec<SeenPart>, SeenError> {
+    let plain = |text: &str| SeenPart::Text { text: text.to_owned(), signed: false };
+    match message.get("content") {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::String(words)) => Ok(vec![plain(words)]),
+        Some(Value::Array(parts)) => parts
+            .iter()
+            .enumerate()
+            .map(|(at, part)| {
+                let path = format!("{path}.content[{at}]");
+                Ok(match text(part, "type", &path)? {
+                    "text" => plain(text(part, "text", &path)?),
+                    "refusal" => plain(text(part, "refusal", &path)?),
+                    "image_url" => {
+                        let url = part.get("image_url").and_then(|image| maybe(image, "url"));
+                        image_at(url.ok_or_else(|| SeenError::new(path + ".image_url.url", "expected a string"))?)
+                    }
+                    kind => SeenPart::Other { kind: kind.to_owned() },
+                })
+            })
+            .collect(),
+        Some(_) => Err(SeenError::new(format!("{path}.content"), "expected a string or a list")),
+    }
+}
+
+/// The text of a message whose content is only text.
+fn joined(message: &Value, path: &str) -> Result<String, SeenError> {
+    let parts = content(message, path)?;
+    let texts: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| match part {
+            SeenPart::Text { text, .. } => Some(text.as_str()),
+            SeenPart::Thinking { .. }
+            | SeenPart::ToolCall { .. }
+            | SeenPart::ToolResult { .. }
+            | SeenPart::Image { .. }
+            | SeenPart::Other { .. } => None,
+        })
+        .collect();
+    Ok(texts.join("\n\n"))
+}
+
+fn mark(message: &Value, path: &str, marks: &mut Vec<String>) {
+    let Some(parts) = message.get("content").and_then(Value::as_array) else { return };
+    for (at, part) in parts.iter().enumerate() {
+        if part.get("prompt_cache_breakpoint").is_some() || part.get("cache_control").is_some() {
+            marks.push(format!("{path}.content[{at}]"));
+        }
+    }
+}

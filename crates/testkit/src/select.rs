@@ -1,0 +1,94 @@
+//! Chooses the reply to a request: the first that applies and is not used up, or by turn.
+
+use crate::script::{Replies, Reply, Script, When};
+use crate::seen::Seen;
+
+/// What has been given so far.
+#[derive(Debug, Default)]
+pub(crate) struct Selector {
+    used: Vec<u32>,
+    served: u64,
+}
+
+/// The choice for one request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Choice {
+    /// The number of the request, from 1.
+    pub(crate) request: u64,
+    /// The reply's place in the script; none when the script has run out.
+    pub(crate) reply: Option<usize>,
+}
+
+/// Whether choosing needs the request decoded.
+pub(crate) fn needs_seen(script: &Script) -> bool {
+    match &script.replies {
+        Replies::Turns(_) => true,
+        Replies::Listed(replies) => replies.iter().any(|reply| reply.when.is_some()),
+    }
+}
+
+impl Selector {
+    /// Chooses and counts; `seen` is needed exactly where [`needs_seen`] says so.
+    pub(crate) fn choose(&mut self, script: &Script, seen: Option<&Seen>) -> Choice {
+        self.served += 1;
+        let request = self.served;
+        let reply = match &script.replies {
+            Replies::Turns(turns) => seen.map(Seen::assistant_turns).filter(|turn| *turn < turns.len()),
+            Replies::Listed(replies) => {
+                self.used.resize(replies.len(), 0);
+                let free = |(index, reply): &(usize, &Reply)| {
+                    limit(reply).is_none_or(|limit| self.used[*index] < limit)
+                        && reply.when.as_ref().is_none_or(|when| seen.is_some_and(|seen| holds(when, seen, request)))
+                };
+                let found = replies.iter().enumerate().find(free).map(|(index, _)| index);
+                if let Some(index) = found {
+                    self.used[index] += 1;
+                }
+                found
+            }
+        };
+        Choice { request, reply }
+    }
+}
+
+fn limit(reply: &Reply) -> Option<u32> {
+    match (reply.times, &reply.when) {
+        (Some(times), _) => Some(times),
+        (None, None) => Some(1),
+        (None, Some(_)) => None,
+    }
+}
+
+fn holds(when: &When, seen: &Seen, request: u64) -> bool {
+    // Every field is named, so that a new condition cannot be forgotten here.
+    let When { tool_offered, last_role, last_contains, assistant_messages, tool_results, request: number, api, model } =
+        when;
+    let last_role_is = |role| seen.messages.last().is_some_and(|message| message.role == role);
+    tool_offered.as_ref().is_none_or(|name| seen.tools.iter().any(|tool| tool.name == *name))
+        && last_role.is_none_or(last_role_is)
+        && last_contains.as_ref().is_none_or(|words| seen.last_contains(words))
+        && assistant_messages.is_none_or(|count| seen.assistant_turns() == count)
+        && tool_results.is_none_or(|count| seen.tool_results() == count)
+        && number.is_none_or(|number| number == request)
+        && api.is_none_or(|api| api == seen.api)
+        && model.as_ref().is_none_or(|model| *model == seen.model)
+}
+
+/// Why no reply is left, for the error a client gets.
+pub(crate) fn ran_out(script: &Script, request: u64, seen: Option<&Seen>) -> String {
+    let turns = seen.map_or(0, Seen::assistant_turns);
+    match &script.replies {
+        Replies::Turns(replies) => format!(
+            "the script has run out: request {request} holds {turns} assistant turns, `turns` has {} replies",
+            replies.len()
+        ),
+        Replies::Listed(replies) => {
+            let results = seen.map_or(0, Seen::tool_results);
+            format!(
+                "the script has run out: none of its {} replies is left for request {request} \
+                 ({turns} assistant turns, {results} tool results)",
+                replies.len()
+            )
+        }
+    }
+}

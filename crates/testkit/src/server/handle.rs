@@ -1,0 +1,228 @@
+//! One request: read, checked, recorded, answered.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use haft_types::Api;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::header::HeaderMap;
+use hyper::{Request, Response};
+use serde_json::Value;
+
+use super::{Mode, Shared};
+use crate::body::ScriptBody;
+use crate::record::{Handled, Recorded};
+use crate::render::{self, Asked};
+use crate::route::{PathModel, Route, route};
+use crate::rules::{self, RequestInfo};
+use crate::scan::{self, Head};
+use crate::script::ScriptedError;
+use crate::seen::{FromPath, Seen};
+use crate::select::{Choice, needs_seen, ran_out};
+use crate::timing::Watch;
+use crate::wire::{self, Wants};
+
+/// A request that has arrived whole.
+struct Arrived {
+    method: String,
+    path: String,
+    query: String,
+    headers: Vec<(String, String)>,
+    body: Bytes,
+}
+
+pub(super) async fn handle(
+    shared: Arc<Shared>,
+    watch: Option<Watch>,
+    request: Request<Incoming>,
+) -> Result<Response<ScriptBody>, hyper::Error> {
+    let (head, mut incoming) = request.into_parts();
+    let anthropic_client = head.headers.contains_key("anthropic-version");
+    let route = route(&head.method, head.uri.path(), anthropic_client);
+    let pieces = read(&mut incoming).await?;
+    let query = head.uri.query().unwrap_or_default();
+    if shared.mode == Mode::Lean
+        && !needs_seen(&shared.script)
+        && let Route::Generate { api, from_path } = &route
+    {
+        return Ok(lean(&shared, watch.as_ref(), *api, from_path.as_ref(), &pieces).await);
+    }
+    let arrived = Arrived {
+        method: head.method.to_string(),
+        path: head.uri.path_and_query().map_or_else(String::new, ToString::to_string),
+        query: query.to_owned(),
+        headers: headers(&head.headers),
+        body: join(pieces),
+    };
+    let (handled, response, delay) = decide(&shared, &route, &arrived);
+    if shared.mode == Mode::Strict {
+        record(&shared, route, arrived, handled);
+    }
+    pause(delay).await;
+    if let Some(watch) = watch {
+        watch.replying();
+    }
+    Ok(response)
+}
+
+async fn read(incoming: &mut Incoming) -> Result<Vec<Bytes>, hyper::Error> {
+    let mut pieces = Vec::new();
+    while let Some(frame) = incoming.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            pieces.push(data);
+        }
+    }
+    Ok(pieces)
+}
+
+fn join(mut pieces: Vec<Bytes>) -> Bytes {
+    if pieces.len() == 1 {
+        return pieces.remove(0);
+    }
+    let mut whole = BytesMut::with_capacity(pieces.iter().map(Bytes::len).sum());
+    for piece in pieces {
+        whole.extend_from_slice(&piece);
+    }
+    whole.freeze()
+}
+
+fn headers(map: &HeaderMap) -> Vec<(String, String)> {
+    map.iter().map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())).collect()
+}
+
+async fn pause(delay_ms: u64) {
+    if delay_ms > 0 {
+        tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+    }
+}
+
+fn record(shared: &Shared, route: Route, arrived: Arrived, handled: Handled) {
+    let mut recorded = shared.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+    let number = recorded.len() as u64 + 1;
+    let Arrived { method, path, query: _, headers, body } = arrived;
+    recorded.push(Recorded { number, method, path, headers: headers.into(), body, handled, route });
+    let count = recorded.len();
+    drop(recorded);
+    shared.count.send_replace(count);
+}
+
+/// Answers without looking at the conversation.
+async fn lean(
+    shared: &Shared,
+    watch: Option<&Watch>,
+    api: Api,
+    from_path: Option<&PathModel>,
+    pieces: &[Bytes],
+) -> Response<ScriptBody> {
+    let body_bytes = pieces.iter().map(Bytes::len).sum();
+    let head = match (from_path, pieces) {
+        (Some(said), _) => Head { model: Some(said.model.clone()), stream: Some(said.stream) },
+        (None, []) => Head::default(),
+        (None, [first, ..]) => {
+            let head = scan::head(first);
+            if head.model.is_some() && head.stream.is_some() { head } else { scan::head(&pieces.concat()) }
+        }
+    };
+    let Choice { request, reply } =
+        shared.selector.lock().unwrap_or_else(PoisonError::into_inner).choose(&shared.script, None);
+    let (response, delay) = match reply.and_then(|index| shared.script.replies.all().get(index)) {
+        Some(reply) => {
+            let asked = Asked {
+                api,
+                model: head.model.as_deref().unwrap_or_default(),
+                stream: head.stream.unwrap_or(false),
+                wants: Wants::ALL,
+                tag: request.to_string(),
+                body_bytes,
+            };
+            (render::response(reply, asked), reply.delay_ms)
+        }
+        None => (failure(api, 500, ran_out(&shared.script, request, None)), 0),
+    };
+    pause(delay).await;
+    if let Some(watch) = watch {
+        watch.replying();
+    }
+    response
+}
+
+/// What to do with a request, what to answer, and how many milliseconds to wait before that.
+fn decide(shared: &Shared, route: &Route, arrived: &Arrived) -> (Handled, Response<ScriptBody>, u64) {
+    match route {
+        Route::Generate { api, from_path } => generate(shared, *api, from_path.as_ref(), arrived),
+        Route::CountTokens { api } => {
+            let tokens = render::estimated_tokens(arrived.body.len());
+            (Handled::Informed, render::plain(200, &wire::token_count(*api, tokens)), 0)
+        }
+        Route::Models { api } => (Handled::Informed, render::plain(200, &wire::models(*api, &shared.script)), 0),
+        Route::Unknown { api } => {
+            let message = format!("nothing is served at {} {}", arrived.method, arrived.path);
+            (Handled::NotFound, failure(*api, 404, message), 0)
+        }
+    }
+}
+
+fn generate(
+    shared: &Shared,
+    api: Api,
+    from_path: Option<&PathModel>,
+    arrived: &Arrived,
+) -> (Handled, Response<ScriptBody>, u64) {
+    let unreadable = |reason: String| {
+        let response = failure(api, 400, format!("could not read the request: {reason}"));
+        (Handled::Unreadable { reason }, response, 0)
+    };
+    let body: Value = match serde_json::from_slice(&arrived.body) {
+        Ok(body) => body,
+        Err(error) => return unreadable(format!("the body is not JSON: {error}")),
+    };
+    let model = from_path.map_or_else(|| body["model"].as_str().unwrap_or_default(), |said| said.model.as_str());
+    let stream = from_path.map_or_else(|| body["stream"].as_bool().unwrap_or(false), |said| said.stream);
+    if shared.mode == Mode::Strict {
+        let info = RequestInfo {
+            model_from_path: from_path.map(|said| said.model.clone()),
+            stream,
+            headers: arrived.headers.clone(),
+        };
+        if let Err(refusal) = rules::check(api, &body, &info) {
+            let response = render::plain(refusal.status, &refusal.body);
+            return (Handled::Refused(refusal), response, 0);
+        }
+    }
+    let seen = if needs_seen(&shared.script) {
+        let said = FromPath { model: from_path.map(|said| said.model.as_str()), stream };
+        match Seen::decode(api, &body, said) {
+            Ok(seen) => Some(seen),
+            Err(error) => return unreadable(error.to_string()),
+        }
+    } else {
+        None
+    };
+    let Choice { request, reply } =
+        shared.selector.lock().unwrap_or_else(PoisonError::into_inner).choose(&shared.script, seen.as_ref());
+    let Some((index, reply)) = reply.and_then(|index| Some((index, shared.script.replies.all().get(index)?))) else {
+        let message = ran_out(&shared.script, request, seen.as_ref());
+        return (Handled::RanOut, failure(api, 500, message), 0);
+    };
+    let asked = Asked {
+        api,
+        model,
+        stream,
+        wants: Wants::read(&body, &arrived.query),
+        // The length of the conversation keeps ids apart when the server, but not the client, starts anew.
+        tag: format!("{}_{request}", conversation_length(&body)),
+        body_bytes: arrived.body.len(),
+    };
+    (Handled::Replied { reply: index }, render::response(reply, asked), reply.delay_ms)
+}
+
+fn conversation_length(body: &Value) -> usize {
+    let list = ["messages", "input", "contents"].iter().find_map(|key| body.get(key)?.as_array());
+    list.map_or(0, Vec::len)
+}
+
+fn failure(api: Api, status: u16, message: String) -> Response<ScriptBody> {
+    render::plain(status, &wire::error::body(api, status, &ScriptedError::new(message), None))
+}

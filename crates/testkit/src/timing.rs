@@ -1,0 +1,150 @@
+//! When the bytes of each request and reply passed the socket, for benchmarks.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// The times of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// When the first byte of its head was read.
+    pub received: Instant,
+    /// When the last byte of the reply so far was written.
+    pub replied: Option<Instant>,
+}
+
+/// The times of all requests of a server, in order of arrival.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Timings(Arc<Mutex<Vec<Timing>>>);
+
+impl Timings {
+    pub(crate) fn all(&self) -> Vec<Timing> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn begin(&self, received: Instant) -> usize {
+        let mut timings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        timings.push(Timing { received, replied: None });
+        timings.len() - 1
+    }
+
+    fn wrote(&self, request: usize) {
+        let mut timings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(timing) = timings.get_mut(request) {
+            timing.replied = Some(Instant::now());
+        }
+    }
+}
+
+/// Where a connection is in its present request.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// Waiting for a request.
+    Idle,
+    /// Bytes have come, no reply yet.
+    Reading(Instant),
+    /// The reply is under way.
+    Replying(usize),
+}
+
+/// The phase of one connection, shared between its socket and its handler.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    timings: Timings,
+    phase: Arc<Mutex<Phase>>,
+}
+
+impl Watch {
+    pub(crate) fn new(timings: Timings) -> Self {
+        Self { timings, phase: Arc::new(Mutex::new(Phase::Idle)) }
+    }
+
+    /// The request has been read; what is written from now on is its reply.
+    pub(crate) fn replying(&self) {
+        let mut phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Phase::Reading(received) = *phase {
+            *phase = Phase::Replying(self.timings.begin(received));
+        }
+    }
+
+    fn read(&self) {
+        let mut phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
+        // Bytes that come while a reply is under way, or after it, begin the next request.
+        if matches!(*phase, Phase::Idle | Phase::Replying(_)) {
+            *phase = Phase::Reading(Instant::now());
+        }
+    }
+
+    fn wrote(&self) {
+        let phase = *self.phase.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Phase::Replying(request) = phase {
+            self.timings.wrote(request);
+        }
+    }
+}
+
+/// A socket that notes when bytes pass, if it is watched.
+pub(crate) struct Socket {
+    stream: TcpStream,
+    watch: Option<Watch>,
+}
+
+impl Socket {
+    pub(crate) fn new(stream: TcpStream, watch: Option<Watch>) -> Self {
+        Self { stream, watch }
+    }
+
+    fn wrote(&self) {
+        if let Some(watch) = &self.watch {
+            watch.wrote();
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        if buffer.filled().len() > before
+            && let Some(watch) = &self.watch
+        {
+            watch.read();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
+        self.wrote();
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, slices))?;
+        self.wrote();
+        Poll::Ready(Ok(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

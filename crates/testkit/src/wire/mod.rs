@@ -1,0 +1,167 @@
+//! From a scripted reply to the bytes each service would send.
+//!
+//! Every field and event that the official clients read is there, in the order the services use. The clock and chance play no part:
+//! the same script and the same request give the same bytes.
+
+use haft_types::{Api, Usage};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::script::{ReplyPart, Script, ScriptCall, Stop};
+
+mod anthropic;
+pub(crate) mod error;
+mod gemini;
+mod openai_chat;
+mod openai_responses;
+
+/// The time in every reply: 2025-01-01T00:00:00Z.
+const CREATED: u64 = 1_735_689_600;
+
+/// A reply ready to be written in the shape of an API.
+pub(crate) struct Answer<'a> {
+    /// Distinguishes this reply's ids from those of any other reply in the conversation.
+    pub(crate) tag: String,
+    pub(crate) model: &'a str,
+    pub(crate) parts: Vec<ReplyPart>,
+    pub(crate) usage: Usage,
+    pub(crate) stop: Stop,
+    pub(crate) delta_chars: usize,
+    pub(crate) wants: Wants,
+}
+
+/// What the request asked to get besides the reply.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wants {
+    /// Chat: a last chunk with the usage.
+    pub(crate) usage_chunk: bool,
+    /// Responses: reasoning that can be sent back.
+    pub(crate) encrypted_reasoning: bool,
+    /// Gemini: events rather than a JSON list.
+    pub(crate) events: bool,
+}
+
+impl Wants {
+    /// Reads it from a body and the query of its path.
+    pub(crate) fn read(body: &Value, query: &str) -> Self {
+        let included = body.get("include").and_then(Value::as_array);
+        Self {
+            usage_chunk: body.pointer("/stream_options/include_usage").and_then(Value::as_bool).unwrap_or(false),
+            encrypted_reasoning: included
+                .is_some_and(|list| list.iter().any(|item| item.as_str() == Some("reasoning.encrypted_content"))),
+            events: query.split('&').any(|pair| pair == "alt=sse"),
+        }
+    }
+
+    /// What every streaming client of ours asks for, when the body is not read.
+    pub(crate) const ALL: Self = Self { usage_chunk: true, encrypted_reasoning: true, events: true };
+}
+
+impl Answer<'_> {
+    fn call_id(&self, prefix: &str, index: usize, call: &ScriptCall) -> String {
+        call.id.clone().unwrap_or_else(|| format!("{prefix}_{}_{}", self.tag, index + 1))
+    }
+}
+
+/// One event of a stream, as bytes.
+pub(crate) struct Frame {
+    pub(crate) bytes: Vec<u8>,
+    /// Whether it, or what follows, tells the client that the message is complete.
+    pub(crate) ends: bool,
+}
+
+/// The events of a streamed reply.
+pub(crate) fn stream(api: Api, answer: &Answer<'_>) -> Vec<Frame> {
+    match api {
+        Api::OpenaiChat => openai_chat::stream(answer),
+        Api::OpenaiResponses => openai_responses::stream(answer),
+        Api::Anthropic => anthropic::stream(answer),
+        Api::Gemini => gemini::stream(answer),
+    }
+}
+
+/// The body of a reply in one piece.
+pub(crate) fn whole(api: Api, answer: &Answer<'_>) -> Vec<u8> {
+    match api {
+        Api::OpenaiChat => json_bytes(&openai_chat::whole(answer)),
+        Api::OpenaiResponses => json_bytes(&openai_responses::whole(answer)),
+        Api::Anthropic => json_bytes(&anthropic::whole(answer)),
+        Api::Gemini => json_bytes(&gemini::whole(answer)),
+    }
+}
+
+/// The reply to a request to count tokens; the OpenAI APIs have none.
+pub(crate) fn token_count(api: Api, tokens: u64) -> Value {
+    match api {
+        Api::OpenaiChat | Api::OpenaiResponses | Api::Anthropic => serde_json::json!({ "input_tokens": tokens }),
+        Api::Gemini => serde_json::json!({
+            "totalTokens": tokens,
+            "promptTokensDetails": [{ "modality": "TEXT", "tokenCount": tokens }],
+        }),
+    }
+}
+
+/// The listing of a script's models.
+pub(crate) fn models(api: Api, script: &Script) -> Value {
+    use serde_json::json;
+    match api {
+        Api::OpenaiChat | Api::OpenaiResponses => {
+            let model =
+                |name: &String| json!({ "id": name, "object": "model", "created": CREATED, "owned_by": "script" });
+            json!({ "object": "list", "data": script.models.iter().map(model).collect::<Vec<_>>() })
+        }
+        Api::Anthropic => {
+            let model = |name: &String| json!({ "type": "model", "id": name, "display_name": name, "created_at": "2025-01-01T00:00:00Z" });
+            json!({
+                "data": script.models.iter().map(model).collect::<Vec<_>>(),
+                "has_more": false,
+                "first_id": script.models.first(),
+                "last_id": script.models.last(),
+            })
+        }
+        Api::Gemini => {
+            let model = |name: &String| {
+                json!({
+                    "name": format!("models/{name}"),
+                    "version": "001",
+                    "displayName": name,
+                    "inputTokenLimit": 1_048_576,
+                    "outputTokenLimit": 65_536,
+                    "supportedGenerationMethods": ["generateContent", "countTokens"],
+                })
+            };
+            json!({ "models": script.models.iter().map(model).collect::<Vec<_>>() })
+        }
+    }
+}
+
+/// Bytes of a value that cannot fail to serialise: our own shapes have string keys and finite numbers.
+pub(crate) fn json_bytes(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+/// An event with only data.
+fn data(value: &impl Serialize) -> Vec<u8> {
+    let mut bytes = b"data: ".to_vec();
+    bytes.extend(json_bytes(value));
+    bytes.extend(b"\n\n");
+    bytes
+}
+
+/// An event named like the `type` of its data.
+fn named(name: &str, value: &impl Serialize) -> Vec<u8> {
+    let mut bytes = format!("event: {name}\n").into_bytes();
+    bytes.extend(data(value));
+    bytes
+}
+
+/// The text in pieces of so many characters; none for an empty text.
+fn pieces(text: &str, characters: usize) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let end = rest.char_indices().nth(characters).map_or(rest.len(), |(end, _)| end);
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        (!piece.is_empty()).then_some(piece)
+    })
+}

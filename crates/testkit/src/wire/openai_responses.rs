@@ -1,0 +1,208 @@
+//! OpenAI Responses: output items, each added, filled and done, between `response.created` and `response.completed`.
+
+use haft_types::Usage;
+use serde_json::{Value, json};
+
+use super::{Answer, CREATED, Frame, named, pieces};
+use crate::script::{ReplyPart, Stop, signature_or_made};
+
+/// Cached tokens are part of the input's, reasoning part of the output's.
+fn usage(usage: Usage) -> Value {
+    json!({
+        "input_tokens": usage.all_input(),
+        "input_tokens_details": { "cached_tokens": usage.cached_input, "cache_write_tokens": usage.cache_write },
+        "output_tokens": usage.output,
+        "output_tokens_details": { "reasoning_tokens": usage.reasoning },
+        "total_tokens": usage.total(),
+    })
+}
+
+/// The state a response ends in, the event that says so, and the reason when it is not complete.
+fn ending(stop: Stop) -> (&'static str, &'static str, Option<&'static str>) {
+    match stop {
+        Stop::EndTurn | Stop::ToolUse => ("completed", "response.completed", None),
+        Stop::Length => ("incomplete", "response.incomplete", Some("max_output_tokens")),
+        Stop::Refusal => ("incomplete", "response.incomplete", Some("content_filter")),
+    }
+}
+
+fn response(answer: &Answer<'_>, status: &str, output: &[Value], tokens: Option<Usage>) -> Value {
+    let reason = match status {
+        "incomplete" => ending(answer.stop).2.map(|reason| json!({ "reason": reason })),
+        _ => None,
+    };
+    json!({
+        "id": format!("resp_{}", answer.tag),
+        "object": "response",
+        "created_at": CREATED,
+        "status": status,
+        "background": false,
+        "error": null,
+        "incomplete_details": reason,
+        "instructions": null,
+        "max_output_tokens": null,
+        "model": answer.model,
+        "output": output,
+        "parallel_tool_calls": true,
+        "previous_response_id": null,
+        "reasoning": { "effort": null, "summary": null },
+        "service_tier": "default",
+        "store": false,
+        "temperature": 1.0,
+        "text": { "format": { "type": "text" } },
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": 1.0,
+        "truncation": "disabled",
+        "usage": tokens.map(usage),
+        "user": null,
+        "metadata": {},
+    })
+}
+
+/// The finished output items, in order.
+fn items(answer: &Answer<'_>) -> Vec<Value> {
+    let mut calls = 0;
+    // Only a message that was cut is incomplete; items before it are done.
+    let last = answer.parts.len().saturating_sub(1);
+    let mut items = Vec::with_capacity(answer.parts.len());
+    for (index, part) in answer.parts.iter().enumerate() {
+        let status = if index == last { ending(answer.stop).0 } else { "completed" };
+        items.push(match part {
+            ReplyPart::Text { text, .. } => json!({
+                "id": format!("msg_{}_{index}", answer.tag),
+                "type": "message",
+                "status": status,
+                "role": "assistant",
+                "content": [text_part(text)],
+            }),
+            ReplyPart::Thinking { text, signature } => {
+                let summary = if text.is_empty() { json!([]) } else { json!([summary_part(text)]) };
+                let mut item = json!({
+                    "id": format!("rs_{}_{index}", answer.tag),
+                    "type": "reasoning",
+                    "summary": summary,
+                });
+                if let Some(proof) = signature_or_made(signature.as_deref(), text)
+                    && answer.wants.encrypted_reasoning
+                {
+                    item["encrypted_content"] = proof.into();
+                }
+                item
+            }
+            ReplyPart::ToolCall(call) => {
+                calls += 1;
+                json!({
+                    "id": format!("fc_{}_{index}", answer.tag),
+                    "type": "function_call",
+                    "status": status,
+                    "arguments": call.arguments_text(),
+                    "call_id": answer.call_id("call", calls - 1, call),
+                    "name": call.name,
+                })
+            }
+        });
+    }
+    items
+}
+
+fn text_part(text: &str) -> Value {
+    json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
+}
+
+fn summary_part(text: &str) -> Value {
+    json!({ "type": "summary_text", "text": text })
+}
+
+pub(super) fn whole(answer: &Answer<'_>) -> Value {
+    response(answer, ending(answer.stop).0, &items(answer), Some(answer.usage))
+}
+
+/// Numbers events as they are written.
+struct Events {
+    frames: Vec<Frame>,
+}
+
+impl Events {
+    fn push(&mut self, name: &str, mut fields: Value) {
+        let mut event = json!({ "type": name, "sequence_number": self.frames.len() });
+        if let (Some(event), Some(fields)) = (event.as_object_mut(), fields.as_object_mut()) {
+            event.append(fields);
+        }
+        let ends = matches!(name, "response.completed" | "response.incomplete");
+        self.frames.push(Frame { bytes: named(name, &event), ends });
+    }
+}
+
+pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
+    let mut events = Events { frames: Vec::new() };
+    let begun = response(answer, "in_progress", &[], None);
+    events.push("response.created", json!({ "response": begun }));
+    events.push("response.in_progress", json!({ "response": begun }));
+    let items = items(answer);
+    for (index, (part, item)) in answer.parts.iter().zip(&items).enumerate() {
+        let added = opened(item);
+        events.push("response.output_item.added", json!({ "output_index": index, "item": added }));
+        let at = |mut fields: Value| {
+            fields["item_id"] = item["id"].clone();
+            fields["output_index"] = index.into();
+            fields
+        };
+        match part {
+            ReplyPart::Text { text, .. } => {
+                let inner = |mut fields: Value| {
+                    fields["content_index"] = 0.into();
+                    at(fields)
+                };
+                events.push("response.content_part.added", inner(json!({ "part": text_part("") })));
+                for piece in pieces(text, answer.delta_chars) {
+                    events.push("response.output_text.delta", inner(json!({ "delta": piece, "logprobs": [] })));
+                }
+                events.push("response.output_text.done", inner(json!({ "text": text, "logprobs": [] })));
+                events.push("response.content_part.done", inner(json!({ "part": text_part(text) })));
+            }
+            ReplyPart::Thinking { text, .. } if text.is_empty() => {}
+            ReplyPart::Thinking { text, .. } => {
+                let inner = |mut fields: Value| {
+                    fields["summary_index"] = 0.into();
+                    at(fields)
+                };
+                events.push("response.reasoning_summary_part.added", inner(json!({ "part": summary_part("") })));
+                for piece in pieces(text, answer.delta_chars) {
+                    events.push("response.reasoning_summary_text.delta", inner(json!({ "delta": piece })));
+                }
+                events.push("response.reasoning_summary_text.done", inner(json!({ "text": text })));
+                events.push("response.reasoning_summary_part.done", inner(json!({ "part": summary_part(text) })));
+            }
+            ReplyPart::ToolCall(call) => {
+                let arguments = call.arguments_text();
+                for piece in pieces(&arguments, answer.delta_chars) {
+                    events.push("response.function_call_arguments.delta", at(json!({ "delta": piece })));
+                }
+                let done = json!({ "name": call.name, "arguments": arguments });
+                events.push("response.function_call_arguments.done", at(done));
+            }
+        }
+        events.push("response.output_item.done", json!({ "output_index": index, "item": item }));
+    }
+    let (status, name, _) = ending(answer.stop);
+    events.push(name, json!({ "response": response(answer, status, &items, Some(answer.usage)) }));
+    events.frames
+}
+
+/// An item as it is announced: nothing in it yet.
+fn opened(item: &Value) -> Value {
+    let mut item = item.clone();
+    match item["type"].as_str() {
+        Some("message") => {
+            item["content"] = json!([]);
+            item["status"] = "in_progress".into();
+        }
+        Some("function_call") => {
+            item["arguments"] = "".into();
+            item["status"] = "in_progress".into();
+        }
+        _ => item["summary"] = json!([]),
+    }
+    item
+}
