@@ -1,0 +1,59 @@
+//! How long a command that does nothing takes, with the supervisor and without: `cargo run --release --example round_trip`.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use haft_sandbox::{Capture, Command, HELPER_ARG, PidNamespace, SandboxError, Supervisor, helper_main};
+use tokio_util::sync::CancellationToken;
+
+const RUNS: u32 = 200;
+
+fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|arg| arg == HELPER_ARG) {
+        return helper_main();
+    }
+    match measure() {
+        Ok(report) => {
+            show(&report);
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            show(&error.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "an example is for reading")]
+fn show(text: &str) {
+    println!("{text}");
+}
+
+fn measure() -> Result<String, Box<dyn std::error::Error>> {
+    let helper = std::env::current_exe()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut report = format!("{RUNS} runs of `sh -c true`, mean and slowest\n");
+    for namespace in [PidNamespace::Privileged, PidNamespace::Unprivileged, PidNamespace::Never] {
+        let supervisor = Supervisor::new(&helper).with_namespace(namespace);
+        let (mean, slowest) = runtime.block_on(time(&supervisor))?;
+        writeln!(report, "{namespace:?}: {mean:?}, {slowest:?}")?;
+    }
+    let started = Instant::now();
+    for _ in 0..RUNS {
+        std::process::Command::new("/bin/sh").args(["-c", "true"]).env_clear().status()?;
+    }
+    write!(report, "without: {:?}", started.elapsed() / RUNS)?;
+    Ok(report)
+}
+
+async fn time(supervisor: &Supervisor) -> Result<(Duration, Duration), SandboxError> {
+    let mut slowest = Duration::ZERO;
+    let started = Instant::now();
+    for _ in 0..RUNS {
+        let finished =
+            supervisor.run(&Command::shell("true", "/"), &Capture::default(), &CancellationToken::new()).await?;
+        slowest = slowest.max(finished.duration);
+    }
+    Ok((started.elapsed() / RUNS, slowest))
+}

@@ -1,0 +1,134 @@
+//! The file that holds the whole of a stream too long to be shown.
+//!
+//! Trouble with it never ends a command: it is told with the result instead.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tokio::fs::{File, OpenOptions};
+use tokio::io::AsyncWriteExt;
+
+/// Why a spill file is missing or does not hold the whole output.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpillProblem {
+    /// The output was longer than a spill file may be.
+    #[error("only the first {bytes} bytes were kept in `{}`", path.display())]
+    Full {
+        /// The file.
+        path: PathBuf,
+        /// What it holds.
+        bytes: u64,
+    },
+    /// The file could not be written; nothing of it is left.
+    #[error("the whole output could not be kept in `{}`: {message}", path.display())]
+    Failed {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        message: String,
+    },
+}
+
+pub(crate) struct Spill {
+    state: State,
+    room: u64,
+}
+
+enum State {
+    /// Nobody wants a file.
+    Unwanted,
+    /// The output is still short.
+    Waiting(PathBuf),
+    Open(File, Draft),
+    Full(File, Draft),
+    Failed(SpillProblem),
+}
+
+/// A file that is removed unless it is finished.
+struct Draft {
+    path: PathBuf,
+    bytes: u64,
+    finished: bool,
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.finished {
+            // Nothing can be told from here, and what is left is in a private folder.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Spill {
+    pub(super) fn new(path: Option<PathBuf>, room: u64) -> Self {
+        Self { state: path.map_or(State::Unwanted, State::Waiting), room }
+    }
+
+    /// Whether a file is wanted and not there yet.
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(self.state, State::Waiting(_))
+    }
+
+    /// Creates the file with what came before.
+    pub(super) async fn open(&mut self, before: &[&[u8]]) {
+        let State::Waiting(path) = &self.state else { return };
+        let path = path.clone();
+        match create(&path).await {
+            Ok(file) => self.state = State::Open(file, Draft { path, bytes: 0, finished: false }),
+            Err(error) => return self.fail(path, &error),
+        }
+        for chunk in before {
+            self.write(chunk).await;
+        }
+    }
+
+    /// Appends, as long as there is room.
+    pub(super) async fn write(&mut self, chunk: &[u8]) {
+        let State::Open(file, draft) = &mut self.state else { return };
+        let room = usize::try_from(self.room - draft.bytes).unwrap_or(usize::MAX);
+        let fits = &chunk[..chunk.len().min(room)];
+        if let Err(error) = file.write_all(fits).await {
+            let path = draft.path.clone();
+            return self.fail(path, &error);
+        }
+        draft.bytes += fits.len() as u64;
+        if fits.len() < chunk.len()
+            && let State::Open(file, draft) = std::mem::replace(&mut self.state, State::Unwanted)
+        {
+            self.state = State::Full(file, draft);
+        }
+    }
+
+    fn fail(&mut self, path: PathBuf, error: &io::Error) {
+        self.state = State::Failed(SpillProblem::Failed { path, message: error.to_string() });
+    }
+
+    /// The file, if there is one, and what is wrong with it.
+    pub(super) async fn finish(mut self) -> (Option<PathBuf>, Option<SpillProblem>) {
+        if let State::Open(file, draft) | State::Full(file, draft) = &mut self.state
+            && let Err(error) = file.flush().await
+        {
+            let path = draft.path.clone();
+            self.fail(path, &error);
+        }
+        match self.state {
+            State::Unwanted | State::Waiting(_) => (None, None),
+            State::Open(_, mut draft) => {
+                draft.finished = true;
+                (Some(draft.path.clone()), None)
+            }
+            State::Full(_, mut draft) => {
+                draft.finished = true;
+                let problem = SpillProblem::Full { path: draft.path.clone(), bytes: draft.bytes };
+                (Some(draft.path.clone()), Some(problem))
+            }
+            State::Failed(problem) => (None, Some(problem)),
+        }
+    }
+}
+
+async fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).await
+}

@@ -1,0 +1,118 @@
+//! What is to run, and what became of it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::Captured;
+
+/// A command to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The program and its arguments. A program without a slash is looked up in the `PATH` of [`Command::env`].
+    pub argv: Vec<OsString>,
+    /// The folder it runs in.
+    pub cwd: PathBuf,
+    /// Its complete environment: nothing is inherited.
+    pub env: Vec<(String, String)>,
+    /// After this long it is ended.
+    pub timeout: Duration,
+    /// What it reads.
+    pub stdin: Stdin,
+}
+
+impl Command {
+    /// A line for `/bin/sh`, with an empty environment and two minutes.
+    pub fn shell(line: impl Into<OsString>, cwd: impl Into<PathBuf>) -> Self {
+        Self {
+            argv: vec!["/bin/sh".into(), "-c".into(), line.into()],
+            cwd: cwd.into(),
+            env: Vec::new(),
+            timeout: Duration::from_mins(2),
+            stdin: Stdin::Null,
+        }
+    }
+
+    /// The same with this time to run.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// The same with this environment.
+    #[must_use]
+    pub fn env(mut self, env: Vec<(String, String)>) -> Self {
+        self.env = env;
+        self
+    }
+}
+
+/// What a command reads from its standard input. There is no terminal either way: it has a session of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stdin {
+    /// Nothing: the end of input comes at once, so that a command that asks a question ends instead of waiting.
+    #[default]
+    Null,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this status.
+    Code(i32),
+    /// By this signal, which the supervisor did not send.
+    Signal(i32),
+    /// It took longer than its timeout and was ended.
+    TimedOut,
+    /// It was cancelled and ended.
+    Cancelled,
+}
+
+/// A command that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// How it ended.
+    pub exit: Exit,
+    /// What it and its descendants wrote to standard output.
+    pub stdout: Captured,
+    /// What it and its descendants wrote to standard error.
+    pub stderr: Captured,
+    /// From the call to the last descendant's end.
+    pub duration: Duration,
+    /// What kept its descendants together.
+    pub reaper: Reaper,
+    /// Whether all its descendants are gone.
+    pub aftermath: Aftermath,
+}
+
+/// Whether anything of a command is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aftermath {
+    /// The supervisor saw the last descendant end.
+    AllGone,
+    /// Some descendant could not be ended in time, such as one in an uninterruptible wait or of another user.
+    StillDying,
+}
+
+/// What keeps the descendants of a command together so that they can all be ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reaper {
+    /// The kernel: they live in a pid namespace that ends with its first process.
+    PidNamespace,
+    /// The supervisor: orphans become its children and are searched for in `/proc`.
+    Subreaper,
+}
+
+/// Whether a command gets a pid namespace (and its own `/proc`) of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PidNamespace {
+    /// Where that is allowed without a user namespace, which is to say as root.
+    #[default]
+    Privileged,
+    /// Also through a user namespace. In there files of other users seem to belong to nobody, which `ssh` and `sudo`
+    /// refuse to work with: meant for commands that are confined anyway.
+    Unprivileged,
+    /// Never.
+    Never,
+}

@@ -1,0 +1,178 @@
+//! The environment commands get (SPEC 11.4): an allow-list, and no key whatever its name.
+
+use std::collections::BTreeMap;
+
+/// Passed on as they are.
+const ALLOWED: &[&str] = &[
+    // Who and where
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "HOSTNAME",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    // Tool chains
+    "ANDROID_HOME",
+    "CARGO_HOME",
+    "CARGO_TARGET_DIR",
+    "CC",
+    "CFLAGS",
+    "CONDA_PREFIX",
+    "CPATH",
+    "CXX",
+    "CXXFLAGS",
+    "DENO_DIR",
+    "DOTNET_ROOT",
+    "GEM_HOME",
+    "GEM_PATH",
+    "GOBIN",
+    "GOCACHE",
+    "GOFLAGS",
+    "GOMODCACHE",
+    "GOPATH",
+    "GOROOT",
+    "GRADLE_USER_HOME",
+    "JAVA_HOME",
+    "LDFLAGS",
+    "LD_LIBRARY_PATH",
+    "LIBRARY_PATH",
+    "M2_HOME",
+    "MAKEFLAGS",
+    "NODE_PATH",
+    "NVM_DIR",
+    "PKG_CONFIG_PATH",
+    "PYENV_ROOT",
+    "PYTHONPATH",
+    "RBENV_ROOT",
+    "RUSTFLAGS",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "RUST_BACKTRACE",
+    "VIRTUAL_ENV",
+    // Certificates
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "NIX_SSL_CERT_FILE",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    // Ways to the network
+    "ALL_PROXY",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+    "all_proxy",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+];
+
+/// Families passed on as they are.
+const ALLOWED_PREFIXES: &[&str] = &["LC_", "XDG_"];
+
+/// Never passed on, even when a list above names it: the name has one of these among its words.
+const SECRET_WORDS: &[&str] = &[
+    "KEY",
+    "KEYS",
+    "APIKEY",
+    "TOKEN",
+    "TOKENS",
+    "SECRET",
+    "SECRETS",
+    "PASSWORD",
+    "PASSWD",
+    "CREDENTIAL",
+    "CREDENTIALS",
+];
+
+/// Always set: no colours, no pager and no question that nobody answers.
+const SET: &[(&str, &str)] = &[
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("MANPAGER", "cat"),
+    ("NO_COLOR", "1"),
+    ("PAGER", "cat"),
+    ("TERM", "dumb"),
+];
+
+/// The environment for child processes, made from the whole one: sorted by name, each name once.
+///
+/// ```
+/// let all = [("HOME", "/home/me"), ("OPENAI_API_KEY", "…"), ("EDITOR", "vi")];
+/// let all = all.map(|(name, value)| (name.to_owned(), value.to_owned()));
+/// let child = haft_sandbox::child_environment(all);
+/// assert!(child.contains(&("HOME".to_owned(), "/home/me".to_owned())));
+/// assert!(!child.iter().any(|(name, _)| name == "OPENAI_API_KEY" || name == "EDITOR"));
+/// ```
+pub fn child_environment(all: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
+    let mut child: BTreeMap<String, String> = all.into_iter().filter(|(name, value)| may_pass(name, value)).collect();
+    child.entry("PATH".to_owned()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
+    for (name, value) in SET {
+        child.insert((*name).to_owned(), (*value).to_owned());
+    }
+    child.into_iter().collect()
+}
+
+fn may_pass(name: &str, value: &str) -> bool {
+    let allowed = ALLOWED.contains(&name) || ALLOWED_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    allowed && !names_a_secret(name) && !(is_proxy(name) && value.contains('@'))
+}
+
+fn names_a_secret(name: &str) -> bool {
+    name.to_ascii_uppercase().split('_').any(|word| SECRET_WORDS.contains(&word))
+}
+
+/// The address of a proxy may hold a password before an `@`.
+fn is_proxy(name: &str) -> bool {
+    name.to_ascii_uppercase().ends_with("_PROXY")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn child(all: &[(&str, &str)]) -> Vec<(String, String)> {
+        child_environment(all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+    }
+
+    fn value<'a>(child: &'a [(String, String)], name: &str) -> Option<&'a str> {
+        child.iter().find(|(candidate, _)| candidate == name).map(|(_, value)| value.as_str())
+    }
+
+    #[test]
+    fn what_commands_need_passes() {
+        let child = child(&[("PATH", "/bin"), ("LC_ALL", "C"), ("XDG_CACHE_HOME", "/c"), ("CARGO_HOME", "/cargo")]);
+        assert_eq!(value(&child, "PATH"), Some("/bin"));
+        assert_eq!(value(&child, "LC_ALL"), Some("C"));
+        assert_eq!(value(&child, "XDG_CACHE_HOME"), Some("/c"));
+        assert_eq!(value(&child, "CARGO_HOME"), Some("/cargo"));
+    }
+
+    #[test]
+    fn no_key_passes() {
+        let secrets = ["ANTHROPIC_API_KEY", "XDG_TOKEN", "LC_SECRET_X", "GITHUB_TOKEN", "lc_password", "LC_API_keys"];
+        let all: Vec<_> = secrets.iter().map(|name| (*name, "s3cret")).collect();
+        assert!(!child(&all).iter().any(|(_, value)| value == "s3cret"));
+    }
+
+    #[test]
+    fn a_proxy_with_a_password_does_not_pass() {
+        let child = child(&[("http_proxy", "http://me:pw@proxy:1"), ("HTTPS_PROXY", "http://proxy:1")]);
+        assert_eq!(value(&child, "http_proxy"), None);
+        assert_eq!(value(&child, "HTTPS_PROXY"), Some("http://proxy:1"));
+    }
+
+    #[test]
+    fn nothing_waits_or_colours() {
+        let child = child(&[("TERM", "xterm-256color"), ("PAGER", "less")]);
+        assert_eq!(value(&child, "TERM"), Some("dumb"));
+        assert_eq!(value(&child, "PAGER"), Some("cat"));
+        assert_eq!(value(&child, "GIT_TERMINAL_PROMPT"), Some("0"));
+        assert!(value(&child, "PATH").is_some());
+    }
+}

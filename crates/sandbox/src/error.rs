@@ -1,0 +1,46 @@
+//! Why a command could not be run.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A command could not be run. How a command that ran has ended is no error but an [`Exit`](crate::Exit).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SandboxError {
+    /// The command itself makes no sense.
+    #[error("the command cannot be run: {what}")]
+    Invalid {
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// The folder to run in is missing or closed.
+    #[error("cannot run in the folder `{}`: {source}; give an existing folder", cwd.display())]
+    Folder {
+        /// The folder asked for.
+        cwd: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The program is missing or is none.
+    #[error("cannot run the program `{program}`: {source}; check its name and the `PATH`")]
+    Program {
+        /// The program asked for.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The helper could not be started.
+    #[error("cannot start the supervisor `{}`: {source}", helper.display())]
+    Helper {
+        /// The executable.
+        helper: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The helper ended without a word about the command.
+    #[error("the supervisor `{}` ended before the command did; whatever it had started was ended with it", helper.display())]
+    HelperLost {
+        /// The executable.
+        helper: PathBuf,
+    },
+}

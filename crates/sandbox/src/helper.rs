@@ -1,0 +1,200 @@
+//! The helper's side: two small processes between haft and the command.
+//!
+//! ```text
+//! haft ── guard ── keeper ── command ── whatever it starts
+//! ```
+//!
+//! The **keeper** starts the command and adopts its orphans: it is pid 1 of a pid namespace, or else a subreaper. The
+//! **guard** waits for the first of these: the command's end, the timeout, the end of haft's side of the socket. Then it
+//! ends everything: politely, and after a moment of grace with `SIGKILL`. Should anyone kill the keeper, its children
+//! come to the guard, a subreaper too; should anyone kill the guard, the keeper ends everything. Both are out of reach
+//! of the signals a terminal sends.
+//!
+//! Invariant: the guard ends only when it has no child left, which for a subreaper means no descendant.
+//!
+//! There is no `PDEATHSIG` in this: it depends on a thread of the parent and is lost in too many ways.
+
+mod keeper;
+#[expect(unsafe_code, reason = "what neither the standard library nor rustix can do safely")]
+mod sys;
+mod tree;
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, getegid, geteuid, getpid, kill_process, set_child_subreaper};
+
+use crate::wire::{Report, Request, Verdict};
+use crate::{PidNamespace, Reaper};
+use sys::{Namespaces, Side};
+
+/// From the polite signal to the one that cannot be ignored.
+const GRACE: Duration = Duration::from_millis(500);
+/// How long a command that has ended may take to be followed by its last children before they are told to go.
+const SETTLE: Duration = Duration::from_millis(5);
+
+/// Runs this process as a supervisor helper; `main` calls it first thing when its first argument is
+/// [`HELPER_ARG`](crate::HELPER_ARG), before it starts a thread or reads anything.
+///
+/// It speaks over the socket that is its standard input and prints nothing: its output is the command's.
+pub fn helper_main() -> ExitCode {
+    match guard() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn guard() -> io::Result<()> {
+    let mut control = take_control()?;
+    sys::block_signals()?;
+    sys::close_others_on_exec();
+    set_child_subreaper(Some(getpid()))?;
+    let request = Request::read_from(&mut control)?;
+    let deadline = request.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+
+    let (keeper, report) = watch(&request, &mut control, deadline)?;
+    // haft may be dead; its death is then the reason to go on, not to stop.
+    let _ = control.write_all(&report.encode());
+    end(keeper, report.verdict);
+    Ok(())
+}
+
+/// Standard input as our socket, with nothing in its place. Started by hand there is no socket: that is an error.
+fn take_control() -> io::Result<UnixStream> {
+    let control = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
+    control.peer_addr()?;
+    rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
+    Ok(control)
+}
+
+/// The process that starts the command, and our end of the socket to it.
+struct Keeper {
+    pid: Pid,
+    link: UnixStream,
+}
+
+/// Starts the command and waits until it has to end.
+fn watch(request: &Request, control: &mut UnixStream, deadline: Option<Instant>) -> io::Result<(Keeper, Report)> {
+    for namespaces in attempts(request.namespace) {
+        let reaper = namespaces.reaper();
+        let Ok(mut keeper) = start_keeper(request, *namespaces) else { continue };
+        let verdict = wait_for_verdict(control, &mut keeper.link, deadline);
+        if verdict != Verdict::NoNamespace {
+            return Ok((keeper, Report { verdict, reaper }));
+        }
+        end(keeper, verdict);
+    }
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// The ways to keep descendants together, best first; the last works everywhere.
+fn attempts(wish: PidNamespace) -> &'static [Namespaces] {
+    match wish {
+        PidNamespace::Privileged => &[Namespaces::Pid, Namespaces::None],
+        PidNamespace::Unprivileged => &[Namespaces::Pid, Namespaces::PidAndUser, Namespaces::None],
+        PidNamespace::Never => &[Namespaces::None],
+    }
+}
+
+fn start_keeper(request: &Request, namespaces: Namespaces) -> io::Result<Keeper> {
+    let (link, theirs) = UnixStream::pair()?;
+    let ids = keeper::Ids { uid: geteuid(), gid: getegid() };
+    match sys::fork(namespaces)? {
+        Side::Parent(pid) => Ok(Keeper { pid, link }),
+        Side::Child => {
+            drop(link);
+            keeper::main(theirs, request, namespaces, ids)
+        }
+    }
+}
+
+fn wait_for_verdict(control: &mut UnixStream, link: &mut UnixStream, deadline: Option<Instant>) -> Verdict {
+    loop {
+        let mut fds = [for_reading(link), for_reading(control)];
+        match poll_until(&mut fds, deadline) {
+            Ok(Ready::Some) => {}
+            Ok(Ready::Interrupted) => continue,
+            Ok(Ready::Timeout) => return Verdict::TimedOut,
+            Err(_) => return Verdict::Lost,
+        }
+        let [from_keeper, from_haft] = fds.map(|fd| is_ready(&fd));
+        if from_keeper {
+            // A keeper that says nothing was killed.
+            let mut report = [0; Report::LENGTH];
+            let heard = link.read_exact(&mut report).ok().and_then(|()| Report::decode(report));
+            return heard.map_or(Verdict::Lost, |report| report.verdict);
+        }
+        if from_haft {
+            return Verdict::Cancelled;
+        }
+    }
+}
+
+/// Ends everything that is left.
+fn end(mut keeper: Keeper, verdict: Verdict) {
+    let ended = matches!(verdict, Verdict::Code(_) | Verdict::Signal(_));
+    let started = ended || matches!(verdict, Verdict::TimedOut | Verdict::Cancelled);
+    if started && !(ended && is_over(&mut keeper.link, SETTLE)) {
+        tree::ask_to_end(getpid(), keeper.pid);
+        is_over(&mut keeper.link, GRACE);
+    }
+    // For a pid namespace this is all there is to do; otherwise its children come to us.
+    let _ = kill_process(keeper.pid, Signal::KILL);
+    tree::end_all(getpid());
+}
+
+/// Whether the keeper ends within this time, which it does when the command has ended and no child is left.
+fn is_over(link: &mut UnixStream, patience: Duration) -> bool {
+    let deadline = Instant::now().checked_add(patience);
+    loop {
+        match poll_until(&mut [for_reading(link)], deadline) {
+            Ok(Ready::Interrupted) => {}
+            Ok(Ready::Timeout) | Err(_) => return false,
+            // Its report is of no interest any more.
+            Ok(Ready::Some) => match link.read(&mut [0; Report::LENGTH]) {
+                Ok(0) | Err(_) => return true,
+                Ok(_) => {}
+            },
+        }
+    }
+}
+
+enum Ready {
+    Some,
+    Timeout,
+    Interrupted,
+}
+
+fn poll_until(fds: &mut [PollFd<'_>], deadline: Option<Instant>) -> io::Result<Ready> {
+    let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    // A time too long for the kernel is as good as none.
+    let left = left.and_then(|left| Timespec::try_from(left).ok());
+    match poll(fds, left.as_ref()) {
+        Ok(0) => Ok(Ready::Timeout),
+        Ok(_) => Ok(Ready::Some),
+        Err(rustix::io::Errno::INTR) => Ok(Ready::Interrupted),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Namespaces {
+    fn reaper(self) -> Reaper {
+        match self {
+            Self::Pid | Self::PidAndUser => Reaper::PidNamespace,
+            Self::None => Reaper::Subreaper,
+        }
+    }
+}
+
+fn for_reading<Fd: AsFd>(fd: &Fd) -> PollFd<'_> {
+    PollFd::new(fd, PollFlags::IN)
+}
+
+/// Whether there is something to read, the end included.
+fn is_ready(fd: &PollFd<'_>) -> bool {
+    !fd.revents().is_empty()
+}

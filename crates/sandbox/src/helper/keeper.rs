@@ -1,0 +1,140 @@
+//! The keeper: starts the command, adopts and reaps its orphans, reports how it ended.
+//!
+//! Invariant: it outlives the command's last descendant unless it is killed, and when the guard is gone it takes all of
+//! them with it.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::{Stdio, exit};
+
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::process::{Gid, Pid, Uid, WaitOptions, WaitStatus, getpid, set_child_subreaper, setsid, wait};
+
+use super::sys::{self, Namespaces};
+use super::{for_reading, is_ready, poll_until, tree};
+use crate::wire::{Report, Request, Verdict};
+
+/// The user and group this process has outside any namespace.
+#[derive(Clone, Copy)]
+pub(super) struct Ids {
+    pub(super) uid: Uid,
+    pub(super) gid: Gid,
+}
+
+/// Runs the forked process to its end.
+pub(super) fn main(mut link: UnixStream, request: &Request, namespaces: Namespaces, ids: Ids) -> ! {
+    let verdict = match settle(namespaces, ids).and_then(|()| sys::child_signals()) {
+        Ok(children) => match start(request) {
+            Ok(command) => {
+                keep(command, &mut link, children, namespaces);
+                exit(0)
+            }
+            Err(verdict) => verdict,
+        },
+        Err(_) => Verdict::NoNamespace,
+    };
+    report(&mut link, verdict, namespaces);
+    exit(0)
+}
+
+fn report(link: &mut UnixStream, verdict: Verdict, namespaces: Namespaces) {
+    // A guard that does not listen any more is dead, and that is noticed by its silence.
+    let _ = link.write_all(&Report { verdict, reaper: namespaces.reaper() }.encode());
+}
+
+/// Makes this process the one that orphans come to.
+fn settle(namespaces: Namespaces, ids: Ids) -> io::Result<()> {
+    match namespaces {
+        Namespaces::None => set_child_subreaper(Some(getpid()))?,
+        Namespaces::Pid => mount_own_proc()?,
+        Namespaces::PidAndUser => {
+            map_ids(ids)?;
+            mount_own_proc()?;
+        }
+    }
+    setsid()?;
+    Ok(())
+}
+
+/// Keeps the user and the group in a new user namespace as they were.
+fn map_ids(Ids { uid, gid }: Ids) -> io::Result<()> {
+    // Without privilege a group can be mapped only when further groups cannot be set.
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
+}
+
+/// A `/proc` that shows the pids of the new namespace. Without it programs would look up their own pid and find another
+/// process. Only this mount is made private: what a command mounts elsewhere behaves as before.
+fn mount_own_proc() -> io::Result<()> {
+    mount_change("/proc", MountPropagationFlags::PRIVATE)?;
+    mount("proc", "/proc", "proc", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None)?;
+    Ok(())
+}
+
+fn start(request: &Request) -> Result<Pid, Verdict> {
+    let number = |error: &io::Error| error.raw_os_error().unwrap_or(libc::EINVAL);
+    // Changing into it here tells a missing folder from a missing program.
+    std::env::set_current_dir(&request.cwd).map_err(|error| Verdict::NoFolder(number(&error)))?;
+    let Some((program, arguments)) = request.argv.split_first() else { return Err(Verdict::NoProgram(libc::EINVAL)) };
+    let mut command = std::process::Command::new(program);
+    command.args(arguments).env_clear().stdin(Stdio::null());
+    command.envs(request.env.iter().map(|(name, value)| (name, value)));
+    let child = sys::in_own_session(&mut command).spawn().map_err(|error| Verdict::NoProgram(number(&error)))?;
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Verdict::Lost)
+}
+
+/// Waits for the command and then for all its orphans; ends all of them when the guard is gone.
+fn keep(command: Pid, link: &mut UnixStream, mut children: File, namespaces: Namespaces) {
+    let mut reported = false;
+    loop {
+        match reap(command) {
+            Reaped::Command(verdict) => {
+                report(link, verdict, namespaces);
+                reported = true;
+                continue;
+            }
+            Reaped::NobodyLeft if reported => return,
+            Reaped::NobodyLeft | Reaped::AllAlive => {}
+        }
+        let mut fds = [for_reading(link), for_reading(&children)];
+        let polled = poll_until(&mut fds, None);
+        // The guard sends nothing: there is something to read only when it is gone.
+        if polled.is_err() || is_ready(&fds[0]) {
+            return match namespaces {
+                // The kernel ends the namespace with its first process.
+                Namespaces::Pid | Namespaces::PidAndUser => {}
+                Namespaces::None => tree::end_all(getpid()),
+            };
+        }
+        // Which children is for `wait` to say.
+        let _ = children.read(&mut [0; 1024]);
+    }
+}
+
+enum Reaped {
+    Command(Verdict),
+    AllAlive,
+    NobodyLeft,
+}
+
+/// Reaps orphans until the command itself, or nobody, is found to have ended.
+fn reap(command: Pid) -> Reaped {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) if pid == command => return Reaped::Command(verdict(status)),
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            Ok(None) => return Reaped::AllAlive,
+            Err(_) => return Reaped::NobodyLeft,
+        }
+    }
+}
+
+fn verdict(status: WaitStatus) -> Verdict {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Verdict::Code(code),
+        (None, Some(signal)) => Verdict::Signal(signal),
+        (None, None) => Verdict::Lost,
+    }
+}

@@ -1,0 +1,32 @@
+//! Makes every program that links it its own supervisor helper, for test programs, whose `main` is not ours.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::{HELPER_ARG, Supervisor, helper_main};
+
+#[expect(unsafe_code, reason = "there is no other way to run before the `main` of a test program")]
+// SAFETY: the section holds pointers to functions without arguments; this is one, and it is kept by `#[used]`. What it
+// runs before `main` needs nothing that Rust sets up there: arguments come from `/proc`, and it never returns as helper.
+#[unsafe(link_section = ".init_array")]
+#[used]
+static HOOK: extern "C" fn() = hook;
+
+extern "C" fn hook() {
+    let arguments = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let first = arguments.split(|byte| *byte == 0).nth(1).unwrap_or_default();
+    if OsStr::from_bytes(first) == HELPER_ARG {
+        let code = helper_main();
+        std::process::exit(i32::from(code != std::process::ExitCode::SUCCESS));
+    }
+}
+
+impl Supervisor {
+    /// A supervisor whose helper is the running test program.
+    pub fn for_tests() -> io::Result<Self> {
+        // Naming the hook here makes the linker take it along.
+        std::hint::black_box(HOOK as usize);
+        std::env::current_exe().map(Self::new)
+    }
+}

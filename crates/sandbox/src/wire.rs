@@ -1,0 +1,197 @@
+//! What haft and its helper say to each other over their socket.
+//!
+//! haft sends one [`Request`] and from then on nothing: the end of its side means "stop", whether it was closed or haft
+//! died. The helper sends one [`Report`]. Both come from the same executable, so there is no version.
+//!
+//! A request is its length and fields separated by NUL, which no argument, path or environment entry can contain.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::{Command, PidNamespace, Reaper, SandboxError};
+
+/// Longer ones are refused on both sides; the kernel's own limit for arguments and environment is lower.
+const MAX_REQUEST: usize = 16 << 20;
+
+/// What the helper needs to know to run a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    /// `None` when it is too long to be represented: it never comes.
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) namespace: PidNamespace,
+    pub(crate) cwd: PathBuf,
+    pub(crate) argv: Vec<OsString>,
+    pub(crate) env: Vec<(OsString, OsString)>,
+}
+
+impl Request {
+    pub(crate) fn new(command: &Command, namespace: PidNamespace) -> Result<Self, SandboxError> {
+        let invalid = |what| Err(SandboxError::Invalid { what });
+        let nul = |text: &OsStr| text.as_bytes().contains(&0);
+        if command.argv.first().is_none_or(|program| program.is_empty()) {
+            return invalid("it names no program");
+        }
+        if command.argv.iter().any(|arg| nul(arg)) || nul(command.cwd.as_os_str()) {
+            return invalid("an argument or the folder contains a NUL character");
+        }
+        for (name, value) in &command.env {
+            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+                return invalid(
+                    "a name in its environment is empty or contains `=`, or an entry contains a NUL character",
+                );
+            }
+        }
+        Ok(Self {
+            timeout: u64::try_from(command.timeout.as_millis()).ok().map(Duration::from_millis),
+            namespace,
+            cwd: command.cwd.clone(),
+            argv: command.argv.clone(),
+            env: command.env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        })
+    }
+
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, SandboxError> {
+        let mut body = Vec::new();
+        let mut field = |bytes: &[u8]| {
+            body.extend_from_slice(bytes);
+            body.push(0);
+        };
+        field(self.timeout.map(|timeout| timeout.as_millis().to_string()).unwrap_or_default().as_bytes());
+        field(match self.namespace {
+            PidNamespace::Privileged => b"privileged",
+            PidNamespace::Unprivileged => b"unprivileged",
+            PidNamespace::Never => b"never",
+        });
+        field(self.cwd.as_os_str().as_bytes());
+        field(self.argv.len().to_string().as_bytes());
+        self.argv.iter().for_each(|arg| field(arg.as_bytes()));
+        for (name, value) in &self.env {
+            field(&[name.as_bytes(), b"=", value.as_bytes()].concat());
+        }
+        if body.len() > MAX_REQUEST {
+            return Err(SandboxError::Invalid { what: "it is longer than 16 MiB; put the text in a file" });
+        }
+        let mut frame = (body.len() as u32).to_le_bytes().to_vec();
+        frame.append(&mut body);
+        Ok(frame)
+    }
+
+    pub(crate) fn read_from(mut from: impl Read) -> io::Result<Self> {
+        let mut length = [0; 4];
+        from.read_exact(&mut length)?;
+        let length = u32::from_le_bytes(length) as usize;
+        if length > MAX_REQUEST {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let mut body = vec![0; length];
+        from.read_exact(&mut body)?;
+        Self::decode(&body).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    fn decode(body: &[u8]) -> Option<Self> {
+        let mut fields = body.strip_suffix(&[0])?.split(|byte| *byte == 0);
+        let text = |field: &[u8]| String::from_utf8(field.to_vec()).ok();
+        let timeout = match text(fields.next()?)? {
+            none if none.is_empty() => None,
+            millis => Some(Duration::from_millis(millis.parse().ok()?)),
+        };
+        let namespace = match fields.next()? {
+            b"privileged" => PidNamespace::Privileged,
+            b"unprivileged" => PidNamespace::Unprivileged,
+            b"never" => PidNamespace::Never,
+            _ => return None,
+        };
+        let owned = |field: &[u8]| OsString::from_vec(field.to_vec());
+        let cwd = owned(fields.next()?).into();
+        let count: usize = text(fields.next()?)?.parse().ok()?;
+        let argv: Vec<_> = fields.by_ref().take(count).map(owned).collect();
+        if argv.len() != count || count == 0 {
+            return None;
+        }
+        let env = fields
+            .map(|field| {
+                let at = field.iter().position(|byte| *byte == b'=')?;
+                Some((owned(&field[..at]), owned(&field[at + 1..])))
+            })
+            .collect::<Option<_>>()?;
+        Some(Self { timeout, namespace, cwd, argv, env })
+    }
+}
+
+/// What became of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It ended with this status.
+    Code(i32),
+    /// It ended by this signal.
+    Signal(i32),
+    /// Its time was over.
+    TimedOut,
+    /// haft closed its side.
+    Cancelled,
+    /// It did not start: the system's error number for its folder.
+    NoFolder(i32),
+    /// It did not start: the system's error number for its program.
+    NoProgram(i32),
+    /// It did not start: there can be no namespace here. Never leaves the helper.
+    NoNamespace,
+    /// The process that waited for it was killed.
+    Lost,
+}
+
+/// A verdict and how it was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub(crate) verdict: Verdict,
+    pub(crate) reaper: Reaper,
+}
+
+impl Report {
+    pub(crate) const LENGTH: usize = 6;
+
+    pub(crate) fn encode(self) -> [u8; Self::LENGTH] {
+        let (tag, value) = match self.verdict {
+            Verdict::Code(code) => (b'c', code),
+            Verdict::Signal(signal) => (b's', signal),
+            Verdict::TimedOut => (b't', 0),
+            Verdict::Cancelled => (b'x', 0),
+            Verdict::NoFolder(error) => (b'f', error),
+            Verdict::NoProgram(error) => (b'p', error),
+            Verdict::NoNamespace => (b'n', 0),
+            Verdict::Lost => (b'l', 0),
+        };
+        let reaper = match self.reaper {
+            Reaper::PidNamespace => b'n',
+            Reaper::Subreaper => b's',
+        };
+        let [a, b, c, d] = value.to_le_bytes();
+        [tag, reaper, a, b, c, d]
+    }
+
+    pub(crate) fn decode([tag, reaper, a, b, c, d]: [u8; Self::LENGTH]) -> Option<Self> {
+        let value = i32::from_le_bytes([a, b, c, d]);
+        let verdict = match tag {
+            b'c' => Verdict::Code(value),
+            b's' => Verdict::Signal(value),
+            b't' => Verdict::TimedOut,
+            b'x' => Verdict::Cancelled,
+            b'f' => Verdict::NoFolder(value),
+            b'p' => Verdict::NoProgram(value),
+            b'n' => Verdict::NoNamespace,
+            b'l' => Verdict::Lost,
+            _ => return None,
+        };
+        let reaper = match reaper {
+            b'n' => Reaper::PidNamespace,
+            b's' => Reaper::Subreaper,
+            _ => return None,
+        };
+        Some(Self { verdict, reaper })
+    }
+}
+
+#[cfg(test)]
+mod tests;

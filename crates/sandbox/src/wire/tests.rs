@@ -1,0 +1,72 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn command() -> Command {
+    Command::shell("true", "/")
+}
+
+fn refused(command: &Command) -> String {
+    Request::new(command, PidNamespace::Never).unwrap_err().to_string()
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_before_anything_starts() {
+    assert!(refused(&Command { argv: vec![], ..command() }).contains("names no program"));
+    assert!(refused(&Command { argv: vec!["a\0b".into()], ..command() }).contains("NUL"));
+    assert!(refused(&command().env(vec![("A=B".into(), String::new())])).contains("environment"));
+}
+
+#[test]
+fn a_request_cut_short_is_an_error() {
+    let frame = Request::new(&command(), PidNamespace::Privileged).unwrap().encode().unwrap();
+    for length in 0..frame.len() {
+        assert!(Request::read_from(&frame[..length]).is_err());
+    }
+}
+
+#[test]
+fn an_endless_timeout_is_none() {
+    let request = Request::new(&command().timeout(Duration::MAX), PidNamespace::Privileged).unwrap();
+    assert_eq!(request.timeout, None);
+    assert_eq!(Request::read_from(request.encode().unwrap().as_slice()).unwrap(), request);
+}
+
+fn bytes() -> impl Strategy<Value = OsString> {
+    prop::collection::vec(1u8.., 0..20).prop_map(OsString::from_vec)
+}
+
+proptest! {
+    #[test]
+    fn requests_come_back(
+        argv in prop::collection::vec(bytes(), 1..5),
+        env in prop::collection::vec(("[A-Z_]{1,5}", "[^\0]{0,9}"), 0..4),
+        cwd in bytes(),
+        millis in any::<u64>(),
+    ) {
+        let request = Request {
+            timeout: Some(Duration::from_millis(millis)),
+            namespace: PidNamespace::Unprivileged,
+            cwd: cwd.into(),
+            argv,
+            env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        };
+        prop_assert_eq!(Request::read_from(request.encode().unwrap().as_slice()).unwrap(), request);
+    }
+
+    #[test]
+    fn reports_come_back(bytes in any::<[u8; Report::LENGTH]>(), value in any::<i32>()) {
+        // Whatever can be read means the same when it is written and read again.
+        if let Some(report) = Report::decode(bytes) {
+            prop_assert_eq!(Report::decode(report.encode()), Some(report));
+        }
+        let report = Report { verdict: Verdict::Code(value), reaper: Reaper::Subreaper };
+        prop_assert_eq!(Report::decode(report.encode()), Some(report));
+    }
+
+    #[test]
+    fn noise_is_never_a_panic(noise in prop::collection::vec(any::<u8>(), 0..64)) {
+        let _ = Request::read_from(noise.as_slice());
+        let _ = Request::decode(&noise);
+    }
+}
