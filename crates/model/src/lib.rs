@@ -1,1 +1,27 @@
-//! placeholder
+//! From a neutral request to a stream of neutral deltas on four wire protocols, and back.
+//!
+//! This crate owns the provider and model catalogue, the codecs with their fragment caches, the transport with its
+//! retries, and token counting. It must not decide what is sent (that is the context engine), run a tool, store anything,
+//! or read the environment: keys, addresses and limits are given to it.
+//!
+//! Read first: [`Catalogue`] (which models there are), [`Client`] (one model, ready to be asked), [`Delta`] and [`Reply`]
+//! (what comes back), [`ModelError`] (what can go wrong).
+
+mod catalogue;
+mod client;
+mod config;
+mod count;
+mod error;
+mod reply;
+mod retry;
+mod secret;
+mod transport;
+mod wire;
+
+pub use catalogue::{Catalogue, CatalogueError, Declared};
+pub use client::Client;
+pub use config::{ModelConfig, ProviderConfig, RetryConfig};
+pub use count::O200k;
+pub use error::ModelError;
+pub use reply::{Delta, Reply};
+pub use secret::Secret;

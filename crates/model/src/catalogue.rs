@@ -1,0 +1,181 @@
+//! Which providers and models there are. A name is `provider/model`; the model's own name may hold slashes.
+
+use std::collections::BTreeMap;
+
+use haft_types::{Api, CacheKind, CacheRule, ModelSpec};
+use serde_json::{Map, Value};
+
+use crate::config::{ModelConfig, ProviderConfig};
+
+/// A name or a declaration that leads to no model.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum CatalogueError {
+    /// The name is not of the form `provider/model`.
+    #[error("`{name}` is not a model name; write `provider/model`, such as `{example}`")]
+    Form {
+        /// The name.
+        name: String,
+        /// A name that would do.
+        example: String,
+    },
+    /// No provider of that name is declared.
+    #[error("`{name}`: no provider `{provider}` is declared; {}", choice(.known, .nearest.as_deref()))]
+    UnknownProvider {
+        /// The whole name.
+        name: String,
+        /// Its provider part.
+        provider: String,
+        /// The providers there are.
+        known: Vec<String>,
+        /// The one that was probably meant.
+        nearest: Option<String>,
+    },
+    /// `extra_body` would break the request.
+    #[error("`{name}`: `extra_body` may not set `{key}`, haft sets it itself")]
+    ReservedKey {
+        /// The provider or model.
+        name: String,
+        /// The key.
+        key: String,
+    },
+}
+
+fn choice(known: &[String], nearest: Option<&str>) -> String {
+    let list = known.join(", ");
+    match nearest {
+        _ if known.is_empty() => "there are none: add a `[providers.NAME]` section".to_owned(),
+        Some(nearest) => format!("did you mean `{nearest}`? declared are: {list}"),
+        None => format!("declared are: {list}"),
+    }
+}
+
+/// A model ready to be asked: what it is, where it is, and what goes into every body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Declared {
+    /// The model.
+    pub spec: ModelSpec,
+    /// Its provider.
+    pub provider: ProviderConfig,
+    /// Fields added to every body: the provider's, then the model's.
+    pub extra_body: Map<String, Value>,
+}
+
+/// All declared providers and models.
+#[derive(Clone, Debug, Default)]
+pub struct Catalogue {
+    providers: BTreeMap<String, ProviderConfig>,
+    models: BTreeMap<String, ModelConfig>,
+}
+
+/// What only the encoder may set.
+const RESERVED: [&str; 9] =
+    ["model", "stream", "messages", "input", "contents", "tools", "system", "instructions", "systemInstruction"];
+
+impl Catalogue {
+    /// Checks that every model names a declared provider and that no extra field breaks a request.
+    pub fn new(
+        providers: BTreeMap<String, ProviderConfig>,
+        models: BTreeMap<String, ModelConfig>,
+    ) -> Result<Self, CatalogueError> {
+        let catalogue = Self { providers, models };
+        for (name, provider) in &catalogue.providers {
+            check_extra(name, &provider.extra_body)?;
+        }
+        for (name, model) in &catalogue.models {
+            catalogue.split(name)?;
+            check_extra(name, &model.extra_body)?;
+        }
+        Ok(catalogue)
+    }
+
+    /// The model of that name. A model that is not declared gets defaults, as long as its provider is.
+    pub fn resolve(&self, name: &str) -> Result<Declared, CatalogueError> {
+        let (provider_name, provider, model_name) = self.split(name)?;
+        let model = self.models.get(name).cloned().unwrap_or_default();
+        let mut extra_body = provider.extra_body.clone();
+        extra_body.extend(model.extra_body);
+        let spec = ModelSpec {
+            provider: provider_name.to_owned(),
+            name: model_name.to_owned(),
+            api: provider.api,
+            context_window: model.context_window.unwrap_or(ModelSpec::DEFAULT_WINDOW),
+            max_output_tokens: model.max_output_tokens,
+            price: model.price,
+            cache: model.cache.unwrap_or_else(|| default_cache(provider.api)),
+            tool_protocol: model.tool_protocol.unwrap_or_default(),
+            capabilities: model.capabilities.unwrap_or_default(),
+        };
+        Ok(Declared { spec, provider: provider.clone(), extra_body })
+    }
+
+    /// The declared models, by name.
+    pub fn list(&self) -> impl Iterator<Item = ModelSpec> {
+        self.models.keys().filter_map(|name| self.resolve(name).ok()).map(|declared| declared.spec)
+    }
+
+    /// The declared providers, by name.
+    pub fn providers(&self) -> impl Iterator<Item = (&str, &ProviderConfig)> {
+        self.providers.iter().map(|(name, provider)| (name.as_str(), provider))
+    }
+
+    fn split<'a>(&self, name: &'a str) -> Result<(&'a str, &ProviderConfig, &'a str), CatalogueError> {
+        let Some((provider_name, model)) = name.split_once('/').filter(|(p, m)| !p.is_empty() && !m.is_empty()) else {
+            let example = self.models.keys().next().cloned().unwrap_or_else(|| "openai/gpt-5".to_owned());
+            return Err(CatalogueError::Form { name: name.to_owned(), example });
+        };
+        match self.providers.get(provider_name) {
+            Some(provider) => Ok((provider_name, provider, model)),
+            None => Err(CatalogueError::UnknownProvider {
+                name: name.to_owned(),
+                provider: provider_name.to_owned(),
+                known: self.providers.keys().cloned().collect(),
+                nearest: nearest(provider_name, self.providers.keys()),
+            }),
+        }
+    }
+}
+
+/// How the prefix cache of an undeclared model probably works: Anthropic's needs markers, the others need nothing.
+fn default_cache(api: Api) -> CacheRule {
+    let rule = match api {
+        Api::Anthropic => CacheKind::Anthropic,
+        Api::OpenaiChat | Api::OpenaiResponses | Api::Gemini => CacheKind::Automatic,
+    };
+    CacheRule { rule, ..CacheRule::default() }
+}
+
+fn check_extra(name: &str, extra: &Map<String, Value>) -> Result<(), CatalogueError> {
+    match extra.keys().find(|key| RESERVED.contains(&key.as_str())) {
+        Some(key) => Err(CatalogueError::ReservedKey { name: name.to_owned(), key: key.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// The known name closest to `name`, if it is close enough to be a slip.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Option<String> {
+    let allowed = (name.chars().count() / 3).max(1);
+    known
+        .map(|candidate| (distance(name, candidate), candidate))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate.clone())
+}
+
+/// How many letters must be added, taken away or changed to get from one word to the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, letter) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, other) in to.iter().enumerate() {
+            let change = diagonal + usize::from(letter != *other);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! One model, ready to be asked: encodes requests, sends them, retries what may be retried.
+//!
+//! Invariant: a retry repeats one request and nothing else. No delta of a failed try is part of the reply; a
+//! [`Delta::Retry`] says so before the wait.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use haft_types::{ModelSpec, Request};
+use reqwest::Url;
+use tokio_util::sync::CancellationToken;
+
+use crate::catalogue::Declared;
+use crate::config::RetryConfig;
+use crate::error::ModelError;
+use crate::reply::{Delta, Reply};
+use crate::retry::Backoff;
+use crate::secret::Secret;
+use crate::transport::{Failure, Transport};
+use crate::wire::{self, CallIds, Encoder, Settings};
+
+/// While it is open whether the server exists at all, patience ends here: 3 tries within 5 s.
+const PROBE_RETRIES: u32 = 2;
+const PROBE_TIME: Duration = Duration::from_secs(5);
+const PROBE_WAITS: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(500)];
+
+/// Asks one model.
+pub struct Client {
+    spec: ModelSpec,
+    encoder: Encoder,
+    transport: Transport,
+    retry: RetryConfig,
+    /// Whether the server ever answered like the API it is declared to be.
+    proven: bool,
+}
+
+impl Client {
+    /// Makes a client; nothing is sent. For `http://` addresses no certificates are loaded, so this takes no time to speak of.
+    pub fn new(declared: Declared, key: Option<Secret>, retry: RetryConfig) -> Result<Self, ModelError> {
+        let transport = Transport::new(&declared, key, &retry)?;
+        let Declared { spec, provider, extra_body } = declared;
+        let host = Url::parse(provider.base_url.trim()).ok().and_then(|url| url.host_str().map(str::to_owned));
+        let settings = Settings {
+            full_name: spec.full_name(),
+            spec: spec.clone(),
+            extra: extra_body,
+            stream: provider.stream,
+            is_openai: host.as_deref() == Some("api.openai.com"),
+        };
+        Ok(Self { spec, encoder: Encoder::new(settings), transport, retry, proven: false })
+    }
+
+    /// The model this client asks.
+    pub fn spec(&self) -> &ModelSpec {
+        &self.spec
+    }
+
+    /// Whether any request of this client ever got an answer in the words of its API.
+    pub fn had_valid_reply(&self) -> bool {
+        self.proven
+    }
+
+    /// The exact bytes [`Client::stream`] would post.
+    pub fn encode(&mut self, request: &Request) -> Bytes {
+        self.encoder.body(request).into()
+    }
+
+    /// Sends the request and reads the reply, telling `sink` each piece as it arrives.
+    ///
+    /// Transient failures are retried (SPEC 9.7). Cancelling ends it at once, whatever it waits for.
+    pub async fn stream(
+        &mut self,
+        request: &Request,
+        cancel: &CancellationToken,
+        sink: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Reply, ModelError> {
+        let body = self.encode(request);
+        let ids = CallIds::after(request);
+        let started = Instant::now();
+        let mut backoff = Backoff::new(&self.retry);
+        let mut retries = 0;
+        loop {
+            let decoder = wire::decoder(self.spec.api, ids.clone());
+            let tried = tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Err(ModelError::Cancelled),
+                tried = self.transport.exchange(body.clone(), decoder, sink) => tried,
+            };
+            let failure = match tried {
+                Ok(reply) => {
+                    self.proven = true;
+                    return Ok(reply);
+                }
+                Err(failure) => failure,
+            };
+            let Some(delay) = self.next_wait(&failure, retries, started.elapsed(), &mut backoff) else {
+                return Err(self.give_up(failure.error, retries));
+            };
+            retries += 1;
+            tracing::debug!(retries, ?delay, error = %failure.error, "the request is sent again");
+            sink(Delta::Retry {
+                attempt: retries,
+                limit: self.limit(&failure),
+                delay_ms: delay.as_millis() as u64,
+                reason: failure.error.to_string(),
+            });
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Err(ModelError::Cancelled),
+                () = tokio::time::sleep(delay) => {}
+            }
+        }
+    }
+
+    /// The provider's own list of models. Not retried.
+    pub async fn list_models(&self, cancel: &CancellationToken) -> Result<Vec<String>, ModelError> {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(ModelError::Cancelled),
+            listed = self.transport.list_models() => listed.map_err(|failure| failure.error),
+        }
+    }
+
+    /// How long to wait before the next try; `None` when there is to be none.
+    fn next_wait(
+        &mut self,
+        failure: &Failure,
+        retries: u32,
+        elapsed: Duration,
+        backoff: &mut Backoff,
+    ) -> Option<Duration> {
+        let doubtful = self.is_doubtful(failure);
+        self.proven = self.proven || failure.error.proves_the_server();
+        if self.proven && matches!(failure.error, ModelError::Unreachable { .. }) {
+            self.transport.be_patient();
+        }
+        if !failure.is_transient() || self.limit(failure).is_some_and(|limit| retries >= limit) {
+            return None;
+        }
+        if !doubtful {
+            return Some(backoff.next(failure.hint));
+        }
+        let wait = failure.hint.or_else(|| PROBE_WAITS.get(retries as usize).copied())?;
+        (elapsed + wait < PROBE_TIME).then_some(wait)
+    }
+
+    fn limit(&self, failure: &Failure) -> Option<u32> {
+        let limit = self.retry.limit();
+        if self.is_doubtful(failure) {
+            Some(limit.map_or(PROBE_RETRIES, |limit| limit.min(PROBE_RETRIES)))
+        } else {
+            limit
+        }
+    }
+
+    fn is_doubtful(&self, failure: &Failure) -> bool {
+        !self.proven && failure.error.doubts_the_server()
+    }
+
+    fn give_up(&self, error: ModelError, retries: u32) -> ModelError {
+        if !self.proven {
+            ModelError::NeverValid { last: Box::new(error) }
+        } else if retries > 0 {
+            ModelError::Exhausted { retries, last: Box::new(error) }
+        } else {
+            error
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Why an exchange failed, told from what providers say about it.
+//!
+//! Each API words its errors its own way; the shapes overlap enough for one reader.
+
+use std::error::Error;
+use std::time::Duration;
+
+use haft_types::Api;
+use reqwest::Response;
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+use super::{Transport, receive};
+use crate::error::ModelError;
+use crate::retry;
+use crate::wire::Fault;
+
+/// A failed exchange: the error, and what the server said about trying again.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub error: ModelError,
+    /// How long to wait before the next try.
+    pub hint: Option<Duration>,
+    /// Whether to try again at all, where the answer decides that.
+    pub again: Option<bool>,
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        Self { error, hint: None, again: None }
+    }
+}
+
+impl Failure {
+    /// Whether the same request may succeed later.
+    pub(crate) fn is_transient(&self) -> bool {
+        self.error.is_transient() && self.again.unwrap_or(true)
+    }
+}
+
+impl Transport {
+    pub(super) fn unreachable(&self, error: reqwest::Error) -> Failure {
+        let error = error.without_url();
+        let reason = if error.is_connect() || error.is_timeout() {
+            chain(&error)
+        } else {
+            format!("the connection was closed without an answer ({})", chain(&error))
+        };
+        ModelError::Unreachable { url: self.shown_url(), reason }.into()
+    }
+
+    pub(super) fn not_an_api(&self, content_type: Option<&str>, body: &[u8]) -> Failure {
+        let kind = content_type.unwrap_or("an answer without content type");
+        let start = shorten(&String::from_utf8_lossy(body));
+        let found = if start.is_empty() { format!("an empty answer ({kind})") } else { format!("{kind}: {start}") };
+        ModelError::NotAnApi { url: self.shown_url(), api: self.api.name(), found }.into()
+    }
+
+    pub(super) fn fault(&self, fault: Fault) -> Failure {
+        match fault {
+            Fault::Bad(problem) => ModelError::BadReply { problem }.into(),
+            Fault::Reported(body) => {
+                let said = Said::read(&body);
+                let status = said.status(self.api);
+                said.failure(status, &HeaderMap::new())
+            }
+        }
+    }
+
+    pub(super) async fn refusal(&self, response: Response) -> Failure {
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
+        let body = receive::glance(response).await;
+        match serde_json::from_slice::<Value>(&body) {
+            Ok(value) => Said::read(&value).failure(status, &headers),
+            // A page instead of an error in JSON: for these there is no such API here. A gateway in trouble also answers
+            // with a page, but with a 5xx.
+            Err(_) if matches!(status, 300..=399 | 404 | 405 | 410) => {
+                let mut failure = self.not_an_api(Some(&format!("status {status}")), &body);
+                failure.again = Some(false);
+                failure
+            }
+            Err(_) => {
+                let message = shorten(&String::from_utf8_lossy(&body));
+                Said { code: String::new(), message, number: None, error: Value::Null }.failure(status, &headers)
+            }
+        }
+    }
+}
+
+/// What a provider said about an error.
+struct Said {
+    code: String,
+    message: String,
+    /// A status inside the body.
+    number: Option<u16>,
+    error: Value,
+}
+
+impl Said {
+    /// Reads `{"error": {…}}`, `{"error": "…"}`, `{"message": …}` and a list that holds one of them.
+    fn read(body: &Value) -> Self {
+        let body = body.get(0).unwrap_or(body);
+        let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
+        let text = |key: &str| error.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let code = text("code").or_else(|| text("status")).or_else(|| text("type")).unwrap_or_default().to_owned();
+        let message = error.as_str().or_else(|| text("message")).or_else(|| text("detail"));
+        let message = message.map_or_else(|| shorten(&error.to_string()), str::to_owned);
+        let number = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+        Self { code, message, number: number.filter(|code| (400..600).contains(code)), error: error.clone() }
+    }
+
+    /// The status an error inside a stream stands for. What has no known name is the server's fault.
+    fn status(&self, api: Api) -> u16 {
+        if let Some(number) = self.number {
+            return number;
+        }
+        let kind = self.error.get("type").and_then(Value::as_str).unwrap_or_default();
+        [self.code.as_str(), kind]
+            .into_iter()
+            .find_map(|name| {
+                Some(match name {
+                    "overloaded_error" => 529,
+                    "rate_limit_error" | "rate_limit_exceeded" | "insufficient_quota" | "RESOURCE_EXHAUSTED" => 429,
+                    "invalid_request_error" | "invalid_prompt" | "context_length_exceeded" | "INVALID_ARGUMENT" => 400,
+                    "authentication_error" | "invalid_api_key" | "UNAUTHENTICATED" => 401,
+                    "billing_error" => 402,
+                    "permission_error" | "PERMISSION_DENIED" => 403,
+                    "not_found_error" | "model_not_found" | "NOT_FOUND" => 404,
+                    "request_too_large" => 413,
+                    "timeout_error" | "DEADLINE_EXCEEDED" => 504,
+                    "UNAVAILABLE" => 503,
+                    _ => return None,
+                })
+            })
+            .unwrap_or(match api {
+                Api::Anthropic | Api::OpenaiChat | Api::OpenaiResponses | Api::Gemini => 500,
+            })
+    }
+
+    fn failure(self, status: u16, headers: &HeaderMap) -> Failure {
+        let hint = retry::hint(headers, &self.error);
+        // Both official client families obey this header.
+        let again = match headers.get("x-should-retry").and_then(|value| value.to_str().ok()) {
+            Some("true") => Some(true),
+            Some("false") => Some(false),
+            Some(_) | None => None,
+        };
+        let error = if self.is_spend_limit(status) {
+            ModelError::SpendLimit { status, message: self.message }
+        } else if matches!(status, 401 | 403) {
+            ModelError::Unauthorized { status, message: self.message }
+        } else {
+            ModelError::Status { status, code: self.code, message: self.message }
+        };
+        Failure { error, hint, again }
+    }
+
+    /// Whether money is the matter, so that waiting does not help. The word "billing" alone says nothing: one provider's
+    /// ordinary rate limit asks people to check theirs.
+    fn is_spend_limit(&self, status: u16) -> bool {
+        const CODES: [&str; 5] =
+            ["insufficient_quota", "billing_hard_limit_reached", "billing_error", "billing_not_active", "spend_limit"];
+        const PHRASES: [&str; 9] = [
+            "spend limit",
+            "spending limit",
+            "spend cap",
+            "spending cap",
+            "credit balance",
+            "insufficient balance",
+            "insufficient credit",
+            "insufficient_quota",
+            "billing hard limit",
+        ];
+        if !matches!(status, 400 | 402 | 403 | 429) {
+            return false;
+        }
+        let kind = self.error.get("type").and_then(Value::as_str).unwrap_or_default();
+        let message = self.message.to_lowercase();
+        status == 402
+            || CODES.contains(&self.code.as_str())
+            || CODES.contains(&kind)
+            || PHRASES.iter().any(|phrase| message.contains(phrase))
+    }
+}
+
+/// An error and its causes in one line; the outermost words of HTTP clients rarely say what happened.
+pub(super) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// The first words of an answer, on one line.
+fn shorten(text: &str) -> String {
+    const MOST: usize = 200;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}

@@ -1,0 +1,204 @@
+//! One HTTP exchange: a body out, a reply in, or the reason why not.
+//!
+//! Invariant: a [`Reply`] comes out only if the protocol ended the message. Every wait is bounded, and dropping the future
+//! of an exchange ends it.
+
+mod failure;
+mod receive;
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use haft_types::Api;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use reqwest::{Response, Url};
+use tokio::time::timeout;
+
+pub(crate) use failure::Failure;
+
+use crate::catalogue::Declared;
+use crate::config::RetryConfig;
+use crate::error::ModelError;
+use crate::reply::{Delta, Reply};
+use crate::secret::Secret;
+use crate::wire::{self, Decode, Sink};
+
+/// How long connecting may take while it is open whether the server exists at all: three tries must fit into 5 s.
+const PROBE_CONNECT: Duration = Duration::from_millis(1_300);
+/// Connections may rest between requests this long: a person thinks for minutes.
+const POOL_IDLE: Duration = Duration::from_mins(5);
+
+/// A provider's endpoint with everything needed to post to it.
+pub(crate) struct Transport {
+    http: reqwest::Client,
+    patient: bool,
+    connect_timeout: Duration,
+    proxy: Option<reqwest::Proxy>,
+    url: Url,
+    models_url: Url,
+    headers: HeaderMap,
+    api: Api,
+    stream: bool,
+    first_byte: Duration,
+    idle: Duration,
+}
+
+impl Transport {
+    pub(crate) fn new(declared: &Declared, key: Option<Secret>, retry: &RetryConfig) -> Result<Self, ModelError> {
+        let provider = &declared.provider;
+        let problem = |problem: String| ModelError::Config { provider: declared.spec.provider.clone(), problem };
+        let base = Url::parse(provider.base_url.trim())
+            .map_err(|error| problem(format!("`base_url` is not a URL ({error}): {}", provider.base_url)))?;
+        if !matches!(base.scheme(), "http" | "https") || base.cannot_be_a_base() {
+            return Err(problem(format!("`base_url` must start with http:// or https://: {}", provider.base_url)));
+        }
+        let proxy = match &provider.proxy {
+            None => None,
+            Some(proxy) => {
+                Some(reqwest::Proxy::all(proxy).map_err(|_| problem("`proxy` is not a proxy's URL".into()))?)
+            }
+        };
+        let connect_timeout = Duration::from_secs(retry.connect_timeout_s.max(1));
+        let http = build(base.scheme(), PROBE_CONNECT.min(connect_timeout), proxy.as_ref())
+            .map_err(|error| problem(format!("no HTTP client could be made: {}", failure::chain(&error))))?;
+        Ok(Self {
+            http,
+            patient: false,
+            connect_timeout,
+            proxy,
+            url: wire::endpoint(&base, &declared.spec, provider.stream),
+            models_url: wire::models_endpoint(&base, provider.api),
+            headers: headers(declared, key).map_err(problem)?,
+            api: provider.api,
+            stream: provider.stream,
+            first_byte: retry.first_byte_timeout(),
+            idle: retry.idle_timeout(),
+        })
+    }
+
+    /// The server is known to exist: from now on connecting may take its time. The old client stays until a connection has
+    /// failed, for the sake of the connections it holds.
+    pub(crate) fn be_patient(&mut self) {
+        if self.patient {
+            return;
+        }
+        self.patient = true;
+        if let Ok(http) = build(self.url.scheme(), self.connect_timeout, self.proxy.as_ref()) {
+            self.http = http;
+        }
+    }
+
+    /// Sends a body and reads the reply.
+    pub(crate) async fn exchange(
+        &self,
+        body: Bytes,
+        mut decoder: Box<dyn Decode>,
+        sink: Sink<'_>,
+    ) -> Result<Reply, Failure> {
+        let started = Instant::now();
+        let request = self.http.post(self.url.clone()).headers(self.headers.clone()).body(body);
+        let response = self.answer(request).await?;
+        let mut first_token = None;
+        let mut timed = |delta: Delta| {
+            first_token.get_or_insert_with(|| started.elapsed());
+            sink(delta);
+        };
+        if self.stream {
+            self.read_stream(response, decoder.as_mut(), &mut timed).await?;
+        } else {
+            self.read_whole(response, decoder.as_mut(), &mut timed).await?;
+        }
+        let duration = started.elapsed();
+        let decoded = decoder.finish();
+        Ok(Reply {
+            parts: decoded.parts,
+            stop: decoded.stop,
+            usage: decoded.usage,
+            time_to_first_token: first_token.unwrap_or(duration),
+            duration,
+        })
+    }
+
+    /// The provider's own list of models.
+    pub(crate) async fn list_models(&self) -> Result<Vec<String>, Failure> {
+        let response = self.answer(self.http.get(self.models_url.clone()).headers(self.headers.clone())).await?;
+        let body = self.whole_body(response).await?;
+        let list: serde_json::Value = serde_json::from_slice(&body).map_err(|_| self.not_an_api(None, &body))?;
+        let models = list.get("data").or_else(|| list.get("models")).and_then(serde_json::Value::as_array);
+        let names = models.ok_or_else(|| self.not_an_api(None, &body))?.iter().filter_map(|model| {
+            let name = model.get("id").or_else(|| model.get("name"))?.as_str()?;
+            Some(name.strip_prefix("models/").unwrap_or(name).to_owned())
+        });
+        Ok(names.collect())
+    }
+
+    /// Sends a request and takes the head of the answer; anything but success is a failure.
+    async fn answer(&self, request: reqwest::RequestBuilder) -> Result<Response, Failure> {
+        let sent = timeout(self.first_byte, request.send()).await;
+        let response = sent
+            .map_err(|_| Failure::from(ModelError::Timeout { waited: self.first_byte, awaited: "the first byte" }))?
+            .map_err(|error| self.unreachable(error))?;
+        if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
+    }
+
+    /// The address for messages: a query may hold a key.
+    fn shown_url(&self) -> String {
+        let mut url = self.url.clone();
+        url.set_query(None);
+        let _ = url.set_password(None);
+        url.into()
+    }
+}
+
+fn build(scheme: &str, connect: Duration, proxy: Option<&reqwest::Proxy>) -> Result<reqwest::Client, reqwest::Error> {
+    // Fails only if a provider is installed already, which is just as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = reqwest::Client::builder()
+        .connect_timeout(connect)
+        .pool_idle_timeout(POOL_IDLE)
+        .tcp_nodelay(true)
+        // A redirect would take the key elsewhere.
+        .redirect(reqwest::redirect::Policy::none())
+        // This crate asks no environment for a proxy; the declaration names it.
+        .no_proxy();
+    if scheme == "http" {
+        // Without TLS there is no need to load the system's certificates, which takes longer than the rest of start-up.
+        builder = builder.tls_certs_only([]);
+    }
+    if let Some(proxy) = proxy {
+        builder = builder.proxy(proxy.clone());
+    }
+    builder.build()
+}
+
+fn headers(declared: &Declared, key: Option<Secret>) -> Result<HeaderMap, String> {
+    let provider = &declared.provider;
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(USER_AGENT, HeaderValue::from_static(concat!("haft/", env!("CARGO_PKG_VERSION"))));
+    let accept = if provider.stream { "text/event-stream" } else { "application/json" };
+    headers.insert(ACCEPT, HeaderValue::from_static(accept));
+    let (name, prefix) = match provider.api {
+        Api::OpenaiChat | Api::OpenaiResponses => (AUTHORIZATION, "Bearer "),
+        Api::Anthropic => (HeaderName::from_static("x-api-key"), ""),
+        Api::Gemini => (HeaderName::from_static("x-goog-api-key"), ""),
+    };
+    if provider.api == Api::Anthropic {
+        let version = HeaderName::from_static("anthropic-version");
+        headers.insert(version, HeaderValue::from_static(wire::anthropic::VERSION));
+    }
+    if let Some(key) = key {
+        let mut value = HeaderValue::from_str(&format!("{prefix}{}", key.expose()))
+            .map_err(|_| "the key holds characters that no header can carry".to_owned())?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    for (name, value) in &provider.headers {
+        let parsed = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| format!("`headers`: `{name}` is not the name of a header"))?;
+        let value = HeaderValue::from_str(value)
+            .map_err(|_| format!("`headers`: the value of `{name}` holds characters that no header can carry"))?;
+        headers.insert(parsed, value);
+    }
+    Ok(headers)
+}

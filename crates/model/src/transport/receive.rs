@@ -1,0 +1,162 @@
+//! Reads the body of a successful answer: an event stream, or one JSON text.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
+use reqwest::Response;
+use reqwest::header::CONTENT_TYPE;
+use sse_stream::SseByteStream;
+use tokio::time::timeout;
+
+use super::{Failure, Transport};
+use crate::error::ModelError;
+use crate::wire::{Decode, Progress, Sink};
+
+/// No reply is this long; a server that sends more is broken.
+const LONGEST_REPLY: usize = 256 * 1024 * 1024;
+/// How long usage is waited for when the message is whole.
+const USAGE_WAIT: Duration = Duration::from_secs(3);
+/// How long the end of the body is waited for when nothing more is to come. Reading it lets the connection be used again.
+const TAIL_WAIT: Duration = Duration::from_millis(50);
+/// How much of an unexpected answer is looked at.
+const GLANCE: usize = 64 * 1024;
+
+/// What can happen to a body on its way.
+#[derive(Debug, thiserror::Error)]
+enum BodyError {
+    #[error("no data for {} s", .0.as_secs())]
+    Silent(Duration),
+    #[error("more than {LONGEST_REPLY} bytes")]
+    TooLong,
+    #[error(transparent)]
+    Lost(#[from] reqwest::Error),
+}
+
+impl Transport {
+    pub(super) async fn read_stream(
+        &self,
+        response: Response,
+        decoder: &mut dyn Decode,
+        sink: Sink<'_>,
+    ) -> Result<(), Failure> {
+        let kind = content_type(&response);
+        // Some servers leave the type out; whether events follow will show.
+        if kind.as_deref().is_some_and(|kind| kind != "text/event-stream") {
+            let start = glance(response).await;
+            return Err(self.not_an_api(kind.as_deref(), &start));
+        }
+        let mut events = Box::pin(SseByteStream::new(Box::pin(self.limited(response))));
+        let mut progress = Progress::Going;
+        let mut any = false;
+        loop {
+            let next = match progress {
+                Progress::Going => events.next().await,
+                // The message is whole: what follows is welcome but not needed.
+                Progress::Ended => timeout(USAGE_WAIT, events.next()).await.ok().flatten(),
+                Progress::Done => timeout(TAIL_WAIT, events.next()).await.ok().flatten(),
+            };
+            match (next, progress) {
+                (Some(Ok(event)), Progress::Going | Progress::Ended) => {
+                    if let Some(data) = event.data.filter(|data| !data.trim().is_empty()) {
+                        any = true;
+                        progress = decoder.event(&data, sink).map_err(|fault| self.fault(fault))?;
+                    }
+                }
+                (Some(Ok(_)), Progress::Done) => {}
+                (Some(Err(error)), Progress::Going) => return Err(stream_failure(error)),
+                (Some(Err(sse_stream::Error::Utf8Parse(error))), Progress::Ended) => {
+                    return Err(ModelError::BadReply { problem: format!("the reply is not UTF-8: {error}") }.into());
+                }
+                (None | Some(Err(_)), Progress::Ended | Progress::Done) => return Ok(()),
+                (None, Progress::Going) if any => {
+                    return Err(ModelError::Dropped { reason: "the stream ended early".into() }.into());
+                }
+                (None, Progress::Going) => return Err(self.not_an_api(kind.as_deref(), b"")),
+            }
+        }
+    }
+
+    pub(super) async fn read_whole(
+        &self,
+        response: Response,
+        decoder: &mut dyn Decode,
+        sink: Sink<'_>,
+    ) -> Result<(), Failure> {
+        let kind = content_type(&response);
+        let body = self.whole_body(response).await?;
+        if !body.trim_ascii_start().starts_with(b"{") {
+            return Err(self.not_an_api(kind.as_deref(), &body));
+        }
+        let text = std::str::from_utf8(&body)
+            .map_err(|error| ModelError::BadReply { problem: format!("the reply is not UTF-8: {error}") })?;
+        decoder.body(text, sink).map_err(|fault| self.fault(fault))
+    }
+
+    pub(super) async fn whole_body(&self, response: Response) -> Result<Vec<u8>, Failure> {
+        let mut body = Vec::new();
+        let mut chunks = Box::pin(self.limited(response));
+        while let Some(chunk) = chunks.next().await {
+            body.extend_from_slice(&chunk.map_err(body_failure)?);
+        }
+        Ok(body)
+    }
+
+    /// The bytes of a body. The first may take as long as a first byte may, the others as long as a pause may; a comment
+    /// that only keeps the connection alive counts.
+    fn limited(&self, response: Response) -> impl Stream<Item = Result<Bytes, BodyError>> + use<> {
+        let (first, idle) = (self.first_byte, self.idle);
+        let state = (response.bytes_stream(), first, 0_usize);
+        stream::unfold(Some(state), move |state| async move {
+            let (mut chunks, limit, read) = state?;
+            match timeout(limit, chunks.next()).await {
+                Err(_) => Some((Err(BodyError::Silent(limit)), None)),
+                Ok(None) => None,
+                Ok(Some(Err(error))) => Some((Err(error.without_url().into()), None)),
+                Ok(Some(Ok(chunk))) => {
+                    let read = read + chunk.len();
+                    if read > LONGEST_REPLY {
+                        return Some((Err(BodyError::TooLong), None));
+                    }
+                    Some((Ok(chunk), Some((chunks, idle, read))))
+                }
+            }
+        })
+    }
+}
+
+fn content_type(response: &Response) -> Option<String> {
+    let value = response.headers().get(CONTENT_TYPE)?.to_str().ok()?;
+    let essence = value.split(';').next().unwrap_or(value).trim().to_ascii_lowercase();
+    (!essence.is_empty()).then_some(essence)
+}
+
+/// The beginning of an answer that is looked at only to say what it is.
+pub(super) async fn glance(mut response: Response) -> Vec<u8> {
+    let mut start = Vec::new();
+    while start.len() < GLANCE {
+        match timeout(Duration::from_secs(5), response.chunk()).await {
+            Ok(Ok(Some(chunk))) => start.extend_from_slice(&chunk),
+            Ok(Ok(None) | Err(_)) | Err(_) => break,
+        }
+    }
+    start
+}
+
+fn stream_failure(error: sse_stream::Error) -> Failure {
+    match error {
+        sse_stream::Error::Body(source) => match source.downcast::<BodyError>() {
+            Ok(error) => body_failure(*error),
+            Err(source) => ModelError::Dropped { reason: source.to_string() }.into(),
+        },
+        other => ModelError::BadReply { problem: other.to_string() }.into(),
+    }
+}
+
+fn body_failure(error: BodyError) -> Failure {
+    match error {
+        BodyError::Silent(waited) => ModelError::Timeout { waited, awaited: "the rest of the reply" }.into(),
+        BodyError::TooLong => ModelError::BadReply { problem: error.to_string() }.into(),
+        BodyError::Lost(error) => ModelError::Dropped { reason: super::failure::chain(&error) }.into(),
+    }
+}

@@ -1,0 +1,254 @@
+//! Replies. A reply is a list of blocks, each started, filled by deltas and stopped; `message_stop` ends the message.
+
+use std::collections::BTreeMap;
+
+use haft_types::{Part, StopReason, Thinking, Usage};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::wire::assembly::{Assembly, Decoded};
+use crate::wire::{Decode, Fault, Progress, Sink, parse, required};
+
+#[derive(Default)]
+pub(crate) struct Decoder {
+    assembly: Assembly,
+    open: BTreeMap<u64, Open>,
+    stop: Option<StopReason>,
+    usage: Usage,
+}
+
+/// A block that was started and not yet stopped.
+enum Open {
+    Text,
+    /// The part with this number.
+    Thinking(usize),
+    /// The part with this number, and the input the block was started with.
+    Call(usize, String),
+    /// A kind of block haft does not know.
+    Other,
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    r#type: &'a str,
+    index: Option<u64>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content_block: Option<&'a RawValue>,
+    #[serde(borrow)]
+    delta: Option<&'a RawValue>,
+    usage: Option<WireUsage>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Body<'a> {
+    r#type: Option<&'a str>,
+    #[serde(borrow, default)]
+    content: Vec<&'a RawValue>,
+    stop_reason: Option<String>,
+    usage: Option<WireUsage>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    r#type: &'a str,
+    text: Option<String>,
+    thinking: Option<String>,
+    signature: Option<String>,
+    id: Option<String>,
+    name: Option<String>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct BlockDelta<'a> {
+    r#type: Option<&'a str>,
+    text: Option<String>,
+    thinking: Option<String>,
+    signature: Option<String>,
+    partial_json: Option<String>,
+    stop_reason: Option<String>,
+}
+
+/// Counts in a stream are totals so far; a later event may leave some out.
+#[derive(Default, Deserialize)]
+struct WireUsage {
+    input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    output_tokens_details: Option<OutputDetails>,
+}
+
+#[derive(Deserialize)]
+struct OutputDetails {
+    thinking_tokens: Option<u64>,
+}
+
+impl Decode for Decoder {
+    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<Progress, Fault> {
+        let event: Event<'_> = parse("an event", data)?;
+        match event.r#type {
+            "message_start" => {
+                if let Some(message) = event.message {
+                    let message: Body<'_> = parse("`message_start`", message.get())?;
+                    self.count(message.usage);
+                }
+            }
+            "content_block_start" => {
+                let (index, block) = (required(event.index, "index")?, required(event.content_block, "content_block")?);
+                self.start(index, block, sink)?;
+            }
+            "content_block_delta" => {
+                let (index, delta) = (required(event.index, "index")?, required(event.delta, "delta")?);
+                self.delta(index, &parse("`content_block_delta`", delta.get())?, sink)?;
+            }
+            "content_block_stop" => self.close(required(event.index, "index")?, sink)?,
+            "message_delta" => {
+                if let Some(delta) = event.delta {
+                    let delta: BlockDelta<'_> = parse("`message_delta`", delta.get())?;
+                    self.stop = delta.stop_reason.map(stop_reason).or(self.stop.take());
+                }
+                self.count(event.usage);
+            }
+            "message_stop" => {
+                if let Some(index) = self.open.keys().next() {
+                    return Err(Fault::Bad(format!("the message ended inside content block {index}")));
+                }
+                return Ok(Progress::Done);
+            }
+            "error" => return Err(Fault::Reported(serde_json::json!({ "error": event.error }))),
+            // `ping`, and whatever is added later.
+            _ => {}
+        }
+        Ok(Progress::Going)
+    }
+
+    fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
+        let message: Body<'_> = parse("the reply", body)?;
+        if let Some(error) = message.error {
+            return Err(Fault::Reported(serde_json::json!({ "error": error })));
+        }
+        if message.r#type != Some("message") {
+            return Err(Fault::Bad("the reply is not a message".into()));
+        }
+        self.count(message.usage);
+        for (index, block) in (0..).zip(message.content) {
+            self.start(index, block, sink)?;
+            self.close(index, sink)?;
+        }
+        self.stop = Some(stop_reason(required(message.stop_reason, "stop_reason")?));
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Decoded {
+        self.assembly.finish(self.stop, self.usage)
+    }
+}
+
+impl Decoder {
+    fn start(&mut self, index: u64, raw: &RawValue, sink: Sink<'_>) -> Result<(), Fault> {
+        let block: Block<'_> = parse("`content_block`", raw.get())?;
+        let open = match block.r#type {
+            "text" => {
+                // Each block stays a part of its own.
+                self.assembly.push(Part::text(""));
+                self.assembly.text(block.text.as_deref().unwrap_or_default(), sink);
+                Open::Text
+            }
+            "thinking" => {
+                let at = self.assembly.push(Part::Thinking(Thinking::default()));
+                self.assembly.thinking(block.thinking.as_deref().unwrap_or_default(), sink);
+                self.sign(at, block.signature.as_deref().unwrap_or_default());
+                Open::Thinking(at)
+            }
+            "redacted_thinking" => {
+                let kept = Thinking { raw: Some(raw.get().to_owned()), ..Thinking::default() };
+                self.assembly.push(Part::Thinking(kept));
+                Open::Other
+            }
+            "tool_use" => {
+                let (id, name) = (required(block.id, "id")?, required(block.name, "name")?);
+                let input = block.input.map_or("{}", RawValue::get).to_owned();
+                Open::Call(self.assembly.call(id, name, sink), input)
+            }
+            _ => Open::Other,
+        };
+        match self.open.insert(index, open) {
+            None => Ok(()),
+            Some(_) => Err(Fault::Bad(format!("content block {index} was started twice"))),
+        }
+    }
+
+    fn delta(&mut self, index: u64, delta: &BlockDelta<'_>, sink: Sink<'_>) -> Result<(), Fault> {
+        let open =
+            self.open.get(&index).ok_or_else(|| Fault::Bad(format!("a delta for content block {index}, not open")))?;
+        match *open {
+            Open::Text => self.assembly.text(delta.text.as_deref().unwrap_or_default(), sink),
+            Open::Thinking(at) => {
+                self.assembly.thinking(delta.thinking.as_deref().unwrap_or_default(), sink);
+                self.sign(at, delta.signature.as_deref().unwrap_or_default());
+            }
+            Open::Call(at, _) => {
+                if delta.r#type == Some("input_json_delta") {
+                    self.assembly.arguments(at, delta.partial_json.as_deref().unwrap_or_default(), sink);
+                }
+            }
+            Open::Other => {}
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, index: u64, sink: Sink<'_>) -> Result<(), Fault> {
+        let open = self.open.remove(&index);
+        match open.ok_or_else(|| Fault::Bad(format!("the end of content block {index}, not open")))? {
+            Open::Call(at, input) => {
+                // Without deltas the input is the one the block was started with.
+                if matches!(self.assembly.part_mut(at), Some(Part::ToolCall(call)) if call.arguments.is_empty()) {
+                    self.assembly.arguments(at, &input, sink);
+                }
+                self.assembly.close_call(at, sink);
+            }
+            Open::Text | Open::Thinking(_) | Open::Other => {}
+        }
+        Ok(())
+    }
+
+    fn sign(&mut self, at: usize, piece: &str) {
+        if piece.is_empty() {
+            return;
+        }
+        if let Some(Part::Thinking(thinking)) = self.assembly.part_mut(at) {
+            thinking.signature.get_or_insert_default().push_str(piece);
+        }
+    }
+
+    fn count(&mut self, usage: Option<WireUsage>) {
+        let Some(usage) = usage else { return };
+        let totals = [
+            (&mut self.usage.input, usage.input_tokens),
+            (&mut self.usage.cached_input, usage.cache_read_input_tokens),
+            (&mut self.usage.cache_write, usage.cache_creation_input_tokens),
+            (&mut self.usage.output, usage.output_tokens),
+            (&mut self.usage.reasoning, usage.output_tokens_details.and_then(|details| details.thinking_tokens)),
+        ];
+        for (total, counted) in totals {
+            *total = counted.unwrap_or(*total);
+        }
+    }
+}
+
+fn stop_reason(reason: String) -> StopReason {
+    match reason.as_str() {
+        "end_turn" | "stop_sequence" => StopReason::EndTurn,
+        "tool_use" => StopReason::ToolUse,
+        "max_tokens" | "model_context_window_exceeded" => StopReason::Length,
+        "refusal" => StopReason::Refusal,
+        _ => StopReason::Other(reason),
+    }
+}

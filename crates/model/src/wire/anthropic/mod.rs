@@ -1,0 +1,10 @@
+//! Anthropic Messages.
+
+mod decode;
+mod encode;
+
+pub(crate) use decode::Decoder;
+pub(crate) use encode::Anthropic;
+
+/// The version of the API these types describe.
+pub(crate) const VERSION: &str = "2023-06-01";

@@ -1,0 +1,172 @@
+//! Lays a request out as the bytes of its body.
+//!
+//! Invariant: for two requests of which one's segments begin with the other's (cut where a block ends), the bodies agree
+//! up to the shorter one's closing brackets, cache markers aside. Hence the order of a body and the rule that a fragment
+//! depends on its message alone.
+
+use haft_types::{CacheKind, ContentHash, Request, Role, Segment};
+
+use super::fragments::Fragments;
+use super::{Fragment, Frame, Mark, Settings, Wire, wire};
+
+/// The most cache markers a request may carry.
+const MAX_MARKS: usize = 4;
+
+/// Encodes the requests of one client, remembering what the last one held.
+pub(crate) struct Encoder {
+    wire: Box<dyn Wire>,
+    marks: bool,
+    tools: Option<(ContentHash, Mark, Vec<u8>)>,
+    system: Fragments<Vec<u8>>,
+    messages: Fragments<Fragment>,
+}
+
+impl Encoder {
+    pub(crate) fn new(settings: Settings) -> Self {
+        let marks = matches!(settings.spec.cache.rule, CacheKind::Anthropic | CacheKind::OpenaiBreakpoints);
+        Self { wire: wire(settings), marks, tools: None, system: Fragments::default(), messages: Fragments::default() }
+    }
+
+    /// The body of a request.
+    pub(crate) fn body(&mut self, request: &Request) -> Vec<u8> {
+        let marks = self.place_marks(&request.segments);
+        let frame = self.wire.system_frame();
+        let leading = request.segments.iter().take_while(|segment| segment.entry.message.role == Role::System).count();
+        let in_frame = if frame.is_some() { leading } else { 0 };
+
+        let fragments: Vec<_> = request
+            .segments
+            .iter()
+            .zip(&marks)
+            .skip(in_frame)
+            .map(|(segment, mark)| {
+                let entry = &segment.entry;
+                self.messages.get((entry.hash, *mark), || self.wire.message(&entry.message, *mark))
+            })
+            .filter(|fragment| !fragment.is_empty())
+            .collect();
+        self.messages.end_request();
+
+        // Without system text its marker goes to the tools, which come just before.
+        let tools_mark = if leading == 0 && self.marks { Mark::Boundary } else { Mark::None };
+        let mut body = self.wire.front(request);
+        let size: usize = fragments.iter().map(|fragment| fragment.len() + 64).sum();
+        body.reserve(size + 64 * 1024);
+        self.write_tools(&mut body, request, tools_mark);
+        if let Some(frame) = frame.filter(|_| in_frame > 0) {
+            let pieces: Vec<_> = request.segments[..in_frame]
+                .iter()
+                .zip(&marks)
+                .map(|(segment, mark)| {
+                    let entry = &segment.entry;
+                    self.system.get((entry.hash, *mark), || self.wire.system(&entry.message, *mark))
+                })
+                .filter(|piece| !piece.is_empty())
+                .collect();
+            if !pieces.is_empty() {
+                body.push(b',');
+                write_framed(&mut body, frame, pieces.iter().map(|piece| piece.as_slice()));
+            }
+        }
+        self.system.end_request();
+
+        body.push(b',');
+        body.extend_from_slice(self.wire.list().as_bytes());
+        let refs: Vec<&Fragment> = fragments.iter().map(AsRef::as_ref).collect();
+        write_list(&mut body, self.wire.as_ref(), &refs);
+        body.extend_from_slice(b"]}");
+        body
+    }
+
+    fn write_tools(&mut self, body: &mut Vec<u8>, request: &Request, mark: Mark) {
+        let tools = &request.tools;
+        let known = self.tools.as_ref().is_some_and(|(hash, marked, _)| *hash == tools.hash && *marked == mark);
+        if !known {
+            self.tools = Some((tools.hash, mark, self.wire.tools(&tools.specs, mark)));
+        }
+        if let Some((_, _, bytes)) = self.tools.as_ref().filter(|(_, _, bytes)| !bytes.is_empty()) {
+            body.push(b',');
+            body.extend_from_slice(bytes);
+        }
+    }
+
+    /// Which segments carry a marker. When there are too many boundaries the first (the system text) and the last ones
+    /// stay: the first is shared by every conversation, the last are where the next request will match.
+    fn place_marks(&self, segments: &[Segment]) -> Vec<Mark> {
+        let mut marks = vec![Mark::None; segments.len()];
+        if !self.marks {
+            return marks;
+        }
+        let boundaries: Vec<usize> =
+            (0..segments.len()).filter(|index| segments[*index].boundary && can_carry(&segments[*index])).collect();
+        let skipped = boundaries.len().saturating_sub(MAX_MARKS);
+        for (rank, index) in boundaries.into_iter().enumerate() {
+            if rank == 0 || rank > skipped {
+                marks[index] = Mark::Boundary;
+            }
+        }
+        marks
+    }
+}
+
+/// Whether a message has something on the wire that can carry a marker: thinking cannot, and neither can empty text.
+fn can_carry(segment: &Segment) -> bool {
+    use haft_types::Part;
+    segment.entry.message.content.iter().any(|part| match part {
+        Part::Text { text, .. } => !text.trim().is_empty(),
+        Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => true,
+        Part::Thinking(_) => false,
+    })
+}
+
+fn write_list(body: &mut Vec<u8>, wire: &dyn Wire, fragments: &[&Fragment]) {
+    let turns = fragments.chunk_by(|one, next| one.turn == next.turn);
+    let mut first = true;
+    for turn in turns {
+        let frame = turn.first().and_then(|fragment| wire.turn(fragment.turn));
+        if let Some(frame) = frame {
+            if !first {
+                body.push(b',');
+            }
+            first = false;
+            let results = turn.iter().map(|fragment| fragment.results.as_slice());
+            let after = turn.iter().map(|fragment| fragment.after_results.as_slice());
+            let items = turn.iter().map(|fragment| fragment.items.as_slice());
+            write_framed(body, frame, results.chain(after).chain(items));
+        } else {
+            write_flat(body, turn, &mut first);
+        }
+    }
+}
+
+/// Messages one after another. What may only follow the results of a block waits until they are over.
+fn write_flat(body: &mut Vec<u8>, turn: &[&Fragment], first: &mut bool) {
+    for run in turn.chunk_by(|one, next| is_result(one) && is_result(next)) {
+        let main = run.iter().flat_map(|fragment| [&fragment.results, &fragment.items]);
+        let after = run.iter().map(|fragment| &fragment.after_results);
+        for piece in main.chain(after).filter(|piece| !piece.is_empty()) {
+            if !*first {
+                body.push(b',');
+            }
+            *first = false;
+            body.extend_from_slice(piece);
+        }
+    }
+}
+
+fn is_result(fragment: &Fragment) -> bool {
+    !fragment.results.is_empty()
+}
+
+fn write_framed<'a>(body: &mut Vec<u8>, frame: Frame, pieces: impl Iterator<Item = &'a [u8]>) {
+    body.extend_from_slice(frame.open.as_bytes());
+    let mut first = true;
+    for piece in pieces.filter(|piece| !piece.is_empty()) {
+        if !first {
+            body.extend_from_slice(frame.between.as_bytes());
+        }
+        first = false;
+        body.extend_from_slice(piece);
+    }
+    body.extend_from_slice(frame.close.as_bytes());
+}

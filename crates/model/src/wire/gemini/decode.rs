@@ -1,0 +1,186 @@
+//! Replies. A stream is a list of partial responses; the candidate's `finishReason` ends the message.
+
+use haft_types::{Part, StopReason, Usage};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::wire::assembly::{Assembly, CallIds, Decoded};
+use crate::wire::{Decode, Fault, Progress, Sink, parse, required};
+
+pub(crate) struct Decoder {
+    assembly: Assembly,
+    ids: CallIds,
+    stop: Option<StopReason>,
+    usage: Usage,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Response<'a> {
+    #[serde(borrow)]
+    candidates: Option<Vec<Candidate<'a>>>,
+    prompt_feedback: Option<Feedback>,
+    usage_metadata: Option<WireUsage>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Candidate<'a> {
+    #[serde(borrow)]
+    content: Option<Content<'a>>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Content<'a> {
+    #[serde(borrow)]
+    parts: Option<Vec<WirePart<'a>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WirePart<'a> {
+    text: Option<String>,
+    #[serde(default)]
+    thought: bool,
+    thought_signature: Option<String>,
+    #[serde(borrow)]
+    function_call: Option<FunctionCall<'a>>,
+}
+
+#[derive(Deserialize)]
+struct FunctionCall<'a> {
+    id: Option<String>,
+    name: String,
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Feedback {
+    block_reason: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireUsage {
+    #[serde(rename = "promptTokenCount")]
+    prompt: u64,
+    #[serde(rename = "toolUsePromptTokenCount")]
+    tool_use_prompt: u64,
+    #[serde(rename = "cachedContentTokenCount")]
+    cached: u64,
+    #[serde(rename = "candidatesTokenCount")]
+    candidates: u64,
+    #[serde(rename = "thoughtsTokenCount")]
+    thoughts: u64,
+}
+
+impl Decode for Decoder {
+    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<Progress, Fault> {
+        self.response(data, sink)?;
+        Ok(if self.stop.is_some() { Progress::Ended } else { Progress::Going })
+    }
+
+    fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
+        self.response(body, sink)?;
+        required(self.stop.as_ref(), "finishReason").map(|_| ())
+    }
+
+    fn finish(self: Box<Self>) -> Decoded {
+        self.assembly.finish(self.stop, self.usage)
+    }
+}
+
+impl Decoder {
+    pub(crate) fn new(ids: CallIds) -> Self {
+        Self { assembly: Assembly::default(), ids, stop: None, usage: Usage::default() }
+    }
+
+    fn response(&mut self, data: &str, sink: Sink<'_>) -> Result<(), Fault> {
+        let response: Response<'_> = parse("an event", data)?;
+        if let Some(error) = response.error {
+            return Err(Fault::Reported(serde_json::json!({ "error": error })));
+        }
+        let blocked = response.prompt_feedback.and_then(|feedback| feedback.block_reason);
+        if response.candidates.is_none() && response.usage_metadata.is_none() && blocked.is_none() {
+            return Err(Fault::Bad("`candidates` is missing".into()));
+        }
+        if let Some(usage) = &response.usage_metadata {
+            self.usage = neutral(usage);
+        }
+        if blocked.is_some() {
+            self.stop = Some(StopReason::Refusal);
+        }
+        // Only one candidate is ever asked for.
+        let Some(candidate) = response.candidates.into_iter().flatten().next() else { return Ok(()) };
+        for part in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
+            self.part(part, sink);
+        }
+        if let Some(reason) = candidate.finish_reason {
+            self.stop = Some(stop_reason(reason));
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, part: WirePart<'_>, sink: Sink<'_>) {
+        if let Some(call) = part.function_call {
+            let id = call.id.filter(|id| !id.is_empty()).unwrap_or_else(|| self.ids.next(&call.name));
+            let at = self.assembly.call(id, call.name, sink);
+            self.assembly.arguments(at, call.args.map_or("{}", RawValue::get), sink);
+            if let Some(Part::ToolCall(call)) = self.assembly.part_mut(at) {
+                call.signature = part.thought_signature;
+            }
+            self.assembly.close_call(at, sink);
+            return;
+        }
+        // Code execution and other kinds of parts are not asked for.
+        let Some(text) = part.text else { return };
+        if part.thought {
+            self.assembly.thinking(&text, sink);
+            if let (Some(Part::Thinking(thinking)), Some(signature)) =
+                (self.assembly.last_mut(), part.thought_signature)
+            {
+                thinking.signature = Some(signature);
+            }
+            return;
+        }
+        match part.thought_signature {
+            None => self.assembly.text(&text, sink),
+            // A signed piece stays a part of its own: the signature must go back on exactly this text.
+            Some(signature) => {
+                let at = self.assembly.push(Part::text(""));
+                self.assembly.text(&text, sink);
+                if let Some(Part::Text { signature: place, .. }) = self.assembly.part_mut(at) {
+                    *place = Some(signature);
+                }
+            }
+        }
+    }
+}
+
+fn stop_reason(reason: String) -> StopReason {
+    match reason.as_str() {
+        "STOP" => StopReason::EndTurn,
+        "MAX_TOKENS" => StopReason::Length,
+        "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY" => {
+            StopReason::Refusal
+        }
+        _ => StopReason::Other(reason),
+    }
+}
+
+/// The prompt is counted with what came from the cache; thoughts are counted beside the candidate.
+fn neutral(usage: &WireUsage) -> Usage {
+    let prompt = usage.prompt + usage.tool_use_prompt;
+    Usage {
+        input: prompt.saturating_sub(usage.cached),
+        cached_input: usage.cached,
+        cache_write: 0,
+        output: usage.candidates + usage.thoughts,
+        reasoning: usage.thoughts,
+    }
+}

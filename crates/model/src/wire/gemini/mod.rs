@@ -1,0 +1,7 @@
+//! Gemini generateContent.
+
+mod decode;
+mod encode;
+
+pub(crate) use decode::Decoder;
+pub(crate) use encode::Gemini;

@@ -1,0 +1,59 @@
+//! Small helpers to write JSON piece by piece and to look at JSON without rewriting it.
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Appends a value.
+pub(crate) fn write(out: &mut Vec<u8>, value: &impl Serialize) {
+    // Writing plain data to memory cannot fail; were it to, an empty piece beats half of one.
+    let start = out.len();
+    if serde_json::to_writer(&mut *out, value).is_err() {
+        out.truncate(start);
+    }
+}
+
+/// Appends a value to a comma-separated list.
+pub(crate) fn push(out: &mut Vec<u8>, value: &impl Serialize) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+    write(out, value);
+}
+
+/// Appends bytes that are JSON already to a comma-separated list.
+pub(crate) fn push_raw(out: &mut Vec<u8>, json: &str) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+    out.extend_from_slice(json.as_bytes());
+}
+
+/// Appends `,"key":value`.
+pub(crate) fn field(out: &mut Vec<u8>, key: &str, value: &impl Serialize) {
+    out.push(b',');
+    write(out, &key);
+    out.push(b':');
+    write(out, value);
+}
+
+/// Model-made arguments as an object that a server can take: the bytes as received if they are one, else `{}`. The call's
+/// result says what was wrong with them.
+pub(crate) fn object(arguments: &str) -> &RawValue {
+    // Parsed to a value first: that also finds what a raw value lets pass, such as half a surrogate pair.
+    let sound = matches!(serde_json::from_str::<Value>(arguments), Ok(Value::Object(_)));
+    match serde_json::from_str::<&RawValue>(arguments) {
+        Ok(raw) if sound => raw,
+        _ => empty_object(),
+    }
+}
+
+/// `{}`.
+pub(crate) fn empty_object() -> &'static RawValue {
+    serde_json::from_str("{}").unwrap_or(RawValue::NULL)
+}
+
+/// A provider's item kept as it came, if it still is an object.
+pub(crate) fn kept_item(raw: &str) -> Option<&str> {
+    serde_json::from_str::<Value>(raw).is_ok_and(|value| value.is_object()).then_some(raw)
+}

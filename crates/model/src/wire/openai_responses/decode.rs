@@ -1,0 +1,303 @@
+//! Replies. A stream opens items, fills them and closes them; `response.completed` or `response.incomplete` ends it.
+
+use std::collections::BTreeMap;
+
+use haft_types::{Part, StopReason, Thinking, ToolCall, Usage};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::reply::Delta;
+use crate::wire::assembly::{Assembly, CallIds, Decoded};
+use crate::wire::{Decode, Fault, Progress, Sink, parse, required};
+
+pub(crate) struct Decoder {
+    ids: CallIds,
+    items: BTreeMap<u64, Item>,
+    stop: Option<StopReason>,
+    usage: Usage,
+}
+
+/// An output item, from its opening to its close.
+#[derive(Default)]
+struct Item {
+    /// Its parts once it is closed: then they are final.
+    closed: Option<Vec<Part>>,
+    /// The call it is, once that is known.
+    call: Option<ToolCall>,
+    /// How many bytes of text or reasoning the sink was told.
+    told: usize,
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    r#type: &'a str,
+    output_index: Option<u64>,
+    delta: Option<String>,
+    #[serde(borrow)]
+    item: Option<&'a RawValue>,
+    #[serde(borrow)]
+    response: Option<&'a RawValue>,
+    code: Option<Value>,
+    message: Option<String>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Response<'a> {
+    status: Option<&'a str>,
+    #[serde(borrow, default)]
+    output: Vec<&'a RawValue>,
+    usage: Option<WireUsage>,
+    error: Option<Value>,
+    incomplete_details: Option<Incomplete>,
+}
+
+#[derive(Deserialize)]
+struct Incomplete {
+    reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct WireItem<'a> {
+    r#type: &'a str,
+    call_id: Option<String>,
+    name: Option<String>,
+    arguments: Option<String>,
+    encrypted_content: Option<String>,
+    #[serde(default)]
+    content: Option<Vec<Words>>,
+    #[serde(default)]
+    summary: Option<Vec<Words>>,
+}
+
+#[derive(Deserialize)]
+struct Words {
+    text: Option<String>,
+    refusal: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireUsage {
+    input_tokens: u64,
+    input_tokens_details: Option<InputDetails>,
+    output_tokens: u64,
+    output_tokens_details: Option<OutputDetails>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct InputDetails {
+    cached_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OutputDetails {
+    reasoning_tokens: Option<u64>,
+}
+
+impl Decode for Decoder {
+    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<Progress, Fault> {
+        // Some gateways end with the other API's sign; the message has ended before or never will.
+        if data.trim() == "[DONE]" {
+            return Err(Fault::Bad("the stream ended without `response.completed`".into()));
+        }
+        let event: Event<'_> = parse("an event", data)?;
+        match event.r#type {
+            "response.output_item.added" => {
+                let (index, raw) = (required(event.output_index, "output_index")?, required(event.item, "item")?);
+                let item: WireItem<'_> = parse("`item`", raw.get())?;
+                self.open(index, item, sink)?;
+            }
+            "response.output_text.delta" | "response.refusal.delta" => {
+                self.words(required(event.output_index, "output_index")?, event.delta, Delta::Text, sink);
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.words(required(event.output_index, "output_index")?, event.delta, Delta::Thinking, sink);
+            }
+            "response.reasoning_summary_part.added" => {
+                let index = required(event.output_index, "output_index")?;
+                if self.items.get(&index).is_some_and(|item| item.told > 0) {
+                    self.words(index, Some(PARAGRAPH.to_owned()), Delta::Thinking, sink);
+                }
+            }
+            "response.function_call_arguments.delta" => {
+                self.arguments(required(event.output_index, "output_index")?, event.delta, sink)?;
+            }
+            "response.output_item.done" => {
+                self.close(required(event.output_index, "output_index")?, required(event.item, "item")?, sink)?;
+            }
+            "response.completed" | "response.incomplete" => {
+                let response = required(event.response, "response")?;
+                self.end(&parse("`response`", response.get())?, sink)?;
+                return Ok(Progress::Done);
+            }
+            "response.failed" => {
+                let response: Response<'_> = parse("`response`", required(event.response, "response")?.get())?;
+                return Err(Fault::Reported(serde_json::json!({ "error": response.error })));
+            }
+            "error" => {
+                let flat = serde_json::json!({ "code": event.code, "message": event.message });
+                return Err(Fault::Reported(serde_json::json!({ "error": event.error.unwrap_or(flat) })));
+            }
+            _ => {}
+        }
+        Ok(Progress::Going)
+    }
+
+    fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
+        let response: Response<'_> = parse("the reply", body)?;
+        if let Some(error) = response.error.as_ref().filter(|error| !error.is_null()) {
+            return Err(Fault::Reported(serde_json::json!({ "error": error })));
+        }
+        self.end(&response, sink)
+    }
+
+    fn finish(self: Box<Self>) -> Decoded {
+        let mut assembly = Assembly::default();
+        for part in self.items.into_values().filter_map(|item| item.closed).flatten() {
+            assembly.push(part);
+        }
+        assembly.finish(self.stop, self.usage)
+    }
+}
+
+/// What stands between the paragraphs of a reasoning summary.
+const PARAGRAPH: &str = "\n\n";
+
+impl Decoder {
+    pub(crate) fn new(ids: CallIds) -> Self {
+        Self { ids, items: BTreeMap::new(), stop: None, usage: Usage::default() }
+    }
+
+    fn open(&mut self, index: u64, item: WireItem<'_>, sink: Sink<'_>) -> Result<(), Fault> {
+        let slot = self.items.entry(index).or_default();
+        if item.r#type == "function_call" && slot.call.is_none() {
+            let name = required(item.name, "name")?;
+            let id = item.call_id.filter(|id| !id.is_empty()).unwrap_or_else(|| self.ids.next(&name));
+            sink(Delta::CallStarted { id: id.clone(), name: name.clone() });
+            slot.call = Some(ToolCall { id, name, arguments: String::new(), signature: None });
+        }
+        Ok(())
+    }
+
+    fn words(&mut self, index: u64, piece: Option<String>, kind: fn(String) -> Delta, sink: Sink<'_>) {
+        let piece = piece.unwrap_or_default();
+        if !piece.is_empty() {
+            self.items.entry(index).or_default().told += piece.len();
+            sink(kind(piece));
+        }
+    }
+
+    fn arguments(&mut self, index: u64, piece: Option<String>, sink: Sink<'_>) -> Result<(), Fault> {
+        let piece = piece.unwrap_or_default();
+        let call = self.items.get_mut(&index).and_then(|item| item.call.as_mut());
+        let call = call.ok_or_else(|| Fault::Bad(format!("arguments for item {index}, which is no call")))?;
+        if !piece.is_empty() {
+            call.arguments.push_str(&piece);
+            sink(Delta::CallArguments { id: call.id.clone(), piece });
+        }
+        Ok(())
+    }
+
+    /// The closed item is what counts; what was told piece by piece on the way was a preview of it.
+    fn close(&mut self, index: u64, raw: &RawValue, sink: Sink<'_>) -> Result<(), Fault> {
+        let item: WireItem<'_> = parse("`item`", raw.get())?;
+        let parts = match item.r#type {
+            "message" => {
+                let texts: Vec<Part> = item
+                    .content
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|words| words.text.or(words.refusal))
+                    .map(Part::text)
+                    .collect();
+                self.tell_rest(index, texts.iter().map(text_of).collect(), Delta::Text, sink);
+                texts
+            }
+            "reasoning" => {
+                let words = item.summary.into_iter().chain(item.content).flatten();
+                let text = words.filter_map(|words| words.text).collect::<Vec<_>>().join(PARAGRAPH);
+                self.tell_rest(index, text.clone(), Delta::Thinking, sink);
+                let raw = Some(raw.get().to_owned());
+                vec![Part::Thinking(Thinking { text, signature: item.encrypted_content, raw })]
+            }
+            "function_call" => {
+                let arguments = item.arguments.clone();
+                self.open(index, item, sink)?;
+                let Some(mut call) = self.items.entry(index).or_default().call.take() else { return Ok(()) };
+                if call.arguments.is_empty() {
+                    let piece = arguments.clone().unwrap_or_default();
+                    sink(Delta::CallArguments { id: call.id.clone(), piece });
+                }
+                call.arguments = arguments.unwrap_or(call.arguments);
+                sink(Delta::CallFinished { id: call.id.clone() });
+                vec![Part::ToolCall(call)]
+            }
+            // Built-in tools of the provider and whatever is added later.
+            _ => Vec::new(),
+        };
+        self.items.entry(index).or_default().closed = Some(parts);
+        Ok(())
+    }
+
+    /// Tells the sink an item that came without deltas.
+    fn tell_rest(&mut self, index: u64, whole: String, kind: fn(String) -> Delta, sink: Sink<'_>) {
+        if self.items.get(&index).is_none_or(|item| item.told == 0) {
+            self.words(index, Some(whole), kind, sink);
+        }
+    }
+
+    fn end(&mut self, response: &Response<'_>, sink: Sink<'_>) -> Result<(), Fault> {
+        // Gateways that stream nothing but the end, replies that were not streamed, and items a cut left open.
+        let open: Vec<u64> = self.items.iter().filter(|(_, item)| item.closed.is_none()).map(|(at, _)| *at).collect();
+        let nothing_came = self.items.is_empty();
+        for (index, item) in (0..).zip(&response.output) {
+            if nothing_came || open.contains(&index) {
+                self.close(index, item, sink)?;
+            }
+        }
+        let still_open = self.items.iter().find(|(_, item)| item.closed.is_none());
+        if let (Some((index, _)), Some("completed")) = (still_open, response.status) {
+            return Err(Fault::Bad(format!("the response ended inside item {index}")));
+        }
+        let reason = response.incomplete_details.as_ref().and_then(|details| details.reason.as_deref());
+        self.stop = match (response.status, reason) {
+            (Some("completed"), _) => None,
+            (_, Some("max_output_tokens")) => Some(StopReason::Length),
+            (_, Some("content_filter")) => Some(StopReason::Refusal),
+            (status, reason) => match reason.or(status) {
+                Some(word) => Some(StopReason::Other(word.to_owned())),
+                None => return Err(Fault::Bad("`status` is missing".into())),
+            },
+        };
+        if let Some(usage) = &response.usage {
+            self.usage = neutral(usage);
+        }
+        Ok(())
+    }
+}
+
+fn text_of(part: &Part) -> &str {
+    match part {
+        Part::Text { text, .. } => text,
+        Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => "",
+    }
+}
+
+/// The input is counted whole; what was read from the cache and written to it is part of it.
+fn neutral(usage: &WireUsage) -> Usage {
+    let details = usage.input_tokens_details.as_ref();
+    let cached = details.and_then(|details| details.cached_tokens).unwrap_or(0);
+    let written = details.and_then(|details| details.cache_write_tokens).unwrap_or(0);
+    Usage {
+        input: usage.input_tokens.saturating_sub(cached + written),
+        cached_input: cached,
+        cache_write: written,
+        output: usage.output_tokens,
+        reasoning: usage.output_tokens_details.as_ref().and_then(|details| details.reasoning_tokens).unwrap_or(0),
+    }
+}

@@ -1,0 +1,225 @@
+//! Requests. The input is a flat list of items: messages, calls, outputs, and reasoning items exactly as they came.
+
+use haft_types::{CacheKind, Image, Message, Part, Request, Role, ToolSpec};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::wire::json::{self, field};
+use crate::wire::{Fragment, Frame, IMAGE_OMITTED, Mark, Settings, Turn, Wire};
+
+pub(crate) struct Responses(pub(crate) Settings);
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Item<'a> {
+    Message { role: &'static str, content: Vec<Piece<'a>> },
+    FunctionCall { call_id: &'a str, name: &'a str, arguments: &'a str },
+    FunctionCallOutput { call_id: &'a str, output: Output<'a> },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Output<'a> {
+    Text(&'a str),
+    Pieces(Vec<Piece<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Piece<'a> {
+    InputText {
+        text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prompt_cache_breakpoint: Option<Value>,
+    },
+    InputImage {
+        image_url: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prompt_cache_breakpoint: Option<Value>,
+    },
+    OutputText {
+        text: &'a str,
+    },
+}
+
+impl Wire for Responses {
+    fn front(&self, request: &Request) -> Vec<u8> {
+        let Settings { spec, extra, stream, .. } = &self.0;
+        let mut out = b"{\"model\":".to_vec();
+        json::write(&mut out, &spec.name);
+        if let (Some(limit), false) =
+            (request.max_output_tokens.or(spec.max_output_tokens), extra.contains_key("max_output_tokens"))
+        {
+            field(&mut out, "max_output_tokens", &limit);
+        }
+        if *stream {
+            field(&mut out, "stream", &true);
+        }
+        // Nothing stays on the server, so reasoning must come back to us encrypted.
+        if !extra.contains_key("store") {
+            field(&mut out, "store", &false);
+        }
+        if !extra.contains_key("include") {
+            field(&mut out, "include", &["reasoning.encrypted_content"]);
+        }
+        if let (Some(key), false) = (&request.cache_key, extra.contains_key("prompt_cache_key")) {
+            field(&mut out, "prompt_cache_key", key);
+        }
+        for (key, value) in extra {
+            field(&mut out, key, value);
+        }
+        out
+    }
+
+    fn tools(&self, tools: &[ToolSpec], _: Mark) -> Vec<u8> {
+        if tools.is_empty() {
+            return Vec::new();
+        }
+        let list: Vec<_> = tools
+            .iter()
+            .map(|tool| {
+                json!({
+                    "type": "function", "name": tool.name, "description": tool.description,
+                    "parameters": tool.parameters,
+                    // Strict mode demands schemas in which everything is required.
+                    "strict": false,
+                })
+            })
+            .collect();
+        let mut out = b"\"tools\":".to_vec();
+        json::write(&mut out, &list);
+        out
+    }
+
+    fn system_frame(&self) -> Option<Frame> {
+        Some(Frame { open: "\"instructions\":\"", between: "\\n\\n", close: "\"" })
+    }
+
+    /// The inside of a JSON string: the frame holds the quotes.
+    fn system(&self, message: &Message, _: Mark) -> Vec<u8> {
+        let mut out = Vec::new();
+        json::write(&mut out, &message.joined_text());
+        out.pop();
+        out.drain(..out.len().min(1));
+        out
+    }
+
+    fn list(&self) -> &'static str {
+        "\"input\":["
+    }
+
+    fn turn(&self, _: Turn) -> Option<Frame> {
+        None
+    }
+
+    fn message(&self, message: &Message, mark: Mark) -> Fragment {
+        match message.role {
+            Role::System | Role::Summary => self.words("system", message, mark),
+            Role::User => self.words("user", message, mark),
+            Role::Assistant => self.assistant(message),
+            Role::Tool => self.results(message, mark),
+        }
+    }
+}
+
+impl Responses {
+    fn words(&self, role: &'static str, message: &Message, mark: Mark) -> Fragment {
+        let mut content = Vec::new();
+        for part in &message.content {
+            match part {
+                Part::Text { text, .. } if text.trim().is_empty() => {}
+                Part::Text { text, .. } => content.push(input_text(text)),
+                Part::Image(image) => content.push(self.picture(image)),
+                Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => {}
+            }
+        }
+        self.mark(&mut content, mark);
+        let mut fragment = Fragment::new(Turn::User);
+        if !content.is_empty() {
+            json::push(&mut fragment.items, &Item::Message { role, content });
+        }
+        fragment
+    }
+
+    /// A reasoning item is refused unless the item it led to follows it, so one at the end stays out.
+    fn assistant(&self, message: &Message) -> Fragment {
+        let made_here = self.0.made(message);
+        let mut fragment = Fragment::new(Turn::Assistant);
+        let mut reasoning: Vec<&str> = Vec::new();
+        for part in &message.content {
+            let item = match part {
+                Part::Text { text, .. } if text.trim().is_empty() => continue,
+                Part::Text { text, .. } => {
+                    Item::Message { role: "assistant", content: vec![Piece::OutputText { text }] }
+                }
+                Part::ToolCall(call) => {
+                    Item::FunctionCall { call_id: &call.id, name: &call.name, arguments: &call.arguments }
+                }
+                Part::Thinking(thinking) => {
+                    reasoning.extend(thinking.raw.as_deref().filter(|_| made_here).and_then(json::kept_item));
+                    continue;
+                }
+                Part::ToolResult(_) | Part::Image(_) => continue,
+            };
+            for raw in reasoning.drain(..) {
+                json::push_raw(&mut fragment.items, raw);
+            }
+            json::push(&mut fragment.items, &item);
+        }
+        fragment
+    }
+
+    fn results(&self, message: &Message, mark: Mark) -> Fragment {
+        let mut items: Vec<(&str, Vec<Piece<'_>>)> = Vec::new();
+        for part in &message.content {
+            match part {
+                Part::ToolResult(result) => {
+                    items.push((&result.tool_call_id, vec![input_text(&result.envelope.text)]));
+                }
+                Part::Image(image) => {
+                    if let Some((_, pieces)) = items.last_mut() {
+                        pieces.push(self.picture(image));
+                    }
+                }
+                Part::Text { .. } | Part::Thinking(_) | Part::ToolCall(_) => {}
+            }
+        }
+        if let Some((_, pieces)) = items.last_mut() {
+            self.mark(pieces, mark);
+        }
+        let mut fragment = Fragment::new(Turn::User);
+        for (call_id, pieces) in items {
+            let output = match pieces.as_slice() {
+                [Piece::InputText { text, prompt_cache_breakpoint: None }] => Output::Text(text),
+                _ => Output::Pieces(pieces),
+            };
+            json::push(&mut fragment.results, &Item::FunctionCallOutput { call_id, output });
+        }
+        fragment
+    }
+
+    fn picture(&self, image: &Image) -> Piece<'static> {
+        if !self.0.spec.capabilities.images {
+            return input_text(IMAGE_OMITTED);
+        }
+        let image_url = format!("data:{};base64,{}", image.media_type, image.data);
+        Piece::InputImage { image_url, prompt_cache_breakpoint: None }
+    }
+
+    /// Models with breakpoints take them on input; what they wrote themselves carries none.
+    fn mark(&self, pieces: &mut [Piece<'_>], mark: Mark) {
+        if mark == Mark::None || self.0.spec.cache.rule != CacheKind::OpenaiBreakpoints {
+            return;
+        }
+        match pieces.last_mut() {
+            Some(
+                Piece::InputText { prompt_cache_breakpoint, .. } | Piece::InputImage { prompt_cache_breakpoint, .. },
+            ) => *prompt_cache_breakpoint = Some(json!({"mode": "explicit"})),
+            Some(Piece::OutputText { .. }) | None => {}
+        }
+    }
+}
+
+fn input_text(text: &str) -> Piece<'_> {
+    Piece::InputText { text, prompt_cache_breakpoint: None }
+}

@@ -1,0 +1,7 @@
+//! OpenAI Responses. Nothing is kept on the server: reasoning comes and goes encrypted.
+
+mod decode;
+mod encode;
+
+pub(crate) use decode::Decoder;
+pub(crate) use encode::Responses;
