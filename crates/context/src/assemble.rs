@@ -10,6 +10,7 @@ use haft_types::{Entry, Layer, ModelSpec, Request, Segment, TokenCounter, ToolSe
 
 use crate::blocks::{Repair, repair};
 use crate::budget::Budget;
+use crate::compress::{Compress, compress_finished};
 use crate::documents::Documents;
 use crate::error::ContextError;
 use crate::integrity;
@@ -135,11 +136,15 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     let maker = Maker { counter: snapshot.counter, memo: snapshot.memo };
     let mut blocks = repair(snapshot.history, snapshot.counter);
     let repaired = mem::take(&mut blocks.repairs);
-    let line = Line::new(blocks);
+    let mut line = Line::new(blocks);
     if line.items.is_empty() {
         return Err(ContextError::NoInput);
     }
     let round = line.round;
+    match snapshot.policy.compress {
+        Compress::RoundEnd => compress_finished(&mut line, snapshot.policy.compress_limits, maker),
+        Compress::Never => {}
+    }
     let run = snapshot.reminders.map(|reminders| reminders.run(snapshot.policy, maker)).unwrap_or_default();
     let mut segments = layers(snapshot, line, run);
     set_boundaries(&mut segments);

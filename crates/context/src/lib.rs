@@ -9,6 +9,7 @@
 mod assemble;
 mod blocks;
 mod budget;
+mod compress;
 mod documents;
 mod error;
 mod integrity;
@@ -25,6 +26,7 @@ mod testing;
 pub use assemble::{Account, Assembly, Snapshot, Warning, assemble};
 pub use blocks::{Blocks, Repair, interrupted, repair};
 pub use budget::Budget;
+pub use compress::{Compress, CompressLimits, compress};
 pub use documents::{Document, DocumentKind, Documents};
 pub use error::ContextError;
 pub use integrity::IntegrityError;

@@ -5,11 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use haft_types::{ContentHash, Entry, Message, MessageId, TokenCounter};
 
+use crate::compress::CompressLimits;
+
 /// What was made of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Form {
     /// A text of the engine's own, such as a reminder.
     Made,
+    /// A tool result under these limits.
+    Compressed(CompressLimits),
 }
 
 /// Keeps what [`assemble`](crate::assemble) makes from one request to the next.

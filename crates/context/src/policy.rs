@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::compress::{Compress, CompressLimits};
 use crate::placement::Place;
 
 /// How requests are built. Every number of the design is a key here; the defaults are the design's.
@@ -14,6 +15,10 @@ pub struct Policy {
     pub max_distance: u32,
     /// Whether the model is told date and time, in the run.
     pub clock: bool,
+    /// When tool results are compressed.
+    pub compress: Compress,
+    /// How much of each kind of result the compressed form keeps.
+    pub compress_limits: CompressLimits,
     /// Share of the window from which a request is warned about.
     pub warn_at: f64,
     /// Tokens from which the system layer is warned about.
@@ -28,6 +33,8 @@ impl Default for Policy {
             reminders: Place::default(),
             max_distance: 24,
             clock: false,
+            compress: Compress::default(),
+            compress_limits: CompressLimits::default(),
             warn_at: 0.8,
             system_warn: 30_000,
             output_reserve: 0.3,

@@ -15,6 +15,8 @@ pub(crate) struct Item {
     pub(crate) entry: Arc<Entry>,
     /// Equal for the messages of one block, different otherwise.
     pub(crate) block: u32,
+    /// The round it belongs to, from 1; 0 before the first input.
+    pub(crate) round: u32,
     /// The user's input that is being answered, or history.
     pub(crate) layer: Layer,
     pub(crate) owner: &'static str,
@@ -51,7 +53,7 @@ impl Line {
             line.round += u32::from(entry.message.opens_round());
             let (layer, owner) =
                 if Some(index) == current { (Layer::Current, "current") } else { (Layer::History, "history") };
-            line.items.push(Item { entry, block, layer, owner });
+            line.items.push(Item { entry, block, round: line.round, layer, owner });
         }
         line
     }
