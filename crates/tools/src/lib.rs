@@ -1,1 +1,79 @@
-//! placeholder
+//! Everything built in that the model can call: one folder per tool, with its code, the `prompt.md` the model reads, and
+//! its fixtures.
+//!
+//! A tool takes a typed parameter struct and a [`ToolContext`](haft_tool::ToolContext) and gives back one envelope. This
+//! crate asks nobody for permission, keeps no state between calls (what was read and what is to do is behind the ports of
+//! `haft-tool`), reads no environment and starts no process except through the supervisor of `haft-sandbox`.
+//!
+//! Read first: [`builtin`] (the set), `paths` (which files a call may touch), `atomic` (how a file is replaced),
+//! `replace_in_file::apply` (the SEARCH/REPLACE engine, a pure function).
+//!
+//! # The data of each result
+//!
+//! `text` is for the running round. `data` is what later rounds are compressed from, so its shape is a contract:
+//!
+//! | tool | data |
+//! | --- | --- |
+//! | `read_file` | `path, start_line, end_line, total_lines, mtime, content, truncated?, note?`; an image: `path, media_type, bytes, mtime` |
+//! | `write_to_file` | `path, change: created\|overwritten, lines, bytes` |
+//! | `replace_in_file` | `path, change: edited, applied, changed_ranges: [{start_line, end_line}], added, removed, diff?, fallback?` |
+//! | `list_files` | `path, recursive, total, files, folders, entries, truncated?` |
+//! | `search_files` | `path, regex, file_pattern?, matches, files, lines: [{path, line, text}], truncated?` |
+//! | `execute_command` | `command, cwd, exit_code, signal?, timed_out?, cancelled?, stdout, stderr, stdout_lines, stdout_bytes, stderr_lines, stderr_bytes, duration_ms, spill?, truncated?` |
+//! | `todo_read`, `todo_write` | `items: [{content, status}], pending, in_progress, completed` |
+//! | `ask_followup_question` | `question, options` |
+//! | `attempt_completion` | `result, command?` |
+//!
+//! A result that read or wrote a file also carries `context.file` (`path, size, mtime_ns, hash`), from which the read
+//! ledger is rebuilt when a conversation is resumed.
+
+mod ask_followup_question;
+mod atomic;
+mod attempt_completion;
+mod disk;
+mod encoding;
+mod failure;
+mod guard;
+mod list_files;
+mod paths;
+mod read_file;
+mod replace_in_file;
+mod scope;
+mod search_files;
+mod todo_read;
+mod todo_write;
+mod visible;
+mod walk;
+mod write_to_file;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use haft_tool::{Tool, schema_of};
+use haft_types::ToolSpec;
+use schemars::JsonSchema;
+
+/// Every built-in tool, in the order it is offered. The order is part of the request's prefix, so it never depends on
+/// anything.
+pub fn builtin() -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(read_file::ReadFile::new()),
+        Arc::new(write_to_file::WriteToFile::new()),
+        Arc::new(replace_in_file::ReplaceInFile::new()),
+        Arc::new(list_files::ListFiles::new()),
+        Arc::new(search_files::SearchFiles::new()),
+        Arc::new(todo_read::TodoRead::new()),
+        Arc::new(todo_write::TodoWrite::new()),
+        Arc::new(ask_followup_question::AskFollowupQuestion::new()),
+        Arc::new(attempt_completion::AttemptCompletion::new()),
+    ]
+}
+
+/// A tool's specification from its name, its `prompt.md` and its parameter struct.
+fn spec_of<P: JsonSchema>(name: &str, prompt: &str) -> ToolSpec {
+    ToolSpec { name: name.to_owned(), description: prompt.trim_end().to_owned(), parameters: schema_of::<P>() }
+}

@@ -1,0 +1,191 @@
+//! Which bytes are text, and how to get the same bytes back.
+//!
+//! Invariant: for every input that [`decode`] accepts, [`encode`] of the unchanged text gives exactly the input. An edit can
+//! therefore change some lines of a file and leave every other byte alone. Where that can't be promised, the file counts as
+//! binary.
+
+use encoding_rs::WINDOWS_1252;
+
+/// How a text file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Utf8,
+    Utf16Le,
+    Utf16Be,
+    /// Latin-1 as the web reads it. Every byte has a character, so it is what text that is nothing else is read as.
+    Windows1252,
+}
+
+impl Encoding {
+    /// Its name for people.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Utf8 => "UTF-8",
+            Self::Utf16Le => "UTF-16LE",
+            Self::Utf16Be => "UTF-16BE",
+            Self::Windows1252 => "Windows-1252",
+        }
+    }
+
+    fn mark(self) -> &'static [u8] {
+        match self {
+            Self::Utf8 => b"\xEF\xBB\xBF",
+            Self::Utf16Le => b"\xFF\xFE",
+            Self::Utf16Be => b"\xFE\xFF",
+            Self::Windows1252 => b"",
+        }
+    }
+}
+
+/// Whether a file starts with a byte order mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Present,
+    Absent,
+}
+
+/// A file's text, without its byte order mark, and how it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Decoded {
+    pub(crate) text: String,
+    pub(crate) encoding: Encoding,
+    pub(crate) mark: Mark,
+}
+
+/// The text of a file; `None` when it is no text that could be written back unchanged.
+pub(crate) fn decode(bytes: &[u8]) -> Option<Decoded> {
+    for encoding in [Encoding::Utf8, Encoding::Utf16Le, Encoding::Utf16Be] {
+        if let Some(rest) = bytes.strip_prefix(encoding.mark()) {
+            return decode_as(rest, encoding).map(|text| Decoded { text, encoding, mark: Mark::Present });
+        }
+    }
+    let encoding = guess(bytes)?;
+    decode_as(bytes, encoding).map(|text| Decoded { text, encoding, mark: Mark::Absent })
+}
+
+/// The bytes of a text in an encoding, or the first character it can't hold.
+pub(crate) fn encode(text: &str, encoding: Encoding, mark: Mark) -> Result<Vec<u8>, char> {
+    let mut bytes = match mark {
+        Mark::Present => encoding.mark().to_vec(),
+        Mark::Absent => Vec::new(),
+    };
+    match encoding {
+        Encoding::Utf8 => bytes.extend_from_slice(text.as_bytes()),
+        Encoding::Utf16Le => bytes.extend(text.encode_utf16().flat_map(u16::to_le_bytes)),
+        Encoding::Utf16Be => bytes.extend(text.encode_utf16().flat_map(u16::to_be_bytes)),
+        Encoding::Windows1252 => {
+            let (encoded, _, unmappable) = WINDOWS_1252.encode(text);
+            if unmappable {
+                return Err(text.chars().find(|one| WINDOWS_1252.encode(&one.to_string()).2).unwrap_or('\u{FFFD}'));
+            }
+            bytes.extend_from_slice(&encoded);
+        }
+    }
+    Ok(bytes)
+}
+
+fn guess(bytes: &[u8]) -> Option<Encoding> {
+    if bytes.contains(&0) {
+        return guess_utf16(bytes);
+    }
+    if std::str::from_utf8(bytes).is_ok() {
+        return Some(Encoding::Utf8);
+    }
+    // Text in a one-byte encoding has no control characters but these; compressed or compiled data has plenty.
+    let is_text =
+        bytes.iter().all(|byte| !byte.is_ascii_control() || matches!(byte, b'\t' | b'\n' | b'\r' | 0x0C | 0x1B));
+    is_text.then_some(Encoding::Windows1252)
+}
+
+/// UTF-16 without a mark shows itself by its zero bytes: mostly Latin text has one in nearly every unit, all on one side.
+fn guess_utf16(bytes: &[u8]) -> Option<Encoding> {
+    let sample = bytes.get(..4096).unwrap_or(bytes);
+    let zeros_at = |side: usize| sample.iter().skip(side).step_by(2).filter(|byte| **byte == 0).count();
+    let (first, second, units) = (zeros_at(0), zeros_at(1), sample.len() / 2);
+    match (first, second) {
+        (0, high) if high * 2 > units => Some(Encoding::Utf16Le),
+        (high, 0) if high * 2 > units => Some(Encoding::Utf16Be),
+        _ => None,
+    }
+}
+
+fn decode_as(bytes: &[u8], encoding: Encoding) -> Option<String> {
+    let unit: fn([u8; 2]) -> u16 = match encoding {
+        Encoding::Utf8 => return String::from_utf8(bytes.to_vec()).ok().filter(|text| !text.contains('\0')),
+        Encoding::Windows1252 => return Some(WINDOWS_1252.decode_without_bom_handling(bytes).0.into_owned()),
+        Encoding::Utf16Le => u16::from_le_bytes,
+        Encoding::Utf16Be => u16::from_be_bytes,
+    };
+    let (units, []) = bytes.as_chunks::<2>() else { return None };
+    // A lone surrogate could not be written back, and a zero is no text.
+    char::decode_utf16(units.iter().copied().map(unit)).map(|decoded| decoded.ok().filter(|one| *one != '\0')).collect()
+}
+
+/// What binary data is, by its first bytes.
+pub(crate) fn describe_binary(bytes: &[u8]) -> &'static str {
+    const KNOWN: [(&[u8], &str); 12] = [
+        (b"\x7FELF", "an ELF program or library"),
+        (b"%PDF-", "a PDF document"),
+        (b"PK\x03\x04", "a ZIP archive or an office document"),
+        (b"\x1F\x8B", "gzip data"),
+        (b"BZh", "bzip2 data"),
+        (b"\xFD7zXZ\0", "xz data"),
+        (b"\x28\xB5\x2F\xFD", "zstd data"),
+        (b"SQLite format 3\0", "an SQLite database"),
+        (b"\0asm", "a WebAssembly module"),
+        (b"\xCA\xFE\xBA\xBE", "a Java class or a Mach-O program"),
+        (b"OggS", "Ogg media"),
+        (b"ID3", "an MP3 file"),
+    ];
+    KNOWN.iter().find(|(magic, _)| bytes.starts_with(magic)).map_or("binary data", |(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn encoding_of(bytes: &[u8]) -> Option<(Encoding, Mark)> {
+        decode(bytes).map(|decoded| (decoded.encoding, decoded.mark))
+    }
+
+    #[test]
+    fn encodings_are_told_apart() {
+        let utf16: Vec<u8> = "hello wörld\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(encoding_of(b""), Some((Encoding::Utf8, Mark::Absent)));
+        assert_eq!(encoding_of("é\n".as_bytes()), Some((Encoding::Utf8, Mark::Absent)));
+        assert_eq!(encoding_of(b"\xEF\xBB\xBFa"), Some((Encoding::Utf8, Mark::Present)));
+        assert_eq!(encoding_of(b"\xFF\xFEa\0"), Some((Encoding::Utf16Le, Mark::Present)));
+        assert_eq!(encoding_of(b"\xFE\xFF\0a"), Some((Encoding::Utf16Be, Mark::Present)));
+        assert_eq!(encoding_of(&utf16), Some((Encoding::Utf16Le, Mark::Absent)));
+        assert_eq!(encoding_of(b"caf\xE9\n"), Some((Encoding::Windows1252, Mark::Absent)));
+        assert_eq!(decode(b"caf\xE9\n").unwrap().text, "café\n");
+    }
+
+    #[test]
+    fn what_cannot_be_written_back_is_binary() {
+        for bytes in [&b"a\0b"[..], b"\x7FELF\x02\x01\xFF", b"\xFF\xFEa", b"\xFF\xFE\x00\xD8", b"\xEF\xBB\xBF\xFF"] {
+            assert_eq!(decode(bytes), None, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_character_the_encoding_lacks_is_named() {
+        assert_eq!(encode("naïve → plain", Encoding::Windows1252, Mark::Absent), Err('→'));
+    }
+
+    proptest! {
+        #[test]
+        fn accepted_bytes_come_back_unchanged(bytes in prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..64),
+            proptest::collection::vec(prop_oneof![0x20_u8..0x7F, 0x80_u8..=0xFF, Just(b'\n')], 0..64),
+            (any::<String>(), prop_oneof![Just(Encoding::Utf16Le), Just(Encoding::Utf16Be), Just(Encoding::Utf8)])
+                .prop_map(|(text, encoding)| encode(&text, encoding, Mark::Present).unwrap()),
+        ]) {
+            if let Some(decoded) = decode(&bytes) {
+                prop_assert_eq!(encode(&decoded.text, decoded.encoding, decoded.mark), Ok(bytes));
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! How an error becomes the envelope the model reads.
+
+use std::fmt::Display;
+
+use haft_tool::{InvalidArguments, ToolOutput};
+use haft_types::Envelope;
+
+/// An error with a stable name for programs. Its `Display` is for the model: what, where, what to do.
+pub(crate) trait Coded: Display {
+    /// The stable name, such as `not_found`.
+    fn code(&self) -> &'static str;
+}
+
+/// Why a call failed, ready to be shown.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: &'static str,
+    message: String,
+}
+
+impl<E: Coded> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self { code: error.code(), message: error.to_string() }
+    }
+}
+
+impl Failure {
+    /// A failure with no error type of its own.
+    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+}
+
+impl From<Failure> for ToolOutput {
+    fn from(failure: Failure) -> Self {
+        Envelope::failure(failure.code, failure.message).into()
+    }
+}
+
+impl Coded for InvalidArguments {
+    fn code(&self) -> &'static str {
+        "invalid_arguments"
+    }
+}
+
+/// The result of a call as an output: both arms are things the model reads.
+pub(crate) fn settle(result: Result<ToolOutput, Failure>) -> ToolOutput {
+    result.unwrap_or_else(ToolOutput::from)
+}

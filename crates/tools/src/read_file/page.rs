@@ -1,0 +1,124 @@
+//! The lines of a range, numbered, as many as fit.
+//!
+//! Invariant: the numbered text never exceeds the limits; a line is either shown whole or, when it alone is too long, cut
+//! and said to be.
+
+use std::fmt::Write as _;
+
+use haft_tool::OutputLimits;
+
+use super::ReadError;
+use crate::visible;
+
+/// The lines asked for, from 1, both ends included.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Range {
+    start: usize,
+    end: Option<usize>,
+}
+
+impl Range {
+    pub(super) fn new(start: Option<usize>, end: Option<usize>) -> Result<Self, ReadError> {
+        let first = start.unwrap_or(1);
+        if first == 0 || end.is_some_and(|end| end < first) {
+            let end = end.map_or_else(|| "no end".to_owned(), |end| end.to_string());
+            return Err(ReadError::Range { start: first, end });
+        }
+        Ok(Self { start: first, end })
+    }
+
+    pub(super) fn start(self) -> usize {
+        self.start
+    }
+
+    fn contains(self, line: usize) -> bool {
+        line >= self.start && self.end.is_none_or(|end| line <= end)
+    }
+}
+
+/// Collects the lines of a range until the limits are reached.
+pub(super) struct Page {
+    range: Range,
+    limits: OutputLimits,
+    numbered: String,
+    content: String,
+    shown: usize,
+    full: bool,
+    cut: Option<(usize, usize)>,
+    escaped: bool,
+}
+
+impl Page {
+    pub(super) fn new(range: Range, limits: OutputLimits) -> Self {
+        let (numbered, content) = (String::new(), String::new());
+        Self { range, limits, numbered, content, shown: 0, full: false, cut: None, escaped: false }
+    }
+
+    /// Takes the next line of the file if it belongs here. `length` is the line's real length in bytes: `line` may be only
+    /// its beginning.
+    pub(super) fn offer(&mut self, number: usize, line: &str, length: usize) {
+        if self.full || !self.range.contains(number) {
+            return;
+        }
+        if self.shown >= self.limits.lines {
+            self.full = true;
+            return;
+        }
+        let shown = visible::line(line);
+        // The number, its tab and the line break count too.
+        let used = self.numbered.len() + number.to_string().len() + 2;
+        let mut take = shown.as_ref();
+        if used + take.len() > self.limits.bytes || length > line.len() {
+            if self.shown > 0 {
+                self.full = true;
+                return;
+            }
+            take = visible::prefix(take, self.limits.bytes.saturating_sub(used));
+            self.cut = Some((number, length));
+        }
+        self.escaped |= shown != line;
+        if self.shown > 0 {
+            self.numbered.push('\n');
+            self.content.push('\n');
+        }
+        // Writing to a string can't fail.
+        let _ = write!(self.numbered, "{number}\t{take}");
+        self.content.push_str(take);
+        self.shown += 1;
+    }
+
+    pub(super) fn range(&self) -> Range {
+        self.range
+    }
+
+    /// The last line shown; `None` when the range holds none.
+    pub(super) fn last(&self) -> Option<usize> {
+        self.shown.checked_sub(1).map(|more| self.range.start + more)
+    }
+
+    /// Whether lines of the range were left out.
+    pub(super) fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// The lines with their numbers.
+    pub(super) fn numbered(&self) -> &str {
+        &self.numbered
+    }
+
+    /// The lines without numbers.
+    pub(super) fn content(&self) -> &str {
+        &self.content
+    }
+
+    /// What must be known to read the lines right.
+    pub(super) fn remarks(&self) -> impl Iterator<Item = String> {
+        let cut = self.cut.map(|(number, length)| {
+            format!("[Line {number} has {length} bytes and is cut here; use `execute_command` to see the rest of it.]")
+        });
+        let escaped = self
+            .escaped
+            .then(|| "[Control characters are shown in a visible form, not as they are in the file.]".to_owned());
+        cut.into_iter().chain(escaped)
+    }
+}

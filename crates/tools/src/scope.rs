@@ -1,0 +1,50 @@
+//! What a file tool needs of its context, in a form that can move to a blocking thread.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use haft_tool::{FileState, OutputLimits, ReadLedger, ToolContext, ToolOutput, Workspace};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::failure::{Failure, settle};
+
+/// The part of a [`ToolContext`] that file tools use.
+pub(crate) struct Scope {
+    pub(crate) workspace: Workspace,
+    pub(crate) limits: OutputLimits,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) reads: Arc<dyn ReadLedger>,
+}
+
+impl Scope {
+    fn of(context: &ToolContext) -> Self {
+        Self {
+            workspace: context.workspace.clone(),
+            limits: context.limits,
+            cancel: context.cancel.clone(),
+            reads: Arc::clone(&context.reads),
+        }
+    }
+
+    /// Notes how a file looks now, here and in the result: the ledger is rebuilt from results when a conversation is
+    /// resumed (SPEC 7.2).
+    pub(crate) fn saw(&self, path: &Path, state: FileState) -> Value {
+        self.reads.saw(path, state);
+        json!({
+            "file": { "path": path, "size": state.size, "mtime_ns": state.mtime_ns, "hash": state.hash }
+        })
+    }
+}
+
+/// Runs file work on a thread that may block.
+pub(crate) async fn blocking(
+    context: &ToolContext,
+    work: impl FnOnce(&Scope) -> Result<ToolOutput, Failure> + Send + 'static,
+) -> ToolOutput {
+    let scope = Scope::of(context);
+    let result = tokio::task::spawn_blocking(move || work(&scope)).await;
+    settle(result.unwrap_or_else(|error| {
+        Err(Failure::new("internal", format!("the tool stopped before it was done: {error}; this is a bug in haft")))
+    }))
+}

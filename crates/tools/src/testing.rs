@@ -1,0 +1,136 @@
+//! A project in a temporary folder, and the ports in memory.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use haft_tool::{FileState, OutputLimits, ReadLedger, TodoItem, TodoList, Tool, ToolContext, ToolOutput, Workspace};
+use haft_types::ToolStatus;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// A workspace to run tools in; gone when dropped.
+pub(crate) struct Bench {
+    _folder: TempDir,
+    pub(crate) context: ToolContext,
+    pub(crate) todo: Arc<MemoryTodo>,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        let (root, spill) = (base.join("project"), base.join("spill"));
+        fs::create_dir(&root).unwrap();
+        fs::create_dir(&spill).unwrap();
+        let todo = Arc::new(MemoryTodo::default());
+        let context = ToolContext {
+            workspace: Workspace { root: root.clone(), extra: Vec::new(), cwd: root, spill },
+            call_id: "call-1".to_owned(),
+            cancel: CancellationToken::new(),
+            limits: OutputLimits::default(),
+            environment: Arc::new(vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
+            todo: Arc::<MemoryTodo>::clone(&todo),
+            reads: Arc::new(MemoryLedger::default()),
+        };
+        Self { _folder: folder, context, todo }
+    }
+
+    pub(crate) fn with_limits(mut self, lines: usize, bytes: usize) -> Self {
+        self.context.limits = OutputLimits { lines, bytes };
+        self
+    }
+
+    pub(crate) fn workspace(&self) -> &Workspace {
+        &self.context.workspace
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        if name.is_empty() { self.workspace().root.clone() } else { self.workspace().root.join(name) }
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
+    /// Every file below the project, so that a test can see what was left behind.
+    pub(crate) fn files(&self) -> Vec<String> {
+        let root = self.path("");
+        let mut names: Vec<String> = ignore::WalkBuilder::new(&root)
+            .standard_filters(false)
+            .build()
+            .map(|entry| entry.unwrap().into_path().strip_prefix(&root).unwrap().display().to_string())
+            .filter(|name| !name.is_empty())
+            .collect();
+        names.sort();
+        names
+    }
+
+    pub(crate) async fn run(&self, tool: &dyn Tool, arguments: Value) -> ToolOutput {
+        tool.call(&self.context, arguments).await
+    }
+
+    /// Runs a call that must succeed.
+    pub(crate) async fn ok(&self, tool: &dyn Tool, arguments: Value) -> ToolOutput {
+        let output = self.run(tool, arguments).await;
+        assert_eq!(output.envelope.status, ToolStatus::Success, "{}", output.envelope.text);
+        output
+    }
+
+    /// Runs a call that must fail, and gives its code and message.
+    pub(crate) async fn err(&self, tool: &dyn Tool, arguments: Value) -> (String, String) {
+        let output = self.run(tool, arguments).await;
+        assert_eq!(output.envelope.status, ToolStatus::Error, "{}", output.envelope.text);
+        assert_eq!(output.changes, []);
+        let error = output.envelope.error.unwrap();
+        (error.code, error.message)
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct MemoryTodo {
+    pub(crate) items: Mutex<Vec<TodoItem>>,
+    pub(crate) broken: Mutex<bool>,
+}
+
+#[async_trait]
+impl TodoList for MemoryTodo {
+    async fn read(&self) -> Result<Vec<TodoItem>, String> {
+        Ok(self.items.lock().unwrap().clone())
+    }
+
+    async fn write(&self, items: Vec<TodoItem>) -> Result<(), String> {
+        if *self.broken.lock().unwrap() {
+            return Err("the disk is full".to_owned());
+        }
+        *self.items.lock().unwrap() = items;
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct MemoryLedger(Mutex<HashMap<PathBuf, FileState>>);
+
+impl ReadLedger for MemoryLedger {
+    fn last_seen(&self, path: &Path) -> Option<FileState> {
+        self.0.lock().unwrap().get(path).copied()
+    }
+
+    fn saw(&self, path: &Path, state: FileState) {
+        self.0.lock().unwrap().insert(path.to_owned(), state);
+    }
+}
+
+pub(crate) fn builtin() -> Vec<Arc<dyn Tool>> {
+    crate::builtin()
+}

@@ -1,0 +1,68 @@
+//! `todo_write`: replaces the TODO list.
+
+use async_trait::async_trait;
+use haft_tool::{Access, TodoItem, TodoState, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_types::ToolSpec;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::failure::{Failure, settle};
+use crate::{spec_of, todo_read};
+
+const NAME: &str = "todo_write";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The whole new list, in order.
+    todos: Vec<TodoItem>,
+}
+
+/// The tool.
+pub(crate) struct TodoWrite {
+    spec: ToolSpec,
+}
+
+impl TodoWrite {
+    pub(crate) fn new() -> Self {
+        Self { spec: spec_of::<Parameters>(NAME, include_str!("prompt.md")) }
+    }
+}
+
+#[async_trait]
+impl Tool for TodoWrite {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn access(&self) -> Access {
+        Access::State
+    }
+
+    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
+        settle(write(context, arguments).await)
+    }
+}
+
+async fn write(context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
+    let Parameters { todos } = parse_arguments(NAME, arguments)?;
+    if let Some(at) = todos.iter().position(|item| item.content.trim().is_empty()) {
+        return Err(Failure::new(
+            "invalid_arguments",
+            format!("item {} of `todos` has no content; say what is to be done", at + 1),
+        ));
+    }
+    let mut envelope = todo_read::show(&todos);
+    if todos.iter().filter(|item| item.status == TodoState::InProgress).count() > 1 {
+        envelope.text.push_str("\nMore than one item is in progress; it is clearer to work on one at a time.");
+    }
+    let stored = context.todo.write(todos).await;
+    stored.map_err(|reason| {
+        Failure::new("store", format!("the TODO list could not be stored and is unchanged: {reason}"))
+    })?;
+    Ok(envelope.into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! File content as it is shown: nothing in it can move a cursor or hide, and nothing of it is left out.
+
+use std::borrow::Cow;
+
+/// One line of a file with its control characters made visible. Unlike the output of a program, a file is not played like a
+/// terminal recording: an escape sequence or a lone carriage return is shown, because it is in the file.
+pub(crate) fn line(text: &str) -> Cow<'_, str> {
+    if text.contains(is_control) {
+        let pictured: String = text.chars().map(|one| if is_control(one) { picture(one) } else { one }).collect();
+        Cow::Owned(haft_text::sanitise(&pictured).into_owned())
+    } else {
+        haft_text::sanitise(text)
+    }
+}
+
+fn is_control(one: char) -> bool {
+    one.is_control() && one != '\t'
+}
+
+/// The Unicode picture of a control character; those of the second set have none and share one.
+fn picture(one: char) -> char {
+    match u32::from(one) {
+        code @ 0..0x20 => char::from_u32(0x2400 + code).unwrap_or('\u{FFFD}'),
+        0x7F => '␡',
+        _ => '\u{FFFD}',
+    }
+}
+
+/// The longest part of a text that has at most this many bytes and ends between characters.
+pub(crate) fn prefix(text: &str, bytes: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controls_are_shown_and_not_played() {
+        assert_eq!(line("plain\ttext é"), "plain\ttext é");
+        assert_eq!(line("\x1b[31mred\rover\x08\x7f"), "␛[31mred␍over␈␡");
+        assert_eq!(line("a\u{85}b"), "a\u{FFFD}b");
+        assert!(!line("safe\u{202e}exe").contains('\u{202e}'));
+    }
+
+    #[test]
+    fn a_prefix_never_splits_a_character() {
+        assert_eq!(prefix("aé", 2), "a");
+        assert_eq!(prefix("aé", 3), "aé");
+        assert_eq!(prefix("aé", 9), "aé");
+    }
+}

@@ -1,0 +1,84 @@
+//! `write_to_file`: creates a file or replaces one whole.
+
+use async_trait::async_trait;
+use haft_tool::{Access, FileChange, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_types::{ChangeKind, Envelope, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::atomic::{self, Replaces};
+use crate::disk::{self, DiskError};
+use crate::failure::{Failure, settle};
+use crate::guard::{self, Knowledge};
+use crate::scope::{Scope, blocking};
+use crate::{paths, spec_of};
+
+const NAME: &str = "write_to_file";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The file to write.
+    path: String,
+    /// The complete new content.
+    content: String,
+}
+
+/// The tool.
+pub(crate) struct WriteToFile {
+    spec: ToolSpec,
+}
+
+impl WriteToFile {
+    pub(crate) fn new() -> Self {
+        Self { spec: spec_of::<Parameters>(NAME, include_str!("prompt.md")) }
+    }
+}
+
+#[async_trait]
+impl Tool for WriteToFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn access(&self) -> Access {
+        Access::Write
+    }
+
+    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
+        match parse_arguments::<Parameters>(NAME, arguments) {
+            Ok(parameters) => blocking(context, move |scope| write(scope, &parameters)).await,
+            Err(error) => settle(Err(error.into())),
+        }
+    }
+}
+
+fn write(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+    let path = paths::resolve(&scope.workspace, &parameters.path)?;
+    let name = paths::shown(&scope.workspace, &path);
+    let old = match disk::load(&path, &name) {
+        Ok(old) => Some(old),
+        Err(DiskError::NotFound { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(old) = &old {
+        guard::check(scope, &path, &name, old, Knowledge::MustBeRead)?;
+    }
+    let replaces = old.as_ref().map_or(Replaces::Nothing, Replaces::File);
+    let bytes = parameters.content.as_bytes();
+    let state = atomic::write(&path, bytes, &replaces)?;
+
+    let (kind, change, verb) = match replaces {
+        Replaces::Nothing => (ChangeKind::Added, "created", "Created"),
+        Replaces::File(_) => (ChangeKind::Modified, "overwritten", "Overwrote"),
+    };
+    let lines = parameters.content.lines().count();
+    let mut envelope = Envelope::success(format!("{verb} `{name}`: {lines} lines, {} bytes.", bytes.len()))
+        .with_data(json!({ "path": name, "change": change, "lines": lines, "bytes": bytes.len() }));
+    envelope.context = scope.saw(&path, state);
+    Ok(ToolOutput { changes: vec![FileChange { path, kind }], ..envelope.into() })
+}
+
+#[cfg(test)]
+mod tests;
