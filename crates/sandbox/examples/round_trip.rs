@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use haft_sandbox::{Capture, Command, HELPER_ARG, PidNamespace, SandboxError, Supervisor, helper_main};
+use haft_sandbox::{Capture, Command, PidNamespace, SandboxError, Supervisor, helper_entry};
 use tokio_util::sync::CancellationToken;
 
 const RUNS: u32 = 200;
 
 fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|arg| arg == HELPER_ARG) {
-        return helper_main();
+    if let Some(code) = helper_entry(std::env::args_os()) {
+        return code;
     }
     match measure() {
         Ok(report) => {

@@ -1,6 +1,7 @@
 //! The environment commands get (SPEC 11.4): an allow-list, and no key whatever its name.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 
 /// Passed on as they are.
 const ALLOWED: &[&str] = &[
@@ -100,17 +101,22 @@ const SET: &[(&str, &str)] = &[
     ("TERM", "dumb"),
 ];
 
-/// The environment for child processes, made from the whole one: sorted by name, each name once.
+/// The environment for child processes, made from the whole one: sorted by name, each name once. Entries that are not
+/// UTF-8 are left out.
 ///
 /// ```
 /// let all = [("HOME", "/home/me"), ("OPENAI_API_KEY", "…"), ("EDITOR", "vi")];
-/// let all = all.map(|(name, value)| (name.to_owned(), value.to_owned()));
 /// let child = haft_sandbox::child_environment(all);
 /// assert!(child.contains(&("HOME".to_owned(), "/home/me".to_owned())));
 /// assert!(!child.iter().any(|(name, _)| name == "OPENAI_API_KEY" || name == "EDITOR"));
 /// ```
-pub fn child_environment(all: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
-    let mut child: BTreeMap<String, String> = all.into_iter().filter(|(name, value)| may_pass(name, value)).collect();
+pub fn child_environment<Text: Into<OsString>>(all: impl IntoIterator<Item = (Text, Text)>) -> Vec<(String, String)> {
+    let readable = |text: Text| text.into().into_string().ok();
+    let mut child: BTreeMap<String, String> = all
+        .into_iter()
+        .filter_map(|(name, value)| Some((readable(name)?, readable(value)?)))
+        .filter(|(name, value)| may_pass(name, value))
+        .collect();
     child.entry("PATH".to_owned()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
     for (name, value) in SET {
         child.insert((*name).to_owned(), (*value).to_owned());
@@ -137,7 +143,7 @@ mod tests {
     use super::*;
 
     fn child(all: &[(&str, &str)]) -> Vec<(String, String)> {
-        child_environment(all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+        child_environment(all.iter().copied())
     }
 
     fn value<'a>(child: &'a [(String, String)], name: &str) -> Option<&'a str> {

@@ -19,6 +19,7 @@ mod keeper;
 mod sys;
 mod tree;
 
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -26,10 +27,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, getegid, geteuid, getpid, kill_process, set_child_subreaper};
+use rustix::process::{Pid, Signal, WaitOptions, getegid, geteuid, getpid, kill_process, set_child_subreaper, waitpid};
 
 use crate::wire::{Report, Request, Verdict};
-use crate::{PidNamespace, Reaper};
+use crate::{HELPER_ARG, PidNamespace, Reaper};
 use sys::{Namespaces, Side};
 
 /// From the polite signal to the one that cannot be ignored.
@@ -37,15 +38,16 @@ const GRACE: Duration = Duration::from_millis(500);
 /// How long a command that has ended may take to be followed by its last children before they are told to go.
 const SETTLE: Duration = Duration::from_millis(5);
 
-/// Runs this process as a supervisor helper; `main` calls it first thing when its first argument is
-/// [`HELPER_ARG`](crate::HELPER_ARG), before it starts a thread or reads anything.
+/// Runs this process as a supervisor helper if its arguments, the program's name included, say that it is one.
 ///
-/// It speaks over the socket that is its standard input and prints nothing: its output is the command's.
-pub fn helper_main() -> ExitCode {
-    match guard() {
+/// `main` calls it first thing, before it starts a thread or reads anything, and returns the code if there is one. A
+/// helper speaks over the socket that is its standard input and prints nothing: its output is the command's.
+pub fn helper_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    let is_helper = arguments.into_iter().nth(1).is_some_and(|argument| argument == HELPER_ARG);
+    is_helper.then(|| match guard() {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
-    }
+    })
 }
 
 fn guard() -> io::Result<()> {
@@ -142,8 +144,10 @@ fn end(mut keeper: Keeper, verdict: Verdict) {
         tree::ask_to_end(getpid(), keeper.pid);
         is_over(&mut keeper.link, GRACE);
     }
-    // For a pid namespace this is all there is to do; otherwise its children come to us.
+    // For a pid namespace this is all there is to do, and the keeper is gone when all the others are; otherwise its
+    // children come to us. Waiting for it first spares the usual command, of which nothing is left, a search.
     let _ = kill_process(keeper.pid, Signal::KILL);
+    while let Err(rustix::io::Errno::INTR) = waitpid(Some(keeper.pid), WaitOptions::empty()) {}
     tree::end_all(getpid());
 }
 

@@ -9,19 +9,19 @@
 //! programs only, in `test_helper`).
 //!
 //! Read first: [`Supervisor::run`], [`Command`] (what goes in), [`Finished`] and [`Captured`] (what comes out). The
-//! other side of the conversation is [`helper_main`].
+//! other side of the conversation is [`helper_entry`].
 //!
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use haft_sandbox::{Capture, Command, Exit, HELPER_ARG, Supervisor, helper_main};
+//! use haft_sandbox::{Capture, Command, Exit, Supervisor, helper_entry};
 //! use haft_text::Limits;
 //! use tokio_util::sync::CancellationToken;
 //!
 //! fn main() -> std::process::ExitCode {
 //!     // First thing in `main`, before any thread is started.
-//!     if std::env::args_os().nth(1).is_some_and(|arg| arg == HELPER_ARG) {
-//!         return helper_main();
+//!     if let Some(code) = helper_entry(std::env::args_os()) {
+//!         return code;
 //!     }
 //!     # std::process::ExitCode::SUCCESS
 //! }
@@ -51,7 +51,7 @@ pub use capture::{Capture, Captured, SpillProblem};
 pub use command::{Aftermath, Command, Exit, Finished, PidNamespace, Reaper, Stdin};
 pub use environment::child_environment;
 pub use error::SandboxError;
-pub use helper::helper_main;
+pub use helper::helper_entry;
 pub use supervisor::Supervisor;
 
 /// The first argument with which a program is started as a supervisor helper.

@@ -30,8 +30,8 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// A supervisor whose helper is this executable, usually the running one: started with
-    /// [`HELPER_ARG`](crate::HELPER_ARG) it must call [`helper_main`](crate::helper_main) and nothing else.
+    /// A supervisor whose helper is this executable, usually the running one: its `main` must begin with
+    /// [`helper_entry`](crate::helper_entry).
     pub fn new(helper: impl Into<PathBuf>) -> Self {
         Self { helper: helper.into(), namespace: PidNamespace::default() }
     }

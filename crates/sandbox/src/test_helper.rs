@@ -1,10 +1,11 @@
 //! Makes every program that links it its own supervisor helper, for test programs, whose `main` is not ours.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::OsStringExt;
+use std::process::ExitCode;
 
-use crate::{HELPER_ARG, Supervisor, helper_main};
+use crate::{Supervisor, helper_entry};
 
 #[expect(unsafe_code, reason = "there is no other way to run before the `main` of a test program")]
 // SAFETY: the section holds pointers to functions without arguments; this is one, and it is kept by `#[used]`. What it
@@ -15,10 +16,9 @@ static HOOK: extern "C" fn() = hook;
 
 extern "C" fn hook() {
     let arguments = std::fs::read("/proc/self/cmdline").unwrap_or_default();
-    let first = arguments.split(|byte| *byte == 0).nth(1).unwrap_or_default();
-    if OsStr::from_bytes(first) == HELPER_ARG {
-        let code = helper_main();
-        std::process::exit(i32::from(code != std::process::ExitCode::SUCCESS));
+    let arguments = arguments.split(|byte| *byte == 0).map(|argument| OsString::from_vec(argument.to_vec()));
+    if let Some(code) = helper_entry(arguments) {
+        std::process::exit(i32::from(code != ExitCode::SUCCESS));
     }
 }
 
