@@ -49,7 +49,7 @@ fn open_existing(place: &Place, purpose: Purpose) -> Result<Connection, Failure>
     connection.pragma_update(None, "cell_size_check", "ON")?;
     match purpose {
         Purpose::Write => {
-            use_wal(&connection, place.lock_timeout)?;
+            use_wal(&connection, place)?;
             connection.pragma_update(None, "synchronous", "FULL")?;
             // On macOS a plain sync leaves the data in the drive's cache; elsewhere this does nothing.
             connection.pragma_update(None, "fullfsync", "ON")?;
@@ -80,14 +80,19 @@ fn check_ours(connection: &Connection, place: &Place) -> Result<(), Failure> {
 }
 
 /// Switches to write-ahead logging. SQLite does not wait for another process doing the same, so the waiting is here.
-fn use_wal(connection: &Connection, patience: Duration) -> Result<(), Failure> {
+fn use_wal(connection: &Connection, place: &Place) -> Result<(), Failure> {
     let started = Instant::now();
     loop {
         match connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0)) {
             Ok(mode) if mode == "wal" => return Ok(()),
-            Ok(mode) => return Err(Failure::Damaged(format!("its journal mode stays `{mode}` instead of `wal`"))),
+            // Not every file system can do it, and without it readers and writers would block each other.
+            Ok(mode) => {
+                let source = format!("its journal mode stays `{mode}` instead of `wal`; put it on a local disk").into();
+                return Err(StoreError::Database { path: place.path.clone(), source }.into());
+            }
             Err(error)
-                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && started.elapsed() < patience =>
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && started.elapsed() < place.lock_timeout =>
             {
                 thread::sleep(Duration::from_millis(5));
             }

@@ -2,12 +2,11 @@
 //!
 //! Each check gets an empty store whose clock is [`Ticking`](crate::support::Ticking).
 
-use std::sync::Arc;
-
-use haft_store::{Fact, Found, NewConversation, Scope, SentRequest, Store, StoreError};
-use haft_types::{Api, Entry, Layer, Message, Outcome, Request, Role, Segment, TokenCounter, ToolSet, ToolSpec};
+use haft_store::{Fact, Found, NewConversation, Scope, Store, StoreError};
+use haft_types::{Message, Outcome, Role};
 use serde_json::json;
 
+use crate::request_log::{assert_logged, sent};
 use crate::support::{Place, conversation, id, tick, user};
 
 /// Runs each named check against every implementation.
@@ -291,51 +290,6 @@ async fn an_export_is_the_documented_json(store: &dyn Store) {
         )
     );
     assert_eq!(serde_json::from_str::<haft_store::ConversationDocument>(&text).unwrap(), document);
-}
-
-struct Letters;
-
-impl TokenCounter for Letters {
-    fn text(&self, text: &str) -> u32 {
-        text.len() as u32
-    }
-}
-
-/// A request of these messages: the first is the system layer, the last the current one and a boundary.
-fn sent(messages: &[&Message]) -> SentRequest {
-    let last = messages.len() - 1;
-    let segments = messages.iter().enumerate().map(|(index, &message)| Segment {
-        layer: match index {
-            0 => Layer::System,
-            index if index == last => Layer::Current,
-            _ => Layer::History,
-        },
-        owner: if index == 0 { "system" } else { "history" },
-        entry: Entry::new(message.clone(), &Letters),
-        boundary: index == last,
-    });
-    let spec = ToolSpec { name: "t".into(), description: "d".into(), parameters: json!({"z": 1, "a": 2}) };
-    let request = Request {
-        segments: segments.collect(),
-        tools: ToolSet::new(vec![spec], &Letters),
-        max_output_tokens: Some(7),
-        cache_key: Some("key".into()),
-    };
-    SentRequest { model: "mock/test".into(), api: Api::OpenaiChat, request: Arc::new(request) }
-}
-
-/// Checks that request `number` reads back as it was sent.
-async fn assert_logged(store: &dyn Store, name: &str, number: u64, sent: &SentRequest) {
-    let logged = store.request(&conversation(name), number).await.unwrap().unwrap();
-    assert_eq!(logged.segments.len(), sent.request.segments.len());
-    for (got, want) in logged.segments.iter().zip(&sent.request.segments) {
-        assert_eq!((got.layer, got.owner.as_str(), got.boundary), (want.layer, want.owner, want.boundary));
-        assert_eq!((&got.message, got.hash, got.tokens), (&want.entry.message, want.entry.hash, want.entry.tokens));
-    }
-    assert_eq!(logged.tools, sent.request.tools.specs);
-    assert_eq!(logged.max_output_tokens, sent.request.max_output_tokens);
-    assert_eq!(logged.cache_key, sent.request.cache_key);
-    assert_eq!((logged.summary.number, logged.summary.tokens), (number, sent.request.tokens()));
 }
 
 async fn requests_are_made_whole_again(store: &dyn Store) {

@@ -7,4 +7,5 @@ mod contract;
 mod crash;
 mod file;
 mod kept_whole;
+mod request_log;
 mod support;
