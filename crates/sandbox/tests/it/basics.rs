@@ -1,0 +1,141 @@
+//! Exits, errors and what a command finds around it.
+
+use haft_sandbox::{Aftermath, Capture, Command, Exit, Reaper, SandboxError, Supervisor};
+use haft_text::Limits;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::{WAYS, block_on, run, shell};
+
+fn output(line: &str) -> Vec<String> {
+    let folder = TempDir::new().unwrap();
+    WAYS.map(|way| {
+        let finished = run(way, &shell(line, folder.path()), &Capture::default()).unwrap();
+        finished.stdout.text(Limits::default()).text + &finished.stderr.text(Limits::default()).text
+    })
+    .to_vec()
+}
+
+#[test]
+fn exit_codes_and_signals_are_told() {
+    for way in WAYS {
+        let exit = |line| {
+            let finished = run(way, &shell(line, "/".as_ref()), &Capture::default()).unwrap();
+            assert_eq!(finished.aftermath, Aftermath::AllGone);
+            finished.exit
+        };
+        assert_eq!(exit("true"), Exit::Code(0));
+        assert_eq!(exit("exit 3"), Exit::Code(3));
+        assert_eq!(exit("exit 255"), Exit::Code(255));
+        assert_eq!(exit("kill -9 $$"), Exit::Signal(9));
+        assert_eq!(exit("kill -TERM $$"), Exit::Signal(15));
+        assert_eq!(exit("no-such-program-here"), Exit::Code(127));
+    }
+}
+
+#[test]
+fn never_means_no_namespace() {
+    let finished = run(haft_sandbox::PidNamespace::Never, &shell("true", "/".as_ref()), &Capture::default()).unwrap();
+    assert_eq!(finished.reaper, Reaper::Subreaper);
+}
+
+#[test]
+fn the_environment_is_exactly_the_one_given() {
+    for way in WAYS {
+        let env = [("B", "2 = two"), ("A", ""), ("C", "é\n")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let command = Command { argv: vec!["/usr/bin/env".into(), "-0".into()], ..Command::shell("", "/") };
+        let finished = run(way, &command.env(env.to_vec()), &Capture::default()).unwrap();
+        let mut seen: Vec<_> = finished.stdout.head.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
+        seen.sort();
+        assert_eq!(seen, [b"".to_vec(), b"A=".to_vec(), b"B=2 = two".to_vec(), "C=é\n".into()]);
+    }
+}
+
+#[test]
+fn the_program_is_found_in_the_given_path() {
+    let command = Command { argv: vec!["true".into()], ..shell("", "/".as_ref()) };
+    assert_eq!(run(WAYS[0], &command, &Capture::default()).unwrap().exit, Exit::Code(0));
+    let nowhere = command.env(vec![("PATH".into(), "/nonexistent".into())]);
+    assert!(matches!(run(WAYS[0], &nowhere, &Capture::default()), Err(SandboxError::Program { .. })));
+}
+
+#[test]
+fn a_command_starts_like_one_of_a_fresh_shell() {
+    let line = "grep -E 'Sig(Blk|Ign)' /proc/self/status; ls /proc/self/fd | tr '\\n' ' '; readlink /proc/self/fd/0";
+    for text in output(line) {
+        let lines: Vec<_> = text.lines().collect();
+        let [blocked, ignored, descriptors] = lines[..] else { panic!("{text}") };
+        let signals = |line: &str| u64::from_str_radix(line.split_once('\t').unwrap().1, 16).unwrap();
+        // The two above 31 belong to the C library and cannot be changed through it.
+        assert_eq!((signals(blocked), signals(ignored) & 0x7fff_ffff), (0, 0), "{text}");
+        assert_eq!(descriptors, "0 1 2 3 /dev/null", "none of ours, and nothing to read");
+    }
+    for text in
+        output("pwd -P; if (: < /dev/tty) 2> /dev/null; then echo terminal; fi; read answer || echo end of input")
+    {
+        let (folder, rest) = text.split_once('\n').unwrap();
+        assert!(!folder.is_empty());
+        assert_eq!(rest, "end of input\n");
+    }
+}
+
+#[test]
+fn proc_shows_the_pids_the_command_sees() {
+    for text in output("cat /proc/$$/comm; test -e /proc/$PPID/stat && echo parent; id -u") {
+        let uid = rustix::process::getuid();
+        assert_eq!(text, format!("sh\nparent\n{uid}\n"));
+    }
+}
+
+#[test]
+fn a_missing_folder_is_a_clear_error() {
+    let folder = TempDir::new().unwrap();
+    for way in WAYS {
+        let missing = folder.path().join("missing");
+        let error = run(way, &shell("true", &missing), &Capture::default()).unwrap_err();
+        assert!(matches!(error, SandboxError::Folder { .. }));
+        let message = error.to_string();
+        assert!(message.contains(missing.to_str().unwrap()) && message.contains("No such file"), "{message}");
+    }
+}
+
+#[test]
+fn a_missing_program_is_a_clear_error() {
+    for way in WAYS {
+        let command = Command { argv: vec!["/nonexistent/program".into()], ..Command::shell("", "/") };
+        let error = run(way, &command, &Capture::default()).unwrap_err();
+        assert!(matches!(error, SandboxError::Program { .. }));
+        assert!(error.to_string().contains("/nonexistent/program"));
+    }
+}
+
+#[test]
+fn arguments_too_long_for_the_system_are_an_error() {
+    let line = format!(": {}", "x".repeat(4 << 20));
+    let error = run(WAYS[0], &shell(&line, "/".as_ref()), &Capture::default()).unwrap_err();
+    assert!(matches!(error, SandboxError::Program { .. }), "{error}");
+}
+
+#[test]
+fn a_helper_that_is_none_is_an_error() {
+    let run = |helper| {
+        block_on(Supervisor::new(helper).run(
+            &shell("true", "/".as_ref()),
+            &Capture::default(),
+            &CancellationToken::new(),
+        ))
+    };
+    assert!(matches!(run("/nonexistent/helper"), Err(SandboxError::Helper { .. })));
+    assert!(matches!(run("/bin/true"), Err(SandboxError::HelperLost { .. })));
+}
+
+#[test]
+fn started_by_hand_the_helper_ends_at_once() {
+    let program = std::env::current_exe().unwrap();
+    let output = std::process::Command::new(program)
+        .arg(haft_sandbox::HELPER_ARG)
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    assert!(!output.status.success() && output.stdout.is_empty());
+}

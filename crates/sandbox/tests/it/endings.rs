@@ -1,0 +1,154 @@
+//! Whatever ends a command ends everything it started.
+
+use std::time::Duration;
+
+use haft_sandbox::{Aftermath, Capture, Command, Exit, PidNamespace, Reaper, SandboxError};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::processes::{DAEMONS, mark, marked, wait_until};
+use crate::{WAYS, block_on, path, run, shell, supervisor};
+
+/// Daemons first, then this line.
+fn with_daemons(line: &str, folder: &TempDir) -> Command {
+    let command = shell(&format!("{DAEMONS}\n{line}"), folder.path());
+    command.env(vec![path(), mark(folder.path())])
+}
+
+#[test]
+fn nothing_is_left_after_a_normal_exit() {
+    for way in WAYS {
+        let folder = TempDir::new().unwrap();
+        let finished = run(way, &with_daemons("exit 4", &folder), &Capture::default()).unwrap();
+        assert!(folder.path().join("ready").exists());
+        assert_eq!((finished.exit, finished.aftermath), (Exit::Code(4), Aftermath::AllGone));
+        assert_eq!(marked(folder.path()), [0; 0], "{way:?}");
+    }
+}
+
+#[test]
+fn nothing_is_left_after_a_timeout() {
+    for way in WAYS {
+        let folder = TempDir::new().unwrap();
+        let command = with_daemons("sleep 1000; sleep 1000", &folder).timeout(Duration::from_secs(2));
+        let finished = run(way, &command, &Capture::default()).unwrap();
+        assert_eq!((finished.exit, finished.aftermath), (Exit::TimedOut, Aftermath::AllGone));
+        assert_eq!(marked(folder.path()), [0; 0], "{way:?}");
+    }
+}
+
+#[test]
+fn nothing_is_left_after_a_cancellation() {
+    for way in WAYS {
+        let folder = TempDir::new().unwrap();
+        let cancel = CancellationToken::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                wait_until("daemons", || folder.path().join("ready").exists());
+                assert_ne!(marked(folder.path()), [0; 0], "the mark works");
+                cancel.cancel();
+            });
+            let command = with_daemons("sleep 1000; sleep 1000", &folder);
+            let finished = block_on(supervisor(way).run(&command, &Capture::default(), &cancel)).unwrap();
+            assert_eq!((finished.exit, finished.aftermath), (Exit::Cancelled, Aftermath::AllGone));
+        });
+        assert_eq!(marked(folder.path()), [0; 0], "{way:?}");
+    }
+}
+
+#[test]
+fn nothing_is_left_when_the_future_is_dropped() {
+    for way in WAYS {
+        let folder = TempDir::new().unwrap();
+        block_on(async {
+            let folder_path = folder.path().to_owned();
+            let command = with_daemons("sleep 1000", &folder);
+            let running = tokio::spawn(async move {
+                supervisor(way).run(&command, &Capture::default(), &CancellationToken::new()).await.map(|_| ())
+            });
+            tokio::task::spawn_blocking(move || {
+                wait_until("daemons", || folder_path.join("ready").exists());
+            })
+            .await
+            .unwrap();
+            running.abort();
+            assert!(running.await.unwrap_err().is_cancelled());
+        });
+        wait_until("nobody", || marked(folder.path()).is_empty());
+    }
+}
+
+#[test]
+fn a_cancelled_token_starts_nothing() {
+    let folder = TempDir::new().unwrap();
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    let finished =
+        block_on(supervisor(WAYS[0]).run(&shell("touch started", folder.path()), &Capture::default(), &cancel))
+            .unwrap();
+    assert_eq!(finished.exit, Exit::Cancelled);
+    assert!(!folder.path().join("started").exists());
+}
+
+#[test]
+fn a_polite_end_comes_first() {
+    let folder = TempDir::new().unwrap();
+    let line = "trap 'touch asked; exit' TERM; touch ready; while :; do sleep 0.01; done";
+    for way in WAYS {
+        let cancel = CancellationToken::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                wait_until("trap", || folder.path().join("ready").exists());
+                cancel.cancel();
+            });
+            let command = shell(line, folder.path());
+            let finished = block_on(supervisor(way).run(&command, &Capture::default(), &cancel)).unwrap();
+            assert_eq!(finished.exit, Exit::Cancelled);
+        });
+        std::fs::remove_file(folder.path().join("asked")).unwrap();
+        std::fs::remove_file(folder.path().join("ready")).unwrap();
+    }
+}
+
+#[test]
+fn a_stopped_process_is_ended_too() {
+    for way in WAYS {
+        let folder = TempDir::new().unwrap();
+        let line = "sh -c 'kill -STOP $$' & exit 0";
+        let command = shell(line, folder.path()).env(vec![path(), mark(folder.path())]);
+        run(way, &command, &Capture::default()).unwrap();
+        assert_eq!(marked(folder.path()), [0; 0]);
+    }
+}
+
+#[test]
+fn killing_the_keeper_helps_nobody() {
+    let folder = TempDir::new().unwrap();
+    let command = with_daemons("kill -9 $PPID; sleep 1000", &folder);
+    let error = run(PidNamespace::Never, &command, &Capture::default()).unwrap_err();
+    assert!(matches!(error, SandboxError::HelperLost { .. }));
+    assert_eq!(marked(folder.path()), [0; 0]);
+}
+
+#[test]
+fn killing_the_guard_helps_nobody() {
+    let folder = TempDir::new().unwrap();
+    let line = r#"read -r _ _ _ guard _ < /proc/$PPID/stat; kill -9 "$guard"; sleep 1000"#;
+    let error = run(PidNamespace::Never, &with_daemons(line, &folder), &Capture::default()).unwrap_err();
+    assert!(matches!(error, SandboxError::HelperLost { .. }));
+    assert_eq!(marked(folder.path()), [0; 0]);
+}
+
+#[test]
+fn in_a_namespace_the_keeper_cannot_be_killed() {
+    let folder = TempDir::new().unwrap();
+    // Told apart first: without a namespace this would be about the wrong process.
+    if run(PidNamespace::Privileged, &shell("true", folder.path()), &Capture::default()).unwrap().reaper
+        == Reaper::PidNamespace
+    {
+        let command = with_daemons("kill -9 $PPID; exit 5", &folder);
+        let finished = run(PidNamespace::Privileged, &command, &Capture::default()).unwrap();
+        assert_eq!(finished.exit, Exit::Code(5));
+        assert_eq!(marked(folder.path()), [0; 0]);
+    }
+}

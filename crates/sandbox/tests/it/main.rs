@@ -1,0 +1,38 @@
+//! The supervisor with real processes, in each of its ways to keep descendants together.
+#![expect(clippy::unwrap_used, reason = "the functions that tests share are tests too")]
+
+mod basics;
+mod endings;
+mod output;
+mod processes;
+mod stand_in;
+
+use std::path::Path;
+use std::time::Duration;
+
+use haft_sandbox::{Capture, Command, Finished, PidNamespace, SandboxError, Supervisor};
+use tokio_util::sync::CancellationToken;
+
+/// As root these are both reapers; for other users the first is the second.
+const WAYS: [PidNamespace; 2] = [PidNamespace::Privileged, PidNamespace::Never];
+
+fn supervisor(way: PidNamespace) -> Supervisor {
+    Supervisor::for_tests().unwrap().with_namespace(way)
+}
+
+fn path() -> (String, String) {
+    ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())
+}
+
+/// A shell line with enough time for a busy machine.
+fn shell(line: &str, cwd: &Path) -> Command {
+    Command::shell(line, cwd).env(vec![path()]).timeout(Duration::from_mins(5))
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap().block_on(future)
+}
+
+fn run(way: PidNamespace, command: &Command, capture: &Capture) -> Result<Finished, SandboxError> {
+    block_on(supervisor(way).run(command, capture, &CancellationToken::new()))
+}

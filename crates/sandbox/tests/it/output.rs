@@ -1,0 +1,70 @@
+//! Large and hostile output.
+
+use haft_sandbox::{Capture, Exit};
+use haft_text::Limits;
+use tempfile::TempDir;
+
+use crate::{WAYS, run, shell};
+
+/// The most memory this process ever had, in bytes.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+#[test]
+fn the_two_streams_are_apart() {
+    let finished = run(WAYS[0], &shell("echo out; echo err >&2; echo out", "/".as_ref()), &Capture::default()).unwrap();
+    assert_eq!(finished.stdout.head, b"out\nout\n");
+    assert_eq!(finished.stderr.head, b"err\n");
+}
+
+#[test]
+fn endless_lines_are_counted_in_bounded_memory() {
+    let finished = run(WAYS[0], &shell("yes | head -c 209715200", "/".as_ref()), &Capture::default()).unwrap();
+    assert_eq!(finished.exit, Exit::Code(0));
+    assert_eq!((finished.stdout.bytes, finished.stdout.lines), (209_715_200, 104_857_600));
+    let limits = Limits::default();
+    assert!(finished.stdout.head.len() <= limits.bytes && finished.stdout.tail.len() <= limits.bytes);
+    let cut = finished.stdout.text(limits);
+    assert!(cut.text.len() <= limits.bytes);
+    assert!(cut.text.contains("104,855,601 lines"), "{}", &cut.text[1_990..2_100]);
+    assert!(peak_memory() < 150 << 20, "{} bytes", peak_memory());
+}
+
+#[test]
+fn one_huge_line_goes_to_the_file_whole() {
+    let folder = TempDir::new().unwrap();
+    let capture = Capture::spilling_to(Limits::default(), folder.path().join("call"));
+    let line = "head -c 52428800 /dev/zero | tr '\\0' x";
+    let finished = run(WAYS[0], &shell(line, folder.path()), &capture).unwrap();
+    assert_eq!((finished.stdout.bytes, finished.stdout.lines), (52_428_800, 1));
+    let spill = finished.stdout.spill.clone().unwrap();
+    assert_eq!(spill.metadata().unwrap().len(), 52_428_800);
+    assert_eq!(finished.stdout.spill_problem, None);
+    assert_eq!(finished.stderr.spill, None);
+    assert!(finished.stdout.text(capture.limits).text.contains("bytes of a long line omitted"));
+    assert!(peak_memory() < 150 << 20, "{} bytes", peak_memory());
+}
+
+#[test]
+fn binary_noise_becomes_text() {
+    let line = "head -c 3000000 /dev/urandom; printf '\\033]0;title\\007\\033[2J'";
+    let finished = run(WAYS[0], &shell(line, "/".as_ref()), &Capture::default()).unwrap();
+    assert_eq!(finished.stdout.bytes, 3_000_000 + 14);
+    let shown = finished.stdout.text(Limits::default()).text;
+    assert!(!shown.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
+    assert!(shown.len() <= Limits::default().bytes);
+}
+
+#[test]
+fn output_after_the_command_has_ended_is_not_waited_for() {
+    // The one in the background holds the pipe; it is ended, so that reading ends too.
+    let line = "sleep 1000 & echo done";
+    for way in WAYS {
+        let finished = run(way, &shell(line, "/".as_ref()), &Capture::default()).unwrap();
+        assert_eq!(finished.exit, Exit::Code(0));
+        assert_eq!(finished.stdout.head, b"done\n");
+    }
+}

@@ -1,0 +1,119 @@
+//! haft itself dies, or is run by a user without privilege: a process of its own stands in for it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command as Process, Stdio};
+
+use haft_sandbox::{Capture, PidNamespace};
+use haft_text::Limits;
+use rustix::process::{Pid, Signal, getuid, kill_process};
+use tempfile::TempDir;
+
+use crate::processes::{DAEMONS, family, is_alive, mark, marked, wait_until};
+use crate::{path, run, shell};
+
+const WAY: &str = "HAFT_TEST_WAY";
+const LINE: &str = "HAFT_TEST_LINE";
+const FOLDER: &str = "HAFT_TEST_FOLDER";
+const NOBODY: u32 = 65534;
+
+/// The stand-in: runs one command the way it is told to.
+#[test]
+#[ignore = "started by the other tests as a process of its own"]
+fn stand_in() {
+    let (Ok(way), Ok(line), Ok(folder)) = (std::env::var(WAY), std::env::var(LINE), std::env::var(FOLDER)) else {
+        return;
+    };
+    let way = match way.as_str() {
+        "privileged" => PidNamespace::Privileged,
+        "unprivileged" => PidNamespace::Unprivileged,
+        "never" => PidNamespace::Never,
+        other => panic!("{other} is no way"),
+    };
+    let folder = Path::new(&folder);
+    let finished = run(way, &shell(&line, folder).env(vec![path(), mark(folder)]), &Capture::default()).unwrap();
+    let text = finished.stdout.text(Limits::default()).text;
+    fs::write(folder.join("told"), format!("{:?} {:?}\n{text}", finished.exit, finished.aftermath)).unwrap();
+}
+
+fn start(program: &Path, way: &str, line: &str, folder: &Path) -> Process {
+    let mut stand_in = Process::new(program);
+    stand_in
+        .args(["stand_in::stand_in", "--exact", "--ignored", "--test-threads=1"])
+        .env(WAY, way)
+        .env(LINE, line)
+        .env(FOLDER, folder)
+        .current_dir(folder)
+        .stdout(Stdio::null());
+    stand_in
+}
+
+fn kill_and_look(mut stand_in: Child, folder: &Path) {
+    wait_until("daemons", || folder.join("ready").exists());
+    let pid = Pid::from_child(&stand_in);
+    let family = family(pid.as_raw_nonzero().get());
+    assert!(family.len() > 4, "guard, keeper, command and daemons belong to it: {family:?}");
+    kill_process(pid, Signal::KILL).unwrap();
+    stand_in.wait().unwrap();
+    wait_until("nobody", || marked(folder).is_empty());
+    wait_until("helpers", || !family.iter().any(|pid| is_alive(*pid)));
+}
+
+#[test]
+fn nothing_is_left_when_haft_is_killed() {
+    let program = std::env::current_exe().unwrap();
+    for way in ["privileged", "never"] {
+        let folder = TempDir::new().unwrap();
+        let line = format!("{DAEMONS}\nsleep 1000");
+        kill_and_look(start(&program, way, &line, folder.path()).spawn().unwrap(), folder.path());
+    }
+}
+
+#[test]
+fn a_signal_to_hafts_group_does_not_reach_the_helper() {
+    let program = std::env::current_exe().unwrap();
+    for way in ["privileged", "never"] {
+        let folder = TempDir::new().unwrap();
+        let line = format!("{DAEMONS}\nsleep 1000");
+        let mut stand_in = start(&program, way, &line, folder.path()).process_group(0).spawn().unwrap();
+        wait_until("daemons", || folder.path().join("ready").exists());
+        let pid = Pid::from_child(&stand_in);
+        let family = family(pid.as_raw_nonzero().get());
+        // What a terminal sends: haft dies of it, and only by that the helper hears of it and does its work.
+        rustix::process::kill_process_group(pid, Signal::INT).unwrap();
+        stand_in.wait().unwrap();
+        wait_until("nobody", || marked(folder.path()).is_empty());
+        wait_until("helpers", || !family.iter().any(|pid| is_alive(*pid)));
+    }
+}
+
+/// As nobody, in a user namespace where that is allowed; with a copy of this program that everyone can reach.
+#[test]
+fn without_privilege_nothing_is_left_either() {
+    let shared = TempDir::new().unwrap();
+    fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = shared.path().join("stand-in");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    for way in ["privileged", "unprivileged", "never"] {
+        let folder = TempDir::new().unwrap();
+        let nobody = |mut process: Process| {
+            if getuid().is_root() {
+                std::os::unix::fs::chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+                process.uid(NOBODY).gid(NOBODY);
+            }
+            process.spawn().unwrap()
+        };
+        let line = format!("{DAEMONS}\nid -u; exit 6");
+        let mut stand_in = nobody(start(&program, way, &line, folder.path()));
+        assert!(stand_in.wait().unwrap().success());
+        let uid = if getuid().is_root() { NOBODY } else { getuid().as_raw() };
+        assert_eq!(fs::read_to_string(folder.path().join("told")).unwrap(), format!("Code(6) AllGone\n{uid}\n"));
+        assert_eq!(marked(folder.path()), [0; 0], "{way}");
+
+        fs::remove_file(folder.path().join("ready")).unwrap();
+        let line = format!("{DAEMONS}\nsleep 1000");
+        kill_and_look(nobody(start(&program, way, &line, folder.path())), folder.path());
+    }
+}
