@@ -16,10 +16,10 @@
 //! | --- | --- |
 //! | `read_file` | `path, start_line, end_line, total_lines, mtime, content, truncated?, note?`; an image: `path, media_type, bytes, mtime` |
 //! | `write_to_file` | `path, change: created\|overwritten, lines, bytes` |
-//! | `replace_in_file` | `path, change: edited, applied, changed_ranges: [{start_line, end_line}], added, removed, diff?, fallback?` |
+//! | `replace_in_file` | `path, change: edited, applied, changed_ranges: [{start_line, end_line}], added, removed, diff?, truncated?, fallback?` |
 //! | `list_files` | `path, recursive, total, files, folders, entries, truncated?` |
 //! | `search_files` | `path, regex, file_pattern?, matches, files, lines: [{path, line, text}], truncated?` |
-//! | `execute_command` | `command, cwd, exit_code, signal?, timed_out?, cancelled?, stdout, stderr, stdout_lines, stdout_bytes, stderr_lines, stderr_bytes, duration_ms, spill?, truncated?` |
+//! | `execute_command` | `command, cwd, exit_code? or signal? or timed_out? or cancelled?, stdout, stderr, stdout_lines, stdout_bytes, stderr_lines, stderr_bytes, duration_ms, spill?: [path], truncated?` |
 //! | `todo_read`, `todo_write` | `items: [{content, status}], pending, in_progress, completed` |
 //! | `ask_followup_question` | `question, options` |
 //! | `attempt_completion` | `result, command?` |
@@ -32,6 +32,7 @@ mod atomic;
 mod attempt_completion;
 mod disk;
 mod encoding;
+mod execute_command;
 mod failure;
 mod guard;
 mod list_files;
@@ -53,19 +54,21 @@ mod tests;
 
 use std::sync::Arc;
 
+use haft_sandbox::Supervisor;
 use haft_tool::{Tool, schema_of};
 use haft_types::ToolSpec;
 use schemars::JsonSchema;
 
 /// Every built-in tool, in the order it is offered. The order is part of the request's prefix, so it never depends on
 /// anything.
-pub fn builtin() -> Vec<Arc<dyn Tool>> {
+pub fn builtin(supervisor: Arc<Supervisor>) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(read_file::ReadFile::new()),
         Arc::new(write_to_file::WriteToFile::new()),
         Arc::new(replace_in_file::ReplaceInFile::new()),
         Arc::new(list_files::ListFiles::new()),
         Arc::new(search_files::SearchFiles::new()),
+        Arc::new(execute_command::ExecuteCommand::new(supervisor)),
         Arc::new(todo_read::TodoRead::new()),
         Arc::new(todo_write::TodoWrite::new()),
         Arc::new(ask_followup_question::AskFollowupQuestion::new()),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use haft_sandbox::Supervisor;
 use haft_tool::{FileState, OutputLimits, ReadLedger, TodoItem, TodoList, Tool, ToolContext, ToolOutput, Workspace};
 use haft_types::ToolStatus;
 use serde_json::Value;
@@ -131,6 +132,7 @@ impl ReadLedger for MemoryLedger {
     }
 }
 
+/// All tools; the test program itself is the supervisor's helper.
 pub(crate) fn builtin() -> Vec<Arc<dyn Tool>> {
-    crate::builtin()
+    crate::builtin(Arc::new(Supervisor::for_tests().unwrap()))
 }

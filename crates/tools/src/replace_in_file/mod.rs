@@ -146,6 +146,8 @@ fn show(name: &str, old: &str, applied: &Applied, blocks: usize) -> Envelope {
     });
     if lines.len() <= MAX_DIFF {
         data["diff"] = shown.into();
+    } else {
+        data["truncated"] = true.into();
     }
     if !applied.tolerant.is_empty() {
         data["fallback"] = "whitespace".into();
