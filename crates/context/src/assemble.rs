@@ -3,10 +3,11 @@
 //! [`assemble`] walks pointers: messages that were counted and hashed when they were stored are shared, never looked into
 //! again. It holds no state; what one request decides for the next one comes back in the [`Account`].
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::{fmt, mem};
 
-use haft_types::{Entry, Layer, ModelSpec, Request, Segment, TokenCounter, ToolSet};
+use haft_types::{Entry, Layer, MessageId, ModelSpec, Request, Segment, TokenCounter, ToolSet};
 
 use crate::blocks::{Repair, repair};
 use crate::budget::Budget;
@@ -14,12 +15,16 @@ use crate::compress::{Compress, compress_finished};
 use crate::documents::Documents;
 use crate::error::ContextError;
 use crate::integrity;
+use crate::marks::{self, Marks};
 use crate::memo::{Maker, Memo};
 use crate::placement::find;
 use crate::policy::Policy;
+use crate::prune::{Cleared, Limits, prune};
 use crate::reminders::Reminders;
 use crate::rounds::Line;
 use crate::system::REQUIRED;
+
+static NO_MARKS: Marks = Marks { deleted: BTreeSet::new(), pinned: BTreeSet::new(), masked: BTreeSet::new() };
 
 /// Everything the next request depends on.
 #[derive(Clone, Copy)]
@@ -40,6 +45,10 @@ pub struct Snapshot<'a> {
     pub documents: Option<&'a Documents>,
     /// Role, TODO list, useful information and folder notes as they are now.
     pub reminders: Option<&'a Reminders>,
+    /// Messages marked by people or the model.
+    pub marks: Option<&'a Marks>,
+    /// What pruning decided for earlier requests.
+    pub cleared: Option<&'a Cleared>,
     /// Names the conversation to caches that route by key.
     pub cache_key: Option<&'a str>,
     /// What was made for earlier requests, so that it is not made again.
@@ -65,6 +74,8 @@ impl<'a> Snapshot<'a> {
             counter,
             documents: None,
             reminders: None,
+            marks: None,
+            cleared: None,
             cache_key: None,
             memo: None,
         }
@@ -89,6 +100,14 @@ pub struct Account {
     pub round: u32,
     /// What had to be repaired.
     pub repaired: Vec<Repair>,
+    /// Tokens left out because their messages are marked as deleted.
+    pub deleted_tokens: u64,
+    /// Tokens left out by pruning, by old decisions and new ones.
+    pub pruned_tokens: u64,
+    /// How many messages pruning looked at: at most each one twice.
+    pub pruning_steps: usize,
+    /// What pruning has decided so far, if this request decided more: keep it and give it to the next snapshot.
+    pub cleared: Option<Cleared>,
     /// What people should know.
     pub warnings: Vec<Warning>,
 }
@@ -108,6 +127,8 @@ pub enum Warning {
         /// `context.system_warn`.
         limit: u64,
     },
+    /// The list of deleted messages was not applied: without them nothing would be left to answer.
+    MarksNotApplied,
     /// The window fills up.
     WindowFilling {
         /// Tokens of the request.
@@ -123,6 +144,9 @@ impl fmt::Display for Warning {
             Self::ToolWithoutDescription { name } => write!(f, "tool `{name}` is offered without a description"),
             Self::LargeSystem { tokens, limit } => {
                 write!(f, "system prompt and tools take {tokens} tokens, more than {limit}; offer fewer tools")
+            }
+            Self::MarksNotApplied => {
+                f.write_str("the messages marked for deletion were sent: without them nothing would be left to answer")
             }
             Self::WindowFilling { tokens, window } => {
                 write!(f, "the request takes {tokens} of the {window} tokens of the window")
@@ -141,11 +165,17 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         return Err(ContextError::NoInput);
     }
     let round = line.round;
+    let marks = snapshot.marks.unwrap_or(&NO_MARKS);
+    let deleted = marks::delete(&mut line, marks);
     match snapshot.policy.compress {
         Compress::RoundEnd => compress_finished(&mut line, snapshot.policy.compress_limits, maker),
         Compress::Never => {}
     }
     let run = snapshot.reminders.map(|reminders| reminders.run(snapshot.policy, maker)).unwrap_or_default();
+    let fixed = fixed_tokens(snapshot, &run);
+    let target = snapshot.policy.safe_zone.tokens(snapshot.model.context_window)?;
+    let limits = Limits { fixed, target, policy: snapshot.policy, marks };
+    let pruned = prune(&mut line, snapshot.cleared, limits, maker);
     let mut segments = layers(snapshot, line, run);
     set_boundaries(&mut segments);
 
@@ -161,8 +191,40 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     if budget.remaining < 0 {
         return Err(ContextError::TooLarge { tokens: budget.used(), room: budget.room(), table: budget.table() });
     }
-    let warnings = warnings(&request, &budget, snapshot.policy);
-    Ok(Assembly { request, account: Account { budget, round, repaired, warnings } })
+    let mut warnings = warnings(&request, &budget, snapshot.policy);
+    if deleted.is_err() {
+        warnings.push(Warning::MarksNotApplied);
+    }
+    let account = Account {
+        budget,
+        round,
+        repaired,
+        deleted_tokens: deleted.unwrap_or(0),
+        pruned_tokens: pruned.tokens,
+        pruning_steps: pruned.steps,
+        cleared: remember(snapshot.cleared, target, pruned.newly),
+        warnings,
+    };
+    Ok(Assembly { request, account })
+}
+
+/// The tokens of everything but the history.
+fn fixed_tokens(snapshot: &Snapshot<'_>, run: &[(&'static str, Arc<Entry>)]) -> u64 {
+    let empty =
+        Request { segments: Vec::new(), tools: Arc::clone(snapshot.tools), max_output_tokens: None, cache_key: None };
+    let run = run.iter().map(|(_, entry)| u64::from(entry.tokens)).sum::<u64>();
+    let documents = snapshot.documents.map_or(0, Documents::tokens);
+    empty.tokens() + u64::from(snapshot.system.tokens) + documents + run
+}
+
+/// The decisions to keep, if there are new ones.
+fn remember(before: Option<&Cleared>, target: u64, newly: Vec<MessageId>) -> Option<Cleared> {
+    if newly.is_empty() {
+        return None;
+    }
+    let mut ids = before.filter(|before| target <= before.target).map(|before| before.ids.clone()).unwrap_or_default();
+    ids.extend(newly);
+    Some(Cleared { target, ids })
 }
 
 /// Lays the layers out in their order, the run among the history.

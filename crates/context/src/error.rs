@@ -1,6 +1,7 @@
 //! Why no request could be made.
 
 use crate::integrity::IntegrityError;
+use crate::safe_zone::SafeZoneError;
 
 /// Why the system layer or a request could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,9 @@ pub enum ContextError {
     /// The request breaks a rule that every request must keep.
     #[error("the request cannot be sent")]
     Integrity(#[from] IntegrityError),
+    /// The configured safe zone does not fit the model.
+    #[error("`context.safe_zone` does not fit the model")]
+    SafeZone(#[from] SafeZoneError),
     /// The request is larger than the room the model leaves for input.
     #[error(
         "the request needs {tokens} tokens and the model has room for {room}; \

@@ -13,11 +13,14 @@ mod compress;
 mod documents;
 mod error;
 mod integrity;
+mod marks;
 mod memo;
 mod placement;
 mod policy;
+mod prune;
 mod reminders;
 mod rounds;
+mod safe_zone;
 mod system;
 
 #[cfg(test)]
@@ -30,11 +33,14 @@ pub use compress::{Compress, CompressLimits, compress};
 pub use documents::{Document, DocumentKind, Documents};
 pub use error::ContextError;
 pub use integrity::IntegrityError;
+pub use marks::{MarkAction, MarkReport, Marks};
 pub use memo::Memo;
 pub use placement::{Place, UnknownPlace};
 pub use policy::Policy;
+pub use prune::Cleared;
 pub use reminders::{
     FolderNotes, ListOwner, MissingRole, Progress, Reminders, RoleParts, Todo, UsefulRange, check_subagent_role,
     folder_notes_text, todo_text, useful_text,
 };
+pub use safe_zone::{SafeZone, SafeZoneError};
 pub use system::{Environment, RoleText, SystemInput, render_system, system_entry};

@@ -14,6 +14,8 @@ pub(crate) enum Form {
     Made,
     /// A tool result under these limits.
     Compressed(CompressLimits),
+    /// A message whose results, or arguments longer than this, were cleared.
+    Cleared { argument_chars: u32 },
 }
 
 /// Keeps what [`assemble`](crate::assemble) makes from one request to the next.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::compress::{Compress, CompressLimits};
 use crate::placement::Place;
+use crate::safe_zone::SafeZone;
 
 /// How requests are built. Every number of the design is a key here; the defaults are the design's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,6 +16,12 @@ pub struct Policy {
     pub max_distance: u32,
     /// Whether the model is told date and time, in the run.
     pub clock: bool,
+    /// Tokens a request is pruned down to.
+    pub safe_zone: SafeZone,
+    /// Newest cleanable messages that pruning leaves alone.
+    pub prune_keep: u32,
+    /// Characters of a string argument that pruning leaves.
+    pub prune_argument_chars: u32,
     /// When tool results are compressed.
     pub compress: Compress,
     /// How much of each kind of result the compressed form keeps.
@@ -33,6 +40,9 @@ impl Default for Policy {
             reminders: Place::default(),
             max_distance: 24,
             clock: false,
+            safe_zone: SafeZone::default(),
+            prune_keep: 6,
+            prune_argument_chars: 500,
             compress: Compress::default(),
             compress_limits: CompressLimits::default(),
             warn_at: 0.8,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use haft_types::{Entry, Layer, Role};
+use haft_types::{Entry, Layer, MessageId, Role};
 
 use crate::blocks::Blocks;
 
@@ -25,6 +25,10 @@ pub(crate) struct Item {
 impl Item {
     pub(crate) fn role(&self) -> Role {
         self.entry.message.role
+    }
+
+    pub(crate) fn id(&self) -> MessageId {
+        self.entry.message.message_id
     }
 }
 
@@ -56,6 +60,12 @@ impl Line {
             line.items.push(Item { entry, block, round: line.round, layer, owner });
         }
         line
+    }
+
+    /// The estimated tokens of everything in it.
+    pub(crate) fn tokens(&self) -> u64 {
+        let summaries = self.summaries.iter().map(|entry| u64::from(entry.tokens)).sum::<u64>();
+        summaries + self.items.iter().map(|item| u64::from(item.entry.tokens)).sum::<u64>()
     }
 }
 
