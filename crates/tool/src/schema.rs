@@ -22,7 +22,12 @@ pub fn schema_of<T: JsonSchema>() -> Value {
             settings.meta_schema = None;
         })
         .with_transform(RecursiveTransform(Plain));
-    settings.into_generator().into_root_schema_for::<T>().to_value()
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    // Some providers refuse an object schema without this, even for a tool without parameters.
+    if let Some(object) = schema.as_object_mut() {
+        object.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    }
+    schema
 }
 
 /// Removes what providers refuse or models do not need: titles, `null` in type lists, number formats, nullable defaults.
@@ -44,6 +49,9 @@ impl Transform for Plain {
                 let only = only.clone();
                 object.insert("type".into(), only);
             }
+        }
+        if let Some(Value::Array(values)) = object.get_mut("enum") {
+            values.retain(|value| !value.is_null());
         }
         unwrap_optional(object);
         flatten_unit_variants(object);
@@ -135,6 +143,24 @@ mod tests {
                 "additionalProperties": false,
             })
         );
+    }
+
+    #[test]
+    fn an_optional_choice_offers_no_null_and_no_parameters_are_still_properties() {
+        #[derive(Deserialize, JsonSchema)]
+        enum Choice {
+            A,
+            B,
+        }
+        #[derive(Deserialize, JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        struct Choosing {
+            choice: Option<Choice>,
+        }
+        #[derive(Deserialize, JsonSchema)]
+        struct Nothing {}
+        assert_eq!(schema_of::<Choosing>()["properties"]["choice"], json!({"type": "string", "enum": ["A", "B"]}));
+        assert_eq!(schema_of::<Nothing>(), json!({"type": "object", "properties": {}}));
     }
 
     #[test]
