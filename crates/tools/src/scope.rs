@@ -32,7 +32,7 @@ impl Scope {
     pub(crate) fn saw(&self, path: &Path, state: FileState) -> Value {
         self.reads.saw(path, state);
         json!({
-            "file": { "path": path, "size": state.size, "mtime_ns": state.mtime_ns, "hash": state.hash }
+            "file": { "path": path.display().to_string(), "size": state.size, "mtime_ns": state.mtime_ns, "hash": state.hash }
         })
     }
 }

@@ -101,8 +101,8 @@ impl Ran {
         }
         data["duration_ms"] = millis(*duration).into();
         if names_files {
-            let files: Vec<_> = [&stdout.spill, &stderr.spill].into_iter().flatten().collect();
-            data["spill"] = json!(files);
+            let files = [&stdout.spill, &stderr.spill].into_iter().flatten();
+            data["spill"] = files.map(|path| path.display().to_string()).collect();
         }
         if truncated {
             data["truncated"] = true.into();

@@ -80,6 +80,8 @@ enum SearchError {
     Pattern { source: globset::Error },
     #[error("cannot search `{name}`: {source}")]
     Io { name: String, source: io::Error },
+    #[error("`{name}` is a binary file and was not searched; use `execute_command` with a program that reads it")]
+    Binary { name: String },
     #[error("searching `{name}` was cancelled")]
     Cancelled { name: String },
 }
@@ -91,6 +93,7 @@ impl Coded for SearchError {
             Self::Regex { .. } => "invalid_regex",
             Self::Pattern { .. } => "invalid_pattern",
             Self::Io { .. } => "io",
+            Self::Binary { .. } => "binary_file",
             Self::Cancelled { .. } => "cancelled",
         }
     }
@@ -113,21 +116,30 @@ fn search(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure>
         .build();
     let mut report = Report::new(scope.limits);
     if root.is_dir() {
-        for path in files(&root, pattern.as_ref()) {
+        for found in files(&root, pattern.as_ref()) {
             if scope.cancel.is_cancelled() {
                 return Err(SearchError::Cancelled { name }.into());
             }
             if report.is_full() {
                 break;
             }
-            if search_file(scope, &mut searcher, &matcher, &mut report, &path).is_err() {
+            // What can't be read must not hide the rest; it is counted.
+            let searched = found.map_err(io::Error::other).and_then(|path| {
+                let name = paths::shown(&scope.workspace, &path);
+                let (file, _) = disk::open(&path, &name).map_err(io::Error::other)?;
+                search_file(scope, &mut searcher, &matcher, &mut report, file, &name)
+            });
+            if searched.is_err() {
                 report.unreadable += 1;
             }
         }
     } else {
-        let (_, _) = disk::open(&root, &name)?;
-        search_file(scope, &mut searcher, &matcher, &mut report, &root)
+        let (file, _) = disk::open(&root, &name)?;
+        search_file(scope, &mut searcher, &matcher, &mut report, file, &name)
             .map_err(|source| SearchError::Io { name: name.clone(), source })?;
+        if report.binary > 0 {
+            return Err(SearchError::Binary { name }.into());
+        }
     }
     if scope.cancel.is_cancelled() {
         return Err(SearchError::Cancelled { name }.into());
@@ -147,23 +159,28 @@ fn search_file(
     searcher: &mut Searcher,
     matcher: &RegexMatcher,
     report: &mut Report,
-    path: &Path,
+    file: File,
+    name: &str,
 ) -> io::Result<()> {
-    let name = paths::shown(&scope.workspace, path);
-    let reader = Cancellable { file: File::open(path)?, cancel: &scope.cancel };
-    searcher.search_reader(matcher, reader, Sink::new(report, matcher, &name))
+    let reader = Cancellable { file, cancel: &scope.cancel };
+    searcher.search_reader(matcher, reader, Sink::new(report, matcher, name))
 }
 
 /// Regular files below a folder, in order of their paths.
-fn files<'a>(root: &'a Path, pattern: Option<&'a Pattern>) -> impl Iterator<Item = PathBuf> + 'a {
+fn files<'a>(
+    root: &'a Path,
+    pattern: Option<&'a Pattern>,
+) -> impl Iterator<Item = Result<PathBuf, ignore::Error>> + 'a {
     let mut builder = walk::builder(root);
     builder.sort_by_file_path(Ord::cmp);
-    builder
-        .build()
-        .filter_map(Result::ok)
-        .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
-        .map(ignore::DirEntry::into_path)
-        .filter(move |path| pattern.is_none_or(|pattern| pattern.matches(root, path)))
+    builder.build().filter_map(move |found| match found {
+        Ok(entry) => {
+            let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
+            let wanted = pattern.is_none_or(|pattern| pattern.matches(root, entry.path()));
+            (is_file && wanted).then(|| Ok(entry.into_path()))
+        }
+        Err(error) => Some(Err(error)),
+    })
 }
 
 /// A glob on file names, or on paths when it holds a slash.

@@ -30,14 +30,16 @@ pub(super) struct Report {
     files: usize,
     data: Vec<Value>,
     full: bool,
-    /// Files that could not be searched to their end.
+    /// Files that turned out to be binary.
+    pub(super) binary: usize,
+    /// Files and folders that could not be searched to their end.
     pub(super) unreadable: usize,
 }
 
 impl Report {
     pub(super) fn new(limits: OutputLimits) -> Self {
         let (text, data) = (String::new(), Vec::new());
-        Self { limits, text, lines: 0, matches: 0, files: 0, data, full: false, unreadable: 0 }
+        Self { limits, text, lines: 0, matches: 0, files: 0, data, full: false, binary: 0, unreadable: 0 }
     }
 
     /// Whether something found did not fit.
@@ -55,7 +57,7 @@ impl Report {
             ),
         };
         if self.unreadable > 0 {
-            let _ = write!(text, " {} files could not be read.", self.unreadable);
+            let _ = write!(text, " {} files or folders could not be read.", self.unreadable);
         }
         if !self.text.is_empty() {
             text.push('\n');
@@ -138,6 +140,7 @@ impl grep_searcher::Sink for Sink<'_> {
 
     fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> io::Result<()> {
         if end.binary_byte_offset().is_some() {
+            self.report.binary += 1;
             return Ok(());
         }
         self.report.full |= self.full;

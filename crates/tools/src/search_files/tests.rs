@@ -115,6 +115,7 @@ async fn wrong_arguments_say_where_they_are_wrong() {
     assert_eq!(code, "invalid_regex");
     let (code, _) = bench.err(&SearchFiles::new(), json!({"path": ".", "regex": "a", "file_pattern": "["})).await;
     assert_eq!(code, "invalid_pattern");
+    assert_eq!(bench.err(&SearchFiles::new(), json!({"path": "data.bin", "regex": "two"})).await.0, "binary_file");
     assert_eq!(bench.err(&SearchFiles::new(), json!({"path": "nope", "regex": "a"})).await.0, "not_found");
     assert_eq!(bench.err(&SearchFiles::new(), json!({"path": "/etc", "regex": "a"})).await.0, "outside_workspace");
 }

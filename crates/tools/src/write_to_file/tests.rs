@@ -77,6 +77,8 @@ async fn mode_owner_and_links_are_kept() {
     let path = bench.write("real/a.sh", "old");
     fs::set_permissions(&path, Permissions::from_mode(0o750)).unwrap();
     symlink("real/a.sh", bench.path("link")).unwrap();
+    // Only root can give a file away; for everyone else this tests the mode and the link.
+    let _ = std::os::unix::fs::chown(&path, Some(65534), Some(65534));
     let before = fs::metadata(&path).unwrap();
     bench.ok(&ReadFile::new(), json!({"path": "link"})).await;
     bench.ok(&WriteToFile::new(), json!({"path": "link", "content": "new"})).await;
@@ -84,6 +86,19 @@ async fn mode_owner_and_links_are_kept() {
     assert!(bench.path("link").is_symlink());
     let after = fs::metadata(&path).unwrap();
     assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
+}
+
+#[tokio::test]
+async fn names_that_are_not_utf8_break_nothing() {
+    use std::os::unix::ffi::OsStrExt;
+    let bench = Bench::new();
+    let folder = bench.path("").join(std::ffi::OsStr::from_bytes(b"odd-\xFF"));
+    fs::create_dir(&folder).unwrap();
+    symlink(&folder, bench.path("link")).unwrap();
+    bench.ok(&WriteToFile::new(), json!({"path": "link/a", "content": "x"})).await;
+    bench.ok(&ReadFile::new(), json!({"path": "link/a"})).await;
+    bench.ok(&crate::list_files::ListFiles::new(), json!({"path": ".", "recursive": true})).await;
+    assert_eq!(fs::read(folder.join("a")).unwrap(), b"x");
 }
 
 #[tokio::test]
