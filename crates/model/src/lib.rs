@@ -10,18 +10,18 @@
 mod catalogue;
 mod client;
 mod config;
-mod count;
 mod error;
 mod reply;
 mod retry;
 mod secret;
+mod tokens;
 mod transport;
 mod wire;
 
 pub use catalogue::{Catalogue, CatalogueError, Declared};
 pub use client::Client;
 pub use config::{ModelConfig, ProviderConfig, RetryConfig};
-pub use count::O200k;
 pub use error::ModelError;
 pub use reply::{Delta, Reply};
 pub use secret::Secret;
+pub use tokens::O200k;

@@ -1,0 +1,154 @@
+//! Cuts a text into pieces, exactly as the pattern of `o200k_base` does; no token ever crosses a cut.
+//!
+//! The pattern, whose alternatives are tried in this order at each place:
+//! ```text
+//! [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?
+//! [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?
+//! \p{N}{1,3}
+//!  ?[^\s\p{L}\p{N}]+[\r\n/]*
+//! \s*[\r\n]+
+//! \s+(?!\S)
+//! \s+
+//! ```
+//! It is written out by hand because a regular expression takes time to compile and memory to run, and this one needs
+//! an engine that backtracks. Where the pattern would back up, the scan remembers the last place it could back up to,
+//! so no character is looked at more than a few times.
+//!
+//! Invariant: the pieces of a text, one after another, are the text; none is empty.
+
+use super::layout::class::{CASELESS, LOWER, MARK, NEWLINE, NUMBER, OTHER, SPACE, UPPER};
+use super::table;
+
+/// `[^\r\n\p{L}\p{N}]`: one of these may stand before a word.
+const LEAD: u8 = MARK | SPACE | OTHER;
+/// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`
+const HEAD: u8 = UPPER | CASELESS | MARK;
+/// `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
+const TAIL: u8 = LOWER | CASELESS | MARK;
+
+/// The pieces of a text.
+pub(super) struct Pieces<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Pieces<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { rest: text }
+    }
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let (first, after) = step(self.rest, 0)?;
+        let end = word(self.rest, first, after)
+            .or_else(|| number(self.rest))
+            .or_else(|| punctuation(self.rest))
+            .unwrap_or_else(|| space(self.rest));
+        let (piece, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        Some(piece)
+    }
+}
+
+/// The first two alternatives. Their case rules come down to one scan over `HEAD`:
+/// - it stops at a lower-case letter: the word goes on from there;
+/// - else the word must end in a character that is in `TAIL` too, the last such one that was passed;
+/// - else, when all that was passed is upper case, the second alternative takes it whole.
+fn word(text: &str, first: u8, after: usize) -> Option<usize> {
+    let start = if first & LEAD == 0 { 0 } else { after };
+    let mut at = start;
+    let mut last_tail = None;
+    while let Some((class, after)) = step(text, at) {
+        if class & HEAD == 0 {
+            if class == LOWER {
+                return Some(contraction(text, run(text, after, TAIL)));
+            }
+            break;
+        }
+        at = after;
+        if class & TAIL != 0 {
+            last_tail = Some(at);
+        }
+    }
+    let end = match last_tail {
+        Some(end) => end,
+        // A mark is not spent as the lead if it alone can be the word: the first alternative comes before the second.
+        None if first == MARK => after,
+        None if at > start => at,
+        None => return None,
+    };
+    Some(contraction(text, end))
+}
+
+/// `(?i:'s|'t|'re|'ve|'m|'ll|'d)?`, where ignoring the case makes `ſ` (U+017F) an `s`.
+fn contraction(text: &str, at: usize) -> usize {
+    let letters = match &text.as_bytes()[at..] {
+        [b'\'', b's' | b'S' | b't' | b'T' | b'm' | b'M' | b'd' | b'D', ..] => 1,
+        [b'\'', b'r' | b'R' | b'v' | b'V', b'e' | b'E', ..] | [b'\'', b'l' | b'L', b'l' | b'L', ..] => 2,
+        [b'\'', 0xC5, 0xBF, ..] => "ſ".len(),
+        _ => return at,
+    };
+    at + 1 + letters
+}
+
+/// `\p{N}{1,3}`
+fn number(text: &str) -> Option<usize> {
+    let mut at = 0;
+    for _ in 0..3 {
+        match step(text, at) {
+            Some((NUMBER, after)) => at = after,
+            _ => break,
+        }
+    }
+    (at > 0).then_some(at)
+}
+
+/// ` ?[^\s\p{L}\p{N}]+[\r\n/]*`
+fn punctuation(text: &str) -> Option<usize> {
+    let start = usize::from(text.starts_with(' '));
+    let end = run(text, start, OTHER | MARK);
+    let close = text.as_bytes()[end..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n' | b'/')).count();
+    (end > start).then_some(end + close)
+}
+
+/// The last three alternatives: up to the last line break of the white space; else all of it but the last character,
+/// which goes with what follows; else all of it.
+fn space(text: &str) -> usize {
+    let (mut at, mut last, mut newline) = (0, 0, None);
+    while let Some((class, after)) = step(text, at)
+        && class & (SPACE | NEWLINE) != 0
+    {
+        (last, at) = (at, after);
+        if class == NEWLINE {
+            newline = Some(after);
+        }
+    }
+    match newline {
+        Some(end) => end,
+        None if at < text.len() && last > 0 => last,
+        None => at,
+    }
+}
+
+/// Where the run of characters of this set ends.
+fn run(text: &str, from: usize, set: u8) -> usize {
+    let mut at = from;
+    while let Some((class, after)) = step(text, at)
+        && class & set != 0
+    {
+        at = after;
+    }
+    at
+}
+
+/// The class of the character that begins here, and where the next one does.
+fn step(text: &str, at: usize) -> Option<(u8, usize)> {
+    let byte = *text.as_bytes().get(at)?;
+    if byte.is_ascii() {
+        return Some((table::ascii_class(byte), at + 1));
+    }
+    let character = text[at..].chars().next()?;
+    Some((table::class(character), at + character.len_utf8()))
+}

@@ -1,0 +1,43 @@
+//! The vocabulary and the character classes, as `build.rs` laid them out, in the binary's read-only data.
+
+use super::layout::{CLASS_BLOCK, RANK_BITS, SLOTS, home};
+
+static BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.bytes"));
+static OFFSETS: &[[u8; 4]] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.offsets")).as_chunks().0;
+static TABLE: &[[u8; 4]] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.slots")).as_chunks().0;
+static CLASS_INDEX: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classes.index"));
+static CLASS_BLOCKS: &[[u8; CLASS_BLOCK]] = include_bytes!(concat!(env!("OUT_DIR"), "/classes.blocks")).as_chunks().0;
+
+/// The rank of a token, if these bytes are one.
+pub(super) fn rank(bytes: &[u8]) -> Option<u32> {
+    let (mut slot, mark) = home(bytes);
+    loop {
+        let entry = u32::from_le_bytes(TABLE[slot]);
+        if entry == 0 {
+            return None;
+        }
+        if entry >> RANK_BITS == mark {
+            let rank = (entry & ((1 << RANK_BITS) - 1)) - 1;
+            if token(rank) == bytes {
+                return Some(rank);
+            }
+        }
+        slot = (slot + 1) % SLOTS;
+    }
+}
+
+/// The class of a character, one of `layout::class`.
+pub(super) fn class(character: char) -> u8 {
+    let point = character as usize;
+    CLASS_BLOCKS[usize::from(CLASS_INDEX[point / CLASS_BLOCK])][point % CLASS_BLOCK]
+}
+
+/// The class of a character below U+0080: the first block is always block 0.
+pub(super) fn ascii_class(byte: u8) -> u8 {
+    CLASS_BLOCKS[0][usize::from(byte)]
+}
+
+fn token(rank: u32) -> &'static [u8] {
+    let offset = |index: usize| u32::from_le_bytes(OFFSETS[index]) as usize;
+    &BYTES[offset(rank as usize)..offset(rank as usize + 1)]
+}
