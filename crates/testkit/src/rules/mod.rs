@@ -89,6 +89,28 @@ pub fn check(api: Api, body: &Value, info: &RequestInfo) -> Result<(), Refusal> 
     of(api).iter().try_for_each(|rule| rule.check(body, info))
 }
 
+/// All rules as a page of Markdown, one table for each API: `docs/strict-rules.md`.
+pub fn page() -> String {
+    let mut page = String::from(PAGE_HEAD);
+    for api in Api::ALL {
+        page += "\n## ";
+        page += api.name();
+        page += "\n\n| rule | what the service demands | source |\n| --- | --- | --- |\n";
+        page.extend(of(api).iter().map(|rule| format!("| `{}` | {} | {} |\n", rule.id, rule.statement, rule.source)));
+    }
+    page
+}
+
+const PAGE_HEAD: &str = "\
+# What the scripted model server refuses
+
+Made from the rules in `crates/testkit/src/rules`; do not edit. To renew it:
+`cargo run -p haft-testkit --example strict-rules > docs/strict-rules.md`.
+
+A request that breaks a rule gets the real service's status, error shape and wording. Each rule has a fixture folder
+`crates/testkit/fixtures/rules/<api>/<rule>/` with a refused request, the nearest accepted one and the error.
+";
+
 fn of(api: Api) -> &'static [Rule] {
     match api {
         Api::OpenaiChat => openai_chat::RULES,

@@ -1,4 +1,98 @@
-//! Rules of this service.
-use super::Rule;
+//! What `OpenAI` Chat Completions refuses.
 
-pub(super) static RULES: &[Rule] = &[];
+use haft_types::Api;
+use serde_json::Value;
+
+use super::{RequestInfo, Rule, common::Verdict};
+
+mod messages;
+mod settings;
+mod tools;
+
+const REFERENCE: &str = "platform.openai.com/docs: API reference, Create chat completion";
+const FUNCTIONS: &str = "platform.openai.com/docs: Function calling";
+const REASONING: &str = "platform.openai.com/docs: Reasoning models";
+const STRUCTURED: &str = "platform.openai.com/docs: Structured outputs";
+const VISION: &str = "platform.openai.com/docs: Images and vision";
+
+const fn rule(
+    id: &'static str,
+    source: &'static str,
+    statement: &'static str,
+    check: fn(&Value, &RequestInfo) -> Verdict,
+) -> Rule {
+    Rule { id, api: Api::OpenaiChat, statement, source, check }
+}
+
+pub(super) static RULES: &[Rule] = &[
+    rule("model-missing", REFERENCE, "`model` is required.", settings::model),
+    rule("unknown-field", REFERENCE, "The request holds no field the reference does not name.", settings::known_fields),
+    rule("messages-empty", REFERENCE, "`messages` holds at least one message.", settings::messages),
+    rule("message-role", REFERENCE, "A message's role is one the reference names.", messages::role),
+    rule("message-field", REFERENCE, "A message holds no field its role does not have.", messages::known_fields),
+    rule("message-name", REFERENCE, "A participant's name has no spaces or special characters.", messages::name),
+    rule(
+        "content-missing",
+        REFERENCE,
+        "Every message has content, but for an assistant message with calls or a refusal.",
+        messages::content,
+    ),
+    rule("content-part-type", REFERENCE, "A content part's type is one the reference names.", messages::part_type),
+    rule(
+        "content-part-field",
+        REFERENCE,
+        "A content part holds no field its type does not have.",
+        messages::part_fields,
+    ),
+    rule("image-role", VISION, "Images stand in user messages only.", messages::image_role),
+    rule("tool-calls-empty", REFERENCE, "`tool_calls`, where given, is not empty.", tools::calls_not_empty),
+    rule("tool-call-type", REFERENCE, "A call names its type: `function` or `custom`.", tools::call_type),
+    rule("tool-call-arguments", FUNCTIONS, "A call's arguments are text, not an object.", tools::call_arguments),
+    rule("tool-message-id", REFERENCE, "A tool message names the call it answers.", tools::result_id),
+    rule(
+        "tool-calls-unanswered",
+        FUNCTIONS,
+        "Every call is answered by a tool message before any other message follows.",
+        tools::every_call_answered,
+    ),
+    rule(
+        "tool-message-unmatched",
+        FUNCTIONS,
+        "A tool message answers a call of the assistant message before it.",
+        tools::every_result_called,
+    ),
+    rule("tools-empty", REFERENCE, "`tools`, where given, is not empty.", tools::not_empty),
+    rule("tools-too-many", REFERENCE, "At most 128 tools.", tools::not_too_many),
+    rule("tool-nested", REFERENCE, "A function's definition stands under `function`.", tools::nested),
+    rule("tool-name", REFERENCE, "A function's name is 1 to 64 letters, digits, `_` and `-`.", tools::name),
+    rule(
+        "tool-schema",
+        FUNCTIONS,
+        "Parameters are a schema of type `object` with `properties`, and arrays in it have `items`.",
+        tools::schema,
+    ),
+    rule(
+        "tool-strict",
+        STRUCTURED,
+        "In a strict function every object is closed and requires every property.",
+        tools::strict,
+    ),
+    rule("tool-choice-alone", REFERENCE, "`tool_choice` needs `tools`.", tools::choice_needs_tools),
+    rule("parallel-alone", REFERENCE, "`parallel_tool_calls` needs `tools`.", tools::parallel_needs_tools),
+    rule(
+        "max-tokens-reasoning",
+        REASONING,
+        "Reasoning models take `max_completion_tokens`, not `max_tokens`.",
+        settings::max_tokens,
+    ),
+    rule("temperature-reasoning", REASONING, "Reasoning models take only temperature 1.", settings::temperature),
+    rule("temperature-range", REFERENCE, "The temperature is from 0 to 2.", settings::temperature_range),
+    rule("stream-options-alone", REFERENCE, "`stream_options` needs `stream`.", settings::stream_options),
+    rule("response-format", STRUCTURED, "A response format of type `json_schema` has its schema.", settings::format),
+    rule(
+        "json-mode-word",
+        STRUCTURED,
+        "With a response format of type `json_object` some message has the word JSON.",
+        settings::json_word,
+    ),
+];

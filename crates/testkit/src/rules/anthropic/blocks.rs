@@ -1,0 +1,187 @@
+//! What one content block may be.
+
+use serde_json::Value;
+
+use super::{each_block, fields::not_permitted};
+use crate::rules::{
+    RequestInfo,
+    common::{Problem, Verdict, is_base64, kind, list, quoted_list, text, unknown_key},
+};
+
+/// Block types and, where we know them all, their fields.
+const TYPES: &[(&str, Option<&[&str]>)] = &[
+    ("text", Some(&["type", "text", "cache_control", "citations"])),
+    ("image", Some(&["type", "source", "cache_control", "transformations"])),
+    ("document", Some(&["type", "source", "cache_control", "citations", "context", "title"])),
+    ("search_result", Some(&["type", "content", "source", "title", "cache_control", "citations"])),
+    ("thinking", Some(&["type", "thinking", "signature"])),
+    ("redacted_thinking", Some(&["type", "data"])),
+    ("tool_use", Some(&["type", "id", "name", "input", "cache_control", "caller", "toolset_name"])),
+    ("tool_result", Some(&["type", "tool_use_id", "content", "is_error", "cache_control", "toolset_name"])),
+    ("server_tool_use", Some(&["type", "id", "name", "input", "cache_control", "caller"])),
+    ("web_search_tool_result", None),
+    ("web_fetch_tool_result", None),
+    ("advisor_tool_result", None),
+    ("code_execution_tool_result", None),
+    ("bash_code_execution_tool_result", None),
+    ("text_editor_code_execution_tool_result", None),
+    ("tool_search_tool_result", None),
+    ("mcp_tool_use", None),
+    ("mcp_tool_result", None),
+    ("mcp_tool_listing", None),
+    ("container_upload", None),
+    ("compaction", None),
+    ("mid_conv_system", None),
+    ("tool_addition", None),
+    ("tool_removal", None),
+    ("fallback", None),
+];
+
+const IMAGE_TYPES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
+
+pub(super) fn content_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
+    let messages = list(body, "messages");
+    for (index, message) in messages.iter().enumerate() {
+        let empty = match message.get("content") {
+            None => return Err(Problem::new(format!("messages.{index}.content: Field required"))),
+            Some(Value::String(content)) => content.is_empty(),
+            Some(Value::Array(content)) => content.is_empty(),
+            Some(_) => return Err(Problem::new(format!("messages.{index}.content: Input should be a valid list"))),
+        };
+        let may_be_empty = index + 1 == messages.len() && text(message, "role") == Some("assistant");
+        if empty && !may_be_empty {
+            let message = "all messages must have non-empty content except for the optional final assistant message";
+            return Err(Problem::new(format!("messages.{index}: {message}")));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn known_type(body: &Value, _: &RequestInfo) -> Verdict {
+    for (message, block, value) in each_block(body) {
+        let found = kind(value);
+        if !TYPES.iter().any(|(name, _)| *name == found) {
+            let names: Vec<String> = TYPES.iter().map(|(name, _)| format!("'{name}'")).collect();
+            return Err(Problem::new(format!(
+                "messages.{message}.content.{block}: Input tag '{found}' found using 'type' does not match any of the \
+                 expected tags: {}",
+                names.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
+    for (message, block, value) in each_block(body) {
+        if let Some(key) = unknown_field(value) {
+            return Err(not_permitted(&format!("messages.{message}.content.{block}.{}.{key}", kind(value))));
+        }
+        for (inner, value) in list(value, "content").iter().enumerate() {
+            if let Some(key) = unknown_field(value) {
+                let path = format!("messages.{message}.content.{block}.tool_result.content.{inner}");
+                return Err(not_permitted(&format!("{path}.{}.{key}", kind(value))));
+            }
+        }
+    }
+    for (block, value) in list(body, "system").iter().enumerate() {
+        if let Some(key) = unknown_field(value) {
+            return Err(not_permitted(&format!("system.{block}.{key}")));
+        }
+    }
+    Ok(())
+}
+
+/// A cache mark on thinking is a rule of its own.
+fn unknown_field(block: &Value) -> Option<&str> {
+    let known = TYPES.iter().find(|(name, _)| *name == kind(block)).and_then(|(_, fields)| *fields)?;
+    let thinking = matches!(kind(block), "thinking" | "redacted_thinking");
+    unknown_key(block, known).filter(|key| !(thinking && *key == "cache_control"))
+}
+
+pub(super) fn role(body: &Value, _: &RequestInfo) -> Verdict {
+    let messages = list(body, "messages");
+    for (message, _, value) in each_block(body) {
+        let found = kind(value);
+        let needed = match found {
+            "tool_use" | "thinking" | "redacted_thinking" => "assistant",
+            "tool_result" => "user",
+            _ => continue,
+        };
+        if text(&messages[message], "role").is_some_and(|role| role != needed) {
+            let message = format!("messages.{message}: `{found}` blocks can only be in `{needed}` messages");
+            return Err(Problem::new(message));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn text_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
+    if each_text(body).any(str::is_empty) {
+        return Err(Problem::new("messages: text content blocks must be non-empty"));
+    }
+    if list(body, "system").iter().any(|block| text(block, "text") == Some("")) {
+        return Err(Problem::new("system: text content blocks must be non-empty"));
+    }
+    Ok(())
+}
+
+pub(super) fn text_not_blank(body: &Value, _: &RequestInfo) -> Verdict {
+    // Blocks inside a tool result may be blank: the output of a command often is.
+    let own = each_block(body).filter(|(_, _, block)| kind(block) == "text").filter_map(|(_, _, b)| text(b, "text"));
+    let whole = list(body, "messages").iter().filter_map(|message| text(message, "content"));
+    if own.chain(whole).any(|text| !text.is_empty() && text.trim().is_empty()) {
+        return Err(Problem::new("messages: text content blocks must contain non-whitespace text"));
+    }
+    Ok(())
+}
+
+/// The text of every text block in messages, those inside tool results included.
+fn each_text(body: &Value) -> impl Iterator<Item = &str> {
+    each_block(body)
+        .flat_map(|(_, _, block)| std::iter::once(block).chain(list(block, "content")))
+        .filter(|block| kind(block) == "text")
+        .filter_map(|block| text(block, "text"))
+}
+
+pub(super) fn image_source(body: &Value, _: &RequestInfo) -> Verdict {
+    for (message, block, value) in each_block(body) {
+        let inner = list(value, "content").iter().enumerate();
+        let nested = inner.map(|(at, part)| (format!(".tool_result.content.{at}"), part));
+        for (path, part) in std::iter::once((String::new(), value)).chain(nested) {
+            if kind(part) == "image" {
+                check_image(part, &format!("messages.{message}.content.{block}{path}.image.source"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_image(image: &Value, path: &str) -> Verdict {
+    let Some(source) = image.get("source") else {
+        return Err(Problem::new(format!("{path}: Field required")));
+    };
+    if kind(source) != "base64" {
+        return Ok(());
+    }
+    if !text(source, "media_type").is_some_and(|found| IMAGE_TYPES.contains(&found)) {
+        let expected = quoted_list(IMAGE_TYPES, "or", "");
+        return Err(Problem::new(format!("{path}.base64.media_type: Input should be {expected}")));
+    }
+    if !text(source, "data").is_some_and(is_base64) {
+        return Err(Problem::new(format!("{path}.base64: invalid base64 data")));
+    }
+    Ok(())
+}
+
+pub(super) fn signature(body: &Value, _: &RequestInfo) -> Verdict {
+    for (message, block, value) in each_block(body) {
+        let missing = match kind(value) {
+            "thinking" if text(value, "signature").is_none() => "thinking.signature",
+            "redacted_thinking" if text(value, "data").is_none() => "redacted_thinking.data",
+            _ => continue,
+        };
+        return Err(Problem::new(format!("messages.{message}.content.{block}.{missing}: Field required")));
+    }
+    Ok(())
+}

@@ -1,0 +1,184 @@
+//! What must hold between turns: who speaks first, and which result answers which call.
+//!
+//! Turns are messages joined as the service joins them: neighbours of one role become one turn. `system` messages
+//! inside a conversation belong to no turn and part none.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::rules::{
+    RequestInfo,
+    common::{Problem, Verdict, kind, list, text},
+};
+
+/// The first model that took `system` messages; every later family does.
+const FIRST_WITH_SYSTEM: &str = "claude-opus-4-8";
+
+/// Neighbouring messages of one role.
+struct Turn<'a> {
+    role: &'a str,
+    /// The blocks with the indexes of their message and their own; whole-text content has none.
+    blocks: Vec<(usize, usize, &'a Value)>,
+    /// Whether a message before its first block had whole-text content.
+    starts_with_text: bool,
+}
+
+fn turns(body: &Value) -> Vec<Turn<'_>> {
+    let mut turns: Vec<Turn<'_>> = Vec::new();
+    for (at, message) in list(body, "messages").iter().enumerate() {
+        let role = text(message, "role").unwrap_or_default();
+        if role == "system" {
+            continue;
+        }
+        if turns.last().is_none_or(|last| last.role != role) {
+            turns.push(Turn { role, blocks: Vec::new(), starts_with_text: false });
+        }
+        if let Some(turn) = turns.last_mut() {
+            turn.starts_with_text |= turn.blocks.is_empty() && text(message, "content").is_some();
+            turn.blocks.extend(list(message, "content").iter().enumerate().map(|(block, value)| (at, block, value)));
+        }
+    }
+    turns
+}
+
+impl<'a> Turn<'a> {
+    fn calls(&self) -> impl Iterator<Item = (usize, &'a str)> {
+        self.of_kind("tool_use", "id").map(|(message, _, id)| (message, id))
+    }
+
+    fn results(&self) -> impl Iterator<Item = (usize, usize, &'a str)> {
+        self.of_kind("tool_result", "tool_use_id")
+    }
+
+    fn of_kind(&self, wanted: &str, id: &str) -> impl Iterator<Item = (usize, usize, &'a str)> {
+        self.blocks
+            .iter()
+            .filter(move |(_, _, block)| kind(block) == wanted)
+            .filter_map(move |(message, at, block)| Some((*message, *at, text(block, id)?)))
+    }
+}
+
+pub(super) fn system_role(body: &Value, _: &RequestInfo) -> Verdict {
+    let model = text(body, "model").unwrap_or_default();
+    if takes_system(model) {
+        return Ok(());
+    }
+    match list(body, "messages").iter().position(|message| text(message, "role") == Some("system")) {
+        Some(at) => Err(Problem::new(format!("messages.{at}: role 'system' is not supported on this model"))),
+        None => Ok(()),
+    }
+}
+
+/// Opus 4.8 was the first; every family of generation 5 and above followed.
+fn takes_system(model: &str) -> bool {
+    if model.starts_with(FIRST_WITH_SYSTEM) {
+        return true;
+    }
+    let mut words = model.split('-');
+    let claude = words.next() == Some("claude");
+    let family = words.next().is_some_and(|family| family.chars().all(|c| c.is_ascii_lowercase()));
+    let generation = words.next().and_then(|generation| generation.parse::<u32>().ok());
+    claude && family && generation.is_some_and(|generation| (5..100).contains(&generation))
+}
+
+pub(super) fn system_placement(body: &Value, _: &RequestInfo) -> Verdict {
+    let messages = list(body, "messages");
+    for (at, message) in messages.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|before| text(&messages[before], "role"));
+        if text(message, "role") == Some("system") && before != Some("user") {
+            let message = format!("messages.{at}: role 'system' must immediately follow a user message");
+            return Err(Problem::new(message));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn first_role(body: &Value, _: &RequestInfo) -> Verdict {
+    match list(body, "messages").first().and_then(|message| text(message, "role")) {
+        Some("assistant") => Err(Problem::new("messages: first message must use the \"user\" role")),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn every_call_answered(body: &Value, _: &RequestInfo) -> Verdict {
+    let turns = turns(body);
+    for (at, turn) in turns.iter().enumerate() {
+        let answered: HashSet<&str> = match turns.get(at + 1) {
+            Some(next) => next.results().map(|(_, _, id)| id).collect(),
+            None => HashSet::new(),
+        };
+        let mut open = turn.calls().filter(|(_, id)| !answered.contains(id)).peekable();
+        if let Some((message, _)) = open.peek() {
+            return Err(unanswered(*message, &open.map(|(_, id)| id).collect::<Vec<_>>()));
+        }
+    }
+    Ok(())
+}
+
+fn unanswered(message: usize, ids: &[&str]) -> Problem {
+    Problem::new(format!(
+        "messages.{message}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. Each \
+         `tool_use` block must have a corresponding `tool_result` block in the next message.",
+        ids.join(", ")
+    ))
+}
+
+pub(super) fn every_result_called(body: &Value, _: &RequestInfo) -> Verdict {
+    let turns = turns(body);
+    for (at, turn) in turns.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|before| turns.get(before));
+        let called: HashSet<&str> = before.map(|before| before.calls().map(|(_, id)| id).collect()).unwrap_or_default();
+        if let Some((message, block, id)) = turn.results().find(|(_, _, id)| !called.contains(id)) {
+            return Err(Problem::new(format!(
+                "messages.{message}.content.{block}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each \
+                 `tool_result` block must have a corresponding `tool_use` block in the previous message."
+            )));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn results_first(body: &Value, _: &RequestInfo) -> Verdict {
+    let turns = turns(body);
+    for pair in turns.windows(2) {
+        let (asking, answering) = (&pair[0], &pair[1]);
+        let mut other_seen = answering.starts_with_text;
+        for (_, _, block) in &answering.blocks {
+            let is_result = kind(block) == "tool_result";
+            if is_result && other_seen {
+                let id = text(block, "tool_use_id").unwrap_or_default();
+                // Reported where the call stands, as the service does.
+                let message = asking.calls().find(|(_, call)| *call == id).map_or(0, |(message, _)| message);
+                return Err(unanswered(message, &[id]));
+            }
+            other_seen |= !is_result;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn results_differ(body: &Value, _: &RequestInfo) -> Verdict {
+    for turn in turns(body) {
+        let mut seen = HashSet::new();
+        if let Some((message, block, id)) = turn.results().find(|(_, _, id)| !seen.insert(*id)) {
+            return Err(Problem::new(format!(
+                "messages.{message}.content.{block}: each tool_use must have a single result. Found multiple \
+                 `tool_result` blocks with id: {id}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn no_trailing_space(body: &Value, _: &RequestInfo) -> Verdict {
+    let Some(last) = list(body, "messages").last().filter(|last| text(last, "role") == Some("assistant")) else {
+        return Ok(());
+    };
+    let block = list(last, "content").last().filter(|block| kind(block) == "text");
+    let end = text(last, "content").or_else(|| block.and_then(|block| text(block, "text")));
+    if end.is_some_and(|end| end.ends_with(char::is_whitespace)) {
+        return Err(Problem::new("messages: final assistant content cannot end with trailing whitespace"));
+    }
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! The schema of a function's `parameters`: a named subset of `OpenAPI`, not JSON schema.
+//!
+//! One walk for all rules. The service has two ways of naming a place: by position in the message it reads
+//! (`properties[0].value`), and by key in the checks after it (`properties[unit]`).
+
+use serde_json::Value;
+
+use super::{field, fields::unknown_name, invalid_value, refused, tools::declarations, unreadable};
+use crate::rules::{
+    RequestInfo,
+    common::{Verdict, Violation},
+};
+
+const KNOWN: &[&str] = &[
+    "type",
+    "format",
+    "title",
+    "description",
+    "nullable",
+    "enum",
+    "maxItems",
+    "minItems",
+    "properties",
+    "required",
+    "minProperties",
+    "maxProperties",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "example",
+    "anyOf",
+    // In no list of the reference, but read all the same.
+    "oneOf",
+    "propertyOrdering",
+    "default",
+    "items",
+    "minimum",
+    "maximum",
+];
+
+const TYPES: &[&str] = &["TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"];
+const TYPE_NAME: &str = "type.googleapis.com/google.ai.generativelanguage.v1beta.Type";
+
+/// A subschema's place, spelled both ways.
+struct Place {
+    by_position: String,
+    by_key: String,
+}
+
+impl Place {
+    fn inner(&self, by_position: &str, by_key: &str) -> Self {
+        Self { by_position: format!("{}.{by_position}", self.by_position), by_key: format!("{}.{by_key}", self.by_key) }
+    }
+}
+
+/// Shows every schema of every function's `parameters` and `response` to `look`.
+fn each_schema(body: &Value, look: &mut dyn FnMut(&Value, &Place) -> Verdict) -> Verdict {
+    for (tool, at, function) in declarations(body) {
+        for name in ["parameters", "response"] {
+            if let Some(schema) = field(function, name) {
+                let root = format!("tools[{tool}].function_declarations[{at}].{name}");
+                walk(schema, &Place { by_position: root.clone(), by_key: root }, look)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn walk(schema: &Value, place: &Place, look: &mut dyn FnMut(&Value, &Place) -> Verdict) -> Verdict {
+    look(schema, place)?;
+    let properties = field(schema, "properties").and_then(Value::as_object).into_iter().flatten();
+    for (at, (name, inner)) in properties.enumerate() {
+        walk(inner, &place.inner(&format!("properties[{at}].value"), &format!("properties[{name}]")), look)?;
+    }
+    if let Some(inner) = field(schema, "items").filter(|inner| inner.is_object()) {
+        walk(inner, &place.inner("items", "items"), look)?;
+    }
+    for (camel, snake) in [("anyOf", "any_of"), ("oneOf", "one_of")] {
+        for (at, inner) in super::items(schema, camel).iter().enumerate() {
+            let name = format!("{snake}[{at}]");
+            walk(inner, &place.inner(&name, &name), look)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
+    let mut violations: Vec<Violation> = Vec::new();
+    each_schema(body, &mut |schema, place| {
+        for key in schema.as_object().into_iter().flat_map(serde_json::Map::keys) {
+            if !KNOWN.iter().any(|known| super::fields::same_name(key, known)) {
+                violations.push(unknown_name(key, &place.by_position));
+            }
+        }
+        Ok(())
+    })?;
+    unreadable(violations)
+}
+
+pub(super) fn types(body: &Value, _: &RequestInfo) -> Verdict {
+    let mut violations: Vec<Violation> = Vec::new();
+    each_schema(body, &mut |schema, place| {
+        match schema.get("type") {
+            Some(Value::Array(_)) => {
+                let path = &place.by_position;
+                violations.push(Violation {
+                    field: path.clone(),
+                    description: format!(
+                        "Invalid JSON payload received. Unknown name \"type\" at '{path}': Proto field is not \
+                         repeating, cannot start list."
+                    ),
+                });
+            }
+            Some(Value::String(found)) if !TYPES.contains(&found.to_ascii_uppercase().as_str()) => {
+                let path = format!("{}.type", place.by_position);
+                violations.push(invalid_value(path, TYPE_NAME, &Value::String(found.clone())));
+            }
+            _ => {}
+        }
+        Ok(())
+    })?;
+    unreadable(violations)
+}
+
+fn is_type(schema: &Value, wanted: &str) -> bool {
+    schema.get("type").and_then(Value::as_str).is_some_and(|found| found.eq_ignore_ascii_case(wanted))
+}
+
+fn items_given(schema: &Value, place: &Place) -> Verdict {
+    if is_type(schema, "array") && field(schema, "items").is_none() {
+        return Err(refused(&format!("{}.items", place.by_key), "missing field."));
+    }
+    Ok(())
+}
+
+pub(super) fn items(body: &Value, _: &RequestInfo) -> Verdict {
+    each_schema(body, &mut items_given)
+}
+
+pub(super) fn enums(body: &Value, _: &RequestInfo) -> Verdict {
+    each_schema(body, &mut |schema, place| {
+        let typed = schema.get("type").is_some();
+        if field(schema, "enum").is_some() && typed && !is_type(schema, "string") {
+            return Err(refused(&format!("{}.enum", place.by_key), "only allowed for STRING type"));
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn required(body: &Value, _: &RequestInfo) -> Verdict {
+    each_schema(body, &mut |schema, place| {
+        let properties = field(schema, "properties").and_then(Value::as_object);
+        for (at, name) in super::items(schema, "required").iter().enumerate() {
+            let defined = name.as_str().is_some_and(|name| properties.is_some_and(|known| known.contains_key(name)));
+            if !defined {
+                return Err(refused(&format!("{}.required[{at}]", place.by_key), "property is not defined"));
+            }
+        }
+        Ok(())
+    })
+}

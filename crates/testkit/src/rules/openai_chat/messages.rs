@@ -1,0 +1,130 @@
+//! What one message may be.
+
+use serde_json::Value;
+
+use crate::rules::{
+    RequestInfo,
+    common::{Problem, Verdict, given, kind, list, text, unknown_key},
+    openai::{missing, not_among, unknown, wrong_type},
+};
+
+const ROLES: &[&str] = &["system", "assistant", "user", "function", "tool", "developer"];
+
+/// `annotations` comes with every answer and clients send answers back whole. `reasoning_content` is no field of the
+/// reference: servers of this protocol that show their thinking give it and want it back, and so does this one.
+const ASSISTANT_FIELDS: &[&str] =
+    &["role", "content", "name", "audio", "annotations", "function_call", "refusal", "tool_calls", "reasoning_content"];
+
+/// Content part types and their fields.
+const PARTS: &[(&str, &[&str])] = &[
+    ("text", &["type", "text", "prompt_cache_breakpoint"]),
+    ("image_url", &["type", "image_url", "prompt_cache_breakpoint"]),
+    ("input_audio", &["type", "input_audio", "prompt_cache_breakpoint"]),
+    ("refusal", &["type", "refusal"]),
+    ("file", &["type", "file", "prompt_cache_breakpoint"]),
+];
+
+pub(super) fn role(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, message) in list(body, "messages").iter().enumerate() {
+        match text(message, "role") {
+            Some(role) if ROLES.contains(&role) => {}
+            Some(role) => return Err(not_among(&format!("messages[{at}].role"), role, ROLES)),
+            None => return Err(missing(&format!("messages[{at}].role"))),
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, message) in list(body, "messages").iter().enumerate() {
+        let known: &[&str] = match text(message, "role") {
+            Some("assistant") => ASSISTANT_FIELDS,
+            Some("tool") => &["role", "content", "tool_call_id", "name"],
+            _ => &["role", "content", "name"],
+        };
+        if let Some(key) = unknown_key(message, known) {
+            return Err(unknown(&format!("messages[{at}].{key}")));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn name(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, message) in list(body, "messages").iter().enumerate() {
+        let bad = |name: &str| name.is_empty() || name.contains(|c: char| c.is_whitespace() || "<|\\/>".contains(c));
+        if text(message, "name").is_some_and(bad) {
+            let param = format!("messages[{at}].name");
+            let message = format!(
+                "Invalid '{param}': string does not match pattern. Expected a string that matches the pattern \
+                 '^[^\\s<|\\\\/>]+$'."
+            );
+            return Err(Problem::new(message).param(param).code("invalid_value"));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn content(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, message) in list(body, "messages").iter().enumerate() {
+        match message.get("content") {
+            Some(Value::String(_) | Value::Array(_)) => {}
+            Some(Value::Null) | None => {
+                let assistant = text(message, "role") == Some("assistant");
+                let instead = ["tool_calls", "function_call", "refusal", "audio"];
+                if !(assistant && instead.iter().any(|key| given(message, key).is_some())) {
+                    let message = "Invalid value for 'content': expected a string, got null.";
+                    return Err(Problem::new(message).param(format!("messages.[{at}].content")));
+                }
+            }
+            Some(other) => {
+                let param = format!("messages[{at}].content");
+                return Err(wrong_type(&param, "one of a string or array of objects", other));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every content part, with the index of its message and its own.
+fn parts(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
+    list(body, "messages").iter().enumerate().flat_map(|(message, value)| {
+        list(value, "content").iter().enumerate().map(move |(part, value)| (message, part, value))
+    })
+}
+
+pub(super) fn part_type(body: &Value, _: &RequestInfo) -> Verdict {
+    for (message, part, value) in parts(body) {
+        let found = kind(value);
+        if !PARTS.iter().any(|(name, _)| *name == found) {
+            let names: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
+            return Err(not_among(&format!("messages[{message}].content[{part}].type"), found, &names));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn part_fields(body: &Value, _: &RequestInfo) -> Verdict {
+    for (message, part, value) in parts(body) {
+        let known = PARTS.iter().find(|(name, _)| *name == kind(value));
+        if let Some(key) = known.and_then(|(_, known)| unknown_key(value, known)) {
+            return Err(unknown(&format!("messages[{message}].content[{part}].{key}")));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn image_role(body: &Value, _: &RequestInfo) -> Verdict {
+    let messages = list(body, "messages");
+    for (message, _, value) in parts(body) {
+        let role = text(&messages[message], "role").unwrap_or_default();
+        if kind(value) == "image_url" && role != "user" {
+            let param = format!("messages[{message}]");
+            let message = format!(
+                "Invalid '{param}'. Image URLs are only allowed for messages with role 'user', but this message with \
+                 role '{role}' contains an image URL."
+            );
+            return Err(Problem::new(message).param(param).code("invalid_value"));
+        }
+    }
+    Ok(())
+}

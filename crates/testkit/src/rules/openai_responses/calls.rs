@@ -1,0 +1,100 @@
+//! Calls in the input and their outputs.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::items::item_type;
+use crate::rules::{
+    RequestInfo,
+    common::{Problem, Verdict, given, list, text},
+    openai::{missing, too_long, wrong_type},
+};
+
+const LONGEST_ID: usize = 64;
+
+pub(super) fn arguments(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, item) in list(body, "input").iter().enumerate().filter(|(_, item)| item_type(item) == "function_call") {
+        let param = format!("input[{at}].arguments");
+        match item.get("arguments") {
+            Some(Value::String(_)) => {}
+            Some(other) => return Err(wrong_type(&param, "a string", other)),
+            None => return Err(missing(&param)),
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn id_length(body: &Value, _: &RequestInfo) -> Verdict {
+    for (at, item) in list(body, "input").iter().enumerate() {
+        let length = text(item, "call_id").map_or(0, |id| id.chars().count());
+        if length > LONGEST_ID {
+            return Err(too_long(&format!("input[{at}].call_id"), LONGEST_ID, length));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn ids_differ(body: &Value, _: &RequestInfo) -> Verdict {
+    let mut seen = HashSet::new();
+    for item in list(body, "input") {
+        let found = item_type(item);
+        if !matches!(found, "function_call" | "function_call_output") {
+            continue;
+        }
+        if let Some(id) = text(item, "call_id").filter(|id| !seen.insert((found, *id))) {
+            let message = format!(
+                "Duplicate {found} for call_id '{id}'. Each function_call must have exactly one matching \
+                 function_call_output."
+            );
+            return Err(Problem::new(message).param("input"));
+        }
+    }
+    Ok(())
+}
+
+/// The call ids of all items of one type.
+fn ids<'a>(body: &'a Value, wanted: &str) -> HashSet<&'a str> {
+    list(body, "input")
+        .iter()
+        .filter(|item| item_type(item) == wanted)
+        .filter_map(|item| text(item, "call_id"))
+        .collect()
+}
+
+pub(super) fn every_call_answered(body: &Value, _: &RequestInfo) -> Verdict {
+    for (call, output, name) in [
+        ("function_call", "function_call_output", "function call"),
+        ("custom_tool_call", "custom_tool_call_output", "custom tool call"),
+    ] {
+        let answered = ids(body, output);
+        let calls = list(body, "input").iter().filter(|item| item_type(item) == call);
+        if let Some(id) = calls.filter_map(|item| text(item, "call_id")).find(|id| !answered.contains(id)) {
+            return Err(Problem::new(format!("No tool output found for {name} {id}.")).param("input"));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn every_output_called(body: &Value, _: &RequestInfo) -> Verdict {
+    let stored = ["previous_response_id", "conversation"].iter().any(|key| given(body, key).is_some());
+    let referred = list(body, "input").iter().any(|item| item_type(item) == "item_reference");
+    if stored || referred {
+        return Ok(());
+    }
+    let mut called = HashSet::new();
+    for item in list(body, "input") {
+        let Some(id) = text(item, "call_id") else { continue };
+        match item_type(item) {
+            "function_call" => {
+                called.insert(id);
+            }
+            "function_call_output" if !called.contains(id) => {
+                let message = format!("No tool call found for function call output with call_id {id}.");
+                return Err(Problem::new(message).param("input"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

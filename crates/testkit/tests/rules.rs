@@ -1,0 +1,173 @@
+//! Every strictness rule against its fixture folder, `fixtures/rules/<api>/<rule>/`:
+//!
+//! - `accepted.json`: a request all rules of the API let through;
+//! - `refused.json`: the same but for one thing; without it `accepted.json` is refused for its `refused-info.json`;
+//! - `error.json`: the whole error body;
+//! - `info.json`, `refused-info.json` (both optional): status, headers and the model of the path.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use haft_testkit::rules::{self, RequestInfo};
+use haft_types::Api;
+use serde_json::Value;
+
+fn folder(api: Api) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/rules").join(api.name())
+}
+
+fn read(path: &Path) -> Option<Value> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+}
+
+fn needed(path: &Path) -> Value {
+    read(path).unwrap_or_else(|| panic!("{} is missing", path.display()))
+}
+
+/// What a proper client of the API sends, with what the fixture says.
+fn info(api: Api, body: &Value, given: Option<&Value>) -> RequestInfo {
+    let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let default_headers = match api {
+        Api::Anthropic => vec![header("anthropic-version", "2023-06-01")],
+        Api::OpenaiChat | Api::OpenaiResponses | Api::Gemini => Vec::new(),
+    };
+    let headers = given.and_then(|given| given.get("headers")).and_then(Value::as_object);
+    let path_model = given.and_then(|given| given.get("model_from_path")).and_then(Value::as_str);
+    RequestInfo {
+        model_from_path: (api == Api::Gemini).then(|| path_model.unwrap_or("gemini-2.5-flash").to_owned()),
+        stream: body.get("stream") == Some(&Value::Bool(true)),
+        headers: headers.map_or(default_headers, |headers| {
+            headers.iter().map(|(name, value)| header(name, value.as_str().unwrap_or_default())).collect()
+        }),
+    }
+}
+
+fn check_fixture(api: Api, rule: &str) {
+    let at = folder(api).join(rule);
+    let common = read(&at.join("info.json"));
+    let special = read(&at.join("refused-info.json"));
+    let accepted = needed(&at.join("accepted.json"));
+    let refused = read(&at.join("refused.json")).unwrap_or_else(|| {
+        assert!(special.is_some(), "{}: neither refused.json nor refused-info.json", at.display());
+        accepted.clone()
+    });
+    if let Err(refusal) = rules::check(api, &accepted, &info(api, &accepted, common.as_ref())) {
+        panic!("{}: accepted.json is refused by `{}`: {}", at.display(), refusal.rule, refusal.body);
+    }
+    let special = special.or(common);
+    let info = info(api, &refused, special.as_ref());
+    let Err(refusal) = rules::check(api, &refused, &info) else {
+        panic!("{}: refused.json is accepted", at.display());
+    };
+    assert_eq!(refusal.rule, rule, "{}: refused by another rule: {}", at.display(), refusal.body);
+    let status = special.as_ref().and_then(|info| info.get("status")).and_then(Value::as_u64).unwrap_or(400);
+    assert_eq!(u64::from(refusal.status), status, "{}", at.display());
+    assert_eq!(refusal.body, needed(&at.join("error.json")), "{}", at.display());
+    // A fixture that breaks two rules would still pass with one of them gone.
+    let broken: Vec<&str> = rules::all()
+        .filter(|other| other.api == api && other.check(&refused, &info).is_err())
+        .map(|other| other.id)
+        .collect();
+    assert_eq!(broken, [rule], "{}: refused.json breaks more than its rule", at.display());
+}
+
+fn check_api(api: Api) {
+    let ids: Vec<&str> = rules::all().filter(|rule| rule.api == api).map(|rule| rule.id).collect();
+    let named: BTreeSet<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+    assert_eq!(named.len(), ids.len(), "two rules of one name");
+    assert!(ids.len() >= 15, "{} has {} rules", api.name(), ids.len());
+    let folders: BTreeSet<String> = fs::read_dir(folder(api))
+        .expect("the fixture folder")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(folders, named, "rules and fixture folders differ");
+    for id in ids {
+        check_fixture(api, id);
+    }
+}
+
+#[test]
+fn openai_chat() {
+    check_api(Api::OpenaiChat);
+}
+
+#[test]
+fn openai_responses() {
+    check_api(Api::OpenaiResponses);
+}
+
+#[test]
+fn anthropic() {
+    check_api(Api::Anthropic);
+}
+
+#[test]
+fn gemini() {
+    check_api(Api::Gemini);
+}
+
+/// Bodies of any shape are answered, never a panic, and never waved through.
+#[test]
+fn a_body_of_another_shape_is_refused() {
+    for api in Api::ALL {
+        for text in ["null", "[]", "\"text\"", "7", "{}"] {
+            let body: Value = serde_json::from_str(text).expect("valid JSON");
+            assert!(rules::check(api, &body, &info(api, &body, None)).is_err(), "{} took {text}", api.name());
+        }
+    }
+}
+
+/// Every value of every accepted request replaced by something else in turn: an answer each time, no panic.
+#[test]
+fn a_value_of_another_type_never_panics() {
+    for api in Api::ALL {
+        for rule in rules::all().filter(|rule| rule.api == api) {
+            let body = needed(&folder(api).join(rule.id).join("accepted.json"));
+            let mut pointers = Vec::new();
+            collect(&body, &mut String::new(), &mut pointers);
+            for pointer in pointers {
+                for text in ["null", "[[]]", "{}", "\"\"", "-1"] {
+                    let mut changed = body.clone();
+                    *changed.pointer_mut(&pointer).expect("the pointer was taken from the body") =
+                        serde_json::from_str(text).expect("valid JSON");
+                    let _ = rules::check(api, &changed, &info(api, &changed, None));
+                }
+            }
+        }
+    }
+}
+
+fn collect(value: &Value, path: &mut String, pointers: &mut Vec<String>) {
+    let children: Vec<(String, &Value)> = match value {
+        Value::Object(fields) => {
+            fields.iter().map(|(key, inner)| (key.replace('~', "~0").replace('/', "~1"), inner)).collect()
+        }
+        Value::Array(elements) => {
+            elements.iter().enumerate().take(3).map(|(at, inner)| (at.to_string(), inner)).collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return,
+    };
+    for (key, inner) in children {
+        let length = path.len();
+        path.push('/');
+        path.push_str(&key);
+        pointers.push(path.clone());
+        collect(inner, path, pointers);
+        path.truncate(length);
+    }
+}
+
+#[test]
+fn the_page_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/strict-rules.md");
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == rules::page(),
+        "docs/strict-rules.md is out of date: run `cargo run -p haft-testkit --example strict-rules > \
+         docs/strict-rules.md`"
+    );
+}
