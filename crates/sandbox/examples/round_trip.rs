@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use haft_sandbox::{Capture, Command, PidNamespace, SandboxError, Supervisor, helper_entry};
+use haft_sandbox::{Capture, Command, PidNamespace, Reaper, SandboxError, Supervisor, helper_entry};
 use tokio_util::sync::CancellationToken;
 
 const RUNS: u32 = 200;
@@ -36,8 +36,8 @@ fn measure() -> Result<String, Box<dyn std::error::Error>> {
     let mut report = format!("{RUNS} runs of `sh -c true`, mean and slowest\n");
     for namespace in [PidNamespace::Privileged, PidNamespace::Unprivileged, PidNamespace::Never] {
         let supervisor = Supervisor::new(&helper).with_namespace(namespace);
-        let (mean, slowest) = runtime.block_on(time(&supervisor))?;
-        writeln!(report, "{namespace:?}: {mean:?}, {slowest:?}")?;
+        let (mean, slowest, reaper) = runtime.block_on(time(&supervisor))?;
+        writeln!(report, "{namespace:?}: {mean:?}, {slowest:?} ({reaper:?})")?;
     }
     let started = Instant::now();
     for _ in 0..RUNS {
@@ -47,13 +47,15 @@ fn measure() -> Result<String, Box<dyn std::error::Error>> {
     Ok(report)
 }
 
-async fn time(supervisor: &Supervisor) -> Result<(Duration, Duration), SandboxError> {
+async fn time(supervisor: &Supervisor) -> Result<(Duration, Duration, Reaper), SandboxError> {
     let mut slowest = Duration::ZERO;
+    let mut reaper = Reaper::Subreaper;
     let started = Instant::now();
     for _ in 0..RUNS {
         let finished =
             supervisor.run(&Command::shell("true", "/"), &Capture::default(), &CancellationToken::new()).await?;
         slowest = slowest.max(finished.duration);
+        reaper = finished.reaper;
     }
-    Ok((started.elapsed() / RUNS, slowest))
+    Ok((started.elapsed() / RUNS, slowest, reaper))
 }

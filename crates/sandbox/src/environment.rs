@@ -42,7 +42,6 @@ const ALLOWED: &[&str] = &[
     "LD_LIBRARY_PATH",
     "LIBRARY_PATH",
     "M2_HOME",
-    "MAKEFLAGS",
     "NODE_PATH",
     "NVM_DIR",
     "PKG_CONFIG_PATH",
@@ -76,20 +75,8 @@ const ALLOWED: &[&str] = &[
 /// Families passed on as they are.
 const ALLOWED_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
-/// Never passed on, even when a list above names it: the name has one of these among its words.
-const SECRET_WORDS: &[&str] = &[
-    "KEY",
-    "KEYS",
-    "APIKEY",
-    "TOKEN",
-    "TOKENS",
-    "SECRET",
-    "SECRETS",
-    "PASSWORD",
-    "PASSWD",
-    "CREDENTIAL",
-    "CREDENTIALS",
-];
+/// Never passed on, even when a list above names it: what has one of these in its name.
+const SECRETS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "AUTH", "COOKIE"];
 
 /// Always set: no colours, no pager and no question that nobody answers.
 const SET: &[(&str, &str)] = &[
@@ -130,7 +117,8 @@ fn may_pass(name: &str, value: &str) -> bool {
 }
 
 fn names_a_secret(name: &str) -> bool {
-    name.to_ascii_uppercase().split('_').any(|word| SECRET_WORDS.contains(&word))
+    let name = name.to_ascii_uppercase();
+    SECRETS.iter().any(|secret| name.contains(secret))
 }
 
 /// The address of a proxy may hold a password before an `@`.
@@ -161,7 +149,7 @@ mod tests {
 
     #[test]
     fn no_key_passes() {
-        let secrets = ["ANTHROPIC_API_KEY", "XDG_TOKEN", "LC_SECRET_X", "GITHUB_TOKEN", "lc_password", "LC_API_keys"];
+        let secrets = ["ANTHROPIC_API_KEY", "XDG_TOKEN", "LC_SECRET_X", "GITHUB_TOKEN", "lc_password", "LC_APIkeys"];
         let all: Vec<_> = secrets.iter().map(|name| (*name, "s3cret")).collect();
         assert!(!child(&all).iter().any(|(_, value)| value == "s3cret"));
     }

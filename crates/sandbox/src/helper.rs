@@ -10,7 +10,7 @@
 //! come to the guard, a subreaper too; should anyone kill the guard, the keeper ends everything. Both are out of reach
 //! of the signals a terminal sends.
 //!
-//! Invariant: the guard ends only when it has no child left, which for a subreaper means no descendant.
+//! Invariant: the guard succeeds only when it has no child left, which for a subreaper means no descendant.
 //!
 //! There is no `PDEATHSIG` in this: it depends on a thread of the parent and is lost in too many ways.
 
@@ -32,6 +32,7 @@ use rustix::process::{Pid, Signal, WaitOptions, getegid, geteuid, getpid, kill_p
 use crate::wire::{Report, Request, Verdict};
 use crate::{HELPER_ARG, PidNamespace, Reaper};
 use sys::{Namespaces, Side};
+use tree::Children;
 
 /// From the polite signal to the one that cannot be ignored.
 const GRACE: Duration = Duration::from_millis(500);
@@ -45,12 +46,12 @@ const SETTLE: Duration = Duration::from_millis(5);
 pub fn helper_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let is_helper = arguments.into_iter().nth(1).is_some_and(|argument| argument == HELPER_ARG);
     is_helper.then(|| match guard() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+        Ok(Children::None) => ExitCode::SUCCESS,
+        Ok(Children::Left) | Err(_) => ExitCode::FAILURE,
     })
 }
 
-fn guard() -> io::Result<()> {
+fn guard() -> io::Result<Children> {
     let mut control = take_control()?;
     sys::block_signals()?;
     sys::close_others_on_exec();
@@ -61,8 +62,7 @@ fn guard() -> io::Result<()> {
     let (keeper, report) = watch(&request, &mut control, deadline)?;
     // haft may be dead; its death is then the reason to go on, not to stop.
     let _ = control.write_all(&report.encode());
-    end(keeper, report.verdict);
-    Ok(())
+    Ok(end(keeper, report.verdict))
 }
 
 /// Standard input as our socket, with nothing in its place. Started by hand there is no socket: that is an error.
@@ -137,7 +137,7 @@ fn wait_for_verdict(control: &mut UnixStream, link: &mut UnixStream, deadline: O
 }
 
 /// Ends everything that is left.
-fn end(mut keeper: Keeper, verdict: Verdict) {
+fn end(mut keeper: Keeper, verdict: Verdict) -> Children {
     let ended = matches!(verdict, Verdict::Code(_) | Verdict::Signal(_));
     let started = ended || matches!(verdict, Verdict::TimedOut | Verdict::Cancelled);
     if started && !(ended && is_over(&mut keeper.link, SETTLE)) {
@@ -148,7 +148,7 @@ fn end(mut keeper: Keeper, verdict: Verdict) {
     // children come to us. Waiting for it first spares the usual command, of which nothing is left, a search.
     let _ = kill_process(keeper.pid, Signal::KILL);
     while let Err(rustix::io::Errno::INTR) = waitpid(Some(keeper.pid), WaitOptions::empty()) {}
-    tree::end_all(getpid());
+    tree::end_all(getpid())
 }
 
 /// Whether the keeper ends within this time, which it does when the command has ended and no child is left.

@@ -9,7 +9,8 @@
 //! programs only, in `test_helper`).
 //!
 //! Read first: [`Supervisor::run`], [`Command`] (what goes in), [`Finished`] and [`Captured`] (what comes out). The
-//! other side of the conversation is [`helper_entry`].
+//! other side of the conversation is [`helper_entry`]. Tests of other crates enable the feature `test-helper` and use
+//! `Supervisor::for_tests`, with which any test program is its own helper.
 //!
 //! ```no_run
 //! use std::time::Duration;

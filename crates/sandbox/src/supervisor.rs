@@ -4,6 +4,7 @@
 //! closes the socket, and that alone makes the helper end the command and everything it started.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::process::Stdio;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-use tokio::process::Child;
+use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -58,22 +59,18 @@ impl Supervisor {
         if cancel.is_cancelled() {
             return Ok(never_started());
         }
-        let (mut helper, control) = self.start_helper()?;
+        let Helper { mut process, control, stdout, stderr } = self.start_helper()?;
         let stop = CancellationToken::new();
-        let record = async |stream: Option<_>, which| match stream {
-            Some(Pipe::Stdout(pipe)) => Recorder::new(capture, which).drain(pipe, &stop).await,
-            Some(Pipe::Stderr(pipe)) => Recorder::new(capture, which).drain(pipe, &stop).await,
-            None => Captured::default(),
-        };
-        let stdout = helper.stdout.take().map(Pipe::Stdout);
-        let stderr = helper.stderr.take().map(Pipe::Stderr);
         let conversation = async {
-            let said = converse(control, &request, &mut helper, cancel).await;
+            let said = converse(control, &request, &mut process, cancel).await;
             stop.cancel();
             said
         };
-        let (said, stdout, stderr) =
-            tokio::join!(conversation, record(stdout, Stream::Stdout), record(stderr, Stream::Stderr));
+        let (said, stdout, stderr) = tokio::join!(
+            conversation,
+            Recorder::new(capture, Stream::Stdout).drain(stdout, &stop),
+            Recorder::new(capture, Stream::Stderr).drain(stderr, &stop),
+        );
 
         let lost = || SandboxError::HelperLost { helper: self.helper.clone() };
         let (report, aftermath) = said.ok_or_else(lost)?;
@@ -96,32 +93,37 @@ impl Supervisor {
         Ok(Finished { exit, stdout, stderr, duration: started.elapsed(), reaper: report.reaper, aftermath })
     }
 
-    /// The helper and haft's end of the socket between them.
-    fn start_helper(&self) -> Result<(Child, UnixStream), SandboxError> {
+    fn start_helper(&self) -> Result<Helper, SandboxError> {
         let start = || {
             // One end stays blocking, for the helper. Both are closed on exec: nobody else can keep the socket open.
             let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
             ours.set_nonblocking(true)?;
-            let ours = UnixStream::from_std(ours)?;
-            let helper = tokio::process::Command::new(&self.helper)
+            let control = UnixStream::from_std(ours)?;
+            let mut process = tokio::process::Command::new(&self.helper)
                 .arg(HELPER_ARG)
                 .env_clear()
                 .current_dir("/")
-                .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
+                .stdin(Stdio::from(OwnedFd::from(theirs)))
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
                 // Out of reach of what a terminal sends to haft's own group, from its first moment on.
                 .process_group(0)
                 .spawn()?;
-            Ok((helper, ours))
+            match (process.stdout.take(), process.stderr.take()) {
+                (Some(stdout), Some(stderr)) => Ok(Helper { process, control, stdout, stderr }),
+                _ => Err(io::ErrorKind::BrokenPipe.into()),
+            }
         };
         start().map_err(|source| SandboxError::Helper { helper: self.helper.clone(), source })
     }
 }
 
-enum Pipe {
-    Stdout(tokio::process::ChildStdout),
-    Stderr(tokio::process::ChildStderr),
+/// A helper that was started, and the ends of what connects it with haft.
+struct Helper {
+    process: Child,
+    control: UnixStream,
+    stdout: ChildStdout,
+    stderr: ChildStderr,
 }
 
 /// Hands over the request, waits for the report and for the helper's end; `None` when the helper had nothing to say.
@@ -145,13 +147,15 @@ async fn converse(
             }
         }
     };
-    let aftermath = match timeout(PATIENCE, helper.wait()).await {
-        Ok(_) => Aftermath::AllGone,
-        Err(_) => Aftermath::StillDying,
-    };
     if asked.is_err() || heard.is_none() {
+        // A guard reports before it does anything that takes time: this one is dead, or no guard at all.
+        let _ = helper.kill().await;
         return None;
     }
+    let aftermath = match timeout(PATIENCE, helper.wait()).await {
+        Ok(Ok(status)) if status.success() => Aftermath::AllGone,
+        Ok(_) | Err(_) => Aftermath::StillDying,
+    };
     Some((Report::decode(report)?, aftermath))
 }
 

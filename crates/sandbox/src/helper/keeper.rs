@@ -102,11 +102,14 @@ fn keep(command: Pid, link: &mut UnixStream, mut children: File, namespaces: Nam
         let polled = poll_until(&mut fds, None);
         // The guard sends nothing: there is something to read only when it is gone.
         if polled.is_err() || is_ready(&fds[0]) {
-            return match namespaces {
+            match namespaces {
                 // The kernel ends the namespace with its first process.
                 Namespaces::Pid | Namespaces::PidAndUser => {}
-                Namespaces::None => tree::end_all(getpid()),
-            };
+                Namespaces::None => {
+                    tree::end_all(getpid());
+                }
+            }
+            return;
         }
         // Which children is for `wait` to say.
         let _ = children.read(&mut [0; 1024]);

@@ -22,8 +22,9 @@ pub(super) fn ask_to_end(root: Pid, spared: Pid) {
     }
 }
 
-/// Ends every descendant of `root`, the calling process, which must be a subreaper, and returns when none is left.
-pub(super) fn end_all(root: Pid) {
+/// Ends every descendant of `root`, the calling process, which must be a subreaper, and returns when none is left or
+/// those that are cannot be ended.
+pub(super) fn end_all(root: Pid) -> Children {
     let mut pause = Duration::from_millis(1);
     let mut hopeless = 0;
     while reap() == Children::Left {
@@ -42,16 +43,21 @@ pub(super) fn end_all(root: Pid) {
         }
         let killed = stopped.into_iter().filter(|pid| kill_process(*pid, Signal::KILL).is_ok()).count();
         hopeless = if killed == 0 { hopeless + 1 } else { 0 };
-        if hopeless > HOPELESS || reap() == Children::None {
-            return;
+        if hopeless > HOPELESS {
+            return Children::Left;
+        }
+        if reap() == Children::None {
+            break;
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
+    Children::None
 }
 
-#[derive(PartialEq, Eq)]
-enum Children {
+/// Whether any child is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Children {
     Left,
     None,
 }
