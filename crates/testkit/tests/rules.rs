@@ -80,10 +80,9 @@ fn check_api(api: Api) {
     let named: BTreeSet<String> = ids.iter().map(|id| (*id).to_owned()).collect();
     assert_eq!(named.len(), ids.len(), "two rules of one name");
     assert!(ids.len() >= 15, "{} has {} rules", api.name(), ids.len());
-    let folders: BTreeSet<String> = fs::read_dir(folder(api))
-        .expect("the fixture folder")
-        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
-        .collect();
+    let entries = fs::read_dir(folder(api)).unwrap_or_else(|error| panic!("{}: {error}", folder(api).display()));
+    let folders: BTreeSet<String> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     assert_eq!(folders, named, "rules and fixture folders differ");
     for id in ids {
         check_fixture(api, id);

@@ -146,12 +146,12 @@ fn each_text(body: &Value) -> impl Iterator<Item = &str> {
 
 pub(super) fn image_source(body: &Value, _: &RequestInfo) -> Verdict {
     for (message, block, value) in each_block(body) {
-        let inner = list(value, "content").iter().enumerate();
-        let nested = inner.map(|(at, part)| (format!(".tool_result.content.{at}"), part));
-        for (path, part) in std::iter::once((String::new(), value)).chain(nested) {
-            if kind(part) == "image" {
-                check_image(part, &format!("messages.{message}.content.{block}{path}.image.source"))?;
-            }
+        if kind(value) == "image" {
+            check_image(value, &format!("messages.{message}.content.{block}.image.source"))?;
+        }
+        for (inner, part) in list(value, "content").iter().enumerate().filter(|(_, part)| kind(part) == "image") {
+            let path = format!("messages.{message}.content.{block}.tool_result.content.{inner}.image.source");
+            check_image(part, &path)?;
         }
     }
     Ok(())

@@ -93,13 +93,13 @@ fn calls(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
 
 pub(super) fn call_id(body: &Value, _: &RequestInfo) -> Verdict {
     for (message, block, call) in calls(body) {
-        let path = format!("messages.{message}.content.{block}.tool_use.id");
+        let path = || format!("messages.{message}.content.{block}.tool_use.id");
         match text(call, "id") {
             Some(id) if is_plain_name(id, usize::MAX) => {}
             Some(_) => {
-                return Err(Problem::new(format!("{path}: String should match pattern '^[a-zA-Z0-9_-]+$'")));
+                return Err(Problem::new(format!("{}: String should match pattern '^[a-zA-Z0-9_-]+$'", path())));
             }
-            None => return Err(Problem::new(format!("{path}: Field required"))),
+            None => return Err(Problem::new(format!("{}: Field required", path()))),
         }
     }
     Ok(())

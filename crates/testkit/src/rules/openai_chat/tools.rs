@@ -30,11 +30,11 @@ pub(super) fn calls_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
 
 pub(super) fn call_type(body: &Value, _: &RequestInfo) -> Verdict {
     for (message, call, value) in calls(body) {
-        let param = format!("messages[{message}].tool_calls[{call}].type");
+        let param = || format!("messages[{message}].tool_calls[{call}].type");
         match text(value, "type") {
             Some("function" | "custom") => {}
-            Some(other) => return Err(not_among(&param, other, &["function", "custom"])),
-            None => return Err(missing(&param)),
+            Some(other) => return Err(not_among(&param(), other, &["function", "custom"])),
+            None => return Err(missing(&param())),
         }
     }
     Ok(())
@@ -42,12 +42,12 @@ pub(super) fn call_type(body: &Value, _: &RequestInfo) -> Verdict {
 
 pub(super) fn call_arguments(body: &Value, _: &RequestInfo) -> Verdict {
     for (message, call, value) in calls(body).filter(|(_, _, value)| kind(value) == "function") {
-        let param = format!("messages[{message}].tool_calls[{call}].function");
-        let Some(function) = given(value, "function") else { return Err(missing(&param)) };
+        let param = || format!("messages[{message}].tool_calls[{call}].function");
+        let Some(function) = given(value, "function") else { return Err(missing(&param())) };
         match function.get("arguments") {
             Some(Value::String(_)) => {}
-            Some(other) => return Err(wrong_type(&format!("{param}.arguments"), "a string", other)),
-            None => return Err(missing(&format!("{param}.arguments"))),
+            Some(other) => return Err(wrong_type(&format!("{}.arguments", param()), "a string", other)),
+            None => return Err(missing(&format!("{}.arguments", param()))),
         }
     }
     Ok(())

@@ -15,11 +15,11 @@ const LONGEST_ID: usize = 64;
 
 pub(super) fn arguments(body: &Value, _: &RequestInfo) -> Verdict {
     for (at, item) in list(body, "input").iter().enumerate().filter(|(_, item)| item_type(item) == "function_call") {
-        let param = format!("input[{at}].arguments");
+        let param = || format!("input[{at}].arguments");
         match item.get("arguments") {
             Some(Value::String(_)) => {}
-            Some(other) => return Err(wrong_type(&param, "a string", other)),
-            None => return Err(missing(&param)),
+            Some(other) => return Err(wrong_type(&param(), "a string", other)),
+            None => return Err(missing(&param())),
         }
     }
     Ok(())
