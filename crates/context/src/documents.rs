@@ -22,6 +22,16 @@ pub enum DocumentKind {
     CodeLaw,
 }
 
+/// When a document must be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Need {
+    /// In every request.
+    #[default]
+    Always,
+    /// Unless room is short.
+    IfRoom,
+}
+
 /// One document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
@@ -31,11 +41,14 @@ pub struct Document {
     pub heading: String,
     /// Its text.
     pub text: String,
+    /// Whether it may be left out when room is short.
+    pub need: Need,
 }
 
 /// The documents layer.
 #[derive(Clone, Debug, Default)]
 pub struct Documents {
+    sources: Vec<Document>,
     pub(crate) messages: Vec<(&'static str, Arc<Entry>)>,
 }
 
@@ -72,7 +85,7 @@ impl DocumentKind {
 
 impl Documents {
     /// Makes the layer. Documents of a kind stay in the order given; empty ones are left out.
-    pub fn new(sources: &[Document], counter: &dyn TokenCounter) -> Self {
+    pub fn new(sources: Vec<Document>, counter: &dyn TokenCounter) -> Self {
         let maker = Maker { counter, memo: None };
         let mut messages = Vec::new();
         for kind in DocumentKind::ALL {
@@ -90,12 +103,13 @@ impl Documents {
                 messages.push((kind.owner(), made(maker, kind.owner(), Role::Assistant, kind.acknowledgement())));
             }
         }
-        Self { messages }
+        Self { sources, messages }
     }
 
-    /// The estimated tokens of the layer.
-    pub fn tokens(&self) -> u64 {
-        self.messages.iter().map(|(_, entry)| u64::from(entry.tokens)).sum()
+    /// The layer with only those documents that must be sent in every request.
+    pub(crate) fn always(&self, counter: &dyn TokenCounter) -> Self {
+        let needed = self.sources.iter().filter(|one| one.need == Need::Always);
+        Self::new(needed.cloned().collect(), counter)
     }
 }
 

@@ -6,13 +6,17 @@
 //!
 //! Read first: [`assemble`] (the whole way), [`Snapshot`] (what goes in), [`Account`] (what comes out besides the request).
 
+mod account;
 mod assemble;
 mod blocks;
 mod budget;
+mod compaction;
 mod compress;
 mod documents;
 mod error;
 mod integrity;
+mod ladder;
+mod layers;
 mod marks;
 mod memo;
 mod placement;
@@ -21,18 +25,23 @@ mod prune;
 mod reminders;
 mod rounds;
 mod safe_zone;
+mod snapshot;
 mod system;
+mod transcript;
 
 #[cfg(test)]
 mod testing;
 
-pub use assemble::{Account, Assembly, Snapshot, Warning, assemble};
+pub use account::{Account, Assembly, Warning};
+pub use assemble::assemble;
 pub use blocks::{Blocks, Repair, interrupted, repair};
 pub use budget::Budget;
+pub use compaction::{CompactionPlan, compaction_due, plan_compaction, summary_message, summary_request};
 pub use compress::{Compress, CompressLimits, compress};
-pub use documents::{Document, DocumentKind, Documents};
+pub use documents::{Document, DocumentKind, Documents, Need};
 pub use error::ContextError;
 pub use integrity::IntegrityError;
+pub use ladder::LadderStep;
 pub use marks::{MarkAction, MarkReport, Marks};
 pub use memo::Memo;
 pub use placement::{Place, UnknownPlace};
@@ -43,4 +52,6 @@ pub use reminders::{
     folder_notes_text, todo_text, useful_text,
 };
 pub use safe_zone::{SafeZone, SafeZoneError};
+pub use snapshot::Snapshot;
 pub use system::{Environment, RoleText, SystemInput, render_system, system_entry};
+pub use transcript::transcript;

@@ -26,6 +26,16 @@ pub struct Policy {
     pub compress: Compress,
     /// How much of each kind of result the compressed form keeps.
     pub compress_limits: CompressLimits,
+    /// Newest rounds that compaction leaves alone.
+    pub keep_rounds: u32,
+    /// Share of the window from which compaction is due.
+    pub compact_at: f64,
+    /// Messages below which compaction is never due.
+    pub compact_min_messages: u32,
+    /// Share of the room for input from which more than pruning is done.
+    pub ladder_at: f64,
+    /// Share of the window that leaving out older rounds aims at.
+    pub ladder_to: f64,
     /// Share of the window from which a request is warned about.
     pub warn_at: f64,
     /// Tokens from which the system layer is warned about.
@@ -45,6 +55,11 @@ impl Default for Policy {
             prune_argument_chars: 500,
             compress: Compress::default(),
             compress_limits: CompressLimits::default(),
+            keep_rounds: 10,
+            compact_at: 0.8,
+            compact_min_messages: 3,
+            ladder_at: 0.9,
+            ladder_to: 0.8,
             warn_at: 0.8,
             system_warn: 30_000,
             output_reserve: 0.3,

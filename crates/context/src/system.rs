@@ -113,6 +113,19 @@ pub(crate) enum Section {
 pub(crate) const REQUIRED: &[Section] =
     &[Section::Capabilities, Section::Rules, Section::SystemInformation, Section::Objective];
 
+/// The same for the last resort.
+pub(crate) const BARE: &[Section] = &[Section::Rules];
+
+/// How much of the system layer is rendered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    Full,
+    /// Without examples and package context.
+    Short,
+    /// Role, tools and rules only.
+    Bare,
+}
+
 const SEPARATOR: &str = "\n\n====\n\n";
 
 impl Section {
@@ -146,6 +159,13 @@ impl Section {
     /// Whether a rendered system layer has this section.
     pub(crate) fn stands_in(self, text: &str) -> bool {
         text.split(SEPARATOR).any(|section| section.lines().next() == Some(self.heading()))
+    }
+
+    fn belongs(self, detail: Detail) -> bool {
+        match detail {
+            Detail::Full | Detail::Short => true,
+            Detail::Bare => matches!(self, Self::Role | Self::ToolUse | Self::Rules),
+        }
     }
 
     fn name(self) -> &'static str {
@@ -194,6 +214,14 @@ struct View<'a> {
 
 /// Renders the system layer.
 pub fn render_system(input: &SystemInput<'_>) -> Result<String, ContextError> {
+    render_detail(input, Detail::Full)
+}
+
+pub(crate) fn render_detail(input: &SystemInput<'_>, detail: Detail) -> Result<String, ContextError> {
+    let input = match detail {
+        Detail::Full => input,
+        Detail::Short | Detail::Bare => &SystemInput { examples: &[], package_context: None, ..*input },
+    };
     let role = match input.role {
         RoleText::BuiltIn => None,
         RoleText::Role(text) | RoleText::Custom(text) => Some(text.trim()).filter(|text| !text.is_empty()),
@@ -218,7 +246,7 @@ pub fn render_system(input: &SystemInput<'_>) -> Result<String, ContextError> {
     view.guidelines = general.chain(input.guidelines.iter().cloned()).collect();
 
     let mut text = String::new();
-    for section in Section::ALL {
+    for section in Section::ALL.into_iter().filter(|section| section.belongs(detail)) {
         let rendered = render(&engine, section.name(), section.template(), &view)?;
         let rendered = rendered.trim();
         if rendered.is_empty() {
@@ -240,6 +268,16 @@ fn engine() -> Result<minijinja::Environment<'static>, ContextError> {
     engine.set_undefined_behavior(UndefinedBehavior::Strict);
     engine.set_syntax(syntax);
     Ok(engine)
+}
+
+/// Renders one built-in template.
+pub(crate) fn render_text(
+    section: &'static str,
+    template: &str,
+    values: &minijinja::Value,
+) -> Result<String, ContextError> {
+    let rendered = engine()?.render_named_str(section, template, values.clone());
+    rendered.map_err(|source| ContextError::Template { section, source })
 }
 
 fn render(

@@ -1,4 +1,4 @@
-use haft_types::{MessageId, Role};
+use haft_types::{Entry, MessageId, ModelSpec, Role, ToolSet};
 use proptest::prelude::*;
 
 use Layer::{Current, History, System};

@@ -1,0 +1,85 @@
+//! What comes out besides the request: an account of how it came to be.
+
+use std::fmt;
+
+use haft_types::Request;
+
+use crate::blocks::Repair;
+use crate::budget::Budget;
+use crate::ladder::LadderStep;
+use crate::prune::Cleared;
+
+/// The next request, and an account of how it came to be.
+#[derive(Clone, Debug)]
+pub struct Assembly {
+    /// What to send.
+    pub request: Request,
+    /// How it came to be.
+    pub account: Account,
+}
+
+/// How a request came to be.
+#[derive(Clone, Debug)]
+pub struct Account {
+    /// Where its tokens go.
+    pub budget: Budget,
+    /// The round it belongs to, from 1.
+    pub round: u32,
+    /// What had to be repaired.
+    pub repaired: Vec<Repair>,
+    /// Tokens left out because their messages are marked as deleted.
+    pub deleted_tokens: u64,
+    /// Tokens left out by pruning, by old decisions and new ones.
+    pub pruned_tokens: u64,
+    /// How many messages pruning looked at: at most each one twice.
+    pub pruning_steps: usize,
+    /// What pruning has decided so far, if this request decided more: keep it and give it to the next snapshot.
+    pub cleared: Option<Cleared>,
+    /// What else had to go because the request was still too large, in order.
+    pub ladder: Vec<LadderStep>,
+    /// What people should know.
+    pub warnings: Vec<Warning>,
+}
+
+/// Something people should know about a request that can be sent nevertheless.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Warning {
+    /// The model must guess what this tool is for.
+    ToolWithoutDescription {
+        /// The tool.
+        name: String,
+    },
+    /// System prompt and tools are very long.
+    LargeSystem {
+        /// Their tokens.
+        tokens: u64,
+        /// `context.system_warn`.
+        limit: u64,
+    },
+    /// The list of deleted messages was not applied: without them nothing would be left to answer.
+    MarksNotApplied,
+    /// The window fills up.
+    WindowFilling {
+        /// Tokens of the request.
+        tokens: u64,
+        /// The window.
+        window: u64,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ToolWithoutDescription { name } => write!(f, "tool `{name}` is offered without a description"),
+            Self::LargeSystem { tokens, limit } => {
+                write!(f, "system prompt and tools take {tokens} tokens, more than {limit}; offer fewer tools")
+            }
+            Self::MarksNotApplied => {
+                f.write_str("the messages marked for deletion were sent: without them nothing would be left to answer")
+            }
+            Self::WindowFilling { tokens, window } => {
+                write!(f, "the request takes {tokens} of the {window} tokens of the window")
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+use haft_types::{Entry, Envelope, Message};
+
+use super::*;
+use crate::testing::{Quarter, at, call, entry, id, model, result, text, tool_set, tools};
+use crate::{
+    Assembly, Document, DocumentKind, Need, Policy, Reminders, SafeZone, SystemInput, assemble, render_system,
+};
+
+/// `rounds` rounds of one block with a result of about `size` tokens.
+fn rounds(rounds: usize, size: usize) -> Vec<Arc<Entry>> {
+    let mut history = Vec::new();
+    for round in 0..rounds {
+        let number = round * 4;
+        let call_id = format!("call-{round}");
+        history.push(text(number, Role::User, "go on"));
+        let parts = vec![call(&call_id, "list", "{}")];
+        history.push(entry(Message::new(id(number + 1), Role::Assistant, parts, at(number + 1))));
+        history.push(result(number + 2, &call_id, Envelope::success("abc ".repeat(size))));
+        history.push(text(number + 3, Role::Assistant, &"said ".repeat(40)));
+    }
+    history.pop();
+    history
+}
+
+struct Bench {
+    history: Vec<Arc<Entry>>,
+    policy: Policy,
+    documents: Documents,
+    reminders: Reminders,
+}
+
+impl Bench {
+    fn new(history: Vec<Arc<Entry>>) -> Self {
+        let rule = |heading: &str, need| Document {
+            kind: DocumentKind::Rules,
+            heading: heading.into(),
+            text: "Be good. ".repeat(40),
+            need,
+        };
+        Self {
+            history,
+            // Pruning keeps everything here: the ladder is what is tested.
+            policy: Policy { safe_zone: SafeZone::Share(0.9), prune_keep: 1_000, ..Policy::default() },
+            documents: Documents::new(vec![rule("must.md", Need::Always), rule("may.md", Need::IfRoom)], &Quarter),
+            reminders: Reminders { todo: Some("- [ ] x".into()), ..Reminders::default() },
+        }
+    }
+
+    fn build(&self, window: u32) -> Result<Assembly, ContextError> {
+        let specs = tools(&["read_file", "list"]);
+        let examples = ["An example. ".repeat(100)];
+        let input = SystemInput { tools: &specs, examples: &examples, ..SystemInput::default() };
+        let system = system_entry(render_system(&input).unwrap(), &Quarter);
+        let (tools, model) = (
+            ToolSet::new(specs.clone(), &Quarter),
+            ModelSpec { context_window: window, max_output_tokens: Some(1_000), ..model() },
+        );
+        let plain = Snapshot::new(&model, &self.policy, &system, &tools, &self.history, &Quarter);
+        assemble(&Snapshot {
+            system_input: Some(&input),
+            documents: Some(&self.documents),
+            reminders: Some(&self.reminders),
+            ..plain
+        })
+    }
+}
+
+fn ids(assembly: &Assembly) -> Vec<haft_types::MessageId> {
+    let line = assembly.request.segments.iter().filter(|one| matches!(one.layer, Layer::History | Layer::Current));
+    line.map(|segment| segment.entry.message.message_id).collect()
+}
+
+#[test]
+fn a_request_that_fits_is_left_alone() {
+    let built = Bench::new(rounds(3, 100)).build(50_000).unwrap();
+    assert!(built.account.ladder.is_empty());
+}
+
+#[test]
+fn older_rounds_go_first_and_come_back_with_a_larger_window() {
+    let bench = Bench::new(rounds(8, 700));
+    let whole = bench.build(200_000).unwrap();
+    let built = bench.build(whole.request.tokens() as u32 + 1_000).unwrap();
+    let [LadderStep::OlderRounds { rounds, tokens }] = built.account.ladder[..] else {
+        panic!("{:?}", built.account.ladder)
+    };
+    assert!(rounds >= 1 && tokens > 0);
+    assert_eq!(ids(&built)[0], id(rounds as usize * 4), "whole rounds");
+    assert_eq!(built.request.tokens() + tokens, whole.request.tokens());
+    assert_eq!(bench.build(200_000).unwrap().request, whole.request);
+}
+
+#[test]
+fn then_the_system_layer_is_shortened() {
+    let bench = Bench::new(rounds(1, 2_000));
+    let built = bench.build(4_900).unwrap();
+    assert!(matches!(built.account.ladder[..], [LadderStep::ShortSystem { .. }]), "{:?}", built.account.ladder);
+    let texts: Vec<_> = built.request.segments.iter().map(|one| one.entry.message.joined_text()).collect();
+    assert!(!texts[0].contains("An example.") && texts[0].contains("OBJECTIVE"));
+    assert!(texts[1].contains("must.md") && !texts[1].contains("may.md"));
+}
+
+#[test]
+fn the_last_resort_is_the_newest_step_and_the_request() {
+    let bench = Bench::new(rounds(1, 200).into_iter().chain(rounds_from(4, 3, 800)).collect());
+    let built = bench.build(4_000).unwrap();
+    let steps = &built.account.ladder;
+    assert!(matches!(steps.last(), Some(LadderStep::BareMinimum { .. })), "{steps:?}");
+    assert_eq!(ids(&built), [4, 9, 10].map(id), "the running round's request and its newest block");
+    let system = built.request.segments[0].entry.message.joined_text();
+    assert!(system.contains("RULES") && !system.contains("OBJECTIVE"));
+    assert!(built.request.segments.iter().all(|one| !matches!(one.layer, Layer::Documents | Layer::Reminders)));
+}
+
+/// One running round that starts with message `number` and has this many blocks.
+fn rounds_from(number: usize, blocks: usize, size: usize) -> Vec<Arc<Entry>> {
+    let mut history = vec![text(number, Role::User, "a long one")];
+    for block in 0..blocks {
+        let number = number + 1 + block * 2;
+        let call_id = format!("long-{block}");
+        let parts = vec![call(&call_id, "list", "{}")];
+        history.push(entry(Message::new(id(number), Role::Assistant, parts, at(number))));
+        history.push(result(number + 1, &call_id, Envelope::success("abc ".repeat(size))));
+    }
+    history
+}
+
+#[test]
+fn what_cannot_fit_is_an_error_with_each_layers_size() {
+    let error = Bench::new(rounds(1, 9_000)).build(4_000).unwrap_err();
+    assert!(matches!(error, ContextError::TooLarge { .. }));
+    assert!(error.to_string().contains("history"), "{error}");
+}
+
+#[test]
+fn tools_keep_names_and_types() {
+    let mut specs = tool_set(&["read_file"]).specs.clone();
+    specs[0].description = "Reads.\n\nAt length.".into();
+    specs[0].parameters = serde_json::json!({"type": "object", "description": "all", "properties": {
+        "description": {"type": "string", "description": "a property of that name"}}});
+    let short = short_tools(&ToolSet::new(specs, &Quarter), &Quarter);
+    assert_eq!(short.specs[0].description, "Reads.");
+    let expected = serde_json::json!({"type": "object", "properties": {"description": {"type": "string"}}});
+    assert_eq!(short.specs[0].parameters, expected);
+}

@@ -1,0 +1,77 @@
+//! The layers of a request before they are laid out (SPEC 2).
+//!
+//! ```text
+//! system · documents · summaries · history … run … history · current request · its tool calls and results
+//! ```
+
+use std::sync::Arc;
+
+use haft_types::{Entry, Layer, Request, Segment, ToolSet};
+
+use crate::placement::find;
+use crate::policy::Policy;
+use crate::rounds::Line;
+use crate::snapshot::Snapshot;
+use crate::system::{REQUIRED, Section};
+
+/// Who put a message there, and the message.
+pub(crate) type Owned = (&'static str, Arc<Entry>);
+
+/// Everything that will be sent, still apart.
+pub(crate) struct Layers {
+    pub(crate) system: Arc<Entry>,
+    pub(crate) tools: Arc<ToolSet>,
+    pub(crate) documents: Vec<Owned>,
+    pub(crate) run: Vec<Owned>,
+    pub(crate) line: Line,
+    /// Sections the system message must have.
+    pub(crate) required: &'static [Section],
+}
+
+impl Layers {
+    pub(crate) fn new(snapshot: &Snapshot<'_>, line: Line) -> Self {
+        let run = snapshot.reminders.map(|reminders| reminders.run(snapshot.policy, snapshot.maker()));
+        Self {
+            system: Arc::clone(snapshot.system),
+            tools: Arc::clone(snapshot.tools),
+            documents: snapshot.documents.map(|documents| documents.messages.clone()).unwrap_or_default(),
+            run: run.unwrap_or_default(),
+            line,
+            required: REQUIRED,
+        }
+    }
+
+    /// The estimated tokens of everything but the line.
+    pub(crate) fn fixed(&self) -> u64 {
+        let (tools, segments) = (Arc::clone(&self.tools), Vec::new());
+        let empty = Request { segments, tools, max_output_tokens: None, cache_key: None };
+        let made = self.documents.iter().chain(&self.run).map(|(_, entry)| u64::from(entry.tokens)).sum::<u64>();
+        empty.tokens() + u64::from(self.system.tokens) + made
+    }
+
+    /// The estimated tokens of the request.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.fixed() + self.line.tokens()
+    }
+
+    /// Lays them out in their order, the run among the history.
+    pub(crate) fn into_segments(self, policy: &Policy) -> Vec<Segment> {
+        let line = self.line;
+        let length = 1 + self.documents.len() + line.summaries.len() + line.items.len() + self.run.len();
+        let mut segments = Vec::with_capacity(length);
+        segments.push(segment(Layer::System, "system", self.system));
+        segments.extend(self.documents.into_iter().map(|(owner, entry)| segment(Layer::Documents, owner, entry)));
+        segments.extend(line.summaries.into_iter().map(|entry| segment(Layer::History, "summary", entry)));
+
+        let place = find(policy.reminders, &line.items, policy.max_distance);
+        let mut items = line.items.into_iter().map(|item| segment(item.layer, item.owner, item.entry));
+        segments.extend(items.by_ref().take(place));
+        segments.extend(self.run.into_iter().map(|(owner, entry)| segment(Layer::Reminders, owner, entry)));
+        segments.extend(items);
+        segments
+    }
+}
+
+fn segment(layer: Layer, owner: &'static str, entry: Arc<Entry>) -> Segment {
+    Segment { layer, owner, entry, boundary: false }
+}

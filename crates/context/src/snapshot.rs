@@ -1,0 +1,76 @@
+//! What the next request depends on.
+
+use std::sync::Arc;
+
+use haft_types::{Entry, ModelSpec, TokenCounter, ToolSet};
+
+use crate::documents::Documents;
+use crate::marks::Marks;
+use crate::memo::{Maker, Memo};
+use crate::policy::Policy;
+use crate::prune::Cleared;
+use crate::reminders::Reminders;
+use crate::system::SystemInput;
+
+/// Everything the next request depends on.
+#[derive(Clone, Copy)]
+pub struct Snapshot<'a> {
+    /// The model that will be asked.
+    pub model: &'a ModelSpec,
+    /// How requests are built.
+    pub policy: &'a Policy,
+    /// The system message, from [`render_system`](crate::render_system) and [`system_entry`](crate::system_entry).
+    pub system: &'a Arc<Entry>,
+    /// What the system message was rendered from: needed to shorten it when room is short.
+    pub system_input: Option<&'a SystemInput<'a>>,
+    /// The tools offered.
+    pub tools: &'a Arc<ToolSet>,
+    /// Every stored message in order, the current input included.
+    pub history: &'a [Arc<Entry>],
+    /// Counts the few messages made here.
+    pub counter: &'a dyn TokenCounter,
+    /// Rules and other standing texts.
+    pub documents: Option<&'a Documents>,
+    /// Role, TODO list, useful information and folder notes as they are now.
+    pub reminders: Option<&'a Reminders>,
+    /// Messages marked by people or the model.
+    pub marks: Option<&'a Marks>,
+    /// What pruning decided for earlier requests.
+    pub cleared: Option<&'a Cleared>,
+    /// Names the conversation to caches that route by key.
+    pub cache_key: Option<&'a str>,
+    /// What was made for earlier requests, so that it is not made again.
+    pub memo: Option<&'a Memo>,
+}
+
+impl<'a> Snapshot<'a> {
+    /// A snapshot of what every request needs; the rest is empty and can be set field by field.
+    pub fn new(
+        model: &'a ModelSpec,
+        policy: &'a Policy,
+        system: &'a Arc<Entry>,
+        tools: &'a Arc<ToolSet>,
+        history: &'a [Arc<Entry>],
+        counter: &'a dyn TokenCounter,
+    ) -> Self {
+        Self {
+            model,
+            policy,
+            system,
+            tools,
+            history,
+            counter,
+            system_input: None,
+            documents: None,
+            reminders: None,
+            marks: None,
+            cleared: None,
+            cache_key: None,
+            memo: None,
+        }
+    }
+
+    pub(crate) fn maker(&self) -> Maker<'a> {
+        Maker { counter: self.counter, memo: self.memo }
+    }
+}
