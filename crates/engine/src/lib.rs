@@ -1,1 +1,20 @@
-//! placeholder
+//! The turn as a state machine, and the driver that runs it against model, tools and store.
+//!
+//! [`turn`] holds every decision and no handle; [`Session`] holds the handles and decides nothing. This crate reads no
+//! environment, terminal or wall clock: the binary gives it values, a clock and ids.
+//!
+//! Read first: [`turn::Turn`] (what happens next), [`Session`] (how it is done), [`EventSink`] (how it is watched).
+
+mod calls;
+mod emit;
+mod gate;
+mod names;
+mod permission;
+mod ports;
+mod resume;
+mod session;
+mod strict_json;
+pub mod turn;
+
+pub use emit::EventSink;
+pub use session::{EngineError, OpenError, Roles, RunReport, Services, Session, SessionConfig, Which};

@@ -1,1 +1,41 @@
-fn main() {}
+//! The `haft` binary: arguments, environment, configuration layers, output, wiring.
+//!
+//! The only crate that reads the environment, the home folder and the wall clock. `main` maps a result to an exit code and
+//! nothing else; [`cli::Cli`] is the literal command line, [`commands`] does what it says.
+
+mod cli;
+mod clock;
+mod commands;
+mod config;
+mod demo;
+mod exit;
+mod output;
+mod places;
+mod project;
+mod secrets;
+mod wiring;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::exit::Exit;
+
+fn main() -> ExitCode {
+    // First of all: the same executable is the supervisor of the commands it runs (SPEC 10.6).
+    if let Some(code) = haft_sandbox::helper_entry(std::env::args_os()) {
+        return code;
+    }
+    match cli::Cli::try_parse() {
+        Ok(cli) => match commands::dispatch(cli) {
+            Ok(exit) => exit.into(),
+            Err(failure) => exit::report(&failure).into(),
+        },
+        Err(error) => {
+            // clap prints help and version to stdout with success, mistakes to stderr.
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Completed };
+            drop(error.print());
+            exit.into()
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Figures beside their goals.
+
+use std::io::Write;
+use std::time::Duration;
+
+/// Prints one figure, and whether it reaches its goal.
+pub(crate) fn print(name: &str, figure: f64, unit: &str, goal: Option<f64>) {
+    let verdict = match goal {
+        Some(goal) if figure <= goal => format!("goal {goal} {unit}: reached"),
+        Some(goal) => format!("goal {goal} {unit}: MISSED"),
+        None => String::new(),
+    };
+    line(&format!("{name:<58} {figure:>9.2} {unit:<4} {verdict}"));
+}
+
+/// Prints a line.
+pub(crate) fn line(text: &str) {
+    drop(writeln!(std::io::stdout(), "{}", text.trim_end()));
+}
+
+/// The middle of these durations, in milliseconds.
+pub(crate) fn median_ms(durations: &mut [Duration]) -> f64 {
+    quantile_ms(durations, 0.5)
+}
+
+/// The value below which this share of the durations lies, in milliseconds.
+pub(crate) fn quantile_ms(durations: &mut [Duration], share: f64) -> f64 {
+    durations.sort_unstable();
+    let index = ((durations.len().saturating_sub(1)) as f64 * share).round() as usize;
+    durations.get(index).map_or(f64::NAN, |duration| duration.as_secs_f64() * 1e3)
+}

@@ -1,0 +1,40 @@
+//! How long it takes from the start of the process to `--version`, and to the first byte of the first request.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use haft_testkit::{Reply, Script, ScriptedServer};
+
+use crate::figures;
+use crate::subject::{self, Place};
+
+const RUNS: usize = 20;
+
+pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
+    let mut version = Vec::with_capacity(RUNS);
+    for _ in 0..RUNS {
+        let begin = Instant::now();
+        let status = Command::new(haft).arg("--version").stdout(Stdio::null()).status()?;
+        version.push(begin.elapsed());
+        ensure!(status.success(), "haft --version failed");
+    }
+    figures::print("haft --version, median of 20", figures::median_ms(&mut version), "ms", None);
+
+    let mut first_request = Vec::with_capacity(RUNS);
+    for _ in 0..RUNS {
+        let server = ScriptedServer::builder(Script::replies([Reply::text("Done.")])?).lean().start_in_thread()?;
+        let place = Place::new(&server)?;
+        let ran = subject::run(place.command(haft, "say done"))?;
+        let timing = *server.timings().first().context("no request arrived")?;
+        first_request.push(timing.received - ran.started);
+    }
+    figures::print(
+        "start to first byte of the first request, median of 20",
+        figures::median_ms(&mut first_request),
+        "ms",
+        Some(50.0),
+    );
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! Runs the binary under measurement in a home of its own.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use haft_testkit::ScriptedServer;
+use haft_types::Api;
+use tempfile::TempDir;
+
+/// A home and a project for one run.
+pub(crate) struct Place {
+    home: TempDir,
+    project: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new(server: &ScriptedServer) -> anyhow::Result<Self> {
+        let place = Self { home: tempfile::tempdir()?, project: tempfile::tempdir()? };
+        let base_url = server.base_url(Api::Anthropic);
+        let config = format!(
+            "model = \"mock/bench\"\n[providers.mock]\napi = \"anthropic\"\nbase_url = \"{base_url}\"\n\
+             [models.\"mock/bench\"]\ncontext_window = 10000000\nmax_output_tokens = 8192\n"
+        );
+        std::fs::write(place.home.path().join("config.toml"), config)?;
+        std::fs::write(place.project.path().join("notes.txt"), "one line\n".repeat(20))?;
+        Ok(place)
+    }
+
+    /// A run of `haft` with this task, ready to be started.
+    pub(crate) fn command(&self, haft: &Path, task: &str) -> Command {
+        let mut command = Command::new(haft);
+        command
+            .args(["run", "--output-format", "stream-json", "--permission-mode", "yolo", task])
+            .current_dir(self.project.path())
+            .env("HAFT_HOME", self.home.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        command
+    }
+}
+
+/// What one run used.
+pub(crate) struct Ran {
+    /// When the process was started.
+    pub(crate) started: Instant,
+    /// Its peak memory in megabytes.
+    pub(crate) peak_mb: f64,
+}
+
+/// Runs to the end and checks that the run succeeded.
+pub(crate) fn run(mut command: Command) -> anyhow::Result<Ran> {
+    let started = Instant::now();
+    let mut child = command.spawn().context("cannot start haft")?;
+    let mut peak = 0_u64;
+    // The kernel forgets the peak with the process, so it is read while the process lives.
+    let status = loop {
+        if let Ok(status) = std::fs::read_to_string(format!("/proc/{}/status", child.id())) {
+            let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let kb = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+            peak = peak.max(kb.unwrap_or(0));
+        }
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    };
+    let mut complaint = String::new();
+    if let Some(mut stderr) = child.stderr.take() {
+        std::io::Read::read_to_string(&mut stderr, &mut complaint)?;
+    }
+    ensure!(status.success(), "haft ended with {status}: {complaint}");
+    Ok(Ran { started, peak_mb: peak as f64 / 1024.0 })
+}

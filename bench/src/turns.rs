@@ -1,0 +1,40 @@
+//! What haft itself adds between two requests: last byte of reply k to first byte of request k+1, as the conversation grows.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::ensure;
+use haft_testkit::{Reply, Script, ScriptedServer};
+use serde_json::json;
+
+use crate::figures;
+use crate::subject::{self, Place};
+
+/// Turns, goal for the overhead in milliseconds, goal for the peak memory in megabytes.
+const LENGTHS: [(usize, Option<f64>, Option<f64>); 3] =
+    [(10, None, None), (100, Some(2.0), Some(30.0)), (1000, Some(5.0), None)];
+
+pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
+    figures::line(
+        "Every turn is one `read_file` of 20 lines. Overhead is the median over the last tenth of the turns.",
+    );
+    for (turns, overhead_goal, memory_goal) in LENGTHS {
+        let replies = (0..turns)
+            .map(|_| Reply::text("I will read the notes.").tool_call("read_file", json!({"path": "notes.txt"})));
+        let script = Script::replies(replies.chain([Reply::text("Done.")]))?;
+        let server = ScriptedServer::builder(script).lean().start_in_thread()?;
+        let place = Place::new(&server)?;
+        let ran = subject::run(place.command(haft, "read the notes again and again"))?;
+
+        let timings = server.timings();
+        ensure!(timings.len() == turns + 1, "{} requests arrived, {} were expected", timings.len(), turns + 1);
+        let gaps = timings.windows(2).filter_map(|pair| Some(pair[1].received - pair[0].replied?));
+        let mut gaps: Vec<Duration> = gaps.collect();
+        let mut late = gaps.split_off(gaps.len() - (turns / 10).max(1));
+        let name = |what: &str| format!("{what} at {turns} turns");
+        figures::print(&name("overhead, median"), figures::median_ms(&mut late), "ms", overhead_goal);
+        figures::print(&name("overhead, 95th percentile"), figures::quantile_ms(&mut late, 0.95), "ms", None);
+        figures::print(&name("peak memory"), ran.peak_mb, "MB", memory_goal);
+    }
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! Numbers events and hands them to whoever listens.
+
+use haft_types::{ConversationId, Event, EventBody};
+
+/// Takes the events of a run, in order. It must not block for long: the turn waits for it.
+pub trait EventSink: Send {
+    /// One event.
+    fn event(&mut self, event: &Event);
+}
+
+impl<F: FnMut(&Event) + Send> EventSink for F {
+    fn event(&mut self, event: &Event) {
+        self(event);
+    }
+}
+
+/// Stamps events with conversation, agent and number.
+pub(crate) struct Emitter<'a> {
+    sink: &'a mut dyn EventSink,
+    conversation_id: ConversationId,
+    seq: u64,
+}
+
+impl<'a> Emitter<'a> {
+    pub(crate) fn new(sink: &'a mut dyn EventSink, conversation_id: ConversationId) -> Self {
+        Self { sink, conversation_id, seq: 0 }
+    }
+
+    pub(crate) fn emit(&mut self, body: EventBody) {
+        self.seq += 1;
+        let event = Event { body, conversation_id: self.conversation_id.clone(), seq: self.seq, agent: "main".into() };
+        self.sink.event(&event);
+    }
+
+    pub(crate) fn error(&mut self, code: &str, message: impl Into<String>) {
+        self.emit(EventBody::Error { code: code.into(), message: message.into() });
+    }
+}

@@ -1,0 +1,90 @@
+//! The gate every tool call passes before anything runs (SPEC 9.6): the reply ended, the tool exists, its arguments are strict
+//! JSON, and the permission mode lets it. Whoever does not pass gets an error result; nothing is repaired or guessed.
+
+use std::sync::Arc;
+
+use haft_tool::{Registry, Tool};
+use haft_types::{Decision, Envelope, PermissionMode, StopReason, ToolCall};
+use serde_json::Value;
+
+use crate::{names, permission, strict_json};
+
+/// A call that may run.
+pub(crate) struct Admitted {
+    pub(crate) call: ToolCall,
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) arguments: Value,
+}
+
+/// A call that may not, and what the model is told.
+pub(crate) struct Refused {
+    pub(crate) call: ToolCall,
+    pub(crate) envelope: Envelope,
+    /// Whether a person could have allowed it.
+    pub(crate) denied: bool,
+}
+
+/// What the reply as a whole means for its calls.
+pub(crate) struct ReplyFacts<'a> {
+    /// Why the model stopped.
+    pub(crate) stop: &'a StopReason,
+    /// How many calls the reply has.
+    pub(crate) calls: usize,
+    /// Whether the call is its last one.
+    pub(crate) last: bool,
+}
+
+pub(crate) fn admit(
+    call: ToolCall,
+    reply: &ReplyFacts<'_>,
+    registry: &Registry,
+    mode: PermissionMode,
+) -> Result<Admitted, Refused> {
+    let refuse = |call, envelope| Err(Refused { call, envelope, denied: false });
+    if *reply.stop == StopReason::Length && reply.last {
+        let message = "The reply was cut off by the output limit in the middle of this call, so it did not run. Make it again, in smaller pieces.";
+        return refuse(call, Envelope::failure("cut", message));
+    }
+    let Some(tool) = registry.get(&call.name) else {
+        let message = unknown_tool(&call.name, registry);
+        return refuse(call, Envelope::failure("unknown_tool", message));
+    };
+    let arguments = match strict_json::object(&call.arguments) {
+        Ok(arguments) => arguments,
+        Err(why) => {
+            let message =
+                format!("`{}` did not run: {why}. Send one JSON object that fits the tool's schema.", call.name);
+            return refuse(call, Envelope::failure("invalid_arguments", message));
+        }
+    };
+    if call.name == names::COMPLETE && reply.calls > 1 {
+        let message = format!(
+            "`{}` must be the only call of a reply. Look at the other results first, then call it alone.",
+            names::COMPLETE
+        );
+        return refuse(call, Envelope::failure("not_alone", message));
+    }
+    match permission::decide(mode, tool.access(), &call.name) {
+        Decision::Allow => Ok(Admitted { tool: Arc::clone(tool), call, arguments }),
+        Decision::Deny { reason } => {
+            Err(Refused { call, envelope: Envelope::failure("permission_denied", reason), denied: true })
+        }
+    }
+}
+
+fn unknown_tool(name: &str, registry: &Registry) -> String {
+    let mut near: Vec<_> = registry
+        .iter()
+        .map(|tool| (strsim::jaro_winkler(name, &tool.spec().name), tool.spec().name.as_str()))
+        .filter(|(similarity, _)| *similarity > 0.7)
+        .collect();
+    near.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let names: Vec<_> = near.iter().take(3).map(|(_, name)| format!("`{name}`")).collect();
+    match names.as_slice() {
+        [] => format!("There is no tool `{name}`. Use one of the tools offered."),
+        names => format!("There is no tool `{name}`. Did you mean {}?", names.join(" or ")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

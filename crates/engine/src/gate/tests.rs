@@ -1,0 +1,82 @@
+use async_trait::async_trait;
+use haft_tool::{Access, ToolContext, ToolOutput};
+use haft_types::ToolSpec;
+
+use super::*;
+
+struct Fake(ToolSpec, Access);
+
+#[async_trait]
+impl Tool for Fake {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn access(&self) -> Access {
+        self.1
+    }
+
+    async fn call(&self, _: &ToolContext, _: Value) -> ToolOutput {
+        Envelope::success("ran").into()
+    }
+}
+
+fn registry() -> Registry {
+    let mut registry = Registry::default();
+    for (name, access) in
+        [("read_file", Access::Read), ("execute_command", Access::Execute), (names::COMPLETE, Access::State)]
+    {
+        let spec = ToolSpec { name: name.into(), description: String::new(), parameters: Value::Null };
+        registry.register(Arc::new(Fake(spec, access)));
+    }
+    registry
+}
+
+fn admit_one(
+    name: &str,
+    arguments: &str,
+    stop: &StopReason,
+    calls: usize,
+    mode: PermissionMode,
+) -> Result<Value, String> {
+    let call = ToolCall { id: "1".into(), name: name.into(), arguments: arguments.into(), signature: None };
+    let facts = ReplyFacts { stop, calls, last: true };
+    match admit(call, &facts, &registry(), mode) {
+        Ok(admitted) => Ok(admitted.arguments),
+        Err(refused) => Err(refused.envelope.error.map_or_else(String::new, |error| error.code)),
+    }
+}
+
+#[test]
+fn what_passes_and_what_does_not() {
+    use PermissionMode::{AcceptEdits, Ask, Plan, Yolo};
+    use StopReason::{Length, ToolUse};
+    let cases: &[(&str, &str, &StopReason, usize, PermissionMode, Result<(), &str>)] = &[
+        ("read_file", r#"{"path": "a"}"#, &ToolUse, 1, Ask, Ok(())),
+        ("read_file", r#"{"path": "a"}"#, &ToolUse, 1, Plan, Ok(())),
+        ("read_file", r#"{"path": "a"}"#, &Length, 1, Ask, Err("cut")),
+        ("read_file", r#"{"path": "a""#, &ToolUse, 1, Ask, Err("invalid_arguments")),
+        ("read_file", r#"{"path": "a", "path": "b"}"#, &ToolUse, 1, Ask, Err("invalid_arguments")),
+        ("raed_file", "{}", &ToolUse, 1, Ask, Err("unknown_tool")),
+        ("execute_command", "{}", &ToolUse, 1, Ask, Err("permission_denied")),
+        ("execute_command", "{}", &ToolUse, 1, Plan, Err("permission_denied")),
+        ("execute_command", "{}", &ToolUse, 1, AcceptEdits, Err("permission_denied")),
+        ("execute_command", "{}", &ToolUse, 1, Yolo, Ok(())),
+        (names::COMPLETE, "{}", &ToolUse, 1, Ask, Ok(())),
+        (names::COMPLETE, "{}", &ToolUse, 2, Ask, Err("not_alone")),
+    ];
+    for (name, arguments, stop, calls, mode, expected) in cases {
+        let found = admit_one(name, arguments, stop, *calls, *mode).map(|_| ());
+        assert_eq!(
+            found.as_ref().map_err(String::as_str),
+            expected.as_ref().map_err(|code| *code).map(|()| &()),
+            "{name} {arguments} {mode}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_tool_gets_near_names() {
+    assert_eq!(unknown_tool("read_fiel", &registry()), "There is no tool `read_fiel`. Did you mean `read_file`?");
+    assert_eq!(unknown_tool("zzz", &registry()), "There is no tool `zzz`. Use one of the tools offered.");
+}

@@ -1,0 +1,100 @@
+//! Where a stored conversation left off: a pure function from its messages to what must be mended and what comes next.
+//!
+//! Invariant: a call that was begun and has no result is never run again; it is reported as uncertain (SPEC 14.5).
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use haft_types::{Entry, Role, StopReason, ToolCall, ToolStatus};
+use serde_json::Value;
+
+use crate::names;
+use crate::turn::{Position, Question, Replied};
+
+/// What to do with a conversation that is opened again.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Resumption {
+    /// Calls that were begun and have no result: each gets an "uncertain" result first.
+    pub(crate) uncertain: Vec<ToolCall>,
+    /// What comes next after that.
+    pub(crate) position: Position,
+}
+
+/// Calls of the last reply that have no result.
+pub(crate) fn unanswered(history: &[Arc<Entry>]) -> Vec<ToolCall> {
+    let Some(last) = last_reply(history) else { return Vec::new() };
+    let answered: HashSet<&str> = history[last..]
+        .iter()
+        .flat_map(|entry| entry.message.tool_results())
+        .map(|result| result.tool_call_id.as_str())
+        .collect();
+    history[last].message.tool_calls().filter(|call| !answered.contains(call.id.as_str())).cloned().collect()
+}
+
+/// Looks at the end of a conversation. `begun` holds the ids of calls with effects that were started.
+pub(crate) fn resumption(history: &[Arc<Entry>], begun: &HashSet<String>, open_todos: bool) -> Resumption {
+    let (uncertain, rest): (Vec<_>, Vec<_>) =
+        unanswered(history).into_iter().partition(|call| begun.contains(&call.id));
+    let position = if let Some(question) = only_a_question(&rest) {
+        Position::WantsAnswer(question)
+    } else if !rest.is_empty() {
+        Position::WantsTools(rest)
+    } else if !uncertain.is_empty() {
+        Position::WantsReply
+    } else {
+        finished(history, open_todos)
+    };
+    Resumption { uncertain, position }
+}
+
+fn only_a_question(calls: &[ToolCall]) -> Option<Question> {
+    match calls {
+        [only] if only.name == names::ASK => question_of(only),
+        _ => None,
+    }
+}
+
+/// The question a call asks.
+pub(crate) fn question_of(call: &ToolCall) -> Option<Question> {
+    let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
+    let options = arguments.get("options").and_then(Value::as_array).into_iter().flatten();
+    Some(Question {
+        question: arguments.get("question")?.as_str()?.to_owned(),
+        options: options.filter_map(|option| option.as_str().map(str::to_owned)).collect(),
+    })
+}
+
+/// Every call has its result: either the model's answer is the last word, or the model is to be asked.
+fn finished(history: &[Arc<Entry>], open_todos: bool) -> Position {
+    if let Some(report) = report_of(history) {
+        return Position::Completed(report);
+    }
+    match history.last() {
+        Some(last) if last.message.role == Role::Assistant => Position::HasReply(Replied {
+            calls: Vec::new(),
+            text: last.message.joined_text(),
+            stop: StopReason::EndTurn,
+            open_todos,
+        }),
+        _ => Position::WantsReply,
+    }
+}
+
+/// The report, if the newest message is the accepted result of a completion.
+fn report_of(history: &[Arc<Entry>]) -> Option<String> {
+    let result = history.last()?.message.tool_results().next()?;
+    if result.name != names::COMPLETE || result.envelope.status == ToolStatus::Error {
+        return None;
+    }
+    let reply = &history[last_reply(history)?].message;
+    let call = reply.tool_calls().find(|call| call.id == result.tool_call_id)?;
+    let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
+    arguments.get("result")?.as_str().map(str::to_owned)
+}
+
+fn last_reply(history: &[Arc<Entry>]) -> Option<usize> {
+    history.iter().rposition(|entry| entry.message.role == Role::Assistant)
+}

@@ -1,0 +1,79 @@
+use haft_types::{Envelope, Message, MessageId, Part, Timestamp, TokenCounter, ToolResult};
+
+use super::*;
+
+struct NoCount;
+
+impl TokenCounter for NoCount {
+    fn text(&self, _: &str) -> u32 {
+        0
+    }
+}
+
+fn message(role: Role, content: Vec<Part>) -> Arc<Entry> {
+    let id = MessageId("0a1b2c3d-0000-4000-8000-000000000000".parse().unwrap());
+    Entry::new(Message::new(id, role, content, Timestamp::UNIX_EPOCH), &NoCount)
+}
+
+fn user() -> Arc<Entry> {
+    message(Role::User, vec![Part::text("do it")])
+}
+
+fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
+    ToolCall { id: id.into(), name: name.into(), arguments: arguments.into(), signature: None }
+}
+
+fn reply(calls: &[ToolCall]) -> Arc<Entry> {
+    message(Role::Assistant, calls.iter().cloned().map(Part::ToolCall).collect())
+}
+
+fn result(id: &str, name: &str) -> Arc<Entry> {
+    let result = ToolResult { tool_call_id: id.into(), name: name.into(), envelope: Envelope::success("ok") };
+    message(Role::Tool, vec![Part::ToolResult(Box::new(result))])
+}
+
+fn begun(ids: &[&str]) -> HashSet<String> {
+    ids.iter().map(|id| (*id).to_owned()).collect()
+}
+
+#[test]
+fn a_user_message_or_a_complete_block_wants_a_reply() {
+    let block = [user(), reply(&[call("1", "read_file", "{}")]), result("1", "read_file")];
+    for history in [&block[..1], &block[..]] {
+        let expected = Resumption { uncertain: vec![], position: Position::WantsReply };
+        assert_eq!(resumption(history, &begun(&[]), false), expected);
+    }
+}
+
+#[test]
+fn a_call_never_begun_runs_and_a_begun_one_is_uncertain() {
+    let calls = [call("1", "execute_command", "{}"), call("2", "execute_command", "{}"), call("3", "read_file", "{}")];
+    let history = [user(), reply(&calls), result("1", "execute_command")];
+    let found = resumption(&history, &begun(&["1", "2"]), false);
+    assert_eq!(found.uncertain, [calls[1].clone()]);
+    assert_eq!(found.position, Position::WantsTools(vec![calls[2].clone()]));
+}
+
+#[test]
+fn with_only_uncertain_calls_the_model_decides() {
+    let calls = [call("1", "execute_command", "{}")];
+    let found = resumption(&[user(), reply(&calls)], &begun(&["1"]), false);
+    assert_eq!((found.uncertain.len(), found.position), (1, Position::WantsReply));
+}
+
+#[test]
+fn an_open_question_waits() {
+    let ask = call("1", names::ASK, r#"{"question": "Which?", "options": ["a", "b"]}"#);
+    let found = resumption(&[user(), reply(&[ask])], &begun(&[]), false);
+    let question = Question { question: "Which?".into(), options: vec!["a".into(), "b".into()] };
+    assert_eq!(found.position, Position::WantsAnswer(question));
+}
+
+#[test]
+fn an_answer_and_a_completion_are_finished() {
+    let answer = [user(), message(Role::Assistant, vec![Part::text("Done.")])];
+    assert!(matches!(resumption(&answer, &begun(&[]), true).position, Position::HasReply(reply) if reply.open_todos));
+    let complete = call("1", names::COMPLETE, r#"{"result": "Fixed."}"#);
+    let done = [user(), reply(&[complete]), result("1", names::COMPLETE)];
+    assert_eq!(resumption(&done, &begun(&[]), false).position, Position::Completed("Fixed.".into()));
+}

@@ -1,0 +1,448 @@
+//! Does what the turn says: builds and sends requests, runs tools, appends what came of it, and tells the listener.
+//!
+//! Invariant: what an event shows of a message is in the store first (`tool_result`, `usage`), except the words of a reply that is
+//! still arriving.
+
+use std::sync::Arc;
+
+use haft_context::{Account, Snapshot, assemble};
+use haft_model::{Delta, ModelError, Reply};
+use haft_store::{Fact, SentRequest};
+use haft_tool::{Flow, OutputLimits, ToolContext, ToolOutput};
+use haft_types::{
+    CallPhase, Envelope, EventBody, LlmMetadata, Message, Origin, Outcome, Request, Role, StopReason, ToolCall,
+    TurnResult,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{EngineError, Session};
+use crate::calls;
+use crate::emit::{Emitter, EventSink};
+use crate::gate::{self, Admitted, Refused, ReplyFacts};
+use crate::resume::{self, Resumption};
+use crate::turn::{Action, End, Input, Position, Question, Reason, Replied, Spent, ToolsDone, Turn};
+
+/// Under which key of a reply's metadata its stop reason is kept, so that a resumed turn treats a cut call as one.
+const STOP_REASON: &str = "stop_reason";
+
+/// How a run ended, and whether the model ever answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunReport {
+    /// The last event.
+    pub result: TurnResult,
+    /// Whether no request ever got a valid reply: the fault is in the configuration or the server.
+    pub never_valid: bool,
+}
+
+impl Session {
+    /// Runs one turn to its outcome. Without input it goes on with a turn that was interrupted.
+    pub async fn run(
+        &mut self,
+        input: Option<String>,
+        sink: &mut dyn EventSink,
+        cancel: &CancellationToken,
+    ) -> RunReport {
+        let mut emitter = Emitter::new(sink, self.conversation.id.clone());
+        emitter.emit(EventBody::Conversation {
+            resumed: self.resumed,
+            name: self.conversation.name.clone(),
+            model: self.config.model.full_name(),
+            cwd: self.config.workspace.cwd.display().to_string(),
+        });
+        let mut run = Run { turn: Turn::new(self.config.limits), request: None, never_valid: false };
+        let end = match self.drive(&mut run, input, &mut emitter, cancel).await {
+            Ok(end) => end,
+            Err(EngineError::Store(error)) => {
+                let reason = Reason { code: "store".into(), message: error.to_string() };
+                End { outcome: Outcome::Failed, reason, text: String::new() }
+            }
+        };
+        self.report(end, &run, &mut emitter).await
+    }
+
+    async fn drive(
+        &mut self,
+        run: &mut Run,
+        input: Option<String>,
+        emitter: &mut Emitter<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<End, EngineError> {
+        let position = self.take_input(input, emitter).await?;
+        let mut actions = run.turn.step(Input::Begin(position));
+        loop {
+            let mut next = None;
+            for action in actions {
+                match action {
+                    Action::BuildRequest => next = Some(self.build(run, emitter)),
+                    Action::SendRequest => next = Some(self.send(run, emitter, cancel).await?),
+                    Action::RunTools(calls) => next = Some(self.run_tools(calls, emitter, cancel).await?),
+                    Action::Nudge(nudge) => self.append_user(nudge.text().to_owned(), Origin::Engine).await?,
+                    Action::End(end) => return Ok(end),
+                }
+            }
+            let input = match next {
+                _ if cancel.is_cancelled() => Input::Cancelled,
+                Some(input) => input,
+                // The turn always asks for something or ends; should it not, that is told as its own bug.
+                None => Input::Built,
+            };
+            actions = run.turn.step(input);
+        }
+    }
+
+    /// Mends the end of the conversation, takes the user's words in, and says where the turn begins.
+    async fn take_input(&mut self, input: Option<String>, emitter: &mut Emitter<'_>) -> Result<Position, EngineError> {
+        let open_todos = !self.turn_ended && self.todo.has_open_items().await;
+        let Resumption { uncertain, position } = resume::resumption(&self.history, &self.begun, open_todos);
+        for call in uncertain {
+            self.answer(&call, interrupted(&call, Interruption::Uncertain).into(), emitter).await?;
+        }
+        let Some(text) = input else { return Ok(position) };
+        match position {
+            Position::WantsAnswer(_) => {
+                for call in resume::unanswered(&self.history) {
+                    self.answer(&call, Envelope::success(format!("The user answered: {text}")).into(), emitter).await?;
+                }
+            }
+            Position::WantsTools(calls) => {
+                for call in calls {
+                    self.answer(&call, interrupted(&call, Interruption::NotRun).into(), emitter).await?;
+                }
+                self.append_user(text, Origin::User).await?;
+            }
+            Position::WantsReply | Position::HasReply(_) | Position::Completed(_) => {
+                self.append_user(text, Origin::User).await?;
+            }
+        }
+        Ok(Position::WantsReply)
+    }
+
+    fn build(&mut self, run: &mut Run, emitter: &mut Emitter<'_>) -> Input {
+        let snapshot = Snapshot {
+            cache_key: Some(self.conversation.id.as_str()),
+            ..Snapshot::new(
+                &self.config.model,
+                &self.config.policy,
+                &self.system,
+                &self.tools,
+                &self.history,
+                self.services.counter.as_ref(),
+            )
+        };
+        match assemble(&snapshot) {
+            Ok(assembly) => {
+                tell_account(&assembly.account, &assembly.request, emitter);
+                run.request = Some(Arc::new(assembly.request));
+                Input::Built
+            }
+            Err(error) => Input::Failed(Reason { code: "context".into(), message: error.to_string() }),
+        }
+    }
+
+    async fn send(
+        &mut self,
+        run: &mut Run,
+        emitter: &mut Emitter<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Input, EngineError> {
+        let Some(request) = run.request.take() else { return Ok(Input::Built) };
+        let sent = SentRequest {
+            model: self.config.model.full_name(),
+            api: self.config.model.api,
+            request: Arc::clone(&request),
+        };
+        // The log must not delay the request: it is written while the model thinks.
+        drop(self.services.store.log_request(&self.conversation.id, sent));
+        let mut tell = |delta: Delta| tell_delta(delta, emitter);
+        match self.services.client.stream(&request, cancel, &mut tell).await {
+            Ok(reply) => self.take_reply(reply, emitter).await.map(Input::Replied),
+            Err(ModelError::Cancelled) => Ok(Input::Cancelled),
+            Err(error) => {
+                run.never_valid = error.never_valid();
+                Ok(Input::Failed(Reason { code: error.code().into(), message: error.to_string() }))
+            }
+        }
+    }
+
+    /// Stores a reply before anything acts on it.
+    async fn take_reply(&mut self, reply: Reply, emitter: &mut Emitter<'_>) -> Result<Replied, EngineError> {
+        let model = self.config.model.full_name();
+        let cost = self.config.model.price.map(|price| price.cost(reply.usage));
+        self.totals.usage += reply.usage;
+        if let (Some(total), Some(cost)) = (&mut self.totals.cost, cost) {
+            *total += cost;
+        }
+        let mut message = Message::new(self.fresh_id(), Role::Assistant, reply.parts, self.services.clock.now());
+        let mut made = LlmMetadata::new(&model, self.round(), reply.usage, cost);
+        made.time_to_first_token_ms = Some(millis(reply.time_to_first_token));
+        made.duration_ms = Some(millis(reply.duration));
+        message.llm_metadata = Some(made);
+        message.metadata.insert(STOP_REASON.into(), serde_json::to_value(&reply.stop).unwrap_or_default());
+
+        let replied = Replied {
+            calls: message.tool_calls().cloned().collect(),
+            text: message.joined_text(),
+            stop: reply.stop,
+            open_todos: self.todo.has_open_items().await,
+        };
+        let finished: Vec<_> = replied.calls.iter().map(call_finished).collect();
+        // An empty message would be refused by every API; the turn nudges instead.
+        if !message.content.is_empty() {
+            self.append_message(message).await?;
+        }
+        finished.into_iter().for_each(|event| emitter.emit(event));
+        emitter.emit(EventBody::Usage { model, usage: reply.usage, cost });
+        Ok(replied)
+    }
+
+    async fn run_tools(
+        &mut self,
+        calls: Vec<ToolCall>,
+        emitter: &mut Emitter<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Input, EngineError> {
+        let mut done = ToolsDone::default();
+        let mut admitted = Vec::new();
+        for gated in self.gate(calls) {
+            match gated {
+                Ok(call) if calls::is_harmless(call.tool.access()) => admitted.push(call),
+                Ok(call) => {
+                    self.run_group(std::mem::take(&mut admitted), &mut done, emitter, cancel).await?;
+                    self.run_group(vec![call], &mut done, emitter, cancel).await?;
+                }
+                Err(refused) => {
+                    self.run_group(std::mem::take(&mut admitted), &mut done, emitter, cancel).await?;
+                    if refused.denied {
+                        done.denied = Some(refused.envelope.text.clone());
+                    }
+                    self.answer(&refused.call, refused.envelope.into(), emitter).await?;
+                }
+            }
+            if cancel.is_cancelled() {
+                return Ok(Input::Cancelled);
+            }
+        }
+        self.run_group(admitted, &mut done, emitter, cancel).await?;
+        done.spent =
+            Spent { usd: self.totals.cost.map_or(0.0, |cost| cost.total), elapsed: self.totals.since.elapsed() };
+        Ok(Input::ToolsDone(done))
+    }
+
+    fn gate(&self, calls: Vec<ToolCall>) -> Vec<Result<Admitted, Refused>> {
+        let stop = self.last_stop_reason();
+        let count = calls.len();
+        let gate = |(index, call)| {
+            let facts = ReplyFacts { stop: &stop, calls: count, last: index + 1 == count };
+            gate::admit(call, &facts, &self.registry, self.config.mode)
+        };
+        calls.into_iter().enumerate().map(gate).collect()
+    }
+
+    fn last_stop_reason(&self) -> StopReason {
+        let reply = self.history.iter().rev().find(|entry| entry.message.role == Role::Assistant);
+        reply
+            .and_then(|entry| serde_json::from_value(entry.message.metadata.get(STOP_REASON)?.clone()).ok())
+            .unwrap_or(StopReason::ToolUse)
+    }
+
+    /// Runs calls side by side and stores their results in order.
+    async fn run_group(
+        &mut self,
+        group: Vec<Admitted>,
+        done: &mut ToolsDone,
+        emitter: &mut Emitter<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<(), EngineError> {
+        let mut started = Vec::with_capacity(group.len());
+        for call in group {
+            if calls::has_effects(call.tool.access()) {
+                self.note_begun(&call.call).await?;
+            }
+            let context = self.tool_context(&call.call, cancel);
+            started.push(calls::start(call, context));
+        }
+        for (call, task) in started {
+            let output = calls::finish(&call, task).await;
+            take_flow(&output.flow, done, emitter);
+            if !calls::waits_for_user(&output.flow) {
+                self.answer(&call, output, emitter).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn note_begun(&mut self, call: &ToolCall) -> Result<(), EngineError> {
+        let Some(reply) = self.history.iter().rev().find(|entry| entry.message.role == Role::Assistant) else {
+            return Ok(());
+        };
+        let fact = Fact::ToolStarted { message_id: reply.message.message_id, call_id: call.id.clone() };
+        self.services.store.note(&self.conversation.id, fact).await?;
+        self.begun.insert(call.id.clone());
+        Ok(())
+    }
+
+    fn tool_context(&self, call: &ToolCall, cancel: &CancellationToken) -> ToolContext {
+        ToolContext {
+            workspace: self.config.workspace.clone(),
+            call_id: call.id.clone(),
+            cancel: cancel.clone(),
+            limits: OutputLimits::default(),
+            environment: Arc::clone(&self.config.child_environment),
+            todo: Arc::clone(&self.todo) as _,
+            reads: Arc::clone(&self.reads) as _,
+        }
+    }
+
+    /// Stores the result of a call, then shows it.
+    async fn answer(
+        &mut self,
+        call: &ToolCall,
+        output: ToolOutput,
+        emitter: &mut Emitter<'_>,
+    ) -> Result<(), EngineError> {
+        let ToolOutput { envelope, images, changes, flow: _ } = output;
+        let event = EventBody::ToolResult {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            status: envelope.status,
+            text: envelope.text.clone(),
+            error: envelope.error.clone(),
+        };
+        self.append_result(call, envelope, images).await?;
+        emitter.emit(event);
+        for change in changes {
+            emitter.emit(EventBody::FileChanged {
+                path: self.config.workspace.display(&change.path),
+                change: change.kind,
+            });
+        }
+        Ok(())
+    }
+
+    async fn report(&mut self, end: End, run: &Run, emitter: &mut Emitter<'_>) -> RunReport {
+        if end.outcome == Outcome::Failed {
+            emitter.error(&end.reason.code, &end.reason.message);
+        }
+        if end.outcome == Outcome::Completed
+            && let Some(last) = self.history.last()
+        {
+            let fact = Fact::TurnEnded { message_id: last.message.message_id, outcome: end.outcome };
+            if let Err(error) = self.services.store.note(&self.conversation.id, fact).await {
+                emitter.error("store", error.to_string());
+            }
+        }
+        if let Err(error) = self.services.store.flush().await {
+            emitter.error("store", error.to_string());
+        }
+        let result = TurnResult {
+            outcome: end.outcome,
+            code: end.reason.code,
+            message: end.reason.message,
+            text: end.text,
+            turns: run.turn.replies(),
+            duration_ms: millis(self.totals.since.elapsed()),
+            usage: self.totals.usage,
+            cost: self.totals.cost,
+        };
+        emitter.emit(EventBody::Result(result.clone()));
+        RunReport { result, never_valid: run.never_valid && run.turn.replies() == 0 }
+    }
+}
+
+fn take_flow(flow: &Flow, done: &mut ToolsDone, emitter: &mut Emitter<'_>) {
+    match flow {
+        Flow::Continue => {}
+        Flow::Ask { question, options } => {
+            emitter.emit(EventBody::Question { question: question.clone(), options: options.clone() });
+            done.question = Some(Question { question: question.clone(), options: options.clone() });
+        }
+        Flow::Complete { result, command } => {
+            emitter.emit(EventBody::Completion { result: result.clone(), command: command.clone() });
+            done.completed = Some(result.clone());
+        }
+    }
+}
+
+/// What is in flight while a turn is driven.
+struct Run {
+    turn: Turn,
+    request: Option<Arc<Request>>,
+    never_valid: bool,
+}
+
+/// Why a call has no result of its own.
+enum Interruption {
+    /// It was begun; nobody knows how far it came.
+    Uncertain,
+    /// It was not begun, and the user has moved on.
+    NotRun,
+}
+
+fn interrupted(call: &ToolCall, why: Interruption) -> Envelope {
+    match why {
+        Interruption::Uncertain => Envelope::failure(
+            "interrupted",
+            format!(
+                "`{}` was interrupted: it had begun, and it is uncertain whether it took effect. Check before you do it again.",
+                call.name
+            ),
+        ),
+        Interruption::NotRun => Envelope::failure(
+            "interrupted",
+            format!("`{}` did not run: the turn was interrupted before it began.", call.name),
+        ),
+    }
+}
+
+fn tell_account(account: &Account, request: &Request, emitter: &mut Emitter<'_>) {
+    for warning in &account.warnings {
+        emitter.error("context_warning", warning.to_string());
+    }
+    let budget = &account.budget;
+    emitter.emit(EventBody::Window {
+        tokens: request.tokens(),
+        window: budget.window,
+        pruned_tokens: 0,
+        round: account.round,
+    });
+    emitter.emit(EventBody::Budget {
+        layers: budget.layers.clone(),
+        output_reserve: budget.output_reserve,
+        remaining: budget.remaining,
+        window: budget.window,
+    });
+}
+
+fn tell_delta(delta: Delta, emitter: &mut Emitter<'_>) {
+    emitter.emit(match delta {
+        Delta::Text(text) => EventBody::Text { text },
+        Delta::Thinking(text) => EventBody::Thinking { text },
+        Delta::CallStarted { id, name } => {
+            EventBody::ToolCall { id, name, phase: CallPhase::Started, arguments: None, raw: None }
+        }
+        Delta::CallArguments { id, piece } => EventBody::ToolCall {
+            id,
+            name: String::new(),
+            phase: CallPhase::Arguments,
+            arguments: None,
+            raw: Some(piece),
+        },
+        // Shown once the whole reply is stored, with its arguments.
+        Delta::CallFinished { .. } => return,
+        Delta::Retry { attempt, limit, delay_ms, reason } => EventBody::Retry { attempt, limit, delay_ms, reason },
+    });
+}
+
+fn call_finished(call: &ToolCall) -> EventBody {
+    EventBody::ToolCall {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        phase: CallPhase::Finished,
+        arguments: crate::strict_json::object(&call.arguments).ok(),
+        raw: Some(call.arguments.clone()),
+    }
+}
+
+fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,170 @@
+//! A conversation that is open: loads it, runs turns in it, and keeps what is in memory equal to what is stored.
+//!
+//! Invariant: a message is in `history` exactly when it is in the store, in the same order.
+
+mod drive;
+mod open;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use haft_context::Policy;
+use haft_model::Client;
+use haft_sandbox::Supervisor;
+use haft_store::{Conversation, Store, StoreError};
+use haft_tool::{Registry, Workspace};
+use haft_types::{
+    Clock, Cost, Entry, Envelope, IdSource, Image, Message, MessageId, Metadata, ModelSpec, Origin, Part,
+    PermissionMode, Role, ShortId, TokenCounter, ToolCall, ToolResult, ToolSet, Usage,
+};
+
+use crate::ports::{Reads, StoredTodo};
+use crate::turn::Limits;
+
+pub use drive::RunReport;
+pub use open::{OpenError, Which};
+
+/// Something went wrong that is not the model's or a tool's doing.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The conversation could not be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What a session works with.
+pub struct Services {
+    /// Where conversations are kept.
+    pub store: Arc<dyn Store>,
+    /// The model.
+    pub client: Client,
+    /// Counts tokens.
+    pub counter: Arc<dyn TokenCounter>,
+    /// Starts commands.
+    pub supervisor: Arc<Supervisor>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Makes ids.
+    pub ids: Arc<dyn IdSource>,
+}
+
+/// Who the model is told to be: the `[roles]` section, with the files it names already read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Roles {
+    /// The role definition of the main agent; a built-in one when absent.
+    pub main: Option<String>,
+    /// A system prompt that stands in place of the role.
+    pub system_prompt: Option<String>,
+    /// Text added as the last section.
+    pub append: Option<String>,
+}
+
+/// What a session is told by flags and configuration.
+pub struct SessionConfig {
+    /// The model.
+    pub model: ModelSpec,
+    /// How requests are built.
+    pub policy: Policy,
+    /// Who the model is told to be.
+    pub roles: Roles,
+    /// The machine as the model is told of it.
+    pub environment: haft_context::Environment,
+    /// The folders tools work in.
+    pub workspace: Workspace,
+    /// The environment of child processes.
+    pub child_environment: Arc<Vec<(String, String)>>,
+    /// How much may happen without asking.
+    pub mode: PermissionMode,
+    /// The only tools offered; all when absent.
+    pub allowed_tools: Option<Vec<String>>,
+    /// Paths named as the focus of the task.
+    pub focus_files: Vec<String>,
+    /// What the run may use up.
+    pub limits: Limits,
+    /// Under which current conversations are kept, usually the project's path.
+    pub namespace: String,
+}
+
+/// An open conversation.
+pub struct Session {
+    config: SessionConfig,
+    services: Services,
+    conversation: Conversation,
+    resumed: bool,
+    history: Vec<Arc<Entry>>,
+    short_ids: HashSet<ShortId>,
+    begun: HashSet<String>,
+    registry: Registry,
+    tools: Arc<ToolSet>,
+    system: Arc<Entry>,
+    todo: Arc<StoredTodo>,
+    reads: Arc<Reads>,
+    /// Whether the newest message was noted as the end of its turn.
+    turn_ended: bool,
+    totals: Totals,
+}
+
+/// What the run has used.
+struct Totals {
+    since: Instant,
+    usage: Usage,
+    cost: Option<Cost>,
+}
+
+impl Session {
+    /// The conversation this session works on.
+    pub fn conversation(&self) -> &Conversation {
+        &self.conversation
+    }
+
+    /// Every message, in order.
+    pub fn history(&self) -> &[Arc<Entry>] {
+        &self.history
+    }
+
+    /// A message id whose short form is free in this conversation.
+    fn fresh_id(&self) -> MessageId {
+        loop {
+            let id = self.services.ids.message_id();
+            if !self.short_ids.contains(&id.short()) {
+                return id;
+            }
+        }
+    }
+
+    /// Stores a message, then takes it into memory.
+    async fn append(&mut self, role: Role, content: Vec<Part>, metadata: Metadata) -> Result<(), EngineError> {
+        let mut message = Message::new(self.fresh_id(), role, content, self.services.clock.now());
+        message.metadata = metadata;
+        self.append_message(message).await
+    }
+
+    async fn append_message(&mut self, message: Message) -> Result<(), EngineError> {
+        self.services.store.append(&self.conversation.id, &message).await?;
+        self.short_ids.insert(message.message_id.short());
+        self.history.push(Entry::new(message, self.services.counter.as_ref()));
+        Ok(())
+    }
+
+    async fn append_user(&mut self, text: String, origin: Origin) -> Result<(), EngineError> {
+        let message = Message::text(self.fresh_id(), Role::User, text, self.services.clock.now()).from(origin);
+        self.append_message(message).await
+    }
+
+    async fn append_result(
+        &mut self,
+        call: &ToolCall,
+        envelope: Envelope,
+        images: Vec<Image>,
+    ) -> Result<(), EngineError> {
+        let result = ToolResult { tool_call_id: call.id.clone(), name: call.name.clone(), envelope };
+        let mut content = vec![Part::ToolResult(Box::new(result))];
+        content.extend(images.into_iter().map(Part::Image));
+        self.append(Role::Tool, content, Metadata::new()).await
+    }
+
+    fn round(&self) -> u32 {
+        self.history.iter().filter(|entry| entry.message.opens_round()).count() as u32
+    }
+}

@@ -1,0 +1,207 @@
+//! Opens a conversation: a new one, the current one of the project, or one by its id.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use haft_context::{ContextError, RoleText, SystemInput, render_system, system_entry};
+use haft_store::{Conversation, Fact, Found, NewConversation, Scope, StoreError};
+use haft_tool::Registry;
+use haft_types::{ConversationId, Cost, Entry, MessageId, ToolSet, Usage};
+
+use super::{Services, Session, SessionConfig, Totals};
+use crate::ports::{Reads, StoredTodo};
+
+/// Which conversation to open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// A new one, named after the first line of this text.
+    New {
+        /// Usually the task.
+        title: String,
+    },
+    /// The current one of the namespace, or a new one with this title when there is none.
+    Current {
+        /// The title of a new one; without it a missing conversation is an error.
+        or_new: Option<String>,
+    },
+    /// The one with this id, name, or unique beginning of an id.
+    Named(String),
+}
+
+/// A conversation could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is nothing to go on with.
+    #[error("there is no conversation to continue here; start one with `haft run \"…\"`")]
+    NothingToContinue,
+    /// No conversation has this id or name.
+    #[error("there is no conversation `{0}`; `haft conversations list --all` shows them")]
+    Unknown(String),
+    /// Several conversations fit.
+    #[error("`{name}` could be any of {candidates}; give more of the id")]
+    Ambiguous {
+        /// What was given.
+        name: String,
+        /// What fits.
+        candidates: String,
+    },
+    /// `--allowed-tools` names something that is not a tool.
+    #[error("`{name}` is not a tool; the tools are {known}")]
+    UnknownTool {
+        /// What was named.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// The system prompt could not be made.
+    #[error(transparent)]
+    Context(#[from] ContextError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Session {
+    /// Opens a conversation and makes it the current one of its namespace.
+    pub async fn open(config: SessionConfig, services: Services, which: Which) -> Result<Self, OpenError> {
+        let registry = offered(&config, &services)?;
+        let tools = ToolSet::new(registry.specs(), services.counter.as_ref());
+        let (conversation, resumed) = find_or_create(&config, &services, which).await?;
+        let store = &services.store;
+        let messages = if resumed { store.messages(&conversation.id).await? } else { Vec::new() };
+        let facts = if resumed { store.facts(&conversation.id).await? } else { Vec::new() };
+        let (begun, ended) = read_facts(facts);
+        let turn_ended = messages.last().is_some_and(|last| ended.contains(&last.message_id));
+        store.set_current(&config.namespace, &conversation.id).await?;
+
+        let short_ids = messages.iter().map(|message| message.message_id.short()).collect();
+        let counter = services.counter.as_ref();
+        let history: Vec<_> = messages.into_iter().map(|message| Entry::new(message, counter)).collect();
+        let system = system_entry(render(&config, &tools)?, counter);
+        let totals = Totals {
+            since: Instant::now(),
+            usage: Usage::default(),
+            cost: config.model.price.map(|_| Cost::default()),
+        };
+        Ok(Self {
+            todo: Arc::new(StoredTodo::new(Arc::clone(store), conversation.id.clone())),
+            reads: Arc::new(Reads::from_history(&history)),
+            config,
+            services,
+            conversation,
+            resumed,
+            history,
+            short_ids,
+            begun,
+            registry,
+            tools,
+            system,
+            turn_ended,
+            totals,
+        })
+    }
+}
+
+fn offered(config: &SessionConfig, services: &Services) -> Result<Registry, OpenError> {
+    let mut registry = Registry::default();
+    for tool in haft_tools::builtin(Arc::clone(&services.supervisor)) {
+        registry.register(tool);
+    }
+    let Some(allowed) = &config.allowed_tools else { return Ok(registry) };
+    if let Some(name) = allowed.iter().find(|name| registry.get(name).is_none()) {
+        let known: Vec<_> = registry.iter().map(|tool| tool.spec().name.as_str()).collect();
+        return Err(OpenError::UnknownTool { name: name.clone(), known: known.join(", ") });
+    }
+    registry.retain(|name| allowed.iter().any(|allowed| allowed == name));
+    Ok(registry)
+}
+
+async fn find_or_create(
+    config: &SessionConfig,
+    services: &Services,
+    which: Which,
+) -> Result<(Conversation, bool), OpenError> {
+    let store = &services.store;
+    let title = match which {
+        Which::New { title } => title,
+        Which::Current { or_new } => {
+            if let Some(id) = store.current(&config.namespace).await?
+                && let Some(conversation) = store.get(&id).await?
+            {
+                return Ok((conversation, true));
+            }
+            or_new.ok_or(OpenError::NothingToContinue)?
+        }
+        Which::Named(name) => {
+            return match store.find(&name, Scope::Everywhere).await? {
+                Found::One(found) => Ok((*found, true)),
+                Found::Nothing => Err(OpenError::Unknown(name)),
+                Found::Several(several) => {
+                    let ids: Vec<_> = several.iter().map(|one| format!("{} ({})", one.id, one.name)).collect();
+                    Err(OpenError::Ambiguous { name, candidates: ids.join(", ") })
+                }
+            };
+        }
+    };
+    let mut new = NewConversation::new(ConversationId::from(services.ids.uuid()), &config.namespace);
+    new.name = Some(title_of(&title)).filter(|name| !name.is_empty());
+    Ok((store.create(new).await?, false))
+}
+
+/// The first line of the task, short enough for a table.
+fn title_of(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let line = haft_text::sanitise(line);
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line.into_owned(),
+    }
+}
+
+/// The calls that were begun, and the messages that ended a turn.
+fn read_facts(facts: Vec<Fact>) -> (HashSet<String>, HashSet<MessageId>) {
+    let (mut begun, mut ended) = (HashSet::new(), HashSet::new());
+    for fact in facts {
+        match fact {
+            Fact::ToolStarted { call_id, .. } => {
+                begun.insert(call_id);
+            }
+            Fact::TurnEnded { message_id, .. } => {
+                ended.insert(message_id);
+            }
+        }
+    }
+    (begun, ended)
+}
+
+fn render(config: &SessionConfig, tools: &ToolSet) -> Result<String, ContextError> {
+    let roles = &config.roles;
+    let role = match (&roles.system_prompt, &roles.main) {
+        (Some(prompt), _) => RoleText::Custom(prompt),
+        (None, Some(role)) => RoleText::Role(role),
+        (None, None) => RoleText::BuiltIn,
+    };
+    render_system(&SystemInput {
+        role,
+        append: roles.append.as_deref(),
+        tools: &tools.specs,
+        protocol: config.model.tool_protocol,
+        environment: &config.environment,
+        focus_files: &config.focus_files,
+        ..SystemInput::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_are_one_short_line() {
+        assert_eq!(title_of("\n  fix the bug  \nin a.rs"), "fix the bug");
+        assert_eq!(title_of(&"ü".repeat(80)).chars().count(), 61);
+        assert_eq!(title_of(" \n"), "");
+    }
+}

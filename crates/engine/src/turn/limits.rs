@@ -1,0 +1,50 @@
+//! What a run may use up before it is stopped.
+
+use std::time::Duration;
+
+use super::Reason;
+
+/// The limits of a run; none by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// Replies of the model.
+    pub turns: Option<u32>,
+    /// Money in USD.
+    pub budget_usd: Option<f64>,
+    /// Time.
+    pub wall_time: Option<Duration>,
+}
+
+/// What a run has used up.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// Money in USD, where prices are known.
+    pub usd: f64,
+    /// Time since it began.
+    pub elapsed: Duration,
+}
+
+impl Limits {
+    /// The limit that leaves no room for another request, if there is one.
+    pub(super) fn exceeded(&self, replies: u32, spent: &Spent) -> Option<Reason> {
+        if let Some(turns) = self.turns
+            && replies >= turns
+        {
+            return Some(Reason::new("max_turns", format!("Stopped after {replies} turns (`--max-turns {turns}`).")));
+        }
+        if let Some(budget) = self.budget_usd
+            && spent.usd >= budget
+        {
+            let message = format!("Stopped after ${:.4} (`--max-budget-usd {budget}`).", spent.usd);
+            return Some(Reason::new("max_budget", message));
+        }
+        if let Some(limit) = self.wall_time
+            && spent.elapsed >= limit
+        {
+            let message =
+                format!("Stopped after {} s (`--max-wall-time {}`).", spent.elapsed.as_secs(), limit.as_secs());
+            return Some(Reason::new("max_wall_time", message));
+        }
+        None
+    }
+}

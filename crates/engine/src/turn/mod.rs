@@ -1,0 +1,342 @@
+//! The turn as a state machine without I/O.
+//!
+//! A [`Turn`] holds no handles. It is told what happened ([`Input`]) and answers with what to do next ([`Action`]); the driver
+//! does it and comes back. So the same turn runs headless, in a terminal, in tests, and goes on after a crash: whatever was
+//! stored last is turned into the first input again.
+//!
+//! Invariant: after [`Action::End`] no further action is ever given, and no action asks for two things at once to be in flight.
+
+mod limits;
+#[cfg(test)]
+mod tests;
+
+use haft_types::{Outcome, StopReason, ToolCall};
+
+pub use limits::{Limits, Spent};
+
+/// Where a turn stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nothing has happened yet.
+    New,
+    /// A request is being put together.
+    Building,
+    /// The model is being asked.
+    Requesting,
+    /// Tools are running.
+    Running,
+    /// It is over.
+    Ended,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// The conversation is open and this is the next thing to do.
+    Begin(Position),
+    /// The request is put together.
+    Built,
+    /// The model's reply is whole.
+    Replied(Replied),
+    /// Every call of the reply has a stored result, or waits for the user.
+    ToolsDone(ToolsDone),
+    /// Something failed for good.
+    Failed(Reason),
+    /// The user cancelled.
+    Cancelled,
+}
+
+/// Where a stored conversation left off.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Position {
+    /// The last message wants an answer.
+    WantsReply,
+    /// These calls of the last reply have no result and were never begun.
+    WantsTools(Vec<ToolCall>),
+    /// The last message is this reply; it may have ended the turn.
+    HasReply(Replied),
+    /// The last reply asked the user and has no answer yet.
+    WantsAnswer(Question),
+    /// The task was reported as done.
+    Completed(String),
+}
+
+/// What a turn needs to know of a reply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replied {
+    /// Its calls, in order.
+    pub calls: Vec<ToolCall>,
+    /// Its text.
+    pub text: String,
+    /// Why the model stopped.
+    pub stop: StopReason,
+    /// Whether the TODO list has items that are not done.
+    pub open_todos: bool,
+}
+
+/// What came of running the tools.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolsDone {
+    /// The report, if the model completed the task.
+    pub completed: Option<String>,
+    /// The question, if the model asked one.
+    pub question: Option<Question>,
+    /// Why a call was denied, if one was.
+    pub denied: Option<String>,
+    /// What the run has used up so far.
+    pub spent: Spent,
+}
+
+/// A question to the user.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// The question.
+    pub question: String,
+    /// Answers to choose from.
+    pub options: Vec<String>,
+}
+
+/// Why something ended, for programs and for people.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reason {
+    /// A stable name.
+    pub code: String,
+    /// What happened and what to do.
+    pub message: String,
+}
+
+impl Reason {
+    fn new(code: &str, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into() }
+    }
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Put the next request together.
+    BuildRequest,
+    /// Send it.
+    SendRequest,
+    /// Run these calls, in order.
+    RunTools(Vec<ToolCall>),
+    /// Append this note to the conversation in the user's place.
+    Nudge(Nudge),
+    /// Tell the user and stop.
+    End(End),
+}
+
+/// A note by which the engine keeps the model going.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nudge {
+    /// The reply had no call, but TODO items are open.
+    OpenTodos,
+    /// The reply was cut by the output limit.
+    Cut,
+    /// The reply was empty.
+    Empty,
+}
+
+impl Nudge {
+    /// The words the model reads.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::OpenTodos => include_str!("../../prompts/nudge_open_todos.md").trim_ascii_end(),
+            Self::Cut => include_str!("../../prompts/nudge_cut.md").trim_ascii_end(),
+            Self::Empty => include_str!("../../prompts/nudge_empty.md").trim_ascii_end(),
+        }
+    }
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct End {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// Why.
+    pub reason: Reason,
+    /// The answer, the report or the question.
+    pub text: String,
+}
+
+/// How often in a row the model may be told to go on before the turn gives up on it (SPEC 9.8).
+const NUDGES_IN_A_ROW: u32 = 3;
+/// How often in a row a cut reply is continued (SPEC 9.5).
+const CONTINUATIONS_IN_A_ROW: u32 = 5;
+
+/// One turn: from an input to its outcome.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    state: State,
+    limits: Limits,
+    replies: u32,
+    nudges: u32,
+    continuations: u32,
+    denied: Option<String>,
+    text: String,
+}
+
+impl Turn {
+    /// A turn that has not begun.
+    pub fn new(limits: Limits) -> Self {
+        Self { state: State::New, limits, replies: 0, nudges: 0, continuations: 0, denied: None, text: String::new() }
+    }
+
+    /// Where it stands.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Replies received so far.
+    pub fn replies(&self) -> u32 {
+        self.replies
+    }
+
+    /// Takes what happened and says what to do. Input that does not fit the state is a bug of the driver and ends the turn.
+    pub fn step(&mut self, input: Input) -> Vec<Action> {
+        match (self.state, input) {
+            (State::Ended, _) => Vec::new(),
+            (_, Input::Cancelled) => self
+                .end(Outcome::Aborted, Reason::new("cancelled", "Cancelled. `haft run --continue` goes on from here.")),
+            (_, Input::Failed(reason)) => self.end(Outcome::Failed, reason),
+            (State::New, Input::Begin(position)) => self.begin(position),
+            (State::Building, Input::Built) => {
+                self.state = State::Requesting;
+                vec![Action::SendRequest]
+            }
+            (State::Requesting, Input::Replied(reply)) => {
+                self.replies += 1;
+                self.replied(reply)
+            }
+            (State::Running, Input::ToolsDone(done)) => self.tools_done(done),
+            (state, input) => {
+                let message = format!(
+                    "The turn was {state:?} and cannot take {input:?}. This is a bug in haft; please report it."
+                );
+                self.end(Outcome::Failed, Reason::new("internal", message))
+            }
+        }
+    }
+
+    fn begin(&mut self, position: Position) -> Vec<Action> {
+        match position {
+            Position::WantsReply => self.build(),
+            Position::WantsTools(calls) => self.run(calls),
+            Position::HasReply(reply) => self.replied(reply),
+            Position::WantsAnswer(question) => self.ask(question),
+            Position::Completed(report) => self.complete(report),
+        }
+    }
+
+    fn replied(&mut self, reply: Replied) -> Vec<Action> {
+        let empty = reply.text.trim().is_empty();
+        if !empty {
+            self.text = reply.text;
+        }
+        if reply.stop == StopReason::Refusal {
+            return self.end(
+                Outcome::Failed,
+                Reason::new("refused", "The model declined to answer. Rephrase the task or choose another model."),
+            );
+        }
+        if !reply.calls.is_empty() {
+            (self.nudges, self.continuations) = (0, 0);
+            return self.run(reply.calls);
+        }
+        if reply.stop == StopReason::Length {
+            return self.go_on();
+        }
+        if empty {
+            return self.nudge(Nudge::Empty);
+        }
+        if reply.open_todos {
+            return self.nudge(Nudge::OpenTodos);
+        }
+        self.answered()
+    }
+
+    fn tools_done(&mut self, done: ToolsDone) -> Vec<Action> {
+        self.denied = done.denied;
+        if let Some(report) = done.completed {
+            return self.complete(report);
+        }
+        if let Some(question) = done.question {
+            return self.ask(question);
+        }
+        match self.limits.exceeded(self.replies, &done.spent) {
+            Some(reason) => self.end(Outcome::Exhausted, reason),
+            None => self.build(),
+        }
+    }
+
+    /// The model spoke and wants nothing more. Right after a denial that means it could not go on without a person.
+    fn answered(&mut self) -> Vec<Action> {
+        match self.denied.take() {
+            Some(why) => self.end(Outcome::Waiting, Reason::new("denied", why)),
+            None => self.end(Outcome::Completed, Reason::new("answered", "The model answered.")),
+        }
+    }
+
+    fn complete(&mut self, report: String) -> Vec<Action> {
+        self.text = report;
+        self.end(Outcome::Completed, Reason::new("completed", "The model reported the task as done."))
+    }
+
+    fn ask(&mut self, question: Question) -> Vec<Action> {
+        self.text = question.question;
+        self.end(
+            Outcome::Waiting,
+            Reason::new("question", "The model asks a question. Answer it with `haft run --continue \"…\"`."),
+        )
+    }
+
+    fn nudge(&mut self, nudge: Nudge) -> Vec<Action> {
+        if self.nudges == NUDGES_IN_A_ROW {
+            return match nudge {
+                Nudge::Empty => self.end(
+                    Outcome::Failed,
+                    Reason::new(
+                        "empty_reply",
+                        "The model sent only empty replies. Try again, or choose another model.",
+                    ),
+                ),
+                Nudge::OpenTodos | Nudge::Cut => self.answered(),
+            };
+        }
+        self.nudges += 1;
+        let mut actions = vec![Action::Nudge(nudge)];
+        actions.extend(self.build());
+        actions
+    }
+
+    fn go_on(&mut self) -> Vec<Action> {
+        if self.continuations == CONTINUATIONS_IN_A_ROW {
+            return self.end(
+                Outcome::Exhausted,
+                Reason::new(
+                    "output_limit",
+                    "The reply was cut by the output limit again and again. Raise `max_output_tokens` of the model.",
+                ),
+            );
+        }
+        self.continuations += 1;
+        let mut actions = vec![Action::Nudge(Nudge::Cut)];
+        actions.extend(self.build());
+        actions
+    }
+
+    fn build(&mut self) -> Vec<Action> {
+        self.state = State::Building;
+        vec![Action::BuildRequest]
+    }
+
+    fn run(&mut self, calls: Vec<ToolCall>) -> Vec<Action> {
+        self.state = State::Running;
+        vec![Action::RunTools(calls)]
+    }
+
+    fn end(&mut self, outcome: Outcome, reason: Reason) -> Vec<Action> {
+        self.state = State::Ended;
+        vec![Action::End(End { outcome, reason, text: std::mem::take(&mut self.text) })]
+    }
+}

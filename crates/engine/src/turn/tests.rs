@@ -1,0 +1,182 @@
+use std::time::Duration;
+
+use super::*;
+
+fn call(name: &str) -> ToolCall {
+    ToolCall { id: format!("call_{name}"), name: name.into(), arguments: "{}".into(), signature: None }
+}
+
+fn reply(text: &str, calls: Vec<ToolCall>) -> Replied {
+    let stop = if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
+    Replied { calls, text: text.into(), stop, open_todos: false }
+}
+
+fn begun(limits: Limits) -> Turn {
+    let mut turn = Turn::new(limits);
+    assert_eq!(turn.step(Input::Begin(Position::WantsReply)), [Action::BuildRequest]);
+    assert_eq!(turn.step(Input::Built), [Action::SendRequest]);
+    turn
+}
+
+fn end(actions: &[Action]) -> &End {
+    match actions {
+        [Action::End(end)] => end,
+        other => panic!("expected an end, got {other:?}"),
+    }
+}
+
+#[test]
+fn a_reply_without_calls_completes_the_turn() {
+    let mut turn = begun(Limits::default());
+    let actions = turn.step(Input::Replied(reply("Done.", vec![])));
+    assert_eq!((end(&actions).outcome, end(&actions).text.as_str()), (Outcome::Completed, "Done."));
+    assert_eq!(turn.state(), State::Ended);
+    assert_eq!(turn.step(Input::Built), [], "an ended turn asks for nothing");
+}
+
+#[test]
+fn calls_run_and_lead_to_the_next_request() {
+    let mut turn = begun(Limits::default());
+    let calls = vec![call("a"), call("b")];
+    assert_eq!(turn.step(Input::Replied(reply("", calls.clone()))), [Action::RunTools(calls)]);
+    assert_eq!(turn.step(Input::ToolsDone(ToolsDone::default())), [Action::BuildRequest]);
+    assert_eq!(turn.replies(), 1);
+}
+
+#[test]
+fn a_completion_ends_with_its_report() {
+    let mut turn = begun(Limits::default());
+    turn.step(Input::Replied(reply("I am done.", vec![call("attempt_completion")])));
+    let actions = turn.step(Input::ToolsDone(ToolsDone { completed: Some("Fixed.".into()), ..ToolsDone::default() }));
+    assert_eq!((end(&actions).outcome, end(&actions).text.as_str()), (Outcome::Completed, "Fixed."));
+}
+
+#[test]
+fn a_question_waits_for_the_user() {
+    let mut turn = begun(Limits::default());
+    turn.step(Input::Replied(reply("", vec![call("ask_followup_question")])));
+    let question = Question { question: "Which?".into(), options: vec![] };
+    let actions = turn.step(Input::ToolsDone(ToolsDone { question: Some(question), ..ToolsDone::default() }));
+    assert_eq!((end(&actions).outcome, end(&actions).text.as_str()), (Outcome::Waiting, "Which?"));
+}
+
+#[test]
+fn an_answer_right_after_a_denial_waits() {
+    let mut turn = begun(Limits::default());
+    turn.step(Input::Replied(reply("", vec![call("write_to_file")])));
+    turn.step(Input::ToolsDone(ToolsDone { denied: Some("not allowed".into()), ..ToolsDone::default() }));
+    turn.step(Input::Built);
+    let actions = turn.step(Input::Replied(reply("I may not write.", vec![])));
+    assert_eq!((end(&actions).outcome, end(&actions).reason.code.as_str()), (Outcome::Waiting, "denied"));
+}
+
+#[test]
+fn a_denial_that_the_model_worked_around_is_forgotten() {
+    let mut turn = begun(Limits::default());
+    turn.step(Input::Replied(reply("", vec![call("write_to_file")])));
+    turn.step(Input::ToolsDone(ToolsDone { denied: Some("not allowed".into()), ..ToolsDone::default() }));
+    turn.step(Input::Built);
+    turn.step(Input::Replied(reply("", vec![call("read_file")])));
+    turn.step(Input::ToolsDone(ToolsDone::default()));
+    turn.step(Input::Built);
+    let actions = turn.step(Input::Replied(reply("Found another way.", vec![])));
+    assert_eq!(end(&actions).outcome, Outcome::Completed);
+}
+
+#[test]
+fn open_todos_are_nudged_three_times_in_a_row_at_most() {
+    let mut turn = begun(Limits::default());
+    let answer = || Input::Replied(Replied { open_todos: true, ..reply("Half done.", vec![]) });
+    for _ in 0..3 {
+        assert_eq!(turn.step(answer()), [Action::Nudge(Nudge::OpenTodos), Action::BuildRequest]);
+        turn.step(Input::Built);
+    }
+    assert_eq!(end(&turn.step(answer())).outcome, Outcome::Completed);
+}
+
+#[test]
+fn a_tool_call_resets_the_nudges() {
+    let mut turn = begun(Limits::default());
+    for _ in 0..5 {
+        let actions = turn.step(Input::Replied(Replied { open_todos: true, ..reply("Half done.", vec![]) }));
+        assert_eq!(actions, [Action::Nudge(Nudge::OpenTodos), Action::BuildRequest]);
+        turn.step(Input::Built);
+        turn.step(Input::Replied(reply("", vec![call("a")])));
+        turn.step(Input::ToolsDone(ToolsDone::default()));
+        turn.step(Input::Built);
+    }
+}
+
+#[test]
+fn empty_replies_fail_after_three_nudges() {
+    let mut turn = begun(Limits::default());
+    for _ in 0..3 {
+        assert_eq!(turn.step(Input::Replied(reply("", vec![]))), [Action::Nudge(Nudge::Empty), Action::BuildRequest]);
+        turn.step(Input::Built);
+    }
+    let actions = turn.step(Input::Replied(reply("", vec![])));
+    assert_eq!((end(&actions).outcome, end(&actions).reason.code.as_str()), (Outcome::Failed, "empty_reply"));
+}
+
+#[test]
+fn a_cut_reply_is_continued_five_times_at_most() {
+    let mut turn = begun(Limits::default());
+    let cut = || Input::Replied(Replied { stop: StopReason::Length, ..reply("half a sen", vec![]) });
+    for _ in 0..5 {
+        assert_eq!(turn.step(cut()), [Action::Nudge(Nudge::Cut), Action::BuildRequest]);
+        turn.step(Input::Built);
+    }
+    assert_eq!(end(&turn.step(cut())).outcome, Outcome::Exhausted);
+}
+
+#[test]
+fn each_limit_stops_before_the_next_request() {
+    let cases = [
+        (Limits { turns: Some(1), ..Limits::default() }, Spent::default(), "max_turns"),
+        (Limits { budget_usd: Some(0.5), ..Limits::default() }, Spent { usd: 0.5, ..Spent::default() }, "max_budget"),
+        (
+            Limits { wall_time: Some(Duration::from_secs(3)), ..Limits::default() },
+            Spent { elapsed: Duration::from_secs(4), ..Spent::default() },
+            "max_wall_time",
+        ),
+    ];
+    for (limits, spent, code) in cases {
+        let mut turn = begun(limits);
+        turn.step(Input::Replied(reply("", vec![call("a")])));
+        let actions = turn.step(Input::ToolsDone(ToolsDone { spent, ..ToolsDone::default() }));
+        assert_eq!((end(&actions).outcome, end(&actions).reason.code.as_str()), (Outcome::Exhausted, code));
+    }
+}
+
+#[test]
+fn cancelling_ends_every_state() {
+    for inputs in [
+        vec![],
+        vec![Input::Begin(Position::WantsReply)],
+        vec![Input::Begin(Position::WantsReply), Input::Built],
+        vec![Input::Begin(Position::WantsTools(vec![call("a")]))],
+    ] {
+        let mut turn = Turn::new(Limits::default());
+        for input in inputs {
+            turn.step(input);
+        }
+        assert_eq!(end(&turn.step(Input::Cancelled)).outcome, Outcome::Aborted);
+    }
+}
+
+#[test]
+fn a_stored_conversation_goes_on_where_it_left_off() {
+    let step = |position| Turn::new(Limits::default()).step(Input::Begin(position));
+    assert_eq!(step(Position::WantsTools(vec![call("a")])), [Action::RunTools(vec![call("a")])]);
+    assert_eq!(end(&step(Position::HasReply(reply("Done.", vec![])))).text, "Done.");
+    assert_eq!(end(&step(Position::Completed("Fixed.".into()))).outcome, Outcome::Completed);
+    let question = Question { question: "Which?".into(), options: vec![] };
+    assert_eq!(end(&step(Position::WantsAnswer(question))).outcome, Outcome::Waiting);
+}
+
+#[test]
+fn input_that_does_not_fit_is_reported_as_a_bug() {
+    let mut turn = Turn::new(Limits::default());
+    let actions = turn.step(Input::Built);
+    assert_eq!((end(&actions).outcome, end(&actions).reason.code.as_str()), (Outcome::Failed, "internal"));
+}

@@ -1,0 +1,297 @@
+//! The command line, literally: what was typed, not yet what it means.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use haft_types::{Api, PermissionMode};
+
+/// The top of `haft --help`: commands in groups, in the order people meet them.
+const HELP: &str = "\
+{about}
+
+{usage-heading} {usage}
+
+Run:
+  run            Give the model a task and print what comes of it
+  demo           Watch the agent fix a bug, with no key and no network
+
+Conversations:
+  conversations  List, show and export conversations
+
+Models:
+  models         List the models that are declared
+
+System:
+  config         Show the configuration and where each value comes from
+  completions    Print completions for a shell
+  help           Show help for a command
+
+Options:
+{options}
+
+Exit codes: 0 completed, 1 failed, 2 usage or configuration, 3 a person is needed, 4 a limit was reached, 130 cancelled.";
+
+/// A coding agent for the terminal, built around a context engine.
+#[derive(Debug, Parser)]
+#[command(name = "haft", version, help_template = HELP, args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// Same as `haft run PROMPT`, for those who know it by this name.
+    #[arg(short = 'p', long = "print")]
+    pub(crate) print: bool,
+
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Give the model a task and print what comes of it.
+    ///
+    /// Without a prompt, the task is read from standard input; with one, piped standard input is attached to it.
+    Run(Box<RunArgs>),
+    /// Watch the agent fix a bug, with no key and no network: a scripted model drives the real agent.
+    Demo(DemoArgs),
+    /// List, show and export conversations.
+    Conversations(ConversationsArgs),
+    /// List the models that are declared.
+    Models(ModelsArgs),
+    /// Show the configuration and where each value comes from.
+    Config(ConfigArgs),
+    /// Print completions for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What every command takes.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Common {
+    /// Set a configuration value, such as `retry.attempts=2`; may be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct RunArgs {
+    /// The task.
+    pub(crate) prompt: Option<String>,
+
+    /// The model, as `provider/model`.
+    #[arg(short, long)]
+    pub(crate) model: Option<String>,
+
+    /// Go on with the current conversation of this project; without a prompt, with its interrupted turn.
+    #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
+    pub(crate) resume_current: bool,
+
+    /// Go on with this conversation: an id, the beginning of one, or a name.
+    #[arg(short, long, value_name = "ID")]
+    pub(crate) resume: Option<String>,
+
+    /// What to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) output_format: OutputFormat,
+
+    /// How much may happen without asking: plan, ask, accept-edits, auto or yolo.
+    #[arg(long, value_name = "MODE")]
+    pub(crate) permission_mode: Option<PermissionMode>,
+
+    /// Offer only these tools, separated by commas.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) allowed_tools: Option<Vec<String>>,
+
+    /// Stop after this many replies of the model.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+
+    /// Stop when this much money is spent.
+    #[arg(long, value_name = "USD", value_parser = positive)]
+    pub(crate) max_budget_usd: Option<f64>,
+
+    /// Stop after this many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) max_wall_time: Option<Duration>,
+
+    /// Use this system prompt in place of the built-in role.
+    #[arg(long, value_name = "TEXT", conflicts_with = "system_prompt_file")]
+    pub(crate) system_prompt: Option<String>,
+
+    /// Read the system prompt from a file.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) system_prompt_file: Option<PathBuf>,
+
+    /// Add this text as the last section of the system prompt.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) append_system_prompt: Option<String>,
+
+    /// Work in this folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+
+    /// Let tools work in this folder too; may be repeated.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) add_dir: Vec<PathBuf>,
+
+    /// Name a file as the focus of the task; may be repeated.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) file: Vec<String>,
+
+    /// Show reasoning and whole tool results.
+    #[arg(long)]
+    pub(crate) verbose: bool,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// What `haft run` prints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// The answer on stdout, progress on stderr.
+    #[default]
+    Text,
+    /// The result as one JSON object.
+    Json,
+    /// One JSON event a line.
+    StreamJson,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// The wire protocol to speak: openai-chat, openai-responses, anthropic or gemini.
+    #[arg(long, default_value = "anthropic")]
+    pub(crate) api: Api,
+
+    /// Keep the sample project and say where it is.
+    #[arg(long)]
+    pub(crate) keep: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConversationsArgs {
+    #[command(subcommand)]
+    pub(crate) command: ConversationsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConversationsCommand {
+    /// List the conversations of this project, last used first.
+    List {
+        /// Those of every project.
+        #[arg(long)]
+        all: bool,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Show a conversation.
+    Show {
+        /// An id, the beginning of one, or a name; the current conversation when absent.
+        id: Option<String>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Print a conversation as JSON, whole.
+    Export {
+        /// An id, the beginning of one, or a name.
+        id: String,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ModelsArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ModelsCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelsCommand {
+    /// List the models that are declared.
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show every value.
+    Show {
+        /// Say where each value comes from.
+        #[arg(long)]
+        origin: bool,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite() && *number > 0.0)
+        .ok_or_else(|| "expected a number above 0".into())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    positive(text).and_then(|seconds| Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_stands_in_a_group_of_the_help() {
+        for command in Cli::command().get_subcommands() {
+            let line = format!("\n  {:<15}", command.get_name());
+            assert!(HELP.contains(&line), "`{}` is missing from the help", command.get_name());
+        }
+    }
+
+    #[test]
+    fn print_is_run() {
+        let cli = Cli::try_parse_from(["haft", "-p", "fix it", "-m", "a/b"]).unwrap();
+        assert!(cli.print && cli.command.is_none());
+        assert_eq!((cli.run.prompt.as_deref(), cli.run.model.as_deref()), (Some("fix it"), Some("a/b")));
+    }
+
+    #[test]
+    fn permission_modes_have_the_names_people_know() {
+        for name in ["yolo", "bypassPermissions"] {
+            let cli = Cli::try_parse_from(["haft", "run", "--permission-mode", name, "x"]).unwrap();
+            let Some(Command::Run(run)) = cli.command else { panic!("{cli:?}") };
+            assert_eq!(run.permission_mode, Some(PermissionMode::Yolo));
+        }
+    }
+}

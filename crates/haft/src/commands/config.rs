@@ -1,0 +1,49 @@
+//! `haft config`.
+
+use serde_json::json;
+
+use crate::cli::ConfigCommand;
+use crate::config::Loaded;
+use crate::exit::Exit;
+use crate::output;
+
+pub(super) fn run(command: &ConfigCommand) -> anyhow::Result<Exit> {
+    match command {
+        ConfigCommand::Show { origin, json, common } => {
+            let (_, loaded) = super::configuration(common)?;
+            if *json {
+                output::print_json(&as_json(&loaded)?)?;
+            } else {
+                output::print(&as_text(&loaded, *origin))?;
+            }
+        }
+    }
+    Ok(Exit::Completed)
+}
+
+fn as_json(loaded: &Loaded) -> anyhow::Result<serde_json::Value> {
+    let mut values = serde_json::Map::new();
+    for (key, value) in &loaded.values {
+        let value = serde_json::to_value(value)?;
+        values.insert(key.clone(), json!({"value": value, "origin": loaded.origin(key).to_string()}));
+    }
+    Ok(values.into())
+}
+
+fn as_text(loaded: &Loaded, with_origin: bool) -> String {
+    let lines: Vec<_> =
+        loaded.values.iter().map(|(key, value)| (format!("{key} = {value}"), loaded.origin(key))).collect();
+    let width = lines.iter().map(|(line, _)| haft_text::width(line)).max().unwrap_or(0).min(60);
+    let mut text = String::new();
+    for (line, origin) in lines {
+        text.push_str(&line);
+        if with_origin {
+            let padding = width.saturating_sub(haft_text::width(&line));
+            text.extend(std::iter::repeat_n(' ', padding));
+            text.push_str("  # ");
+            text.push_str(&origin.to_string());
+        }
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,38 @@
+//! What each command does, one module each.
+
+mod completions;
+mod config;
+mod conversations;
+mod models;
+mod run;
+
+use crate::cli::{Cli, Command, Common};
+use crate::config::{Loaded, Sources, load};
+use crate::exit::{Exit, mistake};
+use crate::places::Places;
+
+/// Does what the command line says.
+pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
+    match cli.command {
+        Some(Command::Run(args)) => run::run(&args),
+        Some(Command::Demo(args)) => crate::demo::run(&args),
+        Some(Command::Conversations(args)) => conversations::run(args.command),
+        Some(Command::Models(args)) => models::run(args.command),
+        Some(Command::Config(args)) => config::run(&args.command),
+        Some(Command::Completions { shell }) => completions::run(shell),
+        None if cli.print => run::run(&cli.run),
+        None => Err(mistake("what should the model do? Use `haft run \"…\"` or `haft -p \"…\"`")),
+    }
+}
+
+/// Loads the configuration of this user with the flags of this command.
+fn configuration(common: &Common) -> anyhow::Result<(Places, Loaded)> {
+    let places = Places::from_environment()?;
+    // Names and values that are not UTF-8 cannot be ours.
+    let text = |text: std::ffi::OsString| text.into_string().ok();
+    let environment = std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?)));
+    let mut environment: Vec<_> = environment.collect();
+    environment.sort();
+    let loaded = load(&Sources { user_file: places.config_file(), environment, set: common.set.clone() })?;
+    Ok((places, loaded))
+}

@@ -1,0 +1,153 @@
+//! `haft run`.
+
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use haft_engine::turn::Limits;
+use haft_engine::{OpenError, Roles, Which};
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::RunArgs;
+use crate::config::{Config, RolesConfig};
+use crate::exit::{Exit, Mistake, mistake};
+use crate::output::{self, Printer};
+use crate::project::Project;
+use crate::wiring::{self, RunPlan};
+
+pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
+    let (places, loaded) = super::configuration(&args.common)?;
+    let task = task(args)?;
+    let plan = lower(args, &loaded.config, task.as_deref())?;
+    wiring::runtime()?.block_on(async {
+        let mut session = wiring::open_session(&places, loaded.config, plan).await.map_err(usage_errors)?;
+        let cancel = CancellationToken::new();
+        cancel_on_signals(&cancel);
+        let mut printer = Printer::new(args.output_format, args.verbose);
+        let report = session.run(task, &mut printer, &cancel).await;
+        Ok(if report.never_valid { Exit::Usage } else { report.result.outcome.into() })
+    })
+}
+
+/// Lowers flags and configuration into what the run needs to know.
+fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyhow::Result<RunPlan> {
+    let project = Project::find(args.cwd.as_deref())?;
+    let which = match (&args.resume, args.resume_current) {
+        (Some(id), _) => Which::Named(id.clone()),
+        (None, true) => Which::Current { or_new: task.map(str::to_owned) },
+        (None, false) => Which::New {
+            title: task.ok_or_else(|| mistake("what should the model do? Give a prompt, or pipe one in"))?.to_owned(),
+        },
+    };
+    Ok(RunPlan {
+        model: main_model(args, config)?,
+        added_folders: args.add_dir.iter().map(|folder| added_folder(folder)).collect::<Result<_, _>>()?,
+        project,
+        roles: roles(args, &config.roles)?,
+        mode: args.permission_mode.unwrap_or(config.permissions.mode),
+        allowed_tools: args.allowed_tools.clone(),
+        focus_files: args.file.clone(),
+        limits: Limits { turns: args.max_turns, budget_usd: args.max_budget_usd, wall_time: args.max_wall_time },
+        which,
+    })
+}
+
+fn main_model(args: &RunArgs, config: &Config) -> anyhow::Result<String> {
+    args.model.clone().or_else(|| config.model.clone()).ok_or_else(|| {
+        mistake("no model is chosen; use `-m provider/model`, or set `model` in config.toml (`haft demo` needs none)")
+    })
+}
+
+fn added_folder(folder: &Path) -> anyhow::Result<PathBuf> {
+    folder.canonicalize().map_err(|error| mistake(format!("`--add-dir {}`: {error}", folder.display())))
+}
+
+fn roles(args: &RunArgs, config: &RolesConfig) -> anyhow::Result<Roles> {
+    let inline = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let from_file = |path: &Path| {
+        std::fs::read_to_string(path)
+            .map_err(|error| mistake(format!("cannot read the prompt `{}`: {error}", path.display())))
+    };
+    let of_config = |text: &str, file: Option<&String>| match file {
+        Some(path) => from_file(Path::new(path)).map(Some),
+        None => Ok(inline(text)),
+    };
+    let system_prompt = match (&args.system_prompt, &args.system_prompt_file) {
+        (Some(text), _) => inline(text),
+        (None, Some(path)) => Some(from_file(path)?),
+        (None, None) => of_config(&config.system_prompt, config.system_prompt_file.as_ref())?,
+    };
+    Ok(Roles {
+        main: of_config(&config.main, config.main_file.as_ref())?,
+        system_prompt,
+        append: args.append_system_prompt.clone(),
+    })
+}
+
+/// The prompt, with piped standard input as the task itself or attached to it.
+fn task(args: &RunArgs) -> anyhow::Result<Option<String>> {
+    let prompt = args.prompt.clone().filter(|prompt| !prompt.trim().is_empty());
+    if args.prompt.is_some() && prompt.is_none() {
+        return Err(mistake("the prompt is empty"));
+    }
+    let piped = piped_input()?;
+    Ok(match (prompt, piped) {
+        (Some(prompt), Some(piped)) => Some(format!("{prompt}\n\n<stdin>\n{}\n</stdin>", piped.trim_end_matches('\n'))),
+        (prompt, piped) => prompt.or(piped),
+    })
+}
+
+fn piped_input() -> anyhow::Result<Option<String>> {
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() || !input_is_ready(&stdin) {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    stdin.lock().read_to_end(&mut bytes).map_err(|error| mistake(format!("cannot read standard input: {error}")))?;
+    let text = String::from_utf8(bytes).map_err(|_| mistake("standard input is not UTF-8 text"))?;
+    Ok(Some(text).filter(|text| !text.trim().is_empty()))
+}
+
+/// A pipe that somebody holds open without ever writing must not hang the run: it gets three seconds for its first byte.
+fn input_is_ready(stdin: &std::io::Stdin) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut polled = [PollFd::new(stdin, PollFlags::IN | PollFlags::HUP)];
+    let patience = Timespec { tv_sec: 3, tv_nsec: 0 };
+    match poll(&mut polled, Some(&patience)) {
+        Ok(0) => {
+            output::tell("haft: nothing came from standard input within 3 s; going on without it");
+            false
+        }
+        // Whatever else is wrong with it, reading says so.
+        _ => true,
+    }
+}
+
+/// What a person can mend in how haft was called is told as such.
+fn usage_errors(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_ref::<OpenError>() {
+        Some(
+            OpenError::NothingToContinue
+            | OpenError::Unknown(_)
+            | OpenError::Ambiguous { .. }
+            | OpenError::UnknownTool { .. },
+        ) => Mistake(error.to_string()).into(),
+        Some(OpenError::Context(_) | OpenError::Store(_)) | None => error,
+    }
+}
+
+/// The first interrupt cancels the turn; a second one does not wait for it.
+fn cancel_on_signals(cancel: &CancellationToken) {
+    use tokio::signal::unix::{SignalKind, signal};
+    for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
+        let Ok(mut signals) = signal(kind) else { continue };
+        let cancel = cancel.clone();
+        tokio::spawn(async move {
+            while signals.recv().await.is_some() {
+                if cancel.is_cancelled() {
+                    std::process::exit(130);
+                }
+                cancel.cancel();
+            }
+        });
+    }
+}

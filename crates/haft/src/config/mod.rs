@@ -1,0 +1,64 @@
+//! The configuration: built-in values < the user's file < the environment < flags, lowered once into one [`Config`].
+//!
+//! Each crate owns the struct of its own section; unknown keys are errors with a suggestion, and every value knows where it
+//! came from.
+
+mod layers;
+mod problem;
+
+use std::collections::BTreeMap;
+
+use haft_context::Policy;
+use haft_model::{ModelConfig, ProviderConfig, RetryConfig};
+use haft_store::StoreConfig;
+use haft_types::PermissionMode;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use layers::{Loaded, Sources, load};
+
+/// Everything that can be configured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The main model, as `provider/model`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    /// Where models are served.
+    pub(crate) providers: BTreeMap<String, ProviderConfig>,
+    /// What is known of models.
+    pub(crate) models: BTreeMap<String, ModelConfig>,
+    /// How requests are built.
+    pub(crate) context: Policy,
+    /// Who the model is told to be.
+    pub(crate) roles: RolesConfig,
+    /// What may happen without asking.
+    pub(crate) permissions: PermissionsConfig,
+    /// Where conversations are kept.
+    pub(crate) store: StoreConfig,
+    /// How failed requests are tried again.
+    pub(crate) retry: RetryConfig,
+}
+
+/// The `[roles]` section.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RolesConfig {
+    /// The role definition of the main agent.
+    pub(crate) main: String,
+    /// A file that holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) main_file: Option<String>,
+    /// A system prompt in place of the role.
+    pub(crate) system_prompt: String,
+    /// A file that holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) system_prompt_file: Option<String>,
+}
+
+/// The `[permissions]` section.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct PermissionsConfig {
+    /// How much may happen without asking.
+    pub(crate) mode: PermissionMode,
+}

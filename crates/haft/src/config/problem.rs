@@ -1,0 +1,53 @@
+//! Configuration errors as one line: where, what, and what was probably meant.
+
+use std::path::Path;
+
+/// The one line for an error in a file.
+pub(super) fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> String {
+    let (line, column) = error.span().map_or((1, 1), |span| line_and_column(text, span.start));
+    format!("{}:{line}:{column}: {}", path.display(), in_words(error.message()))
+}
+
+/// The error's words on one line, with a suggestion for an unknown key.
+pub(super) fn in_words(message: &str) -> String {
+    let message = message.trim().replace('\n', "; ");
+    let Some(rest) = message.strip_prefix("unknown field ") else { return message };
+    let mut names = rest.split('`').skip(1).step_by(2);
+    let unknown = names.next().unwrap_or_default();
+    let known: Vec<_> = names.collect();
+    let nearest = known
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(unknown, name), *name))
+        .filter(|(distance, _)| *distance <= 1 + unknown.len() / 3)
+        .min();
+    match (nearest, known.is_empty()) {
+        (Some((_, name)), _) => format!("unknown key `{unknown}`; did you mean `{name}`?"),
+        (None, false) => format!("unknown key `{unknown}`; the keys here are {}", known.join(", ")),
+        (None, true) => format!("unknown key `{unknown}`; this section has no keys"),
+    }
+}
+
+fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_key_gets_the_nearest_known_one() {
+        let words = in_words("unknown field `modle`, expected one of `model`, `providers`, `models`");
+        assert_eq!(words, "unknown key `modle`; did you mean `model`?");
+        let words = in_words("unknown field `zzzzzz`, expected `mode`");
+        assert_eq!(words, "unknown key `zzzzzz`; the keys here are mode");
+    }
+
+    #[test]
+    fn lines_and_columns_count_from_one_in_characters() {
+        assert_eq!(line_and_column("a = 1\nü = ", 9), (2, 4));
+        assert_eq!(line_and_column("", 0), (1, 1));
+    }
+}

@@ -1,0 +1,145 @@
+//! `haft demo`: a scripted model drives the real agent to a real fixed bug, with no key and no network.
+//!
+//! Only the model is scripted. The request goes through a real socket in the real wire format, the tools really read, edit and
+//! run, and the test of the sample project really fails before and passes after.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use haft_context::Budget;
+use haft_engine::turn::Limits;
+use haft_engine::{EventSink, Roles, Which};
+use haft_model::{ModelConfig, ProviderConfig};
+use haft_testkit::{Script, ScriptedServer};
+use haft_types::{CacheKind, CacheRule, Event, EventBody, Outcome, PermissionMode, Price, TurnResult};
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::{DemoArgs, OutputFormat};
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::output::{self, Printer};
+use crate::places::Places;
+use crate::project::Project;
+use crate::wiring::{self, RunPlan};
+
+const TASK: &str = "One of the checks in test.sh fails. Find out why, fix it, and make sure that the test passes.";
+
+const SAMPLE: [(&str, &str, u32); 3] = [
+    ("greet.sh", include_str!("sample/greet.sh"), 0o755),
+    ("test.sh", include_str!("sample/test.sh"), 0o755),
+    ("README.md", include_str!("sample/README.md"), 0o644),
+];
+
+/// Runs the demo.
+pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<Exit> {
+    let folder = tempfile::Builder::new().prefix("haft-demo-").tempdir()?;
+    let project = folder.path().join("greet");
+    write_sample(&project)?;
+    output::print(&format!("A small project with a bug, in {}. Its test says:\n\n", project.display()))?;
+    let failed_before = !run_test(&project)?;
+    output::print(&format!("\nThe task: {TASK}\n\n"))?;
+
+    let (result, budget) = wiring::runtime()?.block_on(drive(args, folder.path(), &project))?;
+    output::print("\nThe test now says:\n\n")?;
+    let passes_after = run_test(&project)?;
+    output::print(&report(&result, budget.as_ref()))?;
+    if args.keep {
+        let kept = folder.keep();
+        output::print(&format!("\nThe sample project and its conversation are kept in {}.\n", kept.display()))?;
+    }
+    let fixed = failed_before && passes_after && result.outcome == Outcome::Completed;
+    Ok(if fixed { Exit::Completed } else { Exit::Failed })
+}
+
+fn write_sample(project: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir(project)?;
+    for (name, content, mode) in SAMPLE {
+        let path = project.join(name);
+        std::fs::write(&path, content)?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode))?;
+    }
+    Ok(())
+}
+
+/// Runs the sample's test, shows what it prints, and says whether it passed.
+fn run_test(project: &Path) -> anyhow::Result<bool> {
+    let output = Command::new("./test.sh").current_dir(project).output()?;
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        output::print(&format!("    {line}\n"))?;
+    }
+    Ok(output.status.success())
+}
+
+async fn drive(args: &DemoArgs, home: &Path, project: &Path) -> anyhow::Result<(TurnResult, Option<Budget>)> {
+    let server = ScriptedServer::start(Script::from_yaml("script.yaml", include_str!("script.yaml"))?).await?;
+    let plan = RunPlan {
+        model: "scripted/demo-model".into(),
+        project: Project::find(Some(project))?,
+        added_folders: Vec::new(),
+        roles: Roles::default(),
+        mode: PermissionMode::Yolo,
+        allowed_tools: None,
+        focus_files: Vec::new(),
+        limits: Limits::default(),
+        which: Which::New { title: TASK.into() },
+    };
+    let places = Places::under(&home.join("home"));
+    let mut session = wiring::open_session(&places, configuration(args, &server), plan).await?;
+    let mut listener = Listener { printer: Printer::new(OutputFormat::Text, false), budget: None };
+    let report = session.run(Some(TASK.into()), &mut listener, &CancellationToken::new()).await;
+    Ok((report.result, listener.budget))
+}
+
+fn configuration(args: &DemoArgs, server: &ScriptedServer) -> Config {
+    let provider = ProviderConfig::new(args.api, server.base_url(args.api));
+    let model = ModelConfig {
+        context_window: Some(32_000),
+        max_output_tokens: Some(4_096),
+        price: Some(Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0 }),
+        cache: Some(CacheRule { rule: CacheKind::Anthropic, ..CacheRule::default() }),
+        ..ModelConfig::default()
+    };
+    Config {
+        providers: BTreeMap::from([("scripted".to_owned(), provider)]),
+        models: BTreeMap::from([("scripted/demo-model".to_owned(), model)]),
+        ..Config::default()
+    }
+}
+
+/// Prints events and keeps the newest budget for the report.
+struct Listener {
+    printer: Printer,
+    budget: Option<Budget>,
+}
+
+impl EventSink for Listener {
+    fn event(&mut self, event: &Event) {
+        if let EventBody::Budget { layers, output_reserve, remaining, window } = &event.body {
+            let (output_reserve, remaining, window) = (*output_reserve, *remaining, *window);
+            self.budget = Some(Budget { layers: layers.clone(), output_reserve, remaining, window });
+        }
+        self.printer.event(event);
+    }
+}
+
+fn report(result: &TurnResult, budget: Option<&Budget>) -> String {
+    let mut text = String::from("\nWhere the tokens of the last request went:\n\n");
+    if let Some(budget) = budget {
+        text.push_str(&budget.table());
+    }
+    let usage = result.usage;
+    text.push_str(&format!(
+        "\n{} requests: {} tokens in, {:.0} % of them from the cache, {} out",
+        result.turns,
+        usage.all_input(),
+        usage.cached_share() * 100.0,
+        usage.output
+    ));
+    if let Some(cost) = result.cost {
+        text.push_str(&format!(", ${:.4} at the demo's made-up prices", cost.total));
+    }
+    text.push_str(".\n");
+    text
+}

@@ -1,0 +1,65 @@
+//! Exit codes, and how a failure is told to a person.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use haft_types::Outcome;
+
+/// The documented exit codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// The task is done.
+    Completed,
+    /// It could not go on.
+    Failed,
+    /// Wrong usage or configuration, or no request ever got a valid reply.
+    Usage,
+    /// A person is needed.
+    Waiting,
+    /// A limit was reached.
+    Exhausted,
+    /// Cancelled.
+    Aborted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Completed => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Waiting => 3,
+            Exit::Exhausted => 4,
+            Exit::Aborted => 130,
+        })
+    }
+}
+
+impl From<Outcome> for Exit {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Completed => Self::Completed,
+            Outcome::Waiting => Self::Waiting,
+            Outcome::Aborted => Self::Aborted,
+            Outcome::Exhausted => Self::Exhausted,
+            Outcome::Failed => Self::Failed,
+        }
+    }
+}
+
+/// A mistake in usage or configuration, told in one line.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Mistake(pub(crate) String);
+
+/// Makes an [`anyhow::Error`] of a mistake.
+pub(crate) fn mistake(message: impl Into<String>) -> anyhow::Error {
+    Mistake(message.into()).into()
+}
+
+/// Tells a failure on stderr and gives its exit code.
+pub(crate) fn report(failure: &anyhow::Error) -> Exit {
+    let text = format!("{failure:#}");
+    drop(writeln!(std::io::stderr(), "haft: {}", haft_text::sanitise(&text)));
+    if failure.chain().any(|cause| cause.is::<Mistake>()) { Exit::Usage } else { Exit::Failed }
+}

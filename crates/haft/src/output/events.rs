@@ -1,0 +1,116 @@
+//! Prints the events of a run in one of the three formats.
+
+use std::io::Write;
+
+use haft_engine::EventSink;
+use haft_types::{CallPhase, Event, EventBody, Outcome, ToolStatus};
+use serde_json::Value;
+
+use crate::cli::OutputFormat;
+
+/// Prints events as they come.
+pub(crate) struct Printer {
+    format: OutputFormat,
+    verbose: bool,
+    /// Words of the present reply. Only when a call follows is it clear that they are not the answer.
+    words: String,
+}
+
+impl Printer {
+    pub(crate) fn new(format: OutputFormat, verbose: bool) -> Self {
+        Self { format, verbose, words: String::new() }
+    }
+}
+
+impl EventSink for Printer {
+    fn event(&mut self, event: &Event) {
+        match self.format {
+            OutputFormat::StreamJson => print_line(event),
+            OutputFormat::Json => {
+                if matches!(event.body, EventBody::Result(_)) {
+                    print_line(event);
+                }
+            }
+            OutputFormat::Text => self.tell(&event.body),
+        }
+    }
+}
+
+fn print_line(event: &Event) {
+    // A reader that went away does not stop the run: its work is stored.
+    let mut out = std::io::stdout().lock();
+    if let Ok(mut line) = serde_json::to_vec(event) {
+        line.push(b'\n');
+        drop(out.write_all(&line).and_then(|()| out.flush()));
+    }
+}
+
+impl Printer {
+    /// One line on stderr for what a person wants to follow; the answer alone goes to stdout, at the end.
+    fn tell(&mut self, body: &EventBody) {
+        let line = match body {
+            EventBody::Text { text } => {
+                self.words.push_str(text);
+                return;
+            }
+            EventBody::ToolCall { phase: CallPhase::Started, .. } if !self.words.trim().is_empty() => {
+                std::mem::take(&mut self.words).trim().to_owned()
+            }
+            EventBody::ToolCall { name, phase: CallPhase::Finished, arguments, .. } => {
+                format!("• {name}{}", arguments.as_ref().map_or_else(String::new, headline))
+            }
+            EventBody::ToolResult { status, text, .. } if self.verbose || *status == ToolStatus::Error => {
+                result_lines(text, if self.verbose { 40 } else { 6 })
+            }
+            EventBody::Thinking { text } if self.verbose => text.clone(),
+            EventBody::Retry { attempt, limit, delay_ms, reason } => {
+                self.words.clear();
+                let limit = limit.map_or_else(String::new, |limit| format!(" of {limit}"));
+                format!("retry {attempt}{limit} in {:.1} s: {reason}", *delay_ms as f64 / 1000.0)
+            }
+            EventBody::Error { message, .. } => format!("haft: {message}"),
+            EventBody::Question { question, options } => {
+                let options: Vec<_> = options.iter().map(|option| format!("\n  - {option}")).collect();
+                format!("? {question}{}", options.concat())
+            }
+            EventBody::Result(result) => {
+                if !result.text.is_empty() {
+                    drop(super::print(&format!("{}\n", haft_text::sanitise(&result.text))));
+                }
+                match result.outcome {
+                    // A failure was told by its error event.
+                    Outcome::Completed | Outcome::Failed => return,
+                    Outcome::Waiting | Outcome::Aborted | Outcome::Exhausted => format!("haft: {}", result.message),
+                }
+            }
+            EventBody::Conversation { .. }
+            | EventBody::Thinking { .. }
+            | EventBody::ToolCall { .. }
+            | EventBody::ToolResult { .. }
+            | EventBody::Usage { .. }
+            | EventBody::Window { .. }
+            | EventBody::Budget { .. }
+            | EventBody::Completion { .. }
+            | EventBody::FileChanged { .. } => return,
+        };
+        super::tell(&line);
+    }
+}
+
+/// The one argument that says most, short enough for a line. A report is not repeated: it is the answer.
+fn headline(arguments: &Value) -> String {
+    const LONGEST: usize = 100;
+    let telling = ["command", "path", "regex"];
+    let argument = telling.iter().find_map(|key| arguments.get(key)?.as_str());
+    let Some(line) = argument.and_then(|argument| argument.lines().next()) else { return String::new() };
+    format!(" {}", haft_text::truncate_to_width(line, LONGEST))
+}
+
+fn result_lines(text: &str, most: usize) -> String {
+    let total = text.lines().count();
+    let mut lines: Vec<_> = text.lines().take(most).map(|line| format!("  {line}")).collect();
+    if total > most {
+        lines.push(format!("  … {} more lines", total - most));
+    }
+    lines.join("\n")
+}

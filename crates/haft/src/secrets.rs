@@ -1,0 +1,91 @@
+//! Where a provider's key comes from: an environment variable, a file, or a command. Never from a project's file.
+
+use std::process::{Command, Stdio};
+
+use haft_model::{ProviderConfig, Secret};
+
+use crate::exit::mistake;
+
+/// The key of a provider; none when it declares no source. A declared source that yields nothing is an error.
+pub(crate) fn key_of(name: &str, provider: &ProviderConfig) -> anyhow::Result<Option<Secret>> {
+    let declared = [
+        provider.api_key_env.as_ref().map(|variable| from_environment(name, variable)),
+        provider.api_key_file.as_ref().map(|path| from_file(name, path)),
+        provider.api_key_command.as_ref().map(|command| from_command(name, command)),
+    ];
+    declared.into_iter().flatten().next().transpose().map(|key| key.map(Secret::new))
+}
+
+fn from_environment(provider: &str, variable: &str) -> anyhow::Result<String> {
+    std::env::var(variable).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty()).ok_or_else(|| {
+        mistake(format!(
+            "no key for provider `{provider}`: the environment variable `{variable}` is not set; export it, or change `providers.{provider}.api_key_env`"
+        ))
+    })
+}
+
+fn from_file(provider: &str, path: &str) -> anyhow::Result<String> {
+    let home = std::env::var("HOME").unwrap_or_default();
+    let expanded = path.strip_prefix("~/").map_or_else(|| path.to_owned(), |rest| format!("{home}/{rest}"));
+    let text = std::fs::read_to_string(&expanded).map_err(|error| {
+        mistake(format!("no key for provider `{provider}`: cannot read `{expanded}` (`api_key_file`): {error}"))
+    })?;
+    non_empty(provider, &text, &format!("the file `{expanded}` (`api_key_file`) is empty"))
+}
+
+fn from_command(provider: &str, command: &str) -> anyhow::Result<String> {
+    let failed =
+        |why: String| mistake(format!("no key for provider `{provider}`: `{command}` (`api_key_command`) {why}"));
+    let output = Command::new("/bin/sh")
+        .args(["-c", command])
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| failed(format!("cannot be run: {error}")))?;
+    if !output.status.success() {
+        return Err(failed(format!("failed with {}", output.status)));
+    }
+    let text = String::from_utf8(output.stdout).map_err(|_| failed("printed something that is not text".into()))?;
+    non_empty(provider, &text, &format!("`{command}` (`api_key_command`) printed nothing"))
+}
+
+fn non_empty(provider: &str, text: &str, problem: &str) -> anyhow::Result<String> {
+    let key = text.trim();
+    if key.is_empty() {
+        Err(mistake(format!("no key for provider `{provider}`: {problem}")))
+    } else {
+        Ok(key.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_types::Api;
+
+    use super::*;
+
+    fn provider() -> ProviderConfig {
+        ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:1/v1")
+    }
+
+    #[test]
+    fn no_declared_source_means_no_key() {
+        assert!(key_of("p", &provider()).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_command_gives_its_trimmed_output() {
+        let with = |command: &str| key_of("p", &ProviderConfig { api_key_command: Some(command.into()), ..provider() });
+        assert!(with("echo ' k '").unwrap().is_some());
+        for (command, why) in [("true", "printed nothing"), ("exit 3", "failed with")] {
+            let error = with(command).unwrap_err().to_string();
+            assert!(error.contains(why) && error.contains("`p`"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_variable_that_is_not_set_is_named() {
+        let with = ProviderConfig { api_key_env: Some("HAFT_TEST_NO_SUCH_KEY".into()), ..provider() };
+        assert!(key_of("p", &with).unwrap_err().to_string().contains("`HAFT_TEST_NO_SUCH_KEY`"));
+    }
+}

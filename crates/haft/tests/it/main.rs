@@ -1,0 +1,8 @@
+//! Integration tests of the binary: real processes, real sockets, a scripted model.
+
+mod architecture;
+mod bad_input;
+mod protocols;
+mod rig;
+mod surface;
+mod turns;

@@ -1,0 +1,124 @@
+//! A home, a project and a scripted model for one test, and a way to run `haft` in them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use haft_testkit::{Script, ScriptedServer};
+use haft_types::Api;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The binary under test.
+pub(crate) fn haft() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_haft"))
+}
+
+/// The model's name. It makes the strict server ask for Gemini 3's thought signatures.
+pub(crate) const MODEL: &str = "gemini-3-scripted";
+
+pub(crate) struct Rig {
+    pub(crate) server: ScriptedServer,
+    home: TempDir,
+    project: TempDir,
+}
+
+impl Rig {
+    pub(crate) fn new(api: Api, script: Script) -> Self {
+        let server = ScriptedServer::builder(script).start_in_thread().unwrap();
+        let rig = Self { server, home: tempfile::tempdir().unwrap(), project: tempfile::tempdir().unwrap() };
+        rig.configure(&rig.configuration(api));
+        rig
+    }
+
+    fn configuration(&self, api: Api) -> String {
+        let base_url = self.server.base_url(api);
+        format!(
+            "model = \"mock/{MODEL}\"\n\
+             [providers.mock]\napi = \"{api}\"\nbase_url = \"{base_url}\"\n\
+             [models.\"mock/{MODEL}\"]\ncontext_window = 200000\nmax_output_tokens = 8192\n\
+             price = {{ input = 3.0, cached_input = 0.3, cache_write = 3.75, output = 15.0 }}\n\
+             [retry]\nbase_delay_ms = 20\n"
+        )
+    }
+
+    pub(crate) fn configure(&self, text: &str) {
+        std::fs::write(self.home.path().join("config.toml"), text).unwrap();
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    pub(crate) fn project(&self) -> PathBuf {
+        self.project.path().canonicalize().unwrap()
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        std::fs::write(self.project.path().join(name), content).unwrap();
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(haft());
+        command
+            .args(arguments)
+            .current_dir(self.project.path())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.home.path())
+            .env("HAFT_HOME", self.home.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        Ran(self.command(arguments).output().unwrap())
+    }
+
+    /// `haft run` with events, allowed to do everything.
+    pub(crate) fn task(&self, arguments: &[&str]) -> Ran {
+        let mut all = vec!["run", "--output-format", "stream-json", "--permission-mode", "yolo"];
+        all.extend(arguments);
+        self.run(&all)
+    }
+
+    /// The current conversation as exported.
+    pub(crate) fn export(&self) -> Value {
+        let listed = self.run(&["conversations", "list", "--json"]).json();
+        let id = listed[0]["id"].as_str().expect("a conversation").to_owned();
+        self.run(&["conversations", "export", &id]).json()
+    }
+}
+
+/// What a run printed.
+pub(crate) struct Ran(pub(crate) Output);
+
+impl Ran {
+    pub(crate) fn code(&self) -> i32 {
+        self.0.status.code().unwrap_or(-1)
+    }
+
+    pub(crate) fn stdout(&self) -> String {
+        String::from_utf8(self.0.stdout.clone()).unwrap()
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        String::from_utf8(self.0.stderr.clone()).unwrap()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout())
+            .unwrap_or_else(|error| panic!("{error}: {}{}", self.stdout(), self.stderr()))
+    }
+
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        self.stdout().lines().map(parse).collect()
+    }
+
+    /// The last event, which must be the result.
+    pub(crate) fn result(&self) -> Value {
+        let last = self.events().pop().unwrap_or_else(|| panic!("no events; stderr: {}", self.stderr()));
+        assert_eq!(last["type"], "result", "{last}");
+        last
+    }
+}

@@ -1,0 +1,204 @@
+//! How turns end, and how they go on.
+
+use haft_testkit::{Reply, Script, ScriptCall, Stop};
+use haft_types::{Api, Usage};
+use serde_json::json;
+
+use crate::rig::Rig;
+
+fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
+    Rig::new(Api::Anthropic, Script::turns(replies).unwrap())
+}
+
+#[test]
+fn text_output_is_the_answer_alone() {
+    let rig = rig([Reply::call("list_files", json!({"path": "."})), Reply::text("Nothing here.")]);
+    let ran = rig.run(&["run", "what is here?"]);
+    assert_eq!((ran.code(), ran.stdout().as_str()), (0, "Nothing here.\n"));
+    assert_eq!(ran.stderr(), "• list_files .\n");
+}
+
+#[test]
+fn json_output_is_the_result_alone() {
+    let usage = Usage { input: 1_000_000, cached_input: 1_000_000, output: 100_000, ..Usage::default() };
+    let rig = rig([Reply::text("Hello.").with_usage(usage)]);
+    let result = rig.run(&["run", "--output-format", "json", "hi"]).json();
+    assert_eq!(result["type"], "result");
+    assert_eq!(
+        (&result["outcome"], &result["text"], &result["turns"]),
+        (&json!("completed"), &json!("Hello."), &json!(1))
+    );
+    assert_eq!(
+        result["usage"],
+        json!({"input": 1_000_000, "cached_input": 1_000_000, "cache_write": 0, "output": 100_000, "reasoning": 0})
+    );
+    assert!((result["cost"]["total"].as_f64().unwrap() - 4.8).abs() < 1e-9, "{result}");
+}
+
+#[test]
+fn the_first_event_is_the_conversation_and_numbers_have_no_gaps() {
+    let rig = rig([Reply::call("list_files", json!({"path": "."})), Reply::text("Done.")]);
+    let events = rig.task(&["look"]).events();
+    assert_eq!((&events[0]["type"], &events[0]["resumed"]), (&json!("conversation"), &json!(false)));
+    for (index, event) in events.iter().enumerate() {
+        assert_eq!(event["seq"], json!(index + 1));
+        assert_eq!((&event["agent"], &event["conversation_id"]), (&json!("main"), &events[0]["conversation_id"]));
+    }
+}
+
+#[test]
+fn without_permission_nothing_is_written_or_run_and_the_run_waits() {
+    for (tool, arguments) in [
+        ("write_to_file", json!({"path": "a.txt", "content": "x"})),
+        ("execute_command", json!({"command": "touch a.txt", "requires_approval": false})),
+    ] {
+        let rig = rig([Reply::call(tool, arguments), Reply::text("I may not do that.")]);
+        let ran = rig.run(&["run", "make a.txt"]);
+        assert_eq!(ran.code(), 3, "{}", ran.stderr());
+        assert!(ran.stderr().contains("--permission-mode yolo"), "{}", ran.stderr());
+        assert!(!rig.project().join("a.txt").exists());
+        let told = rig.server.generations()[1].seen().unwrap();
+        assert!(told.last_contains("nobody can be asked"), "the model is told");
+    }
+}
+
+#[test]
+fn a_question_waits_and_the_answer_becomes_its_result() {
+    let ask =
+        Reply::call("ask_followup_question", json!({"question": "Tabs or spaces?", "options": ["tabs", "spaces"]}));
+    let rig = rig([ask, Reply::text("Spaces it is.")]);
+    let asked = rig.task(&["format it"]);
+    assert_eq!((asked.code(), asked.result()["outcome"].clone()), (3, json!("waiting")));
+    assert_eq!(rig.task(&["-c"]).code(), 3, "without an answer it still waits");
+    assert_eq!(rig.server.generations().len(), 1, "waiting asks no model");
+    let answered = rig.task(&["-c", "spaces"]);
+    assert_eq!((answered.code(), answered.result()["text"].clone()), (0, json!("Spaces it is.")));
+    let seen = rig.server.generations()[1].seen().unwrap();
+    assert_eq!(seen.tool_results(), 1);
+    assert!(seen.last_contains("spaces"));
+    assert_eq!(
+        rig.export()["messages"].as_array().unwrap().len(),
+        4,
+        "the answer is the result, not a message beside it"
+    );
+}
+
+#[test]
+fn a_finished_turn_gives_its_last_answer_again() {
+    let rig = rig([Reply::text("Done.")]);
+    assert_eq!(rig.task(&["do it"]).code(), 0);
+    let again = rig.task(&["-c"]);
+    assert_eq!((again.code(), again.result()["text"].clone()), (0, json!("Done.")));
+    assert_eq!(rig.server.generations().len(), 1, "and asks no model for it");
+}
+
+#[test]
+fn a_conversation_goes_on_and_only_appends() {
+    let rig = rig([Reply::text("One."), Reply::text("Two."), Reply::text("Three.")]);
+    rig.task(&["first"]);
+    rig.task(&["-c", "second"]);
+    let id = rig.export()["id"].as_str().unwrap().to_owned();
+    rig.task(&["-r", &id[..8], "third"]);
+    let requests: Vec<_> = rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
+    assert_eq!(requests.iter().map(|request| request.messages.len()).collect::<Vec<_>>(), [1, 3, 5]);
+    assert_eq!(requests[2].messages[..3], requests[1].messages[..]);
+    assert_eq!(requests[2].system, requests[0].system);
+}
+
+#[test]
+fn limits_end_the_run_as_exhausted() {
+    let look =
+        || Reply::call("list_files", json!({"path": "."})).with_usage(Usage { input: 1_000_000, ..Usage::default() });
+    for (flags, code) in [(["--max-turns", "2"], "max_turns"), (["--max-budget-usd", "5"], "max_budget")] {
+        let rig = rig([look(), look(), look(), look()]);
+        let ran = rig.task(&[flags[0], flags[1], "look"]);
+        assert_eq!((ran.code(), ran.result()["code"].clone()), (4, json!(code)));
+        assert_eq!(rig.server.generations().len(), 2);
+    }
+}
+
+#[test]
+fn open_todos_are_nudged_without_opening_a_round() {
+    let todo = |status: &str| Reply::call("todo_write", json!({"todos": [{"content": "a", "status": status}]}));
+    let rig = rig([todo("pending"), Reply::text("I think I am done."), todo("completed"), Reply::text("Done.")]);
+    let ran = rig.task(&["do a"]);
+    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("Done.")));
+    let rounds: Vec<_> =
+        ran.events().iter().filter(|event| event["type"] == "window").map(|event| event["round"].clone()).collect();
+    assert_eq!(rounds, [1, 1, 1, 1]);
+    assert!(rig.server.generations()[2].seen().unwrap().last_contains("open items"));
+}
+
+#[test]
+fn a_call_cut_by_the_output_limit_never_runs() {
+    let cut =
+        Reply { stop: Some(Stop::Length), ..Reply::call("write_to_file", json!({"path": "a.txt", "content": "half"})) };
+    let rig = rig([cut, Reply::text("Sorry.")]);
+    let ran = rig.task(&["write"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert!(!rig.project().join("a.txt").exists());
+    let error = ran.events().into_iter().find(|event| event["type"] == "tool_result").unwrap();
+    assert_eq!(error["error"]["code"], "cut");
+}
+
+#[test]
+fn broken_arguments_never_run() {
+    for arguments in
+        [r#"{"path": "a.txt", "content": "x""#, r#"{"path": "a.txt", "path": "b.txt", "content": "x"}"#, "[]"]
+    {
+        let call = Reply::calls([ScriptCall::new("write_to_file", json!(arguments))]);
+        let rig = Rig::new(Api::OpenaiChat, Script::turns([call, Reply::text("Sorry.")]).unwrap());
+        let ran = rig.task(&["write"]);
+        assert_eq!(ran.code(), 0, "{}", ran.stderr());
+        let files = std::fs::read_dir(rig.project()).unwrap().count();
+        assert_eq!(files, 0, "{arguments}");
+        assert!(rig.server.refusals().is_empty(), "{:?}", rig.server.refusals());
+    }
+}
+
+#[test]
+fn a_dropped_connection_is_retried_and_shown() {
+    let dropped =
+        Reply { drop_after_bytes: Some(300), times: Some(1), ..Reply::text("half of this sentence never arrives") };
+    let rig = Rig::new(Api::Anthropic, Script::replies([dropped, Reply::text("Whole.")]).unwrap());
+    let ran = rig.task(&["say it"]);
+    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("Whole.")), "{}", ran.stderr());
+    let retry = ran.events().into_iter().find(|event| event["type"] == "retry").expect("a retry event");
+    assert_eq!((&retry["attempt"], &retry["limit"]), (&json!(1), &json!(5)));
+    assert_eq!(rig.export()["messages"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn piped_input_is_the_task_or_an_attachment() {
+    use std::io::Write;
+    for (arguments, expected) in
+        [(vec!["run"], "from the pipe"), (vec!["run", "explain"], "explain\n\n<stdin>\nfrom the pipe\n</stdin>")]
+    {
+        let rig = rig([Reply::text("Yes.")]);
+        let mut child = rig
+            .command(&arguments)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(b"from the pipe\n").unwrap();
+        assert!(child.wait().unwrap().success());
+        let seen = rig.server.generations()[0].seen().unwrap();
+        assert_eq!(seen.texts(haft_testkit::SeenRole::User)[0].trim_end(), expected);
+    }
+}
+
+#[test]
+fn an_edit_survives_a_resume_without_reading_again() {
+    let rig = rig([
+        Reply::call("read_file", json!({"path": "a.txt"})),
+        Reply::text("I read it."),
+        Reply::call("write_to_file", json!({"path": "a.txt", "content": "new\n"})),
+        Reply::text("Written."),
+    ]);
+    rig.write("a.txt", "old\n");
+    rig.task(&["read it"]);
+    let ran = rig.task(&["-c", "overwrite it"]);
+    assert_eq!(ran.code(), 0);
+    assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "new\n", "{}", ran.stdout());
+}
