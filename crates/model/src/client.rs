@@ -140,7 +140,9 @@ impl Client {
         if !doubtful {
             return Some(backoff.next(failure.hint));
         }
-        let wait = failure.hint.or_else(|| PROBE_WAITS.get(retries as usize).copied())?;
+        let longest = Duration::from_millis(self.retry.max_delay_ms);
+        let own = || PROBE_WAITS.get(retries as usize).map(|wait| (*wait).min(longest));
+        let wait = failure.hint.or_else(own)?;
         (elapsed + wait < PROBE_TIME).then_some(wait)
     }
 

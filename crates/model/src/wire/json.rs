@@ -53,7 +53,8 @@ pub(crate) fn empty_object() -> &'static RawValue {
     serde_json::from_str("{}").unwrap_or(RawValue::NULL)
 }
 
-/// A provider's item kept as it came, if it still is an object.
-pub(crate) fn kept_item(raw: &str) -> Option<&str> {
-    serde_json::from_str::<Value>(raw).is_ok_and(|value| value.is_object()).then_some(raw)
+/// A provider's item kept as it came, if it still is one of that type: what goes out raw must not break the body.
+pub(crate) fn kept_item<'a>(raw: &'a str, kind: &str) -> Option<&'a str> {
+    let value: Value = serde_json::from_str(raw).ok()?;
+    (value.get("type")?.as_str()? == kind).then_some(raw)
 }

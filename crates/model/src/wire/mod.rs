@@ -9,6 +9,7 @@ mod encoder;
 mod fragments;
 pub(crate) mod gemini;
 pub(crate) mod json;
+mod names;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
 

@@ -1,11 +1,14 @@
 //! Requests. User and assistant turns must alternate, results stand first in a user turn, and no text block may be empty.
 
+use std::borrow::Cow;
+
 use haft_types::{Image, Message, Part, Request, Role, Thinking, ToolResult, ToolSpec, ToolStatus};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::wire::json::{self, field};
+use crate::wire::names::{plain_id, tool_name};
 use crate::wire::{Fragment, Frame, IMAGE_OMITTED, Mark, Settings, Turn, Wire, wrapped_text};
 
 /// `max_tokens` must be given. When neither the request nor the model's entry says how much, this is what every model of
@@ -13,6 +16,9 @@ use crate::wire::{Fragment, Frame, IMAGE_OMITTED, Mark, Settings, Turn, Wire, wr
 const MOST_WITHOUT_ENTRY: u32 = 32_000;
 /// The share of the window kept for the reply when nothing is known, as in `[context] output_reserve`.
 const RESERVE_SHARE: f64 = 0.3;
+
+/// Far beyond any id a provider gives.
+const LONGEST_ID: usize = 64;
 
 pub(crate) struct Anthropic(pub(crate) Settings);
 
@@ -41,14 +47,14 @@ enum Block<'a> {
         signature: &'a str,
     },
     ToolUse {
-        id: &'a str,
-        name: &'a str,
+        id: Cow<'a, str>,
+        name: Cow<'a, str>,
         input: &'a RawValue,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
     ToolResult {
-        tool_use_id: &'a str,
+        tool_use_id: Cow<'a, str>,
         content: Content<'a>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
@@ -189,8 +195,8 @@ impl Anthropic {
                     }
                 }
                 Part::ToolCall(call) => pieces.push(Piece::Block(Block::ToolUse {
-                    id: &call.id,
-                    name: &call.name,
+                    id: plain_id(&call.id, LONGEST_ID),
+                    name: tool_name(&call.name),
                     input: json::object(&call.arguments),
                     cache_control: None,
                 })),
@@ -225,7 +231,7 @@ impl Anthropic {
 
 fn tool_result(result: &ToolResult) -> Block<'_> {
     Block::ToolResult {
-        tool_use_id: &result.tool_call_id,
+        tool_use_id: plain_id(&result.tool_call_id, LONGEST_ID),
         content: Content::Text(&result.envelope.text),
         is_error: result.envelope.status == ToolStatus::Error,
         cache_control: None,
@@ -235,7 +241,7 @@ fn tool_result(result: &ToolResult) -> Block<'_> {
 /// Thinking goes back whole or not at all: without its signature the provider refuses it.
 fn thinking_piece(thinking: &Thinking) -> Option<Piece<'_>> {
     match (&thinking.raw, &thinking.signature) {
-        (Some(raw), _) => json::kept_item(raw).map(Piece::Kept),
+        (Some(raw), _) => json::kept_item(raw, "redacted_thinking").map(Piece::Kept),
         (None, Some(signature)) => Some(Piece::Block(Block::Thinking { thinking: &thinking.text, signature })),
         (None, None) => None,
     }

@@ -1,11 +1,14 @@
 //! Requests. Turns alternate between `user` and `model`; a thought signature goes back on the very part that carried it.
 
+use std::borrow::Cow;
+
 use haft_types::{Image, Message, Part, Request, Role, ToolSpec, ToolStatus};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::wire::json::{self, field};
+use crate::wire::names::tool_name;
 use crate::wire::{CallIds, Fragment, Frame, IMAGE_OMITTED, Mark, Settings, Turn, Wire, wrapped_text};
 
 pub(crate) struct Gemini(pub(crate) Settings);
@@ -47,7 +50,7 @@ struct InlineData<'a> {
 struct FunctionCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
-    name: &'a str,
+    name: Cow<'a, str>,
     args: &'a RawValue,
 }
 
@@ -55,7 +58,7 @@ struct FunctionCall<'a> {
 struct FunctionResponse<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
-    name: &'a str,
+    name: Cow<'a, str>,
     response: Outcome<'a>,
 }
 
@@ -150,8 +153,11 @@ impl Wire for Gemini {
                 }
                 Part::ToolCall(call) => {
                     let signature = signed(&call.signature);
-                    let function_call =
-                        FunctionCall { id: known_id(&call.id), name: &call.name, args: json::object(&call.arguments) };
+                    let function_call = FunctionCall {
+                        id: known_id(&call.id),
+                        name: tool_name(&call.name),
+                        args: json::object(&call.arguments),
+                    };
                     json::push(
                         &mut fragment.items,
                         &CallPart { function_call, thought_signature: signature.as_deref() },
@@ -165,7 +171,7 @@ impl Wire for Gemini {
                     };
                     let kind = Kind::FunctionResponse(FunctionResponse {
                         id: known_id(&result.tool_call_id),
-                        name: &result.name,
+                        name: tool_name(&result.name),
                         response,
                     });
                     json::push(&mut fragment.results, &WirePart { kind, thought_signature: None });
@@ -197,5 +203,5 @@ impl Gemini {
 /// The id where the provider knows it. Ids haft made up are left out: some deployments refuse the field, and calls without
 /// ids are matched by name and order.
 fn known_id(id: &str) -> Option<&str> {
-    (!CallIds::is_own(id)).then_some(id)
+    (!id.is_empty() && !CallIds::is_own(id)).then_some(id)
 }

@@ -1,12 +1,18 @@
 //! Requests. Every message is an entry of its own; a tool message takes text only, so pictures of results follow the block
 //! in a user message.
 
+use std::borrow::Cow;
+
 use haft_types::{CacheKind, Message, Part, Request, Role, ToolSpec};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::wire::json::{self, field};
+use crate::wire::names::{short_id, tool_name};
 use crate::wire::{Fragment, Frame, IMAGE_OMITTED, Mark, Settings, Turn, Wire};
+
+/// The longest id of a call OpenAI takes.
+const LONGEST_ID: usize = 40;
 
 pub(crate) struct Chat(pub(crate) Settings);
 
@@ -14,7 +20,7 @@ pub(crate) struct Chat(pub(crate) Settings);
 struct Wrapped<'a> {
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<&'a str>,
+    tool_call_id: Option<Cow<'a, str>>,
     content: Option<Content<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<Call<'a>>,
@@ -55,14 +61,14 @@ struct Url {
 
 #[derive(Serialize)]
 struct Call<'a> {
-    id: &'a str,
+    id: Cow<'a, str>,
     r#type: &'static str,
     function: Function<'a>,
 }
 
 #[derive(Serialize)]
 struct Function<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     arguments: &'a str,
 }
 
@@ -131,7 +137,7 @@ impl Wire for Chat {
         match message.role {
             Role::System | Role::Summary => self.words("system", message, mark),
             Role::User => self.words("user", message, mark),
-            Role::Assistant => assistant(message),
+            Role::Assistant => self.assistant(message),
             Role::Tool => self.results(message, mark),
         }
     }
@@ -162,7 +168,8 @@ impl Chat {
         for (index, result) in message.tool_results().enumerate() {
             let mark = if index == last { mark } else { Mark::None };
             let content = self.content(vec![text_piece(&result.envelope.text)], mark);
-            let tool = Wrapped { tool_call_id: Some(&result.tool_call_id), ..Wrapped::new("tool", Some(content)) };
+            let tool =
+                Wrapped { tool_call_id: Some(self.id(&result.tool_call_id)), ..Wrapped::new("tool", Some(content)) };
             json::push(&mut fragment.results, &tool);
         }
         for part in &message.content {
@@ -198,38 +205,43 @@ impl Chat {
             _ => Content::Pieces(pieces),
         }
     }
+
+    /// Thinking is not sent back: the protocol has no place for it.
+    fn assistant(&self, message: &Message) -> Fragment {
+        let mut texts = Vec::new();
+        for part in &message.content {
+            match part {
+                Part::Text { text, .. } if text.trim().is_empty() => {}
+                Part::Text { text, .. } => texts.push(text_piece(text)),
+                Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => {}
+            }
+        }
+        let content = match texts.as_slice() {
+            [] => None,
+            [Piece::Text { text, .. }] => Some(Content::Text(text)),
+            _ => Some(Content::Pieces(texts)),
+        };
+        let tool_calls: Vec<_> = message
+            .tool_calls()
+            .map(|call| Call {
+                id: self.id(&call.id),
+                r#type: "function",
+                function: Function { name: tool_name(&call.name), arguments: &call.arguments },
+            })
+            .collect();
+        let mut fragment = Fragment::new(Turn::Assistant);
+        if content.is_some() || !tool_calls.is_empty() {
+            json::push(&mut fragment.items, &Wrapped { tool_calls, ..Wrapped::new("assistant", content) });
+        }
+        fragment
+    }
+
+    /// OpenAI itself limits the length; other servers issue ids of any shape and want them back as they are.
+    fn id<'a>(&self, id: &'a str) -> Cow<'a, str> {
+        short_id(id, if self.0.is_openai { LONGEST_ID } else { usize::MAX })
+    }
 }
 
 fn text_piece(text: &str) -> Piece<'_> {
     Piece::Text { text, prompt_cache_breakpoint: None }
-}
-
-/// Thinking is not sent back: the protocol has no place for it.
-fn assistant(message: &Message) -> Fragment {
-    let mut texts = Vec::new();
-    for part in &message.content {
-        match part {
-            Part::Text { text, .. } if text.trim().is_empty() => {}
-            Part::Text { text, .. } => texts.push(text_piece(text)),
-            Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => {}
-        }
-    }
-    let content = match texts.as_slice() {
-        [] => None,
-        [Piece::Text { text, .. }] => Some(Content::Text(text)),
-        _ => Some(Content::Pieces(texts)),
-    };
-    let tool_calls: Vec<_> = message
-        .tool_calls()
-        .map(|call| Call {
-            id: &call.id,
-            r#type: "function",
-            function: Function { name: &call.name, arguments: &call.arguments },
-        })
-        .collect();
-    let mut fragment = Fragment::new(Turn::Assistant);
-    if content.is_some() || !tool_calls.is_empty() {
-        json::push(&mut fragment.items, &Wrapped { tool_calls, ..Wrapped::new("assistant", content) });
-    }
-    fragment
 }

@@ -1,11 +1,19 @@
 //! Requests. The input is a flat list of items: messages, calls, outputs, and reasoning items exactly as they came.
 
+use std::borrow::Cow;
+
 use haft_types::{CacheKind, Image, Message, Part, Request, Role, ToolSpec};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::wire::json::{self, field};
+use crate::wire::names::{short_id, tool_name};
 use crate::wire::{Fragment, Frame, IMAGE_OMITTED, Mark, Settings, Turn, Wire};
+
+/// The longest id of a call the API takes.
+const LONGEST_ID: usize = 64;
+/// Families that don't reason: asked for encrypted reasoning they refuse the request.
+const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-4"];
 
 pub(crate) struct Responses(pub(crate) Settings);
 
@@ -13,8 +21,8 @@ pub(crate) struct Responses(pub(crate) Settings);
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Item<'a> {
     Message { role: &'static str, content: Vec<Piece<'a>> },
-    FunctionCall { call_id: &'a str, name: &'a str, arguments: &'a str },
-    FunctionCallOutput { call_id: &'a str, output: Output<'a> },
+    FunctionCall { call_id: Cow<'a, str>, name: Cow<'a, str>, arguments: &'a str },
+    FunctionCallOutput { call_id: Cow<'a, str>, output: Output<'a> },
 }
 
 #[derive(Serialize)]
@@ -59,7 +67,8 @@ impl Wire for Responses {
         if !extra.contains_key("store") {
             field(&mut out, "store", &false);
         }
-        if !extra.contains_key("include") {
+        let reasons = !WITHOUT_REASONING.iter().any(|family| spec.name.starts_with(family));
+        if reasons && !extra.contains_key("include") {
             field(&mut out, "include", &["reasoning.encrypted_content"]);
         }
         if let (Some(key), false) = (&request.cache_key, extra.contains_key("prompt_cache_key")) {
@@ -152,11 +161,15 @@ impl Responses {
                 Part::Text { text, .. } => {
                     Item::Message { role: "assistant", content: vec![Piece::OutputText { text }] }
                 }
-                Part::ToolCall(call) => {
-                    Item::FunctionCall { call_id: &call.id, name: &call.name, arguments: &call.arguments }
-                }
+                Part::ToolCall(call) => Item::FunctionCall {
+                    call_id: short_id(&call.id, LONGEST_ID),
+                    name: tool_name(&call.name),
+                    arguments: &call.arguments,
+                },
                 Part::Thinking(thinking) => {
-                    reasoning.extend(thinking.raw.as_deref().filter(|_| made_here).and_then(json::kept_item));
+                    // Without its encrypted content the server, which kept nothing, cannot find an item again.
+                    let raw = thinking.raw.as_deref().filter(|_| made_here && thinking.signature.is_some());
+                    reasoning.extend(raw.and_then(|raw| json::kept_item(raw, "reasoning")));
                     continue;
                 }
                 Part::ToolResult(_) | Part::Image(_) => continue,
@@ -170,11 +183,11 @@ impl Responses {
     }
 
     fn results(&self, message: &Message, mark: Mark) -> Fragment {
-        let mut items: Vec<(&str, Vec<Piece<'_>>)> = Vec::new();
+        let mut items: Vec<(Cow<'_, str>, Vec<Piece<'_>>)> = Vec::new();
         for part in &message.content {
             match part {
                 Part::ToolResult(result) => {
-                    items.push((&result.tool_call_id, vec![input_text(&result.envelope.text)]));
+                    items.push((short_id(&result.tool_call_id, LONGEST_ID), vec![input_text(&result.envelope.text)]));
                 }
                 Part::Image(image) => {
                     if let Some((_, pieces)) = items.last_mut() {

@@ -1,0 +1,172 @@
+//! Recorded shapes of replies, streamed and whole, compared with snapshots; any cut into chunks gives the same.
+
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use futures::{FutureExt, StreamExt, stream};
+use sse_stream::SseByteStream;
+
+use super::*;
+use crate::reply::Delta;
+use crate::wire::{CallIds, Decode, Progress, decoder};
+
+fn files(api: Api, extension: &str) -> Vec<PathBuf> {
+    let mut paths: Vec<_> = std::fs::read_dir(fixtures("replies").join(api.name()))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|found| found == extension))
+        .collect();
+    paths.sort();
+    assert!(!paths.is_empty());
+    paths
+}
+
+fn new_decoder(api: Api) -> Box<dyn Decode> {
+    let asked = request(vec![segment(message(Role::User, vec![Part::text("?")], None), false)], vec![]);
+    decoder(api, CallIds::after(&asked))
+}
+
+/// What became of a reply: its deltas, then the reply or why there is none.
+fn account(deltas: &[Delta], end: Result<Box<dyn Decode>, String>) -> String {
+    let mut text = String::new();
+    for delta in deltas {
+        writeln!(text, "{delta:?}").unwrap();
+    }
+    match end {
+        Err(reason) => writeln!(text, "-- {reason}").unwrap(),
+        Ok(decoder) => {
+            let decoded = decoder.finish();
+            writeln!(text, "-- {:?} {:?}", decoded.stop, decoded.usage).unwrap();
+            for part in &decoded.parts {
+                writeln!(text, "{}", serde_json::to_string(part).unwrap()).unwrap();
+            }
+        }
+    }
+    text
+}
+
+fn decode_stream(api: Api, bytes: &[u8], chunk: usize) -> String {
+    let chunks: Vec<_> = bytes.chunks(chunk).map(|chunk| Ok::<_, Infallible>(Bytes::copy_from_slice(chunk))).collect();
+    let mut events = SseByteStream::new(stream::iter(chunks));
+    let mut decoder = new_decoder(api);
+    let (mut deltas, mut progress) = (Vec::new(), Progress::Going);
+    let mut sink = |delta| deltas.push(delta);
+    let mut fault = None;
+    while let Some(event) = events.next().now_or_never().unwrap() {
+        let data = match event {
+            Ok(event) => event.data.unwrap_or_default(),
+            Err(error) => {
+                fault = Some(error.to_string());
+                break;
+            }
+        };
+        match decoder.event(&data, &mut sink) {
+            Ok(Progress::Done) => {
+                progress = Progress::Done;
+                break;
+            }
+            Ok(now) => progress = now,
+            Err(error) => {
+                fault = Some(format!("{error:?}"));
+                break;
+            }
+        }
+    }
+    let end = match fault {
+        Some(fault) => Err(fault),
+        None if progress == Progress::Going => Err("dropped".to_owned()),
+        None => Ok(decoder),
+    };
+    account(&deltas, end)
+}
+
+fn compare(path: &Path, account: &str) {
+    let mut insta = insta::Settings::clone_current();
+    insta.set_snapshot_path(path.parent().unwrap());
+    insta.set_prepend_module_to_snapshot(false);
+    insta.set_omit_expression(true);
+    let name = path.file_name().unwrap().to_str().unwrap();
+    insta.bind(|| insta::assert_snapshot!(name, account));
+}
+
+#[test]
+fn streams_are_read_as_in_the_snapshots_however_they_are_cut() {
+    for api in Api::ALL {
+        for path in files(api, "sse") {
+            let bytes = std::fs::read(&path).unwrap();
+            let whole = decode_stream(api, &bytes, bytes.len());
+            compare(&path, &whole);
+            for chunk in [1, 2, 3, 5, 7, 64] {
+                assert_eq!(decode_stream(api, &bytes, chunk), whole, "{} in chunks of {chunk}", path.display());
+            }
+        }
+    }
+}
+
+/// Line ends are the server's choice.
+#[test]
+fn carriage_returns_change_nothing() {
+    for api in Api::ALL {
+        let path = fixtures("replies").join(api.name()).join("text.sse");
+        let text = std::fs::read_to_string(path).unwrap();
+        let whole = decode_stream(api, text.as_bytes(), text.len());
+        let crlf = text.replace('\n', "\r\n");
+        assert_eq!(decode_stream(api, crlf.as_bytes(), 1), whole);
+    }
+}
+
+#[test]
+fn bytes_that_are_not_utf8_end_the_reply() {
+    for api in Api::ALL {
+        let path = fixtures("replies").join(api.name()).join("text.sse");
+        let mut bytes = std::fs::read(path).unwrap();
+        let at = bytes.windows(2).position(|pair| pair == "ü".as_bytes()).unwrap();
+        bytes[at] = 0xff;
+        let read = decode_stream(api, &bytes, 9);
+        assert!(read.contains("-- utf8 parse error"), "{api}: {read}");
+        assert!(!read.contains('\u{fffd}'), "{api}: {read}");
+    }
+}
+
+/// Every cut of a stream before its end is either a drop or, once the message has ended, the whole message.
+#[test]
+fn a_cut_stream_is_never_taken_for_a_shorter_reply() {
+    for api in Api::ALL {
+        let path = fixtures("replies").join(api.name()).join("text.sse");
+        let bytes = std::fs::read(path).unwrap();
+        let parts = |account: &str| account.lines().skip_while(|line| !line.starts_with("-- ")).skip(1).count();
+        for cut in 0..bytes.len() {
+            let read = decode_stream(api, &bytes[..cut], bytes.len());
+            let text = "{\"type\":\"text\",\"text\":\"Grüße, 世界";
+            assert!(read.contains("-- dropped") || read.contains(text), "{api} cut at {cut}: {read}");
+            assert!(parts(&read) <= 1);
+        }
+    }
+}
+
+#[test]
+fn whole_replies_are_read_as_in_the_snapshots() {
+    for api in Api::ALL {
+        for path in files(api, "json") {
+            let body = std::fs::read_to_string(&path).unwrap();
+            let mut decoder = new_decoder(api);
+            let mut deltas = Vec::new();
+            let end = decoder.body(&body, &mut |delta| deltas.push(delta)).map_err(|fault| format!("{fault:?}"));
+            compare(&path, &account(&deltas, end.map(|()| decoder)));
+        }
+    }
+}
+
+#[test]
+fn ids_made_here_are_recognised_and_differ() {
+    let asked = request(vec![segment(message(Role::User, vec![Part::text("?")], None), false)], vec![]);
+    let mut ids = CallIds::after(&asked);
+    let (one, two) = (ids.next("read_file"), ids.next("read_file"));
+    assert_ne!(one, two);
+    assert!(CallIds::is_own(&one) && CallIds::is_own(&two), "{one} {two}");
+    for foreign in ["call_abc", "call_1", "toolu_1", "call_1_0123456", "call_1_01234567_x", "call__01234567", ""] {
+        assert!(!CallIds::is_own(foreign), "{foreign}");
+    }
+}

@@ -1,0 +1,169 @@
+//! Requests as a judge of its own sees them: the same conversation says the same on every API, and none is refused.
+
+use haft_testkit::test::{assert_all_replied, assert_same};
+use haft_testkit::{Reply, Script, ScriptCall, Seen};
+use haft_types::{Api, Envelope, Image, Message, Part, Role, ToolResult};
+use serde_json::json;
+
+use super::{answer, ask, client, client_of, hasty, message, provider, request, serve};
+
+fn result(id: &str, envelope: Envelope, picture: bool) -> Message {
+    let result = ToolResult { tool_call_id: id.to_owned(), name: "read_file".into(), envelope };
+    let mut content = vec![Part::ToolResult(Box::new(result))];
+    content.extend(picture.then(|| {
+        // One white pixel.
+        let data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mP8/x8AAwMCAO+ip1sAAAAASUVORK5CYII=";
+        Part::Image(Image { media_type: "image/png".into(), data: data.into() })
+    }));
+    message(Role::Tool, content)
+}
+
+/// A conversation of several turns, each assistant message made by the server it is sent to.
+async fn converse(api: Api) -> Vec<Seen> {
+    let script = Script::replies([
+        Reply::text("Hello."),
+        Reply::calls([
+            ScriptCall::new("read_file", json!({"path": "a.rs"})),
+            ScriptCall::new("read_file", json!({"path": "b.rs"})),
+        ])
+        .with_text("Reading.")
+        .with_thinking("Both files."),
+        Reply::call("read_file", json!({"path": "c.rs"})),
+        Reply::text("Done."),
+    ])
+    .unwrap();
+    let server = serve(script).await;
+    let mut client = client(api, &server);
+    let mut messages = vec![
+        message(Role::User, vec![Part::text("<rules>Use tabs.</rules>")]),
+        message(Role::Assistant, vec![Part::text("Understood.")]),
+        message(Role::User, vec![Part::text("Hi")]),
+    ];
+    for turn in 0..4 {
+        let reply =
+            ask(&mut client, &request(messages.clone())).await.1.unwrap_or_else(|error| panic!("{api}: {error}"));
+        messages.push(answer(&client, &reply));
+        let ids: Vec<String> = messages.last().unwrap().tool_calls().map(|call| call.id.clone()).collect();
+        for (index, id) in ids.iter().enumerate() {
+            let envelope = match index {
+                0 => Envelope::success("fn main() {}"),
+                _ => Envelope::failure("not_found", "there is no b.rs"),
+            };
+            messages.push(result(id, envelope, turn == 1 && index == 0));
+        }
+        messages.push(message(Role::User, vec![Part::text(format!("<todo>{turn}</todo>"))]));
+        messages.push(message(Role::User, vec![Part::text("Go on.")]));
+    }
+    assert_all_replied(&server)
+}
+
+#[tokio::test]
+async fn the_same_conversation_says_the_same_on_every_api() {
+    let first = converse(Api::Anthropic).await;
+    assert_eq!(first.len(), 4);
+    for api in [Api::OpenaiChat, Api::OpenaiResponses, Api::Gemini] {
+        let other = converse(api).await;
+        assert_eq!(other.len(), first.len());
+        for (one, two) in first.iter().zip(&other) {
+            // Pictures of results stand in the result, behind it or behind the block, as the API allows.
+            if !has_picture(one) {
+                assert_same(one, two);
+            }
+            assert_eq!(has_picture(one), has_picture(two), "{api}");
+        }
+    }
+}
+
+fn has_picture(seen: &Seen) -> bool {
+    seen.parts().any(|(_, part)| matches!(part, haft_testkit::SeenPart::Image { .. }))
+}
+
+#[tokio::test]
+async fn calls_the_model_botched_can_be_sent_back() {
+    for api in [Api::OpenaiChat, Api::OpenaiResponses, Api::Anthropic] {
+        let botched = ScriptCall::new("no such tool!", "{\"cut".into());
+        let server = serve(Script::replies([Reply::calls([botched]), Reply::text("Sorry.")]).unwrap()).await;
+        let mut client = client(api, &server);
+        let user = message(Role::User, vec![Part::text("Hi")]);
+        let reply = ask(&mut client, &request([user.clone()])).await.1.unwrap();
+        let said = answer(&client, &reply);
+        let id = said.tool_calls().next().unwrap().id.clone();
+        let failed = result(&id, Envelope::failure("invalid_arguments", "not JSON"), false);
+        let (_, reply) = ask(&mut client, &request([user, said, failed])).await;
+        assert!(reply.is_ok(), "{api}: {reply:?} {:?}", server.refusals());
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_may_move_from_any_api_to_any_other() {
+    for from in Api::ALL {
+        let first = Reply::call("read_file", json!({"path": "a.rs"})).with_thinking("Hm.").with_text("Reading.");
+        let server = serve(Script::replies([first, Reply::text("ok").times(4)]).unwrap()).await;
+        let mut maker = client(from, &server);
+        let user = message(Role::User, vec![Part::text("Hi")]);
+        let reply = ask(&mut maker, &request([user.clone()])).await.1.unwrap();
+        let mut said = answer(&maker, &reply);
+        if let Some(made) = &mut said.llm_metadata {
+            made.model_name = "elsewhere/model".into();
+        }
+        let id = said.tool_calls().next().unwrap().id.clone();
+        let history = [user, said, result(&id, Envelope::success("fn main() {}"), true)];
+        for to in Api::ALL {
+            let (_, reply) = ask(&mut client(to, &server), &request(history.clone())).await;
+            assert!(reply.is_ok(), "{from} to {to}: {reply:?} {:?}", server.refusals());
+        }
+        for seen in assert_all_replied(&server).iter().skip(1) {
+            let foreign = seen.parts().any(|(_, part)| matches!(part, haft_testkit::SeenPart::Thinking { .. }));
+            assert!(!foreign, "thinking of another model was sent to {}", seen.api);
+        }
+    }
+}
+
+#[tokio::test]
+async fn thinking_goes_back_to_its_maker() {
+    for api in [Api::Anthropic, Api::OpenaiResponses] {
+        let first = Reply::call("read_file", json!({"path": "a.rs"})).with_thinking("Hm.");
+        let server = serve(Script::replies([first, Reply::text("ok")]).unwrap()).await;
+        let mut client = client(api, &server);
+        let user = message(Role::User, vec![Part::text("Hi")]);
+        let reply = ask(&mut client, &request([user.clone()])).await.1.unwrap();
+        let said = answer(&client, &reply);
+        let id = said.tool_calls().next().unwrap().id.clone();
+        ask(&mut client, &request([user, said, result(&id, Envelope::success("x"), false)])).await.1.unwrap();
+        let seen = assert_all_replied(&server);
+        let signed =
+            |part: &haft_testkit::SeenPart| matches!(part, haft_testkit::SeenPart::Thinking { signed: true, .. });
+        assert!(seen[1].parts().any(|(_, part)| signed(part)), "{api}: {:?}", seen[1]);
+    }
+}
+
+#[tokio::test]
+async fn the_key_and_the_declared_headers_are_sent() {
+    for (api, header, value) in [
+        (Api::OpenaiChat, "authorization", "Bearer sk-test"),
+        (Api::OpenaiResponses, "authorization", "Bearer sk-test"),
+        (Api::Anthropic, "x-api-key", "sk-test"),
+        (Api::Gemini, "x-goog-api-key", "sk-test"),
+    ] {
+        let server = serve(Script::replies([Reply::text("ok")]).unwrap()).await;
+        let mut provider = provider(api, &server.base_url(api));
+        provider.headers.insert("X-Team".into(), "tools".into());
+        let mut client = client_of(provider, hasty());
+        ask(&mut client, &super::hello()).await.1.unwrap();
+        let sent = &server.requests()[0];
+        assert_eq!(sent.header(header), Some(value), "{api}");
+        assert_eq!(sent.header("x-team"), Some("tools"), "{api}");
+        assert_eq!(sent.header("content-type"), Some("application/json"), "{api}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_rendered_is_what_is_sent() {
+    for api in Api::ALL {
+        let server = serve(Script::replies([Reply::text("ok")]).unwrap()).await;
+        let mut client = client(api, &server);
+        let rendered = client.encode(&super::hello());
+        ask(&mut client, &super::hello()).await.1.unwrap();
+        assert_eq!(server.requests()[0].body, rendered, "{api}");
+    }
+}

@@ -1,0 +1,145 @@
+//! What is tried again, how often, and what is not (SPEC 9.7).
+
+use haft_model::{Delta, RetryConfig};
+use haft_testkit::{Garbage, Reply, Script, ScriptedError};
+use haft_types::Api;
+
+use super::{ask, client, client_of, hasty, hello, provider, retries, serve, text_of, told};
+
+#[tokio::test]
+async fn a_failing_server_is_asked_again() {
+    for api in Api::ALL {
+        for status in [408, 409, 429, 500, 502, 503, 529] {
+            let server = serve(Script::replies([Reply::error(status, "busy"), Reply::text("ok")]).unwrap()).await;
+            let (deltas, reply) = ask(&mut client(api, &server), &hello()).await;
+            assert_eq!(text_of(&reply.unwrap()), "ok", "{api} {status}");
+            assert_eq!(retries(&deltas), [(1, Some(5))], "{api} {status}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refused_request_is_not() {
+    for api in Api::ALL {
+        for status in [400, 401, 403, 404, 413, 422] {
+            let server = serve(Script::replies([Reply::error(status, "no"), Reply::text("ok")]).unwrap()).await;
+            let (deltas, reply) = ask(&mut client(api, &server), &hello()).await;
+            let error = reply.unwrap_err();
+            assert!(error.to_string().contains("no"), "{api} {status}: {error}");
+            assert_eq!(retries(&deltas), [], "{api} {status}");
+            assert_eq!(server.requests().len(), 1, "{api} {status}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_spend_limit_is_not() {
+    for api in Api::ALL {
+        let error = ScriptedError { message: "You have reached your spend limit.".into(), ..ScriptedError::default() };
+        let spent = Reply { status: Some(429), error: Some(error), ..Reply::default() };
+        let server = serve(Script::replies([spent, Reply::text("ok")]).unwrap()).await;
+        let (deltas, reply) = ask(&mut client(api, &server), &hello()).await;
+        assert_eq!(reply.unwrap_err().code(), "spend_limit", "{api}");
+        assert_eq!(retries(&deltas), [], "{api}");
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_stream_is_asked_again_and_its_words_are_void() {
+    for api in Api::ALL {
+        let whole = "All of it, every word.";
+        let drops = [
+            Reply { omit_end: true, ..Reply::text(whole) },
+            Reply { drop_after_bytes: Some(400), delta_chars: Some(2), ..Reply::text(whole) },
+            Reply { error_event_after: Some(2), ..Reply::text(whole) },
+        ];
+        for drop in drops {
+            let case = format!("{api} {drop:?}");
+            let server = serve(Script::replies([drop, Reply::text(whole)]).unwrap()).await;
+            let (deltas, reply) = ask(&mut client(api, &server), &hello()).await;
+            assert_eq!(text_of(&reply.unwrap()), whole, "{case}");
+            assert_eq!(told(&deltas), whole, "{case}");
+            assert_eq!(retries(&deltas), [(1, Some(5))], "{case}");
+        }
+    }
+}
+
+/// Wherever the connection breaks, the reply is the whole one or there is none: half a reply never counts.
+#[tokio::test]
+async fn no_drop_is_taken_for_an_end() {
+    for api in Api::ALL {
+        let whole = "One two three.";
+        for bytes in (0..1_600).step_by(97) {
+            let drop = Reply { drop_after_bytes: Some(bytes), ..Reply::text(whole) };
+            let server = serve(Script::replies([drop, Reply::text(whole)]).unwrap()).await;
+            let (_, reply) = ask(&mut client(api, &server), &hello()).await;
+            assert_eq!(text_of(&reply.unwrap()), whole, "{api} dropped at {bytes}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_last_retry_ends_it() {
+    for api in Api::ALL {
+        let server = serve(Script::replies([Reply::error(500, "down").times(99)]).unwrap()).await;
+        let retry = RetryConfig { attempts: 2, ..hasty() };
+        let mut client = client_of(provider(api, &server.base_url(api)), retry);
+        let (deltas, reply) = ask(&mut client, &hello()).await;
+        let error = reply.unwrap_err();
+        assert_eq!(error.code(), "provider_error");
+        assert!(error.to_string().starts_with("gave up after 2 retries"), "{error}");
+        assert!(!error.never_valid(), "the server answered in the words of its API");
+        assert_eq!(retries(&deltas), [(1, Some(2)), (2, Some(2))], "{api}");
+        assert_eq!(server.requests().len(), 3, "{api}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_limit_it_goes_on() {
+    let server = serve(Script::replies([Reply::error(500, "down").times(20), Reply::text("ok")]).unwrap()).await;
+    let retry = RetryConfig { attempts: -1, ..hasty() };
+    let mut client = client_of(provider(Api::Anthropic, &server.base_url(Api::Anthropic)), retry);
+    let (deltas, reply) = ask(&mut client, &hello()).await;
+    assert_eq!(text_of(&reply.unwrap()), "ok");
+    assert_eq!(retries(&deltas).len(), 20);
+    assert_eq!(retries(&deltas)[19], (20, None));
+}
+
+#[tokio::test]
+async fn the_server_says_how_long_to_wait() {
+    for api in Api::ALL {
+        let busy = Reply { retry_after: Some(0.0), ..Reply::error(429, "slow down") };
+        let server = serve(Script::replies([busy, Reply::text("ok")]).unwrap()).await;
+        // Were the hint not honoured, this would wait for at least half a second and say so.
+        let mut client = client_of(provider(api, &server.base_url(api)), RetryConfig::default());
+        let (deltas, reply) = ask(&mut client, &hello()).await;
+        assert_eq!(text_of(&reply.unwrap()), "ok", "{api}");
+        let waits: Vec<_> = deltas
+            .iter()
+            .filter_map(|delta| match delta {
+                Delta::Retry { delay_ms, .. } => Some(*delay_ms),
+                Delta::Text(_)
+                | Delta::Thinking(_)
+                | Delta::CallStarted { .. }
+                | Delta::CallArguments { .. }
+                | Delta::CallFinished { .. } => None,
+            })
+            .collect();
+        assert_eq!(waits, [0], "{api}");
+    }
+}
+
+/// Once a server has proved itself, a bad reply is a passing trouble like any other.
+#[tokio::test]
+async fn a_page_in_between_is_asked_again() {
+    for api in Api::ALL {
+        let page = Garbage { body: b"<html>gateway</html>".to_vec(), content_type: "text/html".into() };
+        let page = Reply { garbage: Some(page), ..Reply::default() };
+        let server = serve(Script::replies([Reply::text("ok"), page.times(4), Reply::text("ok again")]).unwrap()).await;
+        let mut client = client(api, &server);
+        assert_eq!(text_of(&ask(&mut client, &hello()).await.1.unwrap()), "ok");
+        let (deltas, reply) = ask(&mut client, &hello()).await;
+        assert_eq!(text_of(&reply.unwrap()), "ok again", "{api}");
+        assert_eq!(retries(&deltas).len(), 4, "{api}");
+    }
+}
