@@ -51,7 +51,10 @@ enum Between {
 
 impl ScriptBody {
     pub(crate) fn new(pieces: impl Into<VecDeque<Bytes>>, pause: Duration, end: End, length: Length) -> Self {
-        Self { pieces: pieces.into(), pause, end, length, between: Between::Nothing }
+        let pieces = pieces.into();
+        // The head of the response must be written before a drop, too.
+        let between = if pieces.is_empty() && end == End::Drop { Between::Flush } else { Between::Nothing };
+        Self { pieces, pause, end, length, between }
     }
 }
 

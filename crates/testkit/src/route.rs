@@ -1,7 +1,7 @@
 //! Which API a request means, told from its method, path and headers.
 
 use haft_types::Api;
-use hyper::Method;
+use hyper::{HeaderMap, Method};
 
 /// What a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,8 +23,19 @@ pub(crate) struct PathModel {
     pub(crate) stream: bool,
 }
 
-/// Finds the route; `anthropic_client` is whether the header `anthropic-version` was sent.
-pub(crate) fn route(method: &Method, path: &str, anthropic_client: bool) -> Route {
+/// The API whose clients send headers like these; OpenAI's send none of their own.
+pub(crate) fn speaks(headers: &HeaderMap) -> Api {
+    if headers.contains_key("anthropic-version") {
+        Api::Anthropic
+    } else if headers.contains_key("x-goog-api-key") {
+        Api::Gemini
+    } else {
+        Api::OpenaiChat
+    }
+}
+
+/// Finds the route; `client` decides where paths are the same on several APIs.
+pub(crate) fn route(method: &Method, path: &str, client: Api) -> Route {
     let mut segments: Vec<&str> = path.trim_matches('/').split('/').collect();
     // Clients differ in whether the version belongs to the base URL; here it may be left out, but not doubled.
     let version = match segments.first() {
@@ -36,8 +47,7 @@ pub(crate) fn route(method: &Method, path: &str, anthropic_client: bool) -> Rout
     };
     let likely = match version {
         "v1beta" | "v1alpha" => Api::Gemini,
-        _ if anthropic_client => Api::Anthropic,
-        _ => Api::OpenaiChat,
+        _ => client,
     };
     let post = *method == Method::POST;
     match segments.as_slice() {
@@ -67,27 +77,34 @@ mod tests {
     #[test]
     fn the_version_may_be_left_out_but_not_doubled() {
         let chat = Route::Generate { api: Api::OpenaiChat, from_path: None };
-        assert_eq!(route(&Method::POST, "/v1/chat/completions", false), chat);
-        assert_eq!(route(&Method::POST, "/chat/completions", false), chat);
-        assert_eq!(route(&Method::POST, "/v1/v1/chat/completions", false), Route::Unknown { api: Api::OpenaiChat });
-        assert_eq!(route(&Method::GET, "/v1/chat/completions", false), Route::Unknown { api: Api::OpenaiChat });
+        assert_eq!(route(&Method::POST, "/v1/chat/completions", Api::OpenaiChat), chat);
+        assert_eq!(route(&Method::POST, "/chat/completions", Api::OpenaiChat), chat);
+        assert_eq!(
+            route(&Method::POST, "/v1/v1/chat/completions", Api::OpenaiChat),
+            Route::Unknown { api: Api::OpenaiChat }
+        );
+        assert_eq!(
+            route(&Method::GET, "/v1/chat/completions", Api::OpenaiChat),
+            Route::Unknown { api: Api::OpenaiChat }
+        );
     }
 
     #[test]
     fn gemini_names_model_and_streaming_in_the_path() {
         let path = "/v1beta/models/gemini-3-pro:streamGenerateContent";
-        assert_eq!(route(&Method::POST, path, false), gemini("gemini-3-pro", true));
-        assert_eq!(route(&Method::POST, "/models/m:generateContent", false), gemini("m", false));
+        assert_eq!(route(&Method::POST, path, Api::OpenaiChat), gemini("gemini-3-pro", true));
+        assert_eq!(route(&Method::POST, "/models/m:generateContent", Api::OpenaiChat), gemini("m", false));
         assert_eq!(
-            route(&Method::POST, "/v1beta/models/m:countTokens", false),
+            route(&Method::POST, "/v1beta/models/m:countTokens", Api::OpenaiChat),
             Route::CountTokens { api: Api::Gemini }
         );
     }
 
     #[test]
     fn model_listings_are_told_apart_by_version_and_header() {
-        assert_eq!(route(&Method::GET, "/v1/models", false), Route::Models { api: Api::OpenaiChat });
-        assert_eq!(route(&Method::GET, "/v1/models", true), Route::Models { api: Api::Anthropic });
-        assert_eq!(route(&Method::GET, "/v1beta/models", false), Route::Models { api: Api::Gemini });
+        assert_eq!(route(&Method::GET, "/v1/models", Api::OpenaiChat), Route::Models { api: Api::OpenaiChat });
+        assert_eq!(route(&Method::GET, "/v1/models", Api::Anthropic), Route::Models { api: Api::Anthropic });
+        assert_eq!(route(&Method::GET, "/v1/models", Api::Gemini), Route::Models { api: Api::Gemini });
+        assert_eq!(route(&Method::GET, "/v1beta/models", Api::OpenaiChat), Route::Models { api: Api::Gemini });
     }
 }

@@ -92,3 +92,6 @@ pub(crate) fn ran_out(script: &Script, request: u64, seen: Option<&Seen>) -> Str
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -263,7 +263,7 @@ async fn serve(stream: tokio::net::TcpStream, shared: Arc<Shared>) {
     let socket = TokioIo::new(Socket::new(stream, watch.clone()));
     let service = service_fn(move |request| handle::handle(Arc::clone(&shared), watch.clone(), request));
     // An error here is a client that went away, or a drop the script asked for.
-    let _ = http1::Builder::new().serve_connection(socket, service).await;
+    let _ = http1::Builder::new().auto_date_header(false).serve_connection(socket, service).await;
 }
 
 /// Counts a connection while it is open.

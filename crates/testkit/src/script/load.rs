@@ -248,3 +248,6 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for StringOr<T> {
         T::deserialize(de::value::MapAccessDeserializer::new(map)).map(Either::Map)
     }
 }
+
+#[cfg(test)]
+mod tests;

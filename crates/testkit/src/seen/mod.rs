@@ -263,3 +263,6 @@ fn image_at(url: &str) -> SeenPart {
 fn image(media_type: &str, data: &str) -> SeenPart {
     SeenPart::Image { media_type: media_type.to_owned(), hash: ContentHash::of(data.as_bytes()) }
 }
+
+#[cfg(test)]
+mod tests;

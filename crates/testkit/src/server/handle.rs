@@ -15,7 +15,7 @@ use super::{Mode, Shared};
 use crate::body::ScriptBody;
 use crate::record::{Handled, Recorded};
 use crate::render::{self, Asked};
-use crate::route::{PathModel, Route, route};
+use crate::route::{PathModel, Route, route, speaks};
 use crate::rules::{self, RequestInfo};
 use crate::scan::{self, Head};
 use crate::script::ScriptedError;
@@ -39,8 +39,7 @@ pub(super) async fn handle(
     request: Request<Incoming>,
 ) -> Result<Response<ScriptBody>, hyper::Error> {
     let (head, mut incoming) = request.into_parts();
-    let anthropic_client = head.headers.contains_key("anthropic-version");
-    let route = route(&head.method, head.uri.path(), anthropic_client);
+    let route = route(&head.method, head.uri.path(), speaks(&head.headers));
     let pieces = read(&mut incoming).await?;
     let query = head.uri.query().unwrap_or_default();
     if shared.mode == Mode::Lean

@@ -1,11 +1,17 @@
-//! What tests need besides a model: time and ids that do not vary, a home of their own, readable comparisons.
+//! What tests need besides a model: time and ids that do not vary, a home of their own, readable comparisons, campaigns.
 
 mod assert;
+mod campaign;
+mod client;
 mod clock;
 mod home;
 mod ids;
+mod random;
 
 pub use assert::{assert_all_replied, assert_same, assert_same_on_all};
+pub use campaign::{Campaign, Summary};
+pub use client::{RawClient, RawReply};
 pub use clock::FakeClock;
 pub use home::{HomeError, TempHome};
 pub use ids::SequentialIds;
+pub use random::Random;

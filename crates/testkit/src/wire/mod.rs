@@ -165,3 +165,6 @@ fn pieces(text: &str, characters: usize) -> impl Iterator<Item = &str> {
         (!piece.is_empty()).then_some(piece)
     })
 }
+
+#[cfg(test)]
+mod tests;

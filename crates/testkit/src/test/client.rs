@@ -1,0 +1,148 @@
+//! A client that knows nothing but HTTP/1.1, to look at what really goes over the wire.
+
+use std::io;
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+
+/// One connection, kept open between requests.
+#[derive(Debug)]
+pub struct RawClient {
+    stream: BufReader<TcpStream>,
+}
+
+/// A response as it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawReply {
+    /// The status.
+    pub status: u16,
+    /// Header names, in lower case, and values.
+    pub headers: Vec<(String, String)>,
+    /// The body, as much of it as came.
+    pub body: Vec<u8>,
+    /// The sizes of the pieces of a chunked body.
+    pub pieces: Vec<usize>,
+    /// Whether the body came to its end.
+    pub complete: bool,
+}
+
+impl RawReply {
+    /// The first value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(have, _)| have == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The body as JSON; null when it is not.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The events of a stream: name (empty without one) and data.
+    pub fn events(&self) -> Vec<(String, String)> {
+        let text = String::from_utf8_lossy(&self.body);
+        let field = |event: &str, name: &str| {
+            event.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().to_owned()
+        };
+        // What stands after the last empty line is an event that was cut off.
+        let whole = text.rsplit_once("\n\n").map_or("", |(whole, _)| whole);
+        let events = whole.split("\n\n").filter(|event| !event.is_empty());
+        events.map(|event| (field(event, "event: "), field(event, "data: "))).collect()
+    }
+}
+
+impl RawClient {
+    /// Connects.
+    pub async fn connect(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream: BufReader::new(stream) })
+    }
+
+    /// Sends a JSON body and reads the whole response.
+    pub async fn post(&mut self, path: &str, headers: &[(&str, &str)], body: &Value) -> io::Result<RawReply> {
+        self.send("POST", path, headers, body.to_string().as_bytes()).await?;
+        self.receive().await
+    }
+
+    /// Asks for a path and reads the whole response.
+    pub async fn get(&mut self, path: &str, headers: &[(&str, &str)]) -> io::Result<RawReply> {
+        self.send("GET", path, headers, b"").await?;
+        self.receive().await
+    }
+
+    /// Sends a request and reads nothing.
+    pub async fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<()> {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", body.len());
+        for (name, value) in headers {
+            head.extend([name, ": ", value, "\r\n"]);
+        }
+        head.push_str("\r\n");
+        self.stream.write_all(head.as_bytes()).await?;
+        self.stream.write_all(body).await
+    }
+
+    /// Reads a response.
+    pub async fn receive(&mut self) -> io::Result<RawReply> {
+        let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
+        let first = self.line().await?;
+        let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = status.ok_or_else(|| bad("no status line"))?;
+        let mut headers = Vec::new();
+        loop {
+            let line = self.line().await?;
+            if line.is_empty() {
+                break;
+            }
+            let (name, value) = line.split_once(':').ok_or_else(|| bad("no header"))?;
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+        let mut reply = RawReply { status, headers, body: Vec::new(), pieces: Vec::new(), complete: false };
+        let read = match reply.header("content-length").and_then(|length| length.parse().ok()) {
+            Some(length) => self.exactly(length, &mut reply.body).await,
+            None => self.chunks(&mut reply).await,
+        };
+        match read {
+            Ok(()) => reply.complete = true,
+            Err(error) if is_drop(&error) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(reply)
+    }
+
+    async fn chunks(&mut self, reply: &mut RawReply) -> io::Result<()> {
+        loop {
+            let size = self.line().await?;
+            let size = usize::from_str_radix(&size, 16)
+                .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "no size of a chunk"))?;
+            if size > 0 {
+                reply.pieces.push(size);
+                self.exactly(size, &mut reply.body).await?;
+            }
+            self.line().await?;
+            if size == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads so many bytes; what came before an error stays in `into`.
+    async fn exactly(&mut self, count: usize, into: &mut Vec<u8>) -> io::Result<()> {
+        let read = (&mut self.stream).take(count as u64).read_to_end(into).await?;
+        if read < count { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+    }
+
+    async fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).await?;
+        match line.strip_suffix("\r\n") {
+            Some(line) => Ok(line.to_owned()),
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+fn is_drop(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
+}

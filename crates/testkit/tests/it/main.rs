@@ -1,0 +1,6 @@
+//! The server as a client sees it, over a bare socket.
+
+mod ask;
+mod faults;
+mod protocol;
+mod server;
