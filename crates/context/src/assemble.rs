@@ -15,6 +15,7 @@ use crate::budget::Budget;
 use crate::compaction::drop_archived;
 use crate::compress::{Compress, compress_finished};
 use crate::error::ContextError;
+use crate::hints;
 use crate::integrity;
 use crate::ladder::{self, Room};
 use crate::layers::Layers;
@@ -23,6 +24,7 @@ use crate::policy::Policy;
 use crate::prune::{Cleared, Limits, prune};
 use crate::rounds::Line;
 use crate::snapshot::Snapshot;
+use crate::view::{self, View};
 
 static NO_MARKS: Marks = Marks { deleted: BTreeSet::new(), pinned: BTreeSet::new(), masked: BTreeSet::new() };
 
@@ -43,17 +45,27 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         Compress::RoundEnd => compress_finished(&mut line, policy.compress_limits, maker),
         Compress::Never => {}
     }
+    match policy.view {
+        View::Layered => {}
+        View::Execute => view::forget_old_steps(&mut line),
+    }
 
     let mut layers = Layers::new(snapshot, line);
+    let mut required = layers.required;
     let room = Room::new(model, policy);
     let target = policy.safe_zone.tokens(model.context_window)?.min(room.soft);
-    let limits = Limits { fixed: layers.fixed(), target, policy, marks };
+    let fixed = layers.fixed() + hints::tokens(&layers.line, policy.message_ids, snapshot.counter);
+    let limits = Limits { fixed, target, policy, marks };
     let pruned = prune(&mut layers.line, snapshot.cleared, limits, maker);
-    let ladder = ladder::climb(&mut layers, room, snapshot)?;
-
-    let required = layers.required;
-    let tools = Arc::clone(&layers.tools);
-    let mut segments = layers.into_segments(policy);
+    let (ladder, tools, mut segments) = match policy.view {
+        View::Execute => (Vec::new(), Arc::clone(&layers.tools), view::execute(snapshot, &layers)),
+        View::Layered => {
+            hints::add(&mut layers.line, policy.message_ids, maker);
+            let ladder = ladder::climb(&mut layers, room, snapshot)?;
+            required = layers.required;
+            (ladder, Arc::clone(&layers.tools), layers.into_segments(policy))
+        }
+    };
     set_boundaries(&mut segments);
     let request = Request {
         segments,
@@ -61,7 +73,10 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         max_output_tokens: model.max_output_tokens,
         cache_key: snapshot.cache_key.map(str::to_owned),
     };
-    integrity::check(&request, required)?;
+    match policy.view {
+        View::Layered => integrity::check(&request, required)?,
+        View::Execute => view::check(&request)?,
+    }
     let budget = Budget::of(&request, model, room.output_reserve);
     if budget.remaining < 0 {
         return Err(ContextError::TooLarge { tokens: budget.used(), room: budget.room(), table: budget.table() });

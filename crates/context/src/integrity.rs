@@ -57,6 +57,12 @@ pub enum IntegrityError {
         /// Its role.
         role: Role,
     },
+    /// The execute view has not its four messages.
+    #[error("the execute view must be four messages of system, dialogue, window and state, not {roles:?}")]
+    ViewShape {
+        /// The roles there are.
+        roles: Vec<Role>,
+    },
     /// A section that must be in the system layer is not.
     #[error("system message {id} lacks the section `{section}`")]
     MissingSection {

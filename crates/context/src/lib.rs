@@ -14,6 +14,7 @@ mod compaction;
 mod compress;
 mod documents;
 mod error;
+mod hints;
 mod integrity;
 mod ladder;
 mod layers;
@@ -28,6 +29,7 @@ mod safe_zone;
 mod snapshot;
 mod system;
 mod transcript;
+mod view;
 
 #[cfg(test)]
 mod testing;
@@ -40,6 +42,7 @@ pub use compaction::{CompactionPlan, compaction_due, plan_compaction, summary_me
 pub use compress::{Compress, CompressLimits, compress};
 pub use documents::{Document, DocumentKind, Documents, Need};
 pub use error::ContextError;
+pub use hints::{MessageIds, strip_hints};
 pub use integrity::IntegrityError;
 pub use ladder::LadderStep;
 pub use marks::{MarkAction, MarkReport, Marks};
@@ -55,3 +58,4 @@ pub use safe_zone::{SafeZone, SafeZoneError};
 pub use snapshot::Snapshot;
 pub use system::{Environment, RoleText, SystemInput, render_system, system_entry};
 pub use transcript::transcript;
+pub use view::{ExecutionState, PlanStep, View};

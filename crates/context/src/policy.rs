@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::compress::{Compress, CompressLimits};
+use crate::hints::MessageIds;
 use crate::placement::Place;
 use crate::safe_zone::SafeZone;
+use crate::view::View;
 
 /// How requests are built. Every number of the design is a key here; the defaults are the design's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,6 +16,12 @@ pub struct Policy {
     pub reminders: Place,
     /// How many messages before the end `after-tool-result` may lie while the user has spoken since.
     pub max_distance: u32,
+    /// Which messages carry their id.
+    pub message_ids: MessageIds,
+    /// How the conversation is laid out.
+    pub view: View,
+    /// Newest utterances shown in the execute view.
+    pub dialogue: u32,
     /// Whether the model is told date and time, in the run.
     pub clock: bool,
     /// Tokens a request is pruned down to.
@@ -49,6 +57,9 @@ impl Default for Policy {
         Self {
             reminders: Place::default(),
             max_distance: 24,
+            message_ids: MessageIds::default(),
+            view: View::default(),
+            dialogue: 30,
             clock: false,
             safe_zone: SafeZone::default(),
             prune_keep: 6,

@@ -11,6 +11,7 @@ use crate::policy::Policy;
 use crate::prune::Cleared;
 use crate::reminders::Reminders;
 use crate::system::SystemInput;
+use crate::view::ExecutionState;
 
 /// Everything the next request depends on.
 #[derive(Clone, Copy)]
@@ -33,6 +34,8 @@ pub struct Snapshot<'a> {
     pub documents: Option<&'a Documents>,
     /// Role, TODO list, useful information and folder notes as they are now.
     pub reminders: Option<&'a Reminders>,
+    /// Where the work stands, for the execute view.
+    pub execution: Option<&'a ExecutionState>,
     /// Messages marked by people or the model.
     pub marks: Option<&'a Marks>,
     /// What pruning decided for earlier requests.
@@ -63,6 +66,7 @@ impl<'a> Snapshot<'a> {
             system_input: None,
             documents: None,
             reminders: None,
+            execution: None,
             marks: None,
             cleared: None,
             cache_key: None,
