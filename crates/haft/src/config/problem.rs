@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn lines_and_columns_count_from_one_in_characters() {
-        assert_eq!(line_and_column("a = 1\nü = ", 9), (2, 4));
+        assert_eq!(line_and_column("a = 1\nü = ", 9), (2, 3));
         assert_eq!(line_and_column("", 0), (1, 1));
     }
 }

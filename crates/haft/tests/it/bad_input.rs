@@ -1,5 +1,6 @@
 //! Each mistake gets one clear line, its exit code, and no panic.
 
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 
 use haft_testkit::{Garbage, Reply, Script};
@@ -55,7 +56,7 @@ fn a_base_url_that_answers_html() {
 
 #[test]
 fn unknown_model() {
-    assert_told(&rig().run(&["run", "-m", "mokc/x", "hi"]), 2, &["mokc", "`mock`"]);
+    assert_told(&rig().run(&["run", "-m", "mokc/x", "hi"]), 2, &["mokc", "declared are: mock"]);
     assert_told(&rig().run(&["run", "-m", "gpt", "hi"]), 2, &["provider/model"]);
 }
 
@@ -96,6 +97,7 @@ fn an_unreadable_project_folder() {
     }
     let rig = rig();
     let locked = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(locked.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
     let home = tempfile::tempdir().unwrap();
     std::fs::copy(rig.home().join("config.toml"), home.path().join("config.toml")).unwrap();
     std::os::unix::fs::chown(home.path(), Some(65534), Some(65534)).unwrap();

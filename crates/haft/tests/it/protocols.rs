@@ -30,8 +30,8 @@ fn without(mut seen: Seen, project: &str) -> Seen {
     seen
 }
 
-/// Events with what differs by nature taken out: ids, times, how a text was cut in pieces, and token estimates (each API
-/// sends reasoning back in its own form).
+/// Events with what differs by nature taken out: ids, times, how a text was cut in pieces, token estimates (each API sends
+/// reasoning back in its own form), and the count of reasoning tokens (Anthropic gives none).
 fn comparable(events: &[Value]) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
     let mut calls: Vec<String> = Vec::new();
@@ -40,6 +40,9 @@ fn comparable(events: &[Value]) -> Vec<Value> {
         let fields = event.as_object_mut().unwrap();
         for volatile in ["conversation_id", "seq", "cwd", "duration_ms", "tokens", "layers", "remaining"] {
             fields.remove(volatile);
+        }
+        if let Some(usage) = fields.get_mut("usage").and_then(Value::as_object_mut) {
+            usage.remove("reasoning");
         }
         if let Some(id) = fields.get("id").and_then(Value::as_str).map(str::to_owned) {
             let number = calls.iter().position(|known| *known == id).unwrap_or_else(|| {
