@@ -104,7 +104,7 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "tool-strict",
         STRUCTURED,
-        "In a strict function every object is closed and requires every property.",
+        "Functions are strict unless they say `\"strict\": false`: every object is closed and requires every property.",
         tools::strict,
     ),
     rule("tool-choice-alone", REFERENCE, "A forced tool choice needs `tools`.", tools::choice_needs_tools),

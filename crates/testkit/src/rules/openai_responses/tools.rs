@@ -38,9 +38,9 @@ pub(super) fn schema(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// A tool that does not say is made strict by the service itself where its schema allows it, and refused nowhere.
+/// Unlike in Chat Completions, a tool that does not say is strict.
 pub(super) fn strict(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, tool) in functions(body).filter(|(_, tool)| tool.get("strict") == Some(&Value::Bool(true))) {
+    for (at, tool) in functions(body).filter(|(_, tool)| tool.get("strict") != Some(&Value::Bool(false))) {
         if let Some(parameters) = given(tool, "parameters") {
             check_strict(text(tool, "name").unwrap_or_default(), parameters, &format!("tools[{at}].parameters"))?;
         }
