@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use haft_types::Request;
+use haft_types::{Cost, Request, Usage};
 
 use crate::blocks::Repair;
 use crate::budget::Budget;
 use crate::ladder::LadderStep;
+use crate::prefix::{Prefix, Sent};
 use crate::prune::Cleared;
 
 /// The next request, and an account of how it came to be.
@@ -37,6 +38,14 @@ pub struct Account {
     pub cleared: Option<Cleared>,
     /// What else had to go because the request was still too large, in order.
     pub ladder: Vec<LadderStep>,
+    /// How it compares to the request before; absent for the first one.
+    pub prefix: Option<Prefix>,
+    /// Its input tokens by class if the cache is warm.
+    pub expected: Usage,
+    /// What that input costs; absent without prices.
+    pub expected_cost: Option<Cost>,
+    /// What the next snapshot should be compared to, once this request is sent.
+    pub sent: Sent,
     /// What people should know.
     pub warnings: Vec<Warning>,
 }

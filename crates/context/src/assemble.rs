@@ -7,10 +7,11 @@ use std::collections::BTreeSet;
 use std::mem;
 use std::sync::Arc;
 
-use haft_types::{Layer, MessageId, Request, Segment};
+use haft_types::{Layer, MessageId, Request};
 
 use crate::account::{Account, Assembly, Warning};
 use crate::blocks::repair;
+use crate::boundaries::{self, Run};
 use crate::budget::Budget;
 use crate::compaction::drop_archived;
 use crate::compress::{Compress, compress_finished};
@@ -21,6 +22,8 @@ use crate::ladder::{self, Room};
 use crate::layers::Layers;
 use crate::marks::{self, Marks};
 use crate::policy::Policy;
+use crate::prefix::{Done, Sent, compare};
+use crate::pricing;
 use crate::prune::{Cleared, Limits, prune};
 use crate::rounds::Line;
 use crate::snapshot::Snapshot;
@@ -57,17 +60,17 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     let fixed = layers.fixed() + hints::tokens(&layers.line, policy.message_ids, snapshot.counter);
     let limits = Limits { fixed, target, policy, marks };
     let pruned = prune(&mut layers.line, snapshot.cleared, limits, maker);
-    let (ladder, tools, mut segments) = match policy.view {
-        View::Execute => (Vec::new(), Arc::clone(&layers.tools), view::execute(snapshot, &layers)),
+    let (ladder, tools, run, segments) = match policy.view {
+        // The end of this view is new every time, as a moving run is.
+        View::Execute => (Vec::new(), Arc::clone(&layers.tools), Run::Moves, view::execute(snapshot, &layers)),
         View::Layered => {
             hints::add(&mut layers.line, policy.message_ids, maker);
             let ladder = ladder::climb(&mut layers, room, snapshot)?;
             required = layers.required;
-            (ladder, Arc::clone(&layers.tools), layers.into_segments(policy))
+            (ladder, Arc::clone(&layers.tools), layers.outlook(policy), layers.into_segments(policy))
         }
     };
-    set_boundaries(&mut segments);
-    let request = Request {
+    let mut request = Request {
         segments,
         tools,
         max_output_tokens: model.max_output_tokens,
@@ -77,6 +80,13 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         View::Layered => integrity::check(&request, required)?,
         View::Execute => view::check(&request)?,
     }
+    let done = Done { deleted: deleted.as_ref().is_ok_and(|tokens| *tokens > 0), ladder: !ladder.is_empty() };
+    let mut sent = Sent::of(&request, model, policy);
+    let prefix = snapshot.last.map(|last| compare(last, &sent, model, done));
+    let last = snapshot.last.zip(prefix.as_ref().map(|prefix| prefix.kept));
+    boundaries::set(&mut request.segments, run, last);
+    sent.copy_boundaries(&request);
+    let expected = pricing::expected(&request, model, last);
     let budget = Budget::of(&request, model, room.output_reserve);
     if budget.remaining < 0 {
         return Err(ContextError::TooLarge { tokens: budget.used(), room: budget.room(), table: budget.table() });
@@ -94,6 +104,10 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         pruning_steps: pruned.steps,
         cleared: remember(snapshot.cleared, target, pruned.newly),
         ladder,
+        prefix,
+        expected,
+        expected_cost: model.price.map(|price| price.cost(expected)),
+        sent,
         warnings,
     };
     Ok(Assembly { request, account })
@@ -107,16 +121,6 @@ fn remember(before: Option<&Cleared>, target: u64, newly: Vec<MessageId>) -> Opt
     let mut ids = before.filter(|before| target <= before.target).map(|before| before.ids.clone()).unwrap_or_default();
     ids.extend(newly);
     Some(Cleared { target, ids })
-}
-
-/// Marks where the provider should be able to find the prefix again: after the system layer, and at the end.
-fn set_boundaries(segments: &mut [Segment]) {
-    if let Some(system) = segments.first_mut() {
-        system.boundary = true;
-    }
-    if let Some(last) = segments.last_mut() {
-        last.boundary = true;
-    }
 }
 
 fn warnings(request: &Request, budget: &Budget, policy: &Policy) -> Vec<Warning> {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use haft_types::{Entry, Layer, Request, Segment, ToolSet};
 
-use crate::placement::find;
+use crate::boundaries::Run;
+use crate::placement::{find, stays};
 use crate::policy::Policy;
 use crate::rounds::Line;
 use crate::snapshot::Snapshot;
@@ -52,6 +53,11 @@ impl Layers {
     /// The estimated tokens of the request.
     pub(crate) fn tokens(&self) -> u64 {
         self.fixed() + self.line.tokens()
+    }
+
+    /// Whether the next request will find the run where it is now.
+    pub(crate) fn outlook(&self, policy: &Policy) -> Run {
+        if self.run.is_empty() || stays(policy.reminders, &self.line.items) { Run::Stays } else { Run::Moves }
     }
 
     /// Lays them out in their order, the run among the history.

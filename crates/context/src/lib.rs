@@ -9,6 +9,7 @@
 mod account;
 mod assemble;
 mod blocks;
+mod boundaries;
 mod budget;
 mod compaction;
 mod compress;
@@ -22,6 +23,8 @@ mod marks;
 mod memo;
 mod placement;
 mod policy;
+mod prefix;
+mod pricing;
 mod prune;
 mod reminders;
 mod rounds;
@@ -49,6 +52,7 @@ pub use marks::{MarkAction, MarkReport, Marks};
 pub use memo::Memo;
 pub use placement::{Place, UnknownPlace};
 pub use policy::Policy;
+pub use prefix::{Break, Cause, Prefix, Sent, SentSegment};
 pub use prune::Cleared;
 pub use reminders::{
     FolderNotes, ListOwner, MissingRole, Progress, Reminders, RoleParts, Todo, UsefulRange, check_subagent_role,

@@ -121,6 +121,18 @@ pub(crate) fn find(place: Place, items: &[Item], max_distance: u32) -> usize {
     }
 }
 
+/// Whether the run will stand in the same place after one more step of the tool loop.
+pub(crate) fn stays(place: Place, items: &[Item]) -> bool {
+    let fewer = |role, number: u32| positions(items, role).take(number as usize).count() < number as usize;
+    match place {
+        Place::Front => true,
+        Place::Tail | Place::FromEnd(_) => false,
+        Place::BeforeAssistant(number) => fewer(Role::Assistant, number) && !fewer(Role::Assistant, 1),
+        // After the next result there must still be too few of them.
+        Place::AfterToolResult(number) => number > 1 && fewer(Role::Tool, number - 1),
+    }
+}
+
 /// The indices of the messages with this role, newest first.
 fn positions(items: &[Item], role: Role) -> impl Iterator<Item = usize> {
     items.iter().enumerate().rev().filter(move |(_, item)| item.role() == role).map(|(index, _)| index)

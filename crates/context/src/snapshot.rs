@@ -8,6 +8,7 @@ use crate::documents::Documents;
 use crate::marks::Marks;
 use crate::memo::{Maker, Memo};
 use crate::policy::Policy;
+use crate::prefix::Sent;
 use crate::prune::Cleared;
 use crate::reminders::Reminders;
 use crate::system::SystemInput;
@@ -40,6 +41,8 @@ pub struct Snapshot<'a> {
     pub marks: Option<&'a Marks>,
     /// What pruning decided for earlier requests.
     pub cleared: Option<&'a Cleared>,
+    /// The request before, from its account.
+    pub last: Option<&'a Sent>,
     /// Names the conversation to caches that route by key.
     pub cache_key: Option<&'a str>,
     /// What was made for earlier requests, so that it is not made again.
@@ -69,6 +72,7 @@ impl<'a> Snapshot<'a> {
             execution: None,
             marks: None,
             cleared: None,
+            last: None,
             cache_key: None,
             memo: None,
         }

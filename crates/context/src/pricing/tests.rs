@@ -1,0 +1,44 @@
+use haft_types::{CacheRule, Price};
+
+use super::*;
+use crate::testing::{Quarter, conversation, model, system, tool_set};
+use crate::{Account, Policy, Snapshot, assemble};
+
+fn build(rule: CacheKind, min: u32, shape: &str, last: Option<&Account>) -> (u64, Account) {
+    let (system, tools, policy, history) = (system(), tool_set(&["read_file"]), Policy::default(), conversation(shape));
+    let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0 };
+    let model = ModelSpec { cache: CacheRule { rule, min, ..CacheRule::default() }, price: Some(price), ..model() };
+    let plain = Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter);
+    let built = assemble(&Snapshot { last: last.map(|account| &account.sent), ..plain }).unwrap();
+    (built.request.tokens(), built.account)
+}
+
+#[test]
+fn classes_are_disjoint_and_add_up() {
+    for rule in [CacheKind::Anthropic, CacheKind::Automatic, CacheKind::OpenaiBreakpoints, CacheKind::None] {
+        let (first_tokens, first) = build(rule, 100, "UAT", None);
+        let (second_tokens, second) = build(rule, 100, "UATAT", Some(&first));
+        assert_eq!(first.expected.all_input(), first_tokens);
+        assert_eq!(second.expected.all_input(), second_tokens);
+        assert_eq!(first.expected.cached_input, 0);
+        let cost = second.expected_cost.unwrap();
+        assert!((cost.total - (cost.input + cost.cached_input + cost.cache_write)).abs() < 1e-12);
+        match rule {
+            CacheKind::None => assert_eq!(second.expected.input, second_tokens),
+            // All of the first request but its framing is read again.
+            CacheKind::Automatic => assert_eq!(second.expected.cached_input, first_tokens - 2),
+            CacheKind::Anthropic | CacheKind::OpenaiBreakpoints => {
+                assert_eq!(second.expected.cached_input, first_tokens - 2);
+                assert_eq!(first.expected.cache_write, first_tokens - 2);
+                assert_eq!(second.expected.input, 2);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_short_prefix_is_not_cached() {
+    let (_, first) = build(CacheKind::Anthropic, 100_000, "UAT", None);
+    let (tokens, second) = build(CacheKind::Anthropic, 100_000, "UATAT", Some(&first));
+    assert_eq!(second.expected.input, tokens);
+}
