@@ -169,24 +169,31 @@ fn shell(data: &mut Map<String, Value>, limits: CompressLimits) {
     for known in ["command", "cwd", "duration_ms"] {
         data.shift_remove(known);
     }
+    // The counts are of all that was written; the texts may already be bounded.
+    let counted =
+        |data: &Map<String, Value>, key: &str| data.get(key).and_then(Value::as_u64).map(|count| count as usize);
     if let Some(Value::String(stdout)) = data.get("stdout") {
-        let lines = stdout.lines().count();
-        let summary = json!({ "lines": lines, "bytes": stdout.len(), "text": ends(stdout, limits.stdout as usize) });
-        data.insert("stdout".into(), summary);
+        let (lines, bytes) = (stdout.lines().count(), stdout.len());
+        let text = ends(stdout, limits.stdout as usize, counted(data, "stdout_lines").unwrap_or(lines));
+        data.entry("stdout_lines").or_insert(lines.into());
+        data.entry("stdout_bytes").or_insert(bytes.into());
+        data.insert("stdout".into(), text.into());
     }
-    if let Some(Value::String(stderr)) = data.get("stderr") {
-        if stderr.is_empty() {
-            data.shift_remove("stderr");
-            return;
-        }
-        let lines: Vec<_> = stderr.lines().collect();
-        let kept = &lines[lines.len().saturating_sub(limits.stderr as usize)..];
-        let mut text = ends(&kept.join("\n"), usize::MAX);
-        if kept.len() < lines.len() {
-            text.insert_str(0, &format!("[{} lines left out]\n", lines.len() - kept.len()));
-        }
-        data.insert("stderr".into(), text.into());
+    let all = counted(data, "stderr_lines");
+    for count in ["stderr_lines", "stderr_bytes"] {
+        data.shift_remove(count);
     }
+    let Some(Value::String(stderr)) = data.get("stderr") else { return };
+    let lines: Vec<_> = stderr.lines().collect();
+    if lines.is_empty() {
+        data.shift_remove("stderr");
+        return;
+    }
+    let kept = &lines[lines.len().saturating_sub(limits.stderr as usize)..];
+    let left_out = all.unwrap_or(lines.len()).saturating_sub(kept.len());
+    let note = if left_out > 0 { format!("[{left_out} lines left out]\n") } else { String::new() };
+    let text = format!("{note}{}", ends(&kept.join("\n"), usize::MAX, kept.len()));
+    data.insert("stderr".into(), text.into());
 }
 
 /// Keeps the counts and the item in progress.
@@ -203,7 +210,7 @@ fn other(envelope: &Envelope, limit: u32) -> Map<String, Value> {
     let mut data = Map::new();
     let said = envelope.error.as_ref().is_some_and(|error| error.message == envelope.text);
     if !said && !envelope.text.is_empty() {
-        data.insert("output".into(), ends(&envelope.text, limit as usize).into());
+        data.insert("output".into(), ends(&envelope.text, limit as usize, envelope.text.lines().count()).into());
     }
     if let Value::Object(fields) = &envelope.data {
         let markers = fields.iter().filter(|(key, value)| value.is_boolean() || key.as_str() == "note");
@@ -212,14 +219,14 @@ fn other(envelope: &Envelope, limit: u32) -> Map<String, Value> {
     data
 }
 
-/// The first and last lines of a text, or characters where its lines are long, with a note of what is left out between.
-fn ends(text: &str, lines: usize) -> String {
+/// The first and last lines of a text, or characters where its lines are long, with a note of what is left out between. `total`
+/// is the number of lines the text had before anyone cut it.
+fn ends(text: &str, lines: usize, total: usize) -> String {
     let text = text.trim_end_matches('\n');
     let all: Vec<_> = text.lines().collect();
     let text = if all.len() > lines {
         let (head, tail) = (lines.div_ceil(2), lines / 2);
-        let left_out = all.len() - head - tail;
-        let note = format!("[{left_out} lines left out]");
+        let note = format!("[{} lines left out]", total.max(all.len()) - lines);
         let kept = all[..head].iter().copied().chain([note.as_str()]).chain(all[all.len() - tail..].iter().copied());
         kept.collect::<Vec<_>>().join("\n")
     } else {

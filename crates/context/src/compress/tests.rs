@@ -72,7 +72,7 @@ fn pictures_are_left_out_and_counted() {
 proptest! {
     #[test]
     fn any_text_is_bounded_and_keeps_its_ends(text in "(?s).{0,9000}", lines in 2_usize..60) {
-        let kept = ends(&text, lines);
+        let kept = ends(&text, lines, text.lines().count());
         prop_assert!(kept.chars().count() <= OTHER_CHARS + 40);
         let trimmed = text.trim_end_matches('\n');
         let first: String = trimmed.lines().next().unwrap_or_default().chars().take(100).collect();
