@@ -4,7 +4,103 @@
 //! needs comes in with the [`Snapshot`], what it decides comes out with the [`Assembly`]. The same snapshot gives the same
 //! request, byte for byte.
 //!
-//! Read first: [`assemble`] (the whole way), [`Snapshot`] (what goes in), [`Account`] (what comes out besides the request).
+//! Read first: [`assemble`] (the whole way), [`Snapshot`] (what goes in), [`Account`] (what comes out besides the request),
+//! [`Policy`] (what can be configured).
+//!
+//! # A request
+//!
+//! ```
+//! use haft_context::{Policy, Reminders, Snapshot, SystemInput, assemble, render_system, system_entry};
+//! # use haft_types::{Api, CacheRule, Capabilities, ContentHash, Entry, Message, MessageId, ModelSpec, Role};
+//! # use haft_types::{Timestamp, TokenCounter, ToolProtocol, ToolSet};
+//! # struct Bytes;
+//! # impl TokenCounter for Bytes {
+//! #     fn text(&self, text: &str) -> u32 { text.len() as u32 / 4 }
+//! # }
+//! # let model = ModelSpec {
+//! #     provider: "mock".into(), name: "model".into(), api: Api::OpenaiChat, context_window: 200_000,
+//! #     max_output_tokens: Some(8_192), price: None, cache: CacheRule::default(),
+//! #     tool_protocol: ToolProtocol::Native, capabilities: Capabilities::default(),
+//! # };
+//! # let counter = Bytes;
+//! # let id = |name: &str| MessageId::derived(ContentHash::of(name.as_bytes()));
+//! // What the conversation holds, counted and hashed once.
+//! let input = Message::text(id("input"), Role::User, "Why does the build fail?", Timestamp::UNIX_EPOCH);
+//! let history = [Entry::new(input, &counter)];
+//!
+//! // What is sent besides it.
+//! let policy = Policy::default();
+//! let system = system_entry(render_system(&SystemInput::default())?, &counter);
+//! let tools = ToolSet::new(Vec::new(), &counter);
+//! let reminders = Reminders { todo: Some("- [ ] make the build pass".into()), ..Reminders::default() };
+//!
+//! let plain = Snapshot::new(&model, &policy, &system, &tools, &history, &counter);
+//! let assembly = assemble(&Snapshot { reminders: Some(&reminders), ..plain })?;
+//!
+//! for segment in &assembly.request.segments {
+//!     let message = &segment.entry.message;
+//!     println!("{:<10} {:<14} {}", segment.layer, segment.owner, message.joined_text().lines().next().unwrap_or(""));
+//! }
+//! println!("{}", assembly.account.budget.table());
+//! # let owners: Vec<_> = assembly.request.segments.iter().map(|segment| segment.owner).collect();
+//! # assert_eq!(owners, ["system", "current", "reminder:todo"]);
+//! # Ok::<(), haft_context::ContextError>(())
+//! ```
+//!
+//! # Layers
+//!
+//! ```text
+//! system      one message: role, tool use, capabilities, rules, …          render_system
+//! documents   a pair a kind: the text, then "I have read …"                Documents
+//! history     summaries, then the messages that survive                    repair, compress, prune, compaction
+//!   run       reminders, somewhere among the history                       Reminders, Place
+//! current     the user's input that is being answered
+//! history     its tool calls and results, whole until the round ends
+//! ```
+//!
+//! # The way
+//!
+//! ```text
+//! blocks → rounds → archive → marks → compress → prune → hints → ladder → layers and run → integrity → prefix → budget
+//! ```
+//!
+//! A block (an assistant message with calls, `A`, and its results, `T`) is never split, by anything:
+//!
+//! ```text
+//! stored   U A T₁ U' T₂ …                 a message caught inside a block
+//! sent     U A T₁ T₂ U' …                 is sent after it
+//! stored   U A T₁ | crash                 a result that never came
+//! sent     U A T₁ ⚠                       says that it was interrupted
+//! ```
+//!
+//! The run stands near the end, where models read best, but never inside a block:
+//!
+//! ```text
+//! after-tool-result:3      U A T A T A T A T        →  U A T A T * A T A T
+//!                          U A T T T A T            →  U * A T T T A T
+//! ```
+//!
+//! Results are whole while their round runs (`T`), compressed afterwards (`t`), and cleared, oldest first, when the request
+//! exceeds the safe zone (`·`):
+//!
+//! ```text
+//! round 1 runs             U A T A T
+//! round 2 runs             U A t A t a U A T
+//! above the safe zone      U A · A · a U A T
+//! after compaction         Σ U A T                 Σ stands for the archived rounds
+//! ```
+//!
+//! Against the request before, a request only appends; otherwise [`Account::prefix`] names the cause, the place and the price:
+//!
+//! ```text
+//! last   S ¹ U A T ² * A T                ¹ ² marks where the provider can find the prefix again
+//! now    S ¹ U A T A T ² * A T            broken where the run was: it moved, and A T is sent anew
+//! ```
+//!
+//! # From one request to the next
+//!
+//! [`assemble`] keeps nothing. Three values carry over, all optional: [`Account::sent`] (give it as [`Snapshot::last`]),
+//! [`Account::cleared`] (give it as [`Snapshot::cleared`], and store it), and a [`Memo`], which only saves work.
 
 mod account;
 mod assemble;
