@@ -9,7 +9,7 @@ use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use serde_json::Value;
 
 use crate::body::{End, Length, ScriptBody};
-use crate::script::{Reply, ReplyPart, ScriptedError, Stop};
+use crate::script::{Replace, Reply, ReplyPart, ScriptedError, Stop};
 use crate::wire::{self, Answer, Wants, json_bytes};
 
 /// Small enough that a sentence takes several deltas.
@@ -109,7 +109,21 @@ fn estimate(body_bytes: usize, parts: &[ReplyPart]) -> Usage {
     }
 }
 
-fn send(reply: &Reply, status: u16, content_type: &str, pieces: Vec<Vec<u8>>, length: Length) -> Response<ScriptBody> {
+fn send(
+    reply: &Reply,
+    status: u16,
+    content_type: &str,
+    mut pieces: Vec<Vec<u8>>,
+    length: Length,
+) -> Response<ScriptBody> {
+    if let Some(Replace { find, with }) = &reply.replace {
+        for piece in &mut pieces {
+            let at = piece.windows(find.len()).position(|window| window == find.as_bytes());
+            if let Some(at) = at {
+                piece.splice(at..at + find.len(), with.iter().copied());
+            }
+        }
+    }
     let total: usize = pieces.iter().map(Vec::len).sum();
     let mut pieces: Vec<Bytes> = match (reply.drop_after_bytes, reply.chunk_bytes) {
         (None, None) => pieces.into_iter().map(Bytes::from).collect(),

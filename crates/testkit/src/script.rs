@@ -127,6 +127,8 @@ pub struct Reply {
     pub garbage: Option<Garbage>,
     /// The stream ends without its end-of-message event.
     pub omit_end: bool,
+    /// Bytes of the body are replaced, to put in what no text can hold.
+    pub replace: Option<Replace>,
 }
 
 impl Reply {
@@ -266,4 +268,13 @@ pub struct Garbage {
     pub body: Vec<u8>,
     /// Their declared type.
     pub content_type: String,
+}
+
+/// A replacement in the body of a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replace {
+    /// The text whose first occurrence in each event is replaced.
+    pub find: String,
+    /// What takes its place.
+    pub with: Vec<u8>,
 }

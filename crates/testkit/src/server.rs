@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use haft_types::Api;
 use hyper::server::conn::http1;
@@ -246,8 +247,11 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                // An accept fails for reasons of that one connection, or for lack of descriptors, which passes.
-                let Ok((stream, _)) = accepted else { tokio::task::yield_now().await; continue };
+                let Ok((stream, _)) = accepted else {
+                    // An accept fails for reasons of that one connection, or for lack of descriptors, which passes.
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                    continue;
+                };
                 // Without it the kernel would hold back small events.
                 let _ = stream.set_nodelay(true);
                 connections.spawn(serve(stream, Arc::clone(&shared)));

@@ -7,7 +7,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::Spanned;
 
-use super::{DEFAULT_MODEL, Garbage, Replies, Reply, Script, ScriptedError};
+use super::{DEFAULT_MODEL, Garbage, Replace, Replies, Reply, Script, ScriptedError};
 
 /// What is wrong with a script.
 #[derive(Debug, thiserror::Error)]
@@ -135,6 +135,11 @@ pub(super) fn check(reply: &Reply, among: &Replies) -> Result<(), Problem> {
         "retry_after",
         "must be zero or more seconds",
     )?;
+    refuse(
+        reply.replace.as_ref().is_some_and(|replace| replace.find.is_empty()),
+        "replace",
+        "`find` is empty; name the text to replace",
+    )?;
     refuse(reply.garbage.is_some() && content, "garbage", "replaces the reply; remove its content")?;
     refuse(reply.garbage.is_some() && reply.error.is_some(), "garbage", "replaces the error body; remove `error`")?;
     refuse(
@@ -202,6 +207,20 @@ impl<'de> Deserialize<'de> for Garbage {
             Either::Map(_) => return Err(de::Error::custom("`garbage` has exactly one of `text` and `hex`")),
         };
         Ok(Self { body, content_type: content_type.unwrap_or_else(|| HTML.to_owned()) })
+    }
+}
+
+impl<'de> Deserialize<'de> for Replace {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Written {
+            find: String,
+            hex: String,
+        }
+        let Written { find, hex } = Written::deserialize(deserializer)?;
+        let with = unhex(&hex).ok_or_else(|| de::Error::custom("`hex` is pairs of hex digits"))?;
+        Ok(Self { find, with })
     }
 }
 

@@ -18,6 +18,7 @@ mod compare;
 mod gemini;
 mod openai_chat;
 mod openai_responses;
+mod show;
 
 use builder::Builder;
 

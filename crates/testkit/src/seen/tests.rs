@@ -168,3 +168,21 @@ fn a_result_without_its_call_has_no_number() {
     let wanted = SeenPart::ToolResult { number: None, id: Some("gone".into()), text: "x".into(), failed: None };
     assert_eq!(seen.messages[0].parts, [wanted]);
 }
+
+#[test]
+fn the_transcript_is_the_same_on_every_api() {
+    let wanted = r#"system: Be brief.
+offers read: Reads. {"type":"object","properties":{"path":{"type":"string"}}}
+user: Look.
+assistant: Reading.
+assistant: call#1 read {"path":"a"}
+assistant: call#2 read {"path":"b"}
+tool: call#1 gave A
+tool: call#2 gave no such file
+user: picture image/png "#;
+    for seen in one_conversation() {
+        let transcript = seen.to_string();
+        assert!(transcript.starts_with(wanted), "{}:\n{transcript}", seen.api);
+        assert!(transcript.ends_with("user: Go on.\nuser: Quickly.\n"), "{}:\n{transcript}", seen.api);
+    }
+}

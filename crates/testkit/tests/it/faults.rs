@@ -1,6 +1,6 @@
 //! What goes wrong goes wrong exactly as scripted.
 
-use haft_testkit::{Garbage, Reply, ScriptedError};
+use haft_testkit::{Garbage, Replace, Reply, ScriptedError};
 use haft_types::Api;
 use serde_json::{Value, json};
 
@@ -114,6 +114,19 @@ async fn garbage_is_sent_as_it_is() {
         for status in [200, 502] {
             let got = ask(&server, api, Mode::Stream).await;
             assert_eq!((got.status, &got.body, got.header("content-type")), (status, &html.body, Some("text/html")));
+        }
+    }
+}
+
+#[tokio::test]
+async fn bytes_that_no_text_can_hold_are_put_in() {
+    let call = Reply::call("f", json!({ "path": "MARK" }));
+    let reply = Reply { replace: Some(Replace { find: "MARK".into(), with: vec![b'a', 0xff] }), ..call };
+    for api in Api::ALL {
+        for mode in MODES {
+            let got = ask(&serve([reply.clone()]).await, api, mode).await;
+            assert!(got.complete && std::str::from_utf8(&got.body).is_err(), "{api} {mode:?}");
+            assert!(got.body.windows(2).any(|pair| pair == [b'a', 0xff]), "{api} {mode:?}");
         }
     }
 }

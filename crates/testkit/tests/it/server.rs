@@ -167,3 +167,13 @@ async fn the_examples_are_valid_scripts() {
     }
     assert!(count >= 3, "{folder} holds {count} scripts");
 }
+
+#[test]
+fn the_documented_scripts_are_valid() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scripted-model.md")).unwrap();
+    let scripts: Vec<&str> = page.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(scripts.len() >= 5, "{} scripts", scripts.len());
+    for script in scripts {
+        Script::from_yaml("docs/scripted-model.md", script).unwrap_or_else(|error| panic!("{error}\n{script}"));
+    }
+}

@@ -34,6 +34,7 @@ replies:
     error: { message: m, type: k, code: c }
     retry_after: 1.5
     omit_end: true
+    replace: { find: q, hex: fe }
   - parts:
       - thinking: h
         signature: s
@@ -83,6 +84,7 @@ replies:
         drop_after_bytes: Some(10),
         garbage: None,
         omit_end: true,
+        replace: Some(Replace { find: "q".into(), with: vec![0xfe] }),
     };
     assert_eq!(replies[0], first);
     let thinking = ReplyPart::Thinking { text: "h".into(), signature: Some("s".into()) };
@@ -133,6 +135,7 @@ fn contradictions_name_the_line_and_the_field() {
         ("status: 200", "status", "must be 400 to 599"),
         ("status: 500\n    text: a", "status", "an error reply has no content; remove one of them"),
         ("text: a\n    error: e", "error", "needs `status` or `error_event_after`"),
+        ("text: a\n    replace: { find: '', hex: ff }", "replace", "`find` is empty; name the text to replace"),
         ("text: a\n    garbage: e", "garbage", "replaces the reply; remove its content"),
         (
             "delay_ms: 4",
