@@ -9,7 +9,7 @@ mod ids;
 mod random;
 
 pub use assert::{assert_all_replied, assert_same, assert_same_on_all};
-pub use campaign::{Campaign, Summary};
+pub use campaign::{Campaign, CampaignError, HaftCase, Setup, Summary, Tally, Trial};
 pub use client::{RawClient, RawReply};
 pub use clock::FakeClock;
 pub use home::{HomeError, TempHome};

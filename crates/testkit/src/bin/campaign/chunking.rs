@@ -1,12 +1,15 @@
 //! However a reply is cut into pieces, and however slowly they come, the body is the same.
 
-use haft_testkit::test::{Campaign, Random, RawClient, RawReply};
+use haft_testkit::test::{Campaign, Random, RawClient, RawReply, Trial};
 use haft_testkit::{Reply, ReplyPart, Script, ScriptCall, ScriptedServer};
 use haft_types::Api;
 use serde_json::{Value, json};
 
-pub(crate) const CAMPAIGN: Campaign =
-    Campaign { name: "chunking", about: "Any size of the pieces of a reply gives the same bytes, on every API.", case };
+pub(crate) const CAMPAIGN: Campaign = Campaign {
+    name: "chunking",
+    about: "Any size of the pieces of a reply gives the same bytes, on every API.",
+    trial: Trial::Alone(case),
+};
 
 fn case(random: &mut Random) -> Result<(), String> {
     let api = *random.one_of(&Api::ALL).ok_or("no API")?;

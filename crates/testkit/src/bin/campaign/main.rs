@@ -3,32 +3,26 @@
 //! A failure prints the seed that repeats it; exit code 0 when every case held, 1 when one did not, 2 on wrong usage.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use haft_testkit::test::Campaign;
+use haft_testkit::test::{Campaign, CampaignError, Setup};
 
 mod chunking;
+mod kill;
 
 /// Every campaign there is.
-const CAMPAIGNS: &[Campaign] = &[chunking::CAMPAIGN];
+const CAMPAIGNS: &[Campaign] = &[chunking::CAMPAIGN, kill::CAMPAIGN];
 
-struct Arguments {
-    campaign: Campaign,
-    count: u64,
-    seed: u64,
-}
-
-fn arguments(given: impl Iterator<Item = String>) -> Result<Arguments, String> {
-    let (mut name, mut count, mut seed) = (None, 100, 1);
+fn arguments(given: impl Iterator<Item = String>) -> Result<(Campaign, Setup), String> {
+    let (mut name, mut setup) = (None, Setup { count: 100, seed: 1, haft: None });
     let mut given = given;
     while let Some(argument) = given.next() {
-        let mut number = || {
-            let value = given.next().ok_or_else(|| format!("`{argument}` needs a number"))?;
-            value.parse::<u64>().map_err(|_| format!("`{value}` is not a number"))
-        };
+        let mut value = |what| given.next().ok_or_else(|| format!("`{argument}` needs {what}"));
         match argument.as_str() {
-            "--count" => count = number()?,
-            "--seed" => seed = number()?,
+            "--count" => setup.count = number(&value("a number")?)?,
+            "--seed" => setup.seed = number(&value("a number")?)?,
+            "--haft" => setup.haft = Some(binary(&value("the path of the haft binary")?)?),
             flag if flag.starts_with('-') => return Err(format!("unknown option `{flag}`")),
             _ if name.is_none() => name = Some(argument),
             _ => return Err(format!("unexpected argument `{argument}`; one campaign is run at a time")),
@@ -37,24 +31,36 @@ fn arguments(given: impl Iterator<Item = String>) -> Result<Arguments, String> {
     let name = name.ok_or("no campaign named")?;
     let campaign = CAMPAIGNS.iter().find(|campaign| campaign.name == name);
     let campaign = *campaign.ok_or_else(|| format!("there is no campaign `{name}`"))?;
-    Ok(Arguments { campaign, count, seed })
+    Ok((campaign, setup))
+}
+
+fn number(value: &str) -> Result<u64, String> {
+    value.parse().map_err(|_| format!("`{value}` is not a number"))
+}
+
+/// Made absolute, since cases run it in folders of their own.
+fn binary(value: &str) -> Result<PathBuf, String> {
+    PathBuf::from(value).canonicalize().map_err(|error| format!("`--haft {value}`: {error}"))
 }
 
 fn usage() -> String {
     let list: Vec<String> =
         CAMPAIGNS.iter().map(|campaign| format!("  {:<12} {}", campaign.name, campaign.about)).collect();
-    format!("usage: campaign NAME [--count N] [--seed S]\n\n{}", list.join("\n"))
+    format!("usage: campaign NAME [--count N] [--seed S] [--haft PATH]\n\n{}", list.join("\n"))
 }
 
 fn main() -> io::Result<ExitCode> {
-    match arguments(std::env::args().skip(1)) {
-        Ok(Arguments { campaign, count, seed }) => {
-            let summary = campaign.run(count, seed, &mut io::stdout())?;
-            Ok(if summary.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-        }
-        Err(complaint) => {
-            writeln!(io::stderr(), "campaign: {complaint}\n\n{}", usage())?;
-            Ok(ExitCode::from(2))
-        }
+    let complain = |complaint: &str| {
+        writeln!(io::stderr(), "campaign: {complaint}\n\n{}", usage())?;
+        Ok(ExitCode::from(2))
+    };
+    let (campaign, setup) = match arguments(std::env::args().skip(1)) {
+        Ok(given) => given,
+        Err(complaint) => return complain(&complaint),
+    };
+    match campaign.run(&setup, &mut io::stdout()) {
+        Ok(summary) => Ok(if summary.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
+        Err(error @ CampaignError::NoHaft { .. }) => complain(&error.to_string()),
+        Err(CampaignError::Output(error)) => Err(error),
     }
 }

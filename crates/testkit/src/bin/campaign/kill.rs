@@ -1,0 +1,195 @@
+//! Killing haft at any moment and continuing: the task finishes, nothing stored is lost or doubled, nothing is left running.
+//!
+//! Each case plays one scripted task against the strict server, kills the process one to three times, continues, and then
+//! compares everything that can be seen from outside: the events printed before each death, the requests the server got, the
+//! exported conversation, the files, the process table. Kinds of moment and APIs are dealt by the seed, so that any sixteen
+//! neighbouring cases hold each pair of them once.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use haft_testkit::ScriptedServer;
+use haft_testkit::test::{Campaign, HaftCase, Random, Tally, Trial};
+use haft_types::Api;
+
+use crate::kill::check::Story;
+use crate::kill::events::{Hit, Told};
+use crate::kill::moment::{Aim, Moment, Progress};
+use crate::kill::place::Place;
+use crate::kill::process::{Ended, Running};
+
+mod check;
+mod events;
+mod export;
+mod moment;
+mod place;
+mod process;
+mod requests;
+mod survivors;
+mod task;
+
+pub(crate) const CAMPAIGN: Campaign = Campaign {
+    name: "kill",
+    about: "A killed run is continued: the task finishes, nothing is lost, doubled, refused or left running.",
+    trial: Trial::WithHaft(case),
+};
+
+/// Far longer than any run takes, so that a hang is told as one.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+fn case(case: &mut HaftCase<'_>) -> Result<(), String> {
+    let api = Api::ALL[(case.seed / 4) as usize % Api::ALL.len()];
+    let aims = aims(case.seed, &mut case.random);
+    let token = format!("{:07}{:020}", std::process::id(), case.seed);
+    let script = task::script(&token)?;
+    let server = ScriptedServer::builder(script).start_in_thread().map_err(|error| error.to_string())?;
+    let place = Place::new(case.haft, api, &server)?;
+    let mut game = Game { server, place, token, random: case.random.clone(), runs: Vec::new(), snapshots: Vec::new() };
+    match game.play(&aims, case.tally) {
+        Ok(()) => {
+            case.tally.count(format!("cases over {api}"));
+            Ok(())
+        }
+        Err(what) => Err(format!("{api}, aimed at {aims:?}: {what}\n        kept in {}", game.place.keep())),
+    }
+}
+
+/// What the kills of a case aim at: a stream, a tool, any time, or several of these.
+fn aims(seed: u64, random: &mut Random) -> Vec<Aim> {
+    match seed % 4 {
+        0 => vec![Aim::Stream],
+        1 => vec![Aim::Tool],
+        2 => vec![Aim::Anytime],
+        _ => {
+            let count = 2 + random.below(2);
+            (0..count).map(|_| random.one_of(&Aim::ALL).copied().unwrap_or(Aim::Anytime)).collect()
+        }
+    }
+}
+
+/// How a run is begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// With the task.
+    New,
+    /// Without one, to go on.
+    Continue,
+    /// With the task once more, since nothing of it was stored.
+    Again,
+}
+
+impl Start {
+    fn arguments(self) -> Vec<&'static str> {
+        let mut arguments = vec!["run", "--output-format", "stream-json", "--permission-mode", "yolo"];
+        match self {
+            Self::New => arguments.push(task::TASK),
+            Self::Continue => arguments.push("-c"),
+            Self::Again => arguments.extend(["-c", task::TASK]),
+        }
+        arguments
+    }
+}
+
+/// One case under way.
+struct Game {
+    server: ScriptedServer,
+    place: Place,
+    token: String,
+    random: Random,
+    /// Every run so far.
+    runs: Vec<Ended>,
+    /// What was stored after some of the kills.
+    snapshots: Vec<serde_json::Value>,
+}
+
+impl Game {
+    fn play(&mut self, aims: &[Aim], tally: &mut Tally) -> Result<(), String> {
+        let mut start = Start::New;
+        for (index, aim) in aims.iter().enumerate() {
+            let hit = self.kill_once(start, *aim, aims.len() - index)?;
+            tally.count(format!("kills {hit}"));
+            start = self.next_start(start)?;
+            self.look_between()?;
+        }
+        loop {
+            let ended = self.start(start)?.finish(PATIENCE)?;
+            self.runs.push(ended);
+            match self.next_start(start)? {
+                Start::Again => start = Start::Again,
+                Start::New | Start::Continue => break,
+            }
+        }
+        survivors::none(&self.token, &self.place)?;
+        let story = Story {
+            runs: &self.runs,
+            requests: self.server.generations(),
+            refusals: self.server.refusals(),
+            snapshots: &self.snapshots,
+            place: &self.place,
+        };
+        story.check()
+    }
+
+    fn start(&self, start: Start) -> Result<Running, String> {
+        Running::start(&self.place, &start.arguments(), self.runs.len() + 1)
+    }
+
+    /// Starts a run, kills it at a moment of this kind, and says what was hit.
+    fn kill_once(&mut self, start: Start, aim: Aim, kills_left: usize) -> Result<Hit, String> {
+        let progress = Progress::look(&self.server, &self.place);
+        let moment = Moment::choose(aim, &progress, kills_left, &mut self.random);
+        let mut running = self.start(start)?;
+        moment.wait(&mut running, &self.server, &self.place, &progress)?;
+        let ended = running.kill()?;
+        self.runs.push(ended);
+        Ok(Hit::of(&self.runs, &self.place))
+    }
+
+    /// How to go on after the newest run, which was begun so.
+    fn next_start(&self, start: Start) -> Result<Start, String> {
+        let Some(ended) = self.runs.last() else { return Ok(Start::New) };
+        match (ended.code, start) {
+            (None | Some(0), _) => Ok(Start::Continue),
+            // There is nothing to continue: the kill came before the task was stored, and nobody was told that it was.
+            (Some(2), Start::Continue) if self.nothing_acknowledged() => Ok(Start::Again),
+            (Some(code), _) => Err(format!(
+                "run {} ({start:?}) ended with {code}: {} {}",
+                self.runs.len(),
+                ended.stderr,
+                ended.last_event()
+            )),
+        }
+    }
+
+    fn nothing_acknowledged(&self) -> bool {
+        let told = Told::by(&self.runs);
+        told.replies.is_empty() && told.results.is_empty() && self.server.generations().is_empty()
+    }
+
+    /// After some kills the store is read and the process table searched at once; after the others the next run follows at once,
+    /// while what the killed one left is still being cleared away.
+    fn look_between(&mut self) -> Result<(), String> {
+        if self.random.below(2) == 0 {
+            return Ok(());
+        }
+        survivors::none(&self.token, &self.place)?;
+        if let Some(snapshot) = export::of_only_conversation(&self.place)? {
+            self.snapshots.push(snapshot);
+        }
+        Ok(())
+    }
+}
+
+/// Asks again every millisecond until the answer is yes, or says no at the deadline.
+fn poll_until(patience: Duration, mut ask: impl FnMut() -> Result<bool, String>) -> Result<bool, String> {
+    let begun = std::time::Instant::now();
+    loop {
+        if ask()? {
+            return Ok(true);
+        }
+        if begun.elapsed() > patience {
+            return Ok(false);
+        }
+        sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,148 @@
+//! What the events printed before a death tell: what was acknowledged, and what the kill hit.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::place::Place;
+use super::process::Ended;
+use super::task;
+
+/// A reply whose usage was shown.
+pub(crate) struct AckedReply {
+    pub(crate) text: String,
+    pub(crate) calls: Vec<String>,
+}
+
+/// A result that was shown.
+pub(crate) struct AckedResult {
+    pub(crate) call: String,
+    pub(crate) status: String,
+    pub(crate) text: String,
+}
+
+/// A call that is whole, and so stored.
+struct Call {
+    id: String,
+    command: String,
+}
+
+/// Everything the events of all runs have acknowledged, and where the newest run is.
+#[derive(Default)]
+pub(crate) struct Told {
+    pub(crate) replies: Vec<AckedReply>,
+    pub(crate) results: Vec<AckedResult>,
+    open: Vec<Call>,
+    /// The text and the calls of the reply that is arriving.
+    text: String,
+    calls: Vec<String>,
+    place: Where,
+}
+
+/// Where a run is, as far as its events say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Where {
+    /// It has sent nothing yet.
+    #[default]
+    Starting,
+    /// Between requests, or waiting for the first word.
+    Between,
+    /// A reply is arriving.
+    Streaming,
+    /// It has told its result.
+    Over,
+}
+
+impl Told {
+    pub(crate) fn by(runs: &[Ended]) -> Self {
+        let mut told = Self::default();
+        for run in runs {
+            told.place = Where::Starting;
+            told.forget_reply();
+            run.events.iter().for_each(|event| told.take(event));
+        }
+        told
+    }
+
+    fn forget_reply(&mut self) {
+        self.text.clear();
+        self.calls.clear();
+    }
+
+    fn take(&mut self, event: &Value) {
+        let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
+        match event["type"].as_str().unwrap_or_default() {
+            "window" => self.place = Where::Between,
+            "text" => {
+                self.place = Where::Streaming;
+                self.text += &text("text");
+            }
+            "tool_call" if event["phase"] == "finished" => {
+                self.place = Where::Between;
+                self.calls.push(text("id"));
+                let command = event["arguments"]["command"].as_str().unwrap_or_default().to_owned();
+                self.open.push(Call { id: text("id"), command });
+            }
+            "thinking" | "tool_call" => self.place = Where::Streaming,
+            "retry" => self.forget_reply(),
+            "usage" => {
+                self.place = Where::Between;
+                let (text, calls) = (std::mem::take(&mut self.text), std::mem::take(&mut self.calls));
+                self.replies.push(AckedReply { text, calls });
+            }
+            "tool_result" => {
+                let call = text("id");
+                self.open.retain(|open| open.id != call);
+                self.results.push(AckedResult { call, status: text("status"), text: text("text") });
+            }
+            "result" => self.place = Where::Over,
+            _ => {}
+        }
+    }
+
+    /// Whether a command has begun whose result was not shown.
+    fn command_runs(&self, place: &Place) -> bool {
+        let begun = |command: usize| {
+            let trace = task::begun(command);
+            place.read(&trace).is_some() && self.open.iter().any(|open| open.command.contains(&trace))
+        };
+        (1..=task::COMMANDS).any(begun)
+    }
+}
+
+/// What a kill really hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hit {
+    BeforeRequest,
+    Stream,
+    Tool,
+    Elsewhere,
+    TooLate,
+}
+
+impl Hit {
+    /// What the end of the newest run hit.
+    pub(crate) fn of(runs: &[Ended], place: &Place) -> Self {
+        let told = Told::by(runs);
+        match told.place {
+            _ if runs.last().is_some_and(|run| run.code.is_some()) => Self::TooLate,
+            Where::Streaming => Self::Stream,
+            Where::Starting | Where::Between if told.command_runs(place) => Self::Tool,
+            Where::Starting => Self::BeforeRequest,
+            Where::Between => Self::Elsewhere,
+            Where::Over => Self::TooLate,
+        }
+    }
+}
+
+impl fmt::Display for Hit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BeforeRequest => "before the first request of the run",
+            Self::Stream => "in the middle of a reply",
+            Self::Tool => "between a tool's start and its result",
+            Self::Elsewhere => "elsewhere between requests",
+            Self::TooLate => "that came after the end",
+        })
+    }
+}

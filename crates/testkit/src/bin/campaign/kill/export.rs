@@ -1,0 +1,123 @@
+//! The conversation as `haft conversations export` prints it, and what it says.
+
+use serde_json::Value;
+
+use super::place::Place;
+
+/// The one conversation there is; none when there is none yet. More than one is an error.
+pub(crate) fn of_only_conversation(place: &Place) -> Result<Option<Value>, String> {
+    let listed = ask(place, &["conversations", "list", "--all", "--json"])?;
+    let ids: Vec<&str> = listed.as_array().into_iter().flatten().filter_map(|one| one["id"].as_str()).collect();
+    match ids[..] {
+        [] => Ok(None),
+        [id] => ask(place, &["conversations", "export", id]).map(Some),
+        _ => Err(format!("{} conversations instead of one: {listed}", ids.len())),
+    }
+}
+
+fn ask(place: &Place, arguments: &[&str]) -> Result<Value, String> {
+    let told = |what: &str| format!("`haft {}`: {what}", arguments.join(" "));
+    let output = place.command(arguments).output().map_err(|error| told(&error.to_string()))?;
+    if !output.status.success() {
+        return Err(told(&format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr))));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| told(&error.to_string()))
+}
+
+/// A part of a stored message, without what only one side knows.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Said {
+    User(String),
+    Reply(String),
+    Call { name: String, arguments: Value },
+    Result(String),
+}
+
+/// A call and its results, as stored.
+#[derive(Debug)]
+pub(crate) struct StoredCall<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) arguments: &'a Value,
+    pub(crate) results: Vec<&'a Value>,
+}
+
+/// An exported conversation.
+pub(crate) struct Stored<'a>(pub(crate) &'a Value);
+
+impl<'a> Stored<'a> {
+    pub(crate) fn messages(&self) -> &'a [Value] {
+        self.0["messages"].as_array().map_or(&[], Vec::as_slice)
+    }
+
+    /// The parts of a message that are given as a list.
+    fn parts(message: &'a Value) -> &'a [Value] {
+        message["content"].as_array().map_or(&[], Vec::as_slice)
+    }
+
+    /// Every part of this type.
+    fn all(&self, kind: &'static str) -> impl Iterator<Item = &'a Value> {
+        self.messages().iter().flat_map(Self::parts).filter(move |part| part["type"] == kind)
+    }
+
+    pub(crate) fn calls(&self) -> Vec<StoredCall<'a>> {
+        let results: Vec<&Value> = self.all("tool_result").collect();
+        let call = |part: &'a Value| {
+            let id = part["id"].as_str().unwrap_or_default();
+            StoredCall {
+                id,
+                name: part["name"].as_str().unwrap_or_default(),
+                arguments: &part["arguments"],
+                results: results.iter().copied().filter(|result| result["tool_call_id"] == id).collect(),
+            }
+        };
+        self.all("tool_call").map(call).collect()
+    }
+
+    pub(crate) fn result_count(&self) -> usize {
+        self.all("tool_result").count()
+    }
+
+    /// The text of each message of the model, with the ids of its calls.
+    pub(crate) fn replies(&self) -> Vec<(String, Vec<&'a str>)> {
+        let of_model = self.messages().iter().filter(|message| message["role"] == "assistant");
+        let reply = |message: &'a Value| {
+            let calls = Self::parts(message).iter().filter(|part| part["type"] == "tool_call");
+            (text_of(message), calls.filter_map(|part| part["id"].as_str()).collect())
+        };
+        of_model.map(reply).collect()
+    }
+
+    /// What is said, in order. Reasoning is left out: each API carries its own.
+    pub(crate) fn said(&self) -> Vec<Said> {
+        let mut said = Vec::new();
+        for message in self.messages() {
+            let of_user = message["role"] == "user";
+            let words = |text: &Value| {
+                let text = text.as_str().unwrap_or_default().to_owned();
+                if of_user { Said::User(text) } else { Said::Reply(text) }
+            };
+            if message["content"].is_string() {
+                said.push(words(&message["content"]));
+            }
+            said.extend(Self::parts(message).iter().filter_map(|part| match part["type"].as_str()? {
+                "text" => Some(words(&part["text"])),
+                "tool_call" => {
+                    let name = part["name"].as_str()?.to_owned();
+                    Some(Said::Call { name, arguments: part["arguments"].clone() })
+                }
+                "tool_result" => Some(Said::Result(part["text"].as_str()?.to_owned())),
+                _ => None,
+            }));
+        }
+        said
+    }
+}
+
+fn text_of(message: &Value) -> String {
+    if let Some(text) = message["content"].as_str() {
+        return text.to_owned();
+    }
+    let texts = Stored::parts(message).iter().filter(|part| part["type"] == "text");
+    texts.filter_map(|part| part["text"].as_str()).collect()
+}

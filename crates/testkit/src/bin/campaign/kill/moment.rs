@@ -1,0 +1,121 @@
+//! When to kill: what a kill aims at, and waiting for that moment.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use haft_testkit::test::Random;
+use haft_testkit::{Handled, Recorded, ScriptedServer};
+
+use super::place::Place;
+use super::process::Running;
+use super::{PATIENCE, poll_until, task};
+
+/// What a kill aims at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Aim {
+    /// The middle of a reply.
+    Stream,
+    /// Between the start of a command and its result.
+    Tool,
+    /// Any time, the beginning more often.
+    Anytime,
+}
+
+impl Aim {
+    pub(crate) const ALL: [Self; 3] = [Self::Stream, Self::Tool, Self::Anytime];
+}
+
+/// How far the task has come before a run.
+pub(crate) struct Progress {
+    /// Requests that arrived.
+    requests: usize,
+    /// The newest reply that was asked for: at the earliest the next run begins with it.
+    reply: usize,
+    /// Commands that have not begun.
+    commands: Vec<usize>,
+}
+
+impl Progress {
+    pub(crate) fn look(server: &ScriptedServer, place: &Place) -> Self {
+        let requests = server.generations();
+        let not_begun = |command: &usize| place.read(&task::begun(*command)).is_none();
+        Self {
+            reply: requests.iter().filter_map(reply_to).max().unwrap_or_default(),
+            requests: requests.len(),
+            commands: (1..=task::COMMANDS).filter(not_begun).collect(),
+        }
+    }
+}
+
+fn reply_to(request: &Recorded) -> Option<usize> {
+    match request.handled {
+        Handled::Replied { reply } => Some(reply),
+        Handled::Refused(_) | Handled::RanOut | Handled::Unreadable { .. } | Handled::Informed | Handled::NotFound => {
+            None
+        }
+    }
+}
+
+/// A moment of a run.
+#[derive(Debug)]
+pub(crate) enum Moment {
+    /// So long after this reply, or a later one, was asked for.
+    InReply { reply: usize, after: Duration },
+    /// So long after this command began.
+    InCommand { command: usize, after: Duration },
+    /// So long after the start.
+    AfterStart(Duration),
+}
+
+impl Moment {
+    /// Chooses a moment such that `kills_left` kills, this one included, find something to hit.
+    pub(crate) fn choose(aim: Aim, progress: &Progress, kills_left: usize, random: &mut Random) -> Self {
+        let share = |left: usize| left.div_ceil(kills_left.max(1));
+        let millis = |random: &mut Random, below: u64| Duration::from_millis(random.below(below as usize) as u64);
+        let in_reply = |random: &mut Random| Self::InReply {
+            reply: progress.reply + random.below(share(task::REPLIES - progress.reply)),
+            after: Duration::from_millis(5) + millis(random, task::STREAM_MS - 5),
+        };
+        match aim {
+            Aim::Stream => in_reply(random),
+            Aim::Tool => {
+                let soon = &progress.commands[..share(progress.commands.len())];
+                match random.one_of(soon).copied() {
+                    // Not to the end of the command: looking for its traces takes time, too.
+                    Some(command) => Self::InCommand { command, after: millis(random, task::COMMAND_MS * 3 / 4) },
+                    None => in_reply(random),
+                }
+            }
+            Aim::Anytime if random.below(2) == 0 => Self::AfterStart(millis(random, 120)),
+            Aim::Anytime => Self::AfterStart(millis(random, 2500)),
+        }
+    }
+
+    /// Waits for the moment, or for the run's own end.
+    pub(crate) fn wait(
+        &self,
+        running: &mut Running,
+        server: &ScriptedServer,
+        place: &Place,
+        progress: &Progress,
+    ) -> Result<(), String> {
+        let mut sign = |ready: &dyn Fn() -> bool| {
+            let come = poll_until(PATIENCE, || Ok(ready() || running.is_over()?))?;
+            come.then_some(()).ok_or_else(|| format!("the moment {self:?} did not come within {PATIENCE:?}"))
+        };
+        let after = match self {
+            Self::InReply { reply, after } => {
+                let asked = |request: &Recorded| reply_to(request).is_some_and(|asked| asked >= *reply);
+                sign(&|| server.generations().iter().skip(progress.requests).any(asked))?;
+                after
+            }
+            Self::InCommand { command, after } => {
+                sign(&|| place.read(&task::begun(*command)).is_some())?;
+                after
+            }
+            Self::AfterStart(after) => after,
+        };
+        sleep(*after);
+        Ok(())
+    }
+}
