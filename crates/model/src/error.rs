@@ -34,7 +34,7 @@ pub enum ModelError {
     /// The key was refused.
     #[error("the provider refused the key (status {status}): {message}; check the provider's key source")]
     Unauthorized {
-        /// 401 or 403.
+        /// The HTTP status, mostly 401 or 403.
         status: u16,
         /// The provider's words.
         message: String,

@@ -5,7 +5,6 @@
 use std::error::Error;
 use std::time::Duration;
 
-use haft_types::Api;
 use reqwest::Response;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
@@ -21,20 +20,33 @@ pub(crate) struct Failure {
     pub error: ModelError,
     /// How long to wait before the next try.
     pub hint: Option<Duration>,
-    /// Whether to try again at all, where the answer decides that.
-    pub again: Option<bool>,
+    /// Whether the server asked not to be asked again, or cannot answer otherwise.
+    pub last_word: bool,
 }
 
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
-        Self { error, hint: None, again: None }
+        Self { error, hint: None, last_word: false }
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Bad(problem) => ModelError::BadReply { problem }.into(),
+            Fault::Reported(body) => {
+                let said = Said::read(&body);
+                let status = said.status();
+                said.failure(status, &HeaderMap::new())
+            }
+        }
     }
 }
 
 impl Failure {
     /// Whether the same request may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
-        self.error.is_transient() && self.again.unwrap_or(true)
+        self.error.is_transient() && !self.last_word
     }
 }
 
@@ -56,17 +68,6 @@ impl Transport {
         ModelError::NotAnApi { url: self.shown_url(), api: self.api.name(), found }.into()
     }
 
-    pub(super) fn fault(&self, fault: Fault) -> Failure {
-        match fault {
-            Fault::Bad(problem) => ModelError::BadReply { problem }.into(),
-            Fault::Reported(body) => {
-                let said = Said::read(&body);
-                let status = said.status(self.api);
-                said.failure(status, &HeaderMap::new())
-            }
-        }
-    }
-
     pub(super) async fn refusal(&self, response: Response) -> Failure {
         let status = response.status().as_u16();
         let headers = response.headers().clone();
@@ -77,7 +78,7 @@ impl Transport {
             // with a page, but with a 5xx.
             Err(_) if matches!(status, 300..=399 | 404 | 405 | 410) => {
                 let mut failure = self.not_an_api(Some(&format!("status {status}")), &body);
-                failure.again = Some(false);
+                failure.last_word = true;
                 failure
             }
             Err(_) => {
@@ -111,7 +112,7 @@ impl Said {
     }
 
     /// The status an error inside a stream stands for. What has no known name is the server's fault.
-    fn status(&self, api: Api) -> u16 {
+    fn status(&self) -> u16 {
         if let Some(number) = self.number {
             return number;
         }
@@ -133,27 +134,27 @@ impl Said {
                     _ => return None,
                 })
             })
-            .unwrap_or(match api {
-                Api::Anthropic | Api::OpenaiChat | Api::OpenaiResponses | Api::Gemini => 500,
-            })
+            .unwrap_or(500)
     }
 
     fn failure(self, status: u16, headers: &HeaderMap) -> Failure {
         let hint = retry::hint(headers, &self.error);
         // Both official client families obey this header.
-        let again = match headers.get("x-should-retry").and_then(|value| value.to_str().ok()) {
-            Some("true") => Some(true),
-            Some("false") => Some(false),
-            Some(_) | None => None,
-        };
+        let last_word = headers.get("x-should-retry").is_some_and(|value| value == "false");
         let error = if self.is_spend_limit(status) {
             ModelError::SpendLimit { status, message: self.message }
-        } else if matches!(status, 401 | 403) {
+        } else if matches!(status, 401 | 403) || self.is_bad_key(status) {
             ModelError::Unauthorized { status, message: self.message }
         } else {
             ModelError::Status { status, code: self.code, message: self.message }
         };
-        Failure { error, hint, again }
+        Failure { error, hint, last_word }
+    }
+
+    /// Gemini says 400 to a key it does not know.
+    fn is_bad_key(&self, status: u16) -> bool {
+        let mut details = self.error.get("details").and_then(Value::as_array).into_iter().flatten();
+        status == 400 && details.any(|detail| detail.get("reason").is_some_and(|reason| reason == "API_KEY_INVALID"))
     }
 
     /// Whether money is the matter, so that waiting does not help. The word "billing" alone says nothing: one provider's
@@ -208,3 +209,6 @@ fn shorten(text: &str) -> String {
         None => line,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,7 +60,7 @@ impl Transport {
                 (Some(Ok(event)), Progress::Going | Progress::Ended) => {
                     if let Some(data) = event.data.filter(|data| !data.trim().is_empty()) {
                         any = true;
-                        progress = decoder.event(&data, sink).map_err(|fault| self.fault(fault))?;
+                        progress = decoder.event(&data, sink)?;
                     }
                 }
                 (Some(Ok(_)), Progress::Done) => {}
@@ -90,7 +90,7 @@ impl Transport {
         }
         let text = std::str::from_utf8(&body)
             .map_err(|error| ModelError::BadReply { problem: format!("the reply is not UTF-8: {error}") })?;
-        decoder.body(text, sink).map_err(|fault| self.fault(fault))
+        Ok(decoder.body(text, sink)?)
     }
 
     pub(super) async fn whole_body(&self, response: Response) -> Result<Vec<u8>, Failure> {

@@ -6,6 +6,7 @@
 
 use haft_types::{CacheKind, ContentHash, Request, Role, Segment};
 
+use super::fold::fold_after_results;
 use super::fragments::Fragments;
 use super::{Fragment, Frame, Mark, Settings, Wire, wire};
 
@@ -16,6 +17,7 @@ const MAX_MARKS: usize = 4;
 pub(crate) struct Encoder {
     wire: Box<dyn Wire>,
     marks: bool,
+    user_after_tool: bool,
     tools: Option<(ContentHash, Mark, Vec<u8>)>,
     system: Fragments<Vec<u8>>,
     messages: Fragments<Fragment>,
@@ -24,18 +26,21 @@ pub(crate) struct Encoder {
 impl Encoder {
     pub(crate) fn new(settings: Settings) -> Self {
         let marks = matches!(settings.spec.cache.rule, CacheKind::Anthropic | CacheKind::OpenaiBreakpoints);
-        Self { wire: wire(settings), marks, tools: None, system: Fragments::default(), messages: Fragments::default() }
+        let user_after_tool = settings.spec.capabilities.user_after_tool;
+        let wire = wire(settings);
+        Self { wire, marks, user_after_tool, tools: None, system: Fragments::default(), messages: Fragments::default() }
     }
 
     /// The body of a request.
     pub(crate) fn body(&mut self, request: &Request) -> Vec<u8> {
-        let marks = self.place_marks(&request.segments);
+        let folded = if self.user_after_tool { Vec::new() } else { fold_after_results(&request.segments) };
+        let segments = if self.user_after_tool { &request.segments } else { &folded };
+        let marks = self.place_marks(segments);
         let frame = self.wire.system_frame();
-        let leading = request.segments.iter().take_while(|segment| segment.entry.message.role == Role::System).count();
+        let leading = segments.iter().take_while(|segment| segment.entry.message.role == Role::System).count();
         let in_frame = if frame.is_some() { leading } else { 0 };
 
-        let fragments: Vec<_> = request
-            .segments
+        let fragments: Vec<_> = segments
             .iter()
             .zip(&marks)
             .skip(in_frame)
@@ -54,7 +59,7 @@ impl Encoder {
         body.reserve(size + 64 * 1024);
         self.write_tools(&mut body, request, tools_mark);
         if let Some(frame) = frame.filter(|_| in_frame > 0) {
-            let pieces: Vec<_> = request.segments[..in_frame]
+            let pieces: Vec<_> = segments[..in_frame]
                 .iter()
                 .zip(&marks)
                 .map(|(segment, mark)| {

@@ -6,6 +6,7 @@
 pub(crate) mod anthropic;
 pub(crate) mod assembly;
 mod encoder;
+mod fold;
 mod fragments;
 pub(crate) mod gemini;
 pub(crate) mod json;
