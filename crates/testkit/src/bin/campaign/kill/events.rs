@@ -146,3 +146,31 @@ impl fmt::Display for Hit {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn run(events: &[Value]) -> Ended {
+        Ended { code: None, events: events.to_vec(), stderr: String::new() }
+    }
+
+    #[test]
+    fn a_reply_is_acknowledged_by_its_usage_and_not_before() {
+        let window = json!({"type": "window"});
+        let words = |text: &str| json!({"type": "text", "text": text});
+        let call = json!({"type": "tool_call", "id": "c", "phase": "finished", "arguments": {"command": "true"}});
+        let cut = Told::by(&[run(&[window.clone(), words("Hal"), words("f")])]);
+        assert_eq!((cut.place, cut.replies.len()), (Where::Streaming, 0));
+
+        let whole = run(&[window, words("Who"), words("le"), call, json!({"type": "usage"})]);
+        let result = json!({"type": "tool_result", "id": "c", "status": "success", "text": "ok"});
+        let told = Told::by(std::slice::from_ref(&whole));
+        assert_eq!((told.place, told.open.len()), (Where::Between, 1));
+        assert_eq!((told.replies[0].text.as_str(), &told.replies[0].calls[..]), ("Whole", &["c".to_owned()][..]));
+
+        let continued = Told::by(&[whole, run(&[result])]);
+        assert_eq!((continued.place, continued.open.len(), continued.results.len()), (Where::Starting, 0, 1));
+    }
+}

@@ -121,3 +121,27 @@ fn text_of(message: &Value) -> String {
     let texts = Stored::parts(message).iter().filter(|part| part["type"] == "text");
     texts.filter_map(|part| part["text"].as_str()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_export_is_read_in_order_with_every_result_of_a_call() {
+        let call = json!({"type": "tool_call", "id": "c", "name": "read_file", "arguments": {"path": "a"}});
+        let result = json!({"type": "tool_result", "tool_call_id": "c", "status": "success", "text": "1\ta"});
+        let export = json!({"messages": [
+            {"role": "user", "content": "task"},
+            {"role": "assistant", "content": [{"type": "thinking", "text": "hm"}, {"type": "text", "text": "Look."}, call]},
+            {"role": "tool", "content": [result]},
+            {"role": "tool", "content": [result]},
+        ]});
+        let stored = Stored(&export);
+        assert_eq!(stored.calls()[0].results.len(), 2, "a doubled result shows");
+        assert_eq!(stored.replies(), [("Look.".to_owned(), vec!["c"])]);
+        let said = stored.said();
+        assert_eq!(said.len(), 5);
+        assert_eq!((&said[0], &said[1]), (&Said::User("task".into()), &Said::Reply("Look.".into())));
+    }
+}
