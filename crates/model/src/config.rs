@@ -131,3 +131,32 @@ impl RetryConfig {
         Duration::from_secs(self.idle_timeout_s.max(1))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_fields_make_a_provider() {
+        let read: ProviderConfig =
+            serde_json::from_str(r#"{"api": "openai-chat", "base_url": "http://127.0.0.1:9999/v1"}"#).unwrap();
+        assert_eq!(read, ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:9999/v1"));
+        assert!(read.stream);
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused() {
+        let provider = r#"{"api": "gemini", "base_url": "http://h", "base": 1}"#;
+        assert!(serde_json::from_str::<ProviderConfig>(provider).unwrap_err().to_string().contains("`base`"));
+        assert!(serde_json::from_str::<ModelConfig>(r#"{"window": 1}"#).is_err());
+        assert!(serde_json::from_str::<RetryConfig>(r#"{"tries": 1}"#).is_err());
+    }
+
+    #[test]
+    fn minus_one_is_without_limit() {
+        let read: RetryConfig = serde_json::from_str(r#"{"attempts": -1}"#).unwrap();
+        assert_eq!(read.limit(), None);
+        assert_eq!(RetryConfig::default().limit(), Some(5));
+        assert_eq!(RetryConfig { attempts: 0, ..read }.limit(), Some(0));
+    }
+}

@@ -6,6 +6,17 @@
 //!
 //! Read first: [`Catalogue`] (which models there are), [`Client`] (one model, ready to be asked), [`Delta`] and [`Reply`]
 //! (what comes back), [`ModelError`] (what can go wrong).
+//!
+//! ```
+//! use haft_model::{Catalogue, Client, ProviderConfig, RetryConfig};
+//! use haft_types::Api;
+//!
+//! let local = ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:8080/v1");
+//! let catalogue = Catalogue::new([("local".to_owned(), local)].into(), [].into())?;
+//! let client = Client::new(catalogue.resolve("local/llama")?, None, RetryConfig::default())?;
+//! assert_eq!(client.spec().full_name(), "local/llama");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod catalogue;
 mod client;

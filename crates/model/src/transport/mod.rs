@@ -145,6 +145,8 @@ impl Transport {
     fn shown_url(&self) -> String {
         let mut url = self.url.clone();
         url.set_query(None);
+        // Neither fails on an address that can be posted to.
+        let _ = url.set_username("");
         let _ = url.set_password(None);
         url.into()
     }

@@ -23,11 +23,12 @@ pub(crate) struct CallIds {
 impl CallIds {
     /// Ids for the reply to this request.
     pub(crate) fn after(request: &Request) -> Self {
+        let calls = request.segments.iter().map(|segment| segment.entry.message.tool_calls().count()).sum();
+        // Pruning may lower the count; where the request ends keeps ids apart then.
         let mut hasher = Hasher::default();
-        let mut calls = 0;
-        for segment in &request.segments {
-            hasher.update(&segment.entry.hash.0);
-            calls += segment.entry.message.tool_calls().count();
+        hasher.update(&request.segments.len().to_le_bytes());
+        if let Some(last) = request.segments.last() {
+            hasher.update(&last.entry.hash.0);
         }
         Self { calls, seed: hasher.finish() }
     }

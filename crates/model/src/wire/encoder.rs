@@ -53,7 +53,9 @@ impl Encoder {
         self.messages.end_request();
 
         // Without system text its marker goes to the tools, which come just before.
-        let tools_mark = if leading == 0 && self.marks { Mark::Boundary } else { Mark::None };
+        let placed = marks.iter().filter(|mark| **mark == Mark::Boundary).count();
+        let mark_tools = self.marks && leading == 0 && placed < MAX_MARKS;
+        let tools_mark = if mark_tools { Mark::Boundary } else { Mark::None };
         let mut body = self.wire.front(request);
         let size: usize = fragments.iter().map(|fragment| fragment.len() + 64).sum();
         body.reserve(size + 64 * 1024);

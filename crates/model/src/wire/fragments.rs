@@ -81,3 +81,38 @@ impl<T> Fragments<T> {
         self.last = std::mem::take(&mut self.next);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fragment_is_made_once_and_kept_while_it_is_used() {
+        let mut fragments = Fragments::default();
+        let mut made = Vec::new();
+        for request in [vec!["a", "b"], vec!["a", "b", "c", "c"], vec!["c"], vec!["a", "c"]] {
+            for name in request {
+                let key = (ContentHash::of(name.as_bytes()), Mark::None);
+                let fragment = fragments.get(key, || {
+                    made.push(name);
+                    name.to_owned()
+                });
+                assert_eq!(*fragment, name);
+            }
+            fragments.end_request();
+        }
+        assert_eq!(made, ["a", "b", "c", "a"]);
+        // What the last request held is all that is left.
+        let mut left: Vec<_> = fragments.last.values().map(|name| name.as_str()).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["a", "c"]);
+    }
+
+    #[test]
+    fn a_marked_fragment_is_another_one() {
+        let mut fragments = Fragments::default();
+        let hash = ContentHash::of(b"a");
+        assert_eq!(*fragments.get((hash, Mark::None), || 1), 1);
+        assert_eq!(*fragments.get((hash, Mark::Boundary), || 2), 2);
+    }
+}

@@ -49,7 +49,8 @@ async fn converse(api: Api) -> Vec<Seen> {
                 0 => Envelope::success("fn main() {}"),
                 _ => Envelope::failure("not_found", "there is no b.rs"),
             };
-            messages.push(result(id, envelope, turn == 1 && index == 0));
+            // The last result of a block: elsewhere its place differs between the APIs.
+            messages.push(result(id, envelope, turn == 1 && index == 1));
         }
         messages.push(message(Role::User, vec![Part::text(format!("<todo>{turn}</todo>"))]));
         messages.push(message(Role::User, vec![Part::text("Go on.")]));
@@ -65,17 +66,9 @@ async fn the_same_conversation_says_the_same_on_every_api() {
         let other = converse(api).await;
         assert_eq!(other.len(), first.len());
         for (one, two) in first.iter().zip(&other) {
-            // Pictures of results stand in the result, behind it or behind the block, as the API allows.
-            if !has_picture(one) {
-                assert_same(one, two);
-            }
-            assert_eq!(has_picture(one), has_picture(two), "{api}");
+            assert_same(one, two);
         }
     }
-}
-
-fn has_picture(seen: &Seen) -> bool {
-    seen.parts().any(|(_, part)| matches!(part, haft_testkit::SeenPart::Image { .. }))
 }
 
 #[tokio::test]

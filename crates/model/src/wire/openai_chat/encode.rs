@@ -206,7 +206,8 @@ impl Chat {
         }
     }
 
-    /// Thinking is not sent back: the protocol has no place for it.
+    /// Thinking is not sent back: the protocol has no place for it. (Two compatible providers want `reasoning_content` back
+    /// within a round of tool calls; that is not done yet.)
     fn assistant(&self, message: &Message) -> Fragment {
         let mut texts = Vec::new();
         for part in &message.content {

@@ -139,6 +139,21 @@ fn at_most_four_markers_the_first_and_the_last() {
     }
 }
 
+/// Tools come before the system text; without one they carry its marker, as long as there is room.
+#[test]
+fn tools_carry_the_first_marker_when_there_is_no_system_text() {
+    let tool =
+        ToolSpec { name: "f".into(), description: "d".into(), parameters: serde_json::json!({"type": "object"}) };
+    let users = |count| {
+        let user = |index| segment(message(Role::User, vec![Part::text(format!("m{index}"))], None), true);
+        (0..count).map(user).collect::<Vec<_>>()
+    };
+    let few = body(settings(Api::Anthropic), &request(users(1), vec![tool.clone()]));
+    assert!(few.contains(r#""input_schema":{"type":"object"},"cache_control""#), "{few}");
+    let many = body(settings(Api::Anthropic), &request(users(9), vec![tool]));
+    assert_eq!(many.matches("cache_control").count(), 4, "{many}");
+}
+
 #[test]
 fn one_hour_is_said_in_the_marker() {
     let mut settings = settings(Api::Anthropic);
