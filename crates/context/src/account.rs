@@ -34,7 +34,7 @@ pub struct Account {
     pub pruned_tokens: u64,
     /// How many messages pruning looked at: at most each one twice.
     pub pruning_steps: usize,
-    /// What pruning has decided so far, if this request decided more: keep it and give it to the next snapshot.
+    /// What has been left out so far, if this request left out more: keep it and give it to the next snapshot.
     pub cleared: Option<Cleared>,
     /// What else had to go because the request was still too large, in order.
     pub ladder: Vec<LadderStep>,

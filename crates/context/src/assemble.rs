@@ -18,14 +18,14 @@ use crate::compress::{Compress, compress_finished};
 use crate::error::ContextError;
 use crate::hints;
 use crate::integrity;
-use crate::ladder::{self, Room};
+use crate::ladder::{self, LadderStep, Room};
 use crate::layers::Layers;
 use crate::marks::{self, Marks};
 use crate::policy::Policy;
 use crate::prefix::{Done, Sent, compare};
 use crate::pricing;
 use crate::prune::{Cleared, Limits, prune};
-use crate::rounds::Line;
+use crate::rounds::{Item, Line};
 use crate::snapshot::Snapshot;
 use crate::view::{self, View};
 
@@ -41,7 +41,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         return Err(ContextError::NoInput);
     }
     let round = line.round;
-    drop_archived(&mut line);
+    drop_archived(&mut line, snapshot.recent_from);
     let marks = snapshot.marks.unwrap_or(&NO_MARKS);
     let deleted = marks::delete(&mut line, marks);
     match policy.compress {
@@ -53,13 +53,17 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         View::Execute => view::forget_old_steps(&mut line),
     }
 
-    let mut layers = Layers::new(snapshot, line);
-    let mut required = layers.required;
     let room = Room::new(model, policy);
     let target = policy.safe_zone.tokens(model.context_window)?.min(room.soft);
+    let decided = Cleared::valid(snapshot.cleared, target);
+    ladder::drop_remembered(&mut line, decided);
+
+    let mut layers = Layers::new(snapshot, line);
+    let mut required = layers.required;
     let fixed = layers.fixed() + hints::tokens(&layers.line, policy.message_ids, snapshot.counter);
     let limits = Limits { fixed, target, policy, marks };
-    let pruned = prune(&mut layers.line, snapshot.cleared, limits, maker);
+    let pruned = prune(&mut layers.line, decided, limits, maker);
+    let mut first_kept = None;
     let (ladder, tools, run, segments) = match policy.view {
         // The end of this view is new every time, as a moving run is.
         View::Execute => (Vec::new(), Arc::clone(&layers.tools), Run::Moves, view::execute(snapshot, &layers)),
@@ -67,6 +71,9 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
             hints::add(&mut layers.line, policy.message_ids, maker);
             let ladder = ladder::climb(&mut layers, room, snapshot)?;
             required = layers.required;
+            if matches!(ladder.first(), Some(LadderStep::OlderRounds { .. })) {
+                first_kept = layers.line.items.first().map(Item::id);
+            }
             (ladder, Arc::clone(&layers.tools), layers.outlook(policy), layers.into_segments(policy))
         }
     };
@@ -102,7 +109,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         deleted_tokens: deleted.unwrap_or(0),
         pruned_tokens: pruned.tokens,
         pruning_steps: pruned.steps,
-        cleared: remember(snapshot.cleared, target, pruned.newly),
+        cleared: remember(decided, target, pruned.newly, first_kept),
         ladder,
         prefix,
         expected,
@@ -114,13 +121,20 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
 }
 
 /// The decisions to keep, if there are new ones.
-fn remember(before: Option<&Cleared>, target: u64, newly: Vec<MessageId>) -> Option<Cleared> {
-    if newly.is_empty() {
+fn remember(
+    decided: Option<&Cleared>,
+    target: u64,
+    newly: Vec<MessageId>,
+    first_kept: Option<MessageId>,
+) -> Option<Cleared> {
+    if newly.is_empty() && first_kept.is_none() {
         return None;
     }
-    let mut ids = before.filter(|before| target <= before.target).map(|before| before.ids.clone()).unwrap_or_default();
-    ids.extend(newly);
-    Some(Cleared { target, ids })
+    let mut cleared = decided.cloned().unwrap_or_default();
+    cleared.target = target;
+    cleared.ids.extend(newly);
+    cleared.first_kept = first_kept.or(cleared.first_kept);
+    Some(cleared)
 }
 
 fn warnings(request: &Request, budget: &Budget, policy: &Policy) -> Vec<Warning> {

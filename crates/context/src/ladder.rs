@@ -1,8 +1,8 @@
 //! What goes when a request is still too large after pruning (SPEC 6.5).
 //!
 //! The steps, each taken only if the one before was not enough: older rounds, then the inessential parts of the system layer,
-//! then everything but the bare minimum. Blocks stay whole. Nothing is remembered: with a larger window the next request is
-//! whole again.
+//! then everything but the bare minimum. Blocks stay whole. Which rounds went is remembered, so that they do not come and go;
+//! with a larger window the next request is whole again.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -15,6 +15,7 @@ use crate::documents::Documents;
 use crate::error::ContextError;
 use crate::layers::Layers;
 use crate::policy::Policy;
+use crate::prune::Cleared;
 use crate::rounds::Line;
 use crate::snapshot::Snapshot;
 use crate::system::{BARE, Detail, render_detail, system_entry};
@@ -78,8 +79,18 @@ impl Room {
         let output_reserve = u64::from(model.output_reserve(policy.output_reserve));
         let hard = window.saturating_sub(output_reserve);
         let soft = (policy.ladder_at * hard as f64) as u64;
-        let goal = soft.min((policy.ladder_to * window as f64) as u64);
+        // Of the room instead of the window where the reserve is so large that the goal would lie above the start.
+        let goal = Some((policy.ladder_to * window as f64) as u64).filter(|goal| *goal < soft);
+        let goal = goal.unwrap_or((policy.ladder_to * hard as f64) as u64).min(soft);
         Self { output_reserve, hard, soft, goal }
+    }
+}
+
+/// Leaves out the rounds that were left out before.
+pub(crate) fn drop_remembered(line: &mut Line, cleared: Option<&Cleared>) {
+    let first = cleared.and_then(|cleared| cleared.first_kept);
+    if let Some(cut) = first.and_then(|first| line.items.iter().position(|item| item.id() == first)) {
+        line.items.drain(..cut);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The `[context]` section of the configuration.
 
+use haft_types::ContentHash;
 use serde::{Deserialize, Serialize};
 
 use crate::compress::{Compress, CompressLimits};
@@ -26,6 +27,8 @@ pub struct Policy {
     pub clock: bool,
     /// Tokens a request is pruned down to.
     pub safe_zone: SafeZone,
+    /// Share of the safe zone that pruning stops at, once it has to begin. Below 1 it clears in larger steps, less often.
+    pub prune_to: f64,
     /// Newest cleanable messages that pruning leaves alone.
     pub prune_keep: u32,
     /// Characters of a string argument that pruning leaves.
@@ -40,6 +43,10 @@ pub struct Policy {
     pub compact_at: f64,
     /// Messages below which compaction is never due.
     pub compact_min_messages: u32,
+    /// Seconds a summary may take.
+    pub summary_timeout: u32,
+    /// Files mentioned with `@` that the model is told to read, at most.
+    pub mentions: u32,
     /// Share of the room for input from which more than pruning is done.
     pub ladder_at: f64,
     /// Share of the window that leaving out older rounds aims at.
@@ -62,6 +69,7 @@ impl Default for Policy {
             dialogue: 30,
             clock: false,
             safe_zone: SafeZone::default(),
+            prune_to: 1.0,
             prune_keep: 6,
             prune_argument_chars: 500,
             compress: Compress::default(),
@@ -69,12 +77,22 @@ impl Default for Policy {
             keep_rounds: 10,
             compact_at: 0.8,
             compact_min_messages: 3,
+            summary_timeout: 120,
+            mentions: 5,
             ladder_at: 0.9,
             ladder_to: 0.8,
             warn_at: 0.8,
             system_warn: 30_000,
             output_reserve: 0.3,
         }
+    }
+}
+
+impl Policy {
+    /// The hash of all settings: requests built under different ones may differ for that reason alone.
+    pub fn hash(&self) -> ContentHash {
+        // A policy is plain numbers and names, so writing it cannot fail.
+        ContentHash::of(&serde_json::to_vec(self).unwrap_or_default())
     }
 }
 

@@ -59,7 +59,7 @@ impl Sent {
         Self {
             model: model.full_name(),
             tools: request.tools.hash,
-            policy: policy_hash(policy),
+            policy: policy.hash(),
             segments: request.segments.iter().map(segment).collect(),
         }
     }
@@ -70,11 +70,6 @@ impl Sent {
             sent.boundary = segment.boundary;
         }
     }
-}
-
-fn policy_hash(policy: &Policy) -> ContentHash {
-    // A policy is plain numbers and names, so writing it cannot fail.
-    ContentHash::of(&serde_json::to_vec(policy).unwrap_or_default())
 }
 
 /// Why a request is not an extension of the one before.

@@ -21,13 +21,23 @@ use crate::memo::{Form, Maker};
 use crate::policy::Policy;
 use crate::rounds::{Item, Line};
 
-/// What pruning has decided so far. Keep it with the conversation.
+/// What has been left out so far because room was short. Keep it with the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Cleared {
     /// The target the decisions were made for. A larger one, as after a switch to a larger window, takes them back.
     pub target: u64,
     /// The cleared messages.
     pub ids: BTreeSet<MessageId>,
+    /// The first message that is still sent, where whole rounds were left out.
+    pub first_kept: Option<MessageId>,
+}
+
+impl Cleared {
+    /// The decisions, as long as they hold for this target.
+    pub(crate) fn valid(this: Option<&Self>, target: u64) -> Option<&Self> {
+        this.filter(|cleared| target <= cleared.target)
+    }
 }
 
 /// What one run of pruning did.
@@ -52,10 +62,10 @@ pub(crate) struct Limits<'a> {
     pub(crate) marks: &'a Marks,
 }
 
-/// Applies what was decided before, then clears as much more as is needed.
+/// Applies what was decided before (and still holds), then clears as much more as is needed.
 pub(crate) fn prune(line: &mut Line, cleared: Option<&Cleared>, limits: Limits<'_>, maker: Maker<'_>) -> Pruned {
     let none = BTreeSet::new();
-    let remembered = cleared.filter(|cleared| limits.target <= cleared.target).map_or(&none, |cleared| &cleared.ids);
+    let remembered = cleared.map_or(&none, |cleared| &cleared.ids);
     let mut pruned = Pruned::default();
     if remembered.is_empty() && limits.marks.masked.is_empty() && limits.fixed + line.tokens() <= limits.target {
         pruned.steps = line.items.len();
@@ -74,9 +84,13 @@ pub(crate) fn prune(line: &mut Line, cleared: Option<&Cleared>, limits: Limits<'
         total += u64::from(item.entry.tokens);
     }
 
+    if total <= limits.target {
+        return pruned;
+    }
+    let goal = (limits.target as f64 * limits.policy.prune_to) as u64;
     let mut left = cleanable;
     for item in &mut line.items {
-        if total <= limits.target || left <= limits.policy.prune_keep {
+        if total <= goal || left <= limits.policy.prune_keep {
             break;
         }
         pruned.steps += 1;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_types::{Entry, ModelSpec, TokenCounter, ToolSet};
+use haft_types::{Entry, MessageId, ModelSpec, TokenCounter, ToolSet};
 
 use crate::documents::Documents;
 use crate::marks::Marks;
@@ -41,6 +41,8 @@ pub struct Snapshot<'a> {
     pub marks: Option<&'a Marks>,
     /// What pruning decided for earlier requests.
     pub cleared: Option<&'a Cleared>,
+    /// The first message to send when older rounds could not be summarised: only recent history is sent then (SPEC 6.4).
+    pub recent_from: Option<MessageId>,
     /// The request before, from its account.
     pub last: Option<&'a Sent>,
     /// Names the conversation to caches that route by key.
@@ -72,6 +74,7 @@ impl<'a> Snapshot<'a> {
             execution: None,
             marks: None,
             cleared: None,
+            recent_from: None,
             last: None,
             cache_key: None,
             memo: None,

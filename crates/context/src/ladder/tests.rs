@@ -27,6 +27,7 @@ struct Bench {
     policy: Policy,
     documents: Documents,
     reminders: Reminders,
+    cleared: Cleared,
 }
 
 impl Bench {
@@ -43,6 +44,7 @@ impl Bench {
             policy: Policy { safe_zone: SafeZone::Share(0.9), prune_keep: 1_000, ..Policy::default() },
             documents: Documents::new(vec![rule("must.md", Need::Always), rule("may.md", Need::IfRoom)], &Quarter),
             reminders: Reminders { todo: Some("- [ ] x".into()), ..Reminders::default() },
+            cleared: Cleared::default(),
         }
     }
 
@@ -60,6 +62,7 @@ impl Bench {
             system_input: Some(&input),
             documents: Some(&self.documents),
             reminders: Some(&self.reminders),
+            cleared: Some(&self.cleared),
             ..plain
         })
     }
@@ -88,6 +91,20 @@ fn older_rounds_go_first_and_come_back_with_a_larger_window() {
     assert_eq!(ids(&built)[0], id(rounds as usize * 4), "whole rounds");
     assert_eq!(built.request.tokens() + tokens, whole.request.tokens());
     assert_eq!(bench.build(200_000).unwrap().request, whole.request);
+}
+
+#[test]
+fn rounds_left_out_stay_out_until_the_window_grows() {
+    let mut bench = Bench::new(rounds(8, 700));
+    let window = bench.build(200_000).unwrap().request.tokens() as u32 + 1_000;
+    let first = bench.build(window).unwrap();
+    bench.cleared = first.account.cleared.clone().unwrap();
+    assert_eq!(bench.cleared.first_kept, Some(ids(&first)[0]));
+    bench.history.extend(rounds_from(100, 1, 10));
+    let second = bench.build(window).unwrap();
+    assert_eq!(ids(&second)[..ids(&first).len()], ids(&first));
+    assert!(second.account.ladder.is_empty() && second.account.cleared.is_none());
+    assert_eq!(ids(&bench.build(200_000).unwrap()).len(), bench.history.len(), "all of it again");
 }
 
 #[test]

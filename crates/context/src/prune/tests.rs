@@ -81,6 +81,21 @@ fn what_was_cleared_stays_cleared() {
 }
 
 #[test]
+fn larger_steps_clear_less_often() {
+    let episodes = |prune_to: f64| {
+        let policy = Policy { prune_to, ..policy(12_000) };
+        let (mut cleared, mut episodes) = (None, 0);
+        for steps in 1..40 {
+            if let Some(more) = build(&long(steps), &policy, cleared.as_ref(), &Marks::default()).account.cleared {
+                (cleared, episodes) = (Some(more), episodes + 1);
+            }
+        }
+        episodes
+    };
+    assert!(episodes(0.7) * 2 < episodes(1.0));
+}
+
+#[test]
 fn pinned_messages_stay_and_masked_ones_go() {
     let marks = Marks { pinned: [id(2)].into(), masked: [id(20)].into(), ..Marks::default() };
     let assembly = build(&long(10), &policy(100_000), None, &marks);
