@@ -35,6 +35,18 @@ pub enum CallPhase {
     Finished,
 }
 
+/// How far a compaction has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CompactionPhase {
+    /// The summary is being written.
+    Started,
+    /// The summary stands in for the archived rounds.
+    Finished,
+    /// It could not be made; only recent history is sent.
+    Failed,
+}
+
 /// What happened to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -142,6 +154,48 @@ pub enum EventBody {
         remaining: i64,
         /// The model's window.
         window: u64,
+    },
+    /// Where the reminders stand in the next request.
+    Reminders {
+        /// Their place among the messages, the system message being 0.
+        index: usize,
+        /// Which ones there are, in order: role, todo, useful, notes.
+        kinds: Vec<String>,
+    },
+    /// The next request is not an extension of the one before.
+    PrefixBreak {
+        /// A stable name for the cause.
+        cause: String,
+        /// The cause for people.
+        message: String,
+        /// The place of the first segment that differs.
+        index: usize,
+        /// Who put that segment there.
+        owner: String,
+        /// The short id of its message.
+        message_id: String,
+        /// Tokens that were sent before and are sent anew.
+        tokens: u64,
+        /// What that costs more than reading them from the cache, in USD; null without prices.
+        cost: Option<f64>,
+    },
+    /// Something of the conversation is not sent, or not whole.
+    Pruning {
+        /// What was done: `cleared`, `deleted`, `older_rounds`, `short_system` or `bare_minimum`.
+        step: String,
+        /// Tokens left out.
+        tokens: u64,
+        /// The sentence for people.
+        message: String,
+    },
+    /// Older rounds are being archived behind a summary.
+    Compaction {
+        /// How far it has come.
+        phase: CompactionPhase,
+        /// How many rounds.
+        rounds: u32,
+        /// The sentence for people.
+        message: String,
     },
     /// A request failed and will be tried again.
     Retry {
