@@ -24,6 +24,6 @@ pub use document::ConversationDocument;
 pub use error::StoreError;
 pub use fact::Fact;
 pub use pending::Pending;
-pub use request_log::{LoggedRequest, LoggedSegment, RequestSummary, SentRequest};
+pub use request_log::{LoggedRequest, LoggedSegment, OutlineSegment, RequestOutline, RequestSummary, SentRequest};
 pub use sqlite::SqliteStore;
-pub use store::Store;
+pub use store::{Store, Swap};

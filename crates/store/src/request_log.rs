@@ -4,7 +4,7 @@ pub(crate) mod delta;
 
 use std::sync::Arc;
 
-use haft_types::{Api, ContentHash, Layer, Message, Request, Timestamp, ToolSpec};
+use haft_types::{Api, ContentHash, Layer, Message, MessageId, Request, Timestamp, ToolSpec};
 use serde::{Deserialize, Serialize};
 
 /// A request that is being sent.
@@ -16,6 +16,10 @@ pub struct SentRequest {
     pub api: Api,
     /// The request itself, shared so that logging copies nothing.
     pub request: Arc<Request>,
+    /// What else its bytes depend on, in the encoder's own words; kept once for all requests that share it.
+    pub encoding: Option<Arc<str>>,
+    /// Why it is not an extension of the request before, in the context engine's word.
+    pub cause: Option<String>,
 }
 
 /// One line of a conversation's request log.
@@ -35,6 +39,39 @@ pub struct RequestSummary {
     pub segments: usize,
     /// Its estimated tokens.
     pub tokens: u64,
+    /// Why it is not an extension of the request before, where that was said when it was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+}
+
+/// A logged request without its texts: enough to compare and to add up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestOutline {
+    /// Its line in the log.
+    pub summary: RequestSummary,
+    /// The hash of the tools it offered.
+    pub tools: ContentHash,
+    /// What was said of its encoding when it was sent.
+    pub encoding: Option<Arc<str>>,
+    /// Its messages.
+    pub segments: Vec<OutlineSegment>,
+}
+
+/// One message of a [`RequestOutline`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutlineSegment {
+    /// Its layer.
+    pub layer: Layer,
+    /// Who put it there.
+    pub owner: String,
+    /// The message.
+    pub message: MessageId,
+    /// The hash of what was sent of it.
+    pub hash: ContentHash,
+    /// Its estimated tokens.
+    pub tokens: u32,
+    /// Whether the provider should be able to find the prefix that ends here.
+    pub boundary: bool,
 }
 
 /// A logged request, whole again.
@@ -50,6 +87,8 @@ pub struct LoggedRequest {
     pub max_output_tokens: Option<u32>,
     /// The key that named the conversation to the provider's cache.
     pub cache_key: Option<String>,
+    /// What was said of its encoding when it was sent.
+    pub encoding: Option<Arc<str>>,
 }
 
 /// One message of a logged request.

@@ -31,8 +31,8 @@ use crate::document::ConversationDocument;
 use crate::error::StoreError;
 use crate::fact::Fact;
 use crate::pending::Pending;
-use crate::request_log::{LoggedRequest, RequestSummary, SentRequest};
-use crate::store::Store;
+use crate::request_log::{LoggedRequest, RequestOutline, RequestSummary, SentRequest};
+use crate::store::{Store, Swap};
 
 /// What the writing thread owns.
 struct Writer {
@@ -140,6 +140,34 @@ impl Store for SqliteStore {
         self.writer.submit(move |writer| write::set_state(&mut writer.connection, &id, &key, &value)).await
     }
 
+    async fn project_state(&self, namespace: &str, key: &str) -> Result<Option<Value>, StoreError> {
+        let (namespace, key) = (namespace_name(namespace).to_owned(), key.to_owned());
+        self.reader.submit(move |connection| read::project_state(connection, &namespace, &key)).await
+    }
+
+    async fn set_project_state(&self, namespace: &str, key: &str, value: Value) -> Result<(), StoreError> {
+        let (namespace, key) = (namespace_name(namespace).to_owned(), key.to_owned());
+        let value = rows::encode("a state", &value)?;
+        self.writer
+            .submit(move |writer| write::set_project_state(&mut writer.connection, &namespace, &key, &value))
+            .await
+    }
+
+    async fn swap_project_state(
+        &self,
+        namespace: &str,
+        key: &str,
+        before: Option<&Value>,
+        value: Value,
+    ) -> Result<Swap, StoreError> {
+        let (namespace, key, before) = (namespace_name(namespace).to_owned(), key.to_owned(), before.cloned());
+        let value = rows::encode("a state", &value)?;
+        let write = move |writer: &mut Writer| {
+            write::swap_project_state(&mut writer.connection, (&namespace, &key), before.as_ref(), &value)
+        };
+        self.writer.submit(write).await
+    }
+
     fn log_request(&self, id: &ConversationId, sent: SentRequest) -> Pending<u64> {
         let (id, now) = (id.clone(), self.clock.now());
         self.writer.submit(move |Writer { connection, last_requests }| {
@@ -152,6 +180,12 @@ impl Store for SqliteStore {
         // Requests are logged without waiting; those queued must be seen here.
         self.writer.submit(|_| Ok(())).await?;
         self.reader.submit(move |connection| requests::list(connection, &id)).await
+    }
+
+    async fn request_outlines(&self, id: &ConversationId) -> Result<Vec<RequestOutline>, StoreError> {
+        let id = id.clone();
+        self.writer.submit(|_| Ok(())).await?;
+        self.reader.submit(move |connection| requests::outlines(connection, &id)).await
     }
 
     async fn request(&self, id: &ConversationId, number: u64) -> Result<Option<LoggedRequest>, StoreError> {

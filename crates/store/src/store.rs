@@ -9,7 +9,16 @@ use crate::document::ConversationDocument;
 use crate::error::StoreError;
 use crate::fact::Fact;
 use crate::pending::Pending;
-use crate::request_log::{LoggedRequest, RequestSummary, SentRequest};
+use crate::request_log::{LoggedRequest, RequestOutline, RequestSummary, SentRequest};
+
+/// What came of [`Store::swap_project_state`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Swap {
+    /// The new document is kept.
+    Done,
+    /// Someone else changed the document first: read it again.
+    Overtaken,
+}
 
 /// Keeps conversations.
 ///
@@ -48,12 +57,32 @@ pub trait Store: Send + Sync {
     /// Keeps a document under `key`, in place of the one before.
     async fn set_state(&self, id: &ConversationId, key: &str, value: Value) -> Result<(), StoreError>;
 
+    /// The document a namespace keeps under `key` for all its conversations, such as the folder notes of a project.
+    async fn project_state(&self, namespace: &str, key: &str) -> Result<Option<Value>, StoreError>;
+
+    /// Keeps a document for a namespace, in place of the one before.
+    async fn set_project_state(&self, namespace: &str, key: &str, value: Value) -> Result<(), StoreError>;
+
+    /// Keeps a document for a namespace if the one there is still `before`; otherwise nothing is written. Several processes
+    /// share a namespace, and an edit must not undo another's.
+    async fn swap_project_state(
+        &self,
+        namespace: &str,
+        key: &str,
+        before: Option<&Value>,
+        value: Value,
+    ) -> Result<Swap, StoreError>;
+
     /// Logs a request and gives its number, from 1. The log holds the difference to the conversation's request before;
     /// finding it is not the caller's work and does not delay the caller. Queued when this returns: awaiting is optional.
     fn log_request(&self, id: &ConversationId, sent: SentRequest) -> Pending<u64>;
 
     /// The logged requests of a conversation, in order.
     async fn requests(&self, id: &ConversationId) -> Result<Vec<RequestSummary>, StoreError>;
+
+    /// The logged requests of a conversation with the outline of every message, in order. One pass over the log; no message
+    /// is read.
+    async fn request_outlines(&self, id: &ConversationId) -> Result<Vec<RequestOutline>, StoreError>;
 
     /// A logged request with every message it held.
     async fn request(&self, id: &ConversationId, number: u64) -> Result<Option<LoggedRequest>, StoreError>;

@@ -81,6 +81,11 @@ pub(crate) struct Delta {
     pub(crate) segments: usize,
     pub(crate) boundaries: Vec<usize>,
     pub(crate) kept: usize,
+    /// Where the words about its encoding are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) encoding: Option<ContentHash>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cause: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) relabelled: Vec<Relabel>,
     pub(crate) added: Vec<SegmentRef>,
@@ -117,6 +122,8 @@ impl Delta {
             segments: request.segments.len(),
             boundaries: (0..request.segments.len()).filter(|&index| request.segments[index].boundary).collect(),
             kept,
+            encoding: sent.encoding.as_ref().map(|text| ContentHash::of(text.as_bytes())),
+            cause: sent.cause.clone(),
             relabelled: relabelled
                 .filter(|(_, (old, new))| !old.label.is_of(new))
                 .map(|(index, (_, new))| Relabel { index, label: Label::of(new) })

@@ -7,7 +7,8 @@ use super::failure::Failure;
 /// Marks a file as ours in its header: `haft` in ASCII.
 pub(super) const APPLICATION_ID: i32 = i32::from_be_bytes(*b"haft");
 
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_conversations.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001_conversations.sql"), include_str!("migrations/0002_project_states.sql")];
 
 /// The format this version writes.
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;

@@ -85,6 +85,15 @@ pub(super) fn state(connection: &Connection, id: &ConversationId, name: &str) ->
     text.map(|text| rows::decode(|| format!("the state `{name}` of conversation `{id}`"), &text)).transpose()
 }
 
+/// A document of a namespace.
+pub(super) fn project_state(connection: &Connection, namespace: &str, name: &str) -> Result<Option<Value>, Failure> {
+    let text: Option<String> = connection
+        .prepare_cached("SELECT value FROM project_states WHERE namespace = ?1 AND name = ?2")?
+        .query_row((namespace, name), |row| row.get(0))
+        .optional()?;
+    text.map(|text| rows::decode(|| format!("the state `{name}` of namespace `{namespace}`"), &text)).transpose()
+}
+
 /// The current conversation of a namespace.
 pub(super) fn current(connection: &Connection, namespace: &str) -> Result<Option<ConversationId>, Failure> {
     let id: Option<String> = connection

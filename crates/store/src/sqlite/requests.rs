@@ -4,6 +4,7 @@
 //! made whole again.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use haft_types::{ContentHash, ConversationId, Message, Segment, Timestamp, ToolSpec};
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -12,7 +13,7 @@ use super::failure::Failure;
 use super::{rows, write};
 use crate::error::StoreError;
 use crate::request_log::delta::{self, Delta, SegmentRef, Source};
-use crate::request_log::{LoggedRequest, LoggedSegment, RequestSummary, SentRequest};
+use crate::request_log::{LoggedRequest, LoggedSegment, OutlineSegment, RequestOutline, RequestSummary, SentRequest};
 
 /// The last request of a conversation, as segments.
 struct Last {
@@ -52,6 +53,9 @@ pub(super) fn log(
     }
     keep_text(&transaction, request.tools.hash, || rows::encode("a list of tools", &request.tools.specs))?;
     let delta = Delta::new(&segments, sent, added);
+    if let (Some(hash), Some(encoding)) = (delta.encoding, &sent.encoding) {
+        keep_text(&transaction, hash, || Ok(encoding.to_string()))?;
+    }
     transaction
         .prepare_cached(
             "INSERT INTO requests (conversation, number, sent_at, whole, body) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -157,6 +161,7 @@ impl Logged {
             kept: self.delta.kept,
             segments: self.delta.segments,
             tokens: self.delta.tokens,
+            cause: self.delta.cause.clone(),
         })
     }
 }
@@ -168,6 +173,44 @@ pub(super) fn list(connection: &Connection, id: &ConversationId) -> Result<Vec<R
          WHERE conversation = (SELECT key FROM conversations WHERE id = ?1) ORDER BY number",
     )?;
     statement.query_and_then([id.as_str()], |row| logged(row)?.summary())?.collect()
+}
+
+/// The log of a conversation with the outlines of what was sent: one pass, no message is read.
+pub(super) fn outlines(connection: &mut Connection, id: &ConversationId) -> Result<Vec<RequestOutline>, Failure> {
+    let transaction = connection.transaction()?;
+    let Some((key, _)) = rows::conversation(&transaction, id)? else { return Ok(Vec::new()) };
+    let mut statement = transaction
+        .prepare_cached("SELECT number, sent_at, body FROM requests WHERE conversation = ?1 ORDER BY number")?;
+    let mut segments = Vec::new();
+    let mut encodings: HashMap<ContentHash, Arc<str>> = HashMap::new();
+    let mut outlines = Vec::new();
+    for logged in statement.query_and_then([key], logged)? {
+        let logged = logged?;
+        apply(&logged.delta, &mut segments)?;
+        let encoding = match logged.delta.encoding {
+            None => None,
+            Some(hash) => Some(match encodings.get(&hash) {
+                Some(known) => Arc::clone(known),
+                None => Arc::clone(encodings.entry(hash).or_insert(text(&transaction, hash)?.into())),
+            }),
+        };
+        let boundaries: HashSet<usize> = logged.delta.boundaries.iter().copied().collect();
+        let outline = |(index, segment): (usize, &SegmentRef)| OutlineSegment {
+            layer: segment.label.layer,
+            owner: segment.label.owner.as_ref().to_owned(),
+            message: segment.message_id,
+            hash: segment.hash,
+            tokens: segment.label.tokens,
+            boundary: boundaries.contains(&index),
+        };
+        outlines.push(RequestOutline {
+            summary: logged.summary()?,
+            tools: logged.delta.tools,
+            encoding,
+            segments: segments.iter().enumerate().map(outline).collect(),
+        });
+    }
+    Ok(outlines)
 }
 
 /// A logged request, whole.
@@ -199,12 +242,14 @@ pub(super) fn get(
     }
     let tools = text(&transaction, logged.delta.tools)?;
     let tools: Vec<ToolSpec> = rows::decode(|| format!("the tools of logged request {number}"), &tools)?;
+    let encoding = logged.delta.encoding.map(|hash| text(&transaction, hash)).transpose()?;
     Ok(Some(LoggedRequest {
         summary: logged.summary()?,
         segments: whole,
         tools,
         max_output_tokens: logged.delta.max_output_tokens,
         cache_key: logged.delta.cache_key,
+        encoding: encoding.map(Into::into),
     }))
 }
 

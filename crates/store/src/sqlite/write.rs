@@ -2,11 +2,14 @@
 
 use haft_types::{ConversationId, MessageId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
+use serde_json::Value;
 
 use super::failure::Failure;
+use super::read;
 use super::rows::{self, MessageRow};
 use crate::conversation::{Conversation, namespace_name};
 use crate::error::StoreError;
+use crate::store::Swap;
 
 /// A transaction that has the right to write from its first statement, so that it cannot fail for that later.
 pub(super) fn begin(connection: &mut Connection) -> Result<Transaction<'_>, Failure> {
@@ -140,6 +143,45 @@ pub(super) fn set_state(
         )?
         .execute((key, name, value))?;
     transaction.commit()?;
+    Ok(())
+}
+
+/// Keeps a document of a namespace.
+pub(super) fn set_project_state(
+    connection: &mut Connection,
+    namespace: &str,
+    name: &str,
+    value: &str,
+) -> Result<(), Failure> {
+    let transaction = begin(connection)?;
+    put_project_state(&transaction, namespace, name, value)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Keeps a document of a namespace if nobody changed the one before.
+pub(super) fn swap_project_state(
+    connection: &mut Connection,
+    (namespace, name): (&str, &str),
+    before: Option<&Value>,
+    value: &str,
+) -> Result<Swap, Failure> {
+    let transaction = begin(connection)?;
+    if read::project_state(&transaction, namespace, name)?.as_ref() != before {
+        return Ok(Swap::Overtaken);
+    }
+    put_project_state(&transaction, namespace, name, value)?;
+    transaction.commit()?;
+    Ok(Swap::Done)
+}
+
+fn put_project_state(connection: &Connection, namespace: &str, name: &str, value: &str) -> Result<(), Failure> {
+    connection
+        .prepare_cached(
+            "INSERT INTO project_states (namespace, name, value) VALUES (?1, ?2, ?3)
+             ON CONFLICT (namespace, name) DO UPDATE SET value = excluded.value",
+        )?
+        .execute((namespace, name, value))?;
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Each check gets an empty store whose clock is [`Ticking`](crate::support::Ticking).
 
-use haft_store::{Fact, Found, NewConversation, Scope, Store, StoreError};
+use haft_store::{Fact, Found, NewConversation, Scope, Store, StoreError, Swap};
 use haft_types::{Message, Outcome, Role};
 use serde_json::json;
 
@@ -39,6 +39,8 @@ contract!(
     each_namespace_has_its_current_conversation,
     facts_are_about_messages_that_exist,
     states_replace_each_other,
+    a_project_keeps_states_beside_its_conversations,
+    a_swap_never_undoes_what_another_wrote,
     an_export_is_the_documented_json,
     requests_are_made_whole_again,
     a_changed_message_is_logged_as_it_was_sent,
@@ -266,6 +268,34 @@ async fn states_replace_each_other(store: &dyn Store) {
     assert_eq!(store.state(&a, "marks").await.unwrap(), Some(json!("other")));
     assert_eq!(store.state(&conversation("b"), "todo").await.unwrap(), Some(json!(null)));
     assert_eq!(store.state(&a, "unknown").await.unwrap(), None);
+}
+
+async fn a_project_keeps_states_beside_its_conversations(store: &dyn Store) {
+    assert_eq!(store.project_state("p", "notes").await.unwrap(), None);
+    // No conversation is needed, and one of the same name shares nothing.
+    store.set_project_state("p", "notes", json!([{"z": 1, "a": 2}])).await.unwrap();
+    store.set_project_state("q", "notes", json!("other")).await.unwrap();
+    create(store, "p", "p").await;
+    assert_eq!(store.state(&conversation("p"), "notes").await.unwrap(), None);
+    assert_eq!(store.project_state("p", "notes").await.unwrap().unwrap().to_string(), r#"[{"z":1,"a":2}]"#);
+    store.set_project_state("p", "notes", json!([])).await.unwrap();
+    assert_eq!(store.project_state("p", "notes").await.unwrap(), Some(json!([])));
+    assert_eq!(store.project_state("q", "notes").await.unwrap(), Some(json!("other")));
+    assert_eq!(store.project_state("p", "other").await.unwrap(), None);
+    store.set_project_state("", "notes", json!(1)).await.unwrap();
+    assert_eq!(store.project_state("default", "notes").await.unwrap(), Some(json!(1)));
+}
+
+async fn a_swap_never_undoes_what_another_wrote(store: &dyn Store) {
+    let swap = async |before: Option<&serde_json::Value>, value| {
+        store.swap_project_state("p", "notes", before, value).await.unwrap()
+    };
+    assert_eq!(swap(Some(&json!([])), json!([1])).await, Swap::Overtaken);
+    assert_eq!(store.project_state("p", "notes").await.unwrap(), None);
+    assert_eq!(swap(None, json!([1])).await, Swap::Done);
+    assert_eq!(swap(None, json!([2])).await, Swap::Overtaken);
+    assert_eq!(swap(Some(&json!([1])), json!([1, 2])).await, Swap::Done);
+    assert_eq!(store.project_state("p", "notes").await.unwrap(), Some(json!([1, 2])));
 }
 
 async fn an_export_is_the_documented_json(store: &dyn Store) {

@@ -55,7 +55,19 @@ async fn the_settings_that_keep_promises_are_on() {
     let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
     let mark: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).unwrap();
     let format: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!((mode.as_str(), &mark.to_be_bytes(), format), ("wal", b"haft", 1));
+    assert_eq!((mode.as_str(), &mark.to_be_bytes(), format), ("wal", b"haft", 2));
+}
+
+#[tokio::test]
+async fn an_older_format_is_brought_up_to_date_with_all_it_holds() {
+    let place = Place::new();
+    fill(&place).await;
+    // As the first format left it: without what came later.
+    change(&place.path(), "DROP TABLE project_states; PRAGMA user_version = 1");
+    let store = place.open();
+    assert_eq!(store.messages(&conversation("a")).await.unwrap().len(), 40);
+    store.set_project_state("p", "notes", serde_json::json!([])).await.unwrap();
+    assert!(store.project_state("p", "notes").await.unwrap().is_some());
 }
 
 #[test]
@@ -65,9 +77,9 @@ fn a_newer_format_is_refused_by_name_and_left_alone() {
     change(&place.path(), "PRAGMA user_version = 7");
     let before = fs::read(place.path()).unwrap();
     let error = place.try_open().err().unwrap();
-    assert!(matches!(error, StoreError::NewerFormat { found: 7, known: 1, .. }), "{error:?}");
+    assert!(matches!(error, StoreError::NewerFormat { found: 7, known: 2, .. }), "{error:?}");
     let message = error.to_string();
-    assert!(message.contains('7') && message.contains('1') && message.contains("conversations.db"), "{message}");
+    assert!(message.contains('7') && message.contains('2') && message.contains("conversations.db"), "{message}");
     assert_eq!(fs::read(place.path()).unwrap(), before);
 }
 

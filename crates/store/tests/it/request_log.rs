@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_store::{NewConversation, SentRequest, Store};
+use haft_store::{LoggedRequest, LoggedSegment, NewConversation, OutlineSegment, SentRequest, Store};
 use haft_types::{Api, Entry, Layer, Message, Request, Segment, TokenCounter, ToolSet, ToolSpec};
 use rusqlite::Connection;
 use serde_json::json;
@@ -37,7 +37,13 @@ pub(crate) fn sent(messages: &[&Message]) -> SentRequest {
         max_output_tokens: Some(7),
         cache_key: Some("key".into()),
     };
-    SentRequest { model: "mock/test".into(), api: Api::OpenaiChat, request: Arc::new(request) }
+    SentRequest {
+        model: "mock/test".into(),
+        api: Api::OpenaiChat,
+        request: Arc::new(request),
+        encoding: Some("{\"stream\":true}".into()),
+        cause: Some("rewound".into()),
+    }
 }
 
 /// Checks that request `number` reads back as it was sent.
@@ -52,6 +58,25 @@ pub(crate) async fn assert_logged(store: &dyn Store, name: &str, number: u64, se
     assert_eq!(logged.max_output_tokens, sent.request.max_output_tokens);
     assert_eq!(logged.cache_key, sent.request.cache_key);
     assert_eq!((logged.summary.number, logged.summary.tokens), (number, sent.request.tokens()));
+    assert_eq!((&logged.encoding, &logged.summary.cause), (&sent.encoding, &sent.cause));
+    assert_outlined(store, name, &logged).await;
+}
+
+/// The outline of a request says the same as the request itself.
+async fn assert_outlined(store: &dyn Store, name: &str, logged: &LoggedRequest) {
+    let outlines = store.request_outlines(&conversation(name)).await.unwrap();
+    let outline = outlines.iter().find(|outline| outline.summary.number == logged.summary.number).unwrap();
+    assert_eq!((&outline.summary, &outline.encoding), (&logged.summary, &logged.encoding));
+    assert_eq!(outline.tools, ToolSet::new(logged.tools.clone(), &Letters).hash);
+    let of_logged = |segment: &LoggedSegment| OutlineSegment {
+        layer: segment.layer,
+        owner: segment.owner.clone(),
+        message: segment.message.message_id,
+        hash: segment.hash,
+        tokens: segment.tokens,
+        boundary: segment.boundary,
+    };
+    assert_eq!(outline.segments, logged.segments.iter().map(of_logged).collect::<Vec<_>>());
 }
 
 async fn kept(store: &dyn Store) -> Vec<usize> {

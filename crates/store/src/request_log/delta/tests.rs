@@ -33,7 +33,13 @@ fn sent(kinds: &[Kind]) -> SentRequest {
         .collect();
     let tools = ToolSet::new(Vec::new(), &Letters);
     let request = Request { segments, tools, max_output_tokens: None, cache_key: None };
-    SentRequest { model: "mock/test".into(), api: Api::Anthropic, request: Arc::new(request) }
+    SentRequest {
+        model: "mock/test".into(),
+        api: Api::Anthropic,
+        request: Arc::new(request),
+        encoding: None,
+        cause: None,
+    }
 }
 
 fn delta(before: &[SegmentRef], sent: &SentRequest) -> Delta {
