@@ -34,6 +34,7 @@ static NO_MARKS: Marks = Marks { deleted: BTreeSet::new(), pinned: BTreeSet::new
 /// Makes the next request.
 pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     let (policy, model, maker) = (snapshot.policy, snapshot.model, snapshot.maker());
+    policy.check()?;
     let mut blocks = repair(snapshot.history, snapshot.counter);
     let repaired = mem::take(&mut blocks.repairs);
     let mut line = Line::new(blocks);

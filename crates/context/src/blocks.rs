@@ -17,7 +17,7 @@ pub struct Blocks {
     /// What had to be repaired, in order.
     pub repairs: Vec<Repair>,
     /// For each message the index of the first message of its block; its own index outside a block.
-    starts: Vec<u32>,
+    pub(crate) starts: Vec<u32>,
 }
 
 /// One difference between what is stored and what is sent.
@@ -50,13 +50,6 @@ impl Blocks {
     /// it lies inside.
     pub fn before_block(&self, index: usize) -> usize {
         self.starts.get(index).map_or(index, |start| *start as usize)
-    }
-
-    /// The messages from `index` to the end of its block: the block, or the one message.
-    pub fn block_end(&self, index: usize) -> usize {
-        let start = self.before_block(index);
-        let members = self.starts[index.min(self.starts.len())..].iter().take_while(|other| **other as usize == start);
-        index + members.count()
     }
 
     fn push(&mut self, entry: Arc<Entry>) {

@@ -1,6 +1,7 @@
 //! Why no request could be made.
 
 use crate::integrity::IntegrityError;
+use crate::policy::PolicyError;
 use crate::safe_zone::SafeZoneError;
 
 /// Why the system layer or a request could not be made.
@@ -21,6 +22,9 @@ pub enum ContextError {
     /// The request breaks a rule that every request must keep.
     #[error("the request cannot be sent")]
     Integrity(#[from] IntegrityError),
+    /// The configuration holds a value no request can be built with.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// The configured safe zone does not fit the model.
     #[error("`context.safe_zone` does not fit the model")]
     SafeZone(#[from] SafeZoneError),

@@ -1,6 +1,7 @@
 //! Input treatment (SPEC 7.1): files mentioned with `@` are named to the model, which reads them itself. No content is injected.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 
 /// The input as it is stored and sent: the user's words, then one reminder that names the mentioned files.
 ///
@@ -20,7 +21,8 @@ pub fn treat_input(text: &str, most: usize, exists: &dyn Fn(&str) -> bool) -> St
         treated.push('\n');
     }
     if mentioned.len() > most {
-        treated.push_str(&format!("(and {} more…)\n", mentioned.len() - most));
+        // Writing to a String cannot fail.
+        let _ = writeln!(treated, "(and {} more…)", mentioned.len() - most);
     }
     treated.push_str("</system-reminder>");
     treated
@@ -119,7 +121,7 @@ mod tests {
 
     #[test]
     fn at_most_so_many_are_named() {
-        let text: String = (0..7).map(|n| format!("@f{n}.rs ")).collect();
+        let text = "@f0.rs @f1.rs @f2.rs @f3.rs @f4.rs @f5.rs @f6.rs ".to_owned();
         let treated = treat_input(&text, 5, &|_| false);
         assert!(treated.contains("- f4.rs\n(and 2 more…)\n") && !treated.contains("- f5.rs"), "{treated}");
     }

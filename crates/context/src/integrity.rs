@@ -139,3 +139,6 @@ fn broken(caller: Option<MessageId>, waiting: &[&str]) -> Result<(), IntegrityEr
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

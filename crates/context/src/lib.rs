@@ -146,11 +146,11 @@ pub use hints::{MessageIds, strip_hints};
 pub use input::treat_input;
 pub use integrity::IntegrityError;
 pub use ladder::LadderStep;
-pub use marks::{MarkAction, MarkReport, Marks};
+pub use marks::{MarkAction, MarkReport, Marks, MessageLine, message_lines};
 pub use memo::Memo;
 pub use placement::{Place, UnknownPlace};
-pub use policy::Policy;
-pub use prefix::{Break, Cause, Prefix, Sent, SentSegment};
+pub use policy::{Policy, PolicyError};
+pub use prefix::{Break, Cause, Prefix, Sent, SentSegment, compare_logged};
 pub use prune::Cleared;
 pub use reminders::{
     FolderNotes, ListOwner, MissingRole, Progress, Reminders, RoleParts, Todo, UsefulRange, check_subagent_role,

@@ -89,6 +89,45 @@ fn find<'a>(text: &str, history: &'a [Arc<Entry>]) -> Option<&'a Arc<Entry>> {
     history.iter().find(|entry| entry.message.message_id.short() == short)
 }
 
+/// A message as listed for whoever wants to mark some.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageLine {
+    /// By which it is marked.
+    pub id: ShortId,
+    /// Who speaks.
+    pub role: Role,
+    /// The tools it calls or whose result it is.
+    pub tools: Vec<String>,
+    /// Its estimated tokens.
+    pub tokens: u32,
+    /// How it begins.
+    pub words: String,
+    /// Whether it is marked as deleted.
+    pub deleted: bool,
+}
+
+/// Lists every message of a conversation.
+pub fn message_lines(history: &[Arc<Entry>], marks: &Marks) -> Vec<MessageLine> {
+    const WORDS: usize = 60;
+    let line = |entry: &Arc<Entry>| {
+        let message = &entry.message;
+        let calls = message.tool_calls().map(|call| call.name.clone());
+        let results = message.tool_results().map(|result| result.name.clone());
+        let mut text = message.joined_text();
+        text.extend(message.tool_results().map(|result| result.envelope.text.as_str()));
+        let words: Vec<_> = text.split_whitespace().take(WORDS).collect();
+        MessageLine {
+            id: message.message_id.short(),
+            role: message.role,
+            tools: calls.chain(results).collect(),
+            tokens: entry.tokens,
+            words: words.join(" ").chars().take(WORDS).collect(),
+            deleted: marks.deleted.contains(&message.message_id),
+        }
+    };
+    history.iter().map(line).collect()
+}
+
 /// Takes the deleted messages out, whole blocks at a time. Returns what was taken out, or the line unchanged if without them
 /// nothing would be left to answer.
 pub(crate) fn delete(line: &mut Line, marks: &Marks) -> Result<u64, MarksRefused> {

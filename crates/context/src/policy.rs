@@ -96,6 +96,40 @@ impl Policy {
     }
 }
 
+/// A value no request can be built with.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("`context.{key} = {value}` is not {expected}")]
+pub struct PolicyError {
+    /// The key.
+    pub key: &'static str,
+    /// Its value.
+    pub value: f64,
+    /// What it must be.
+    pub expected: &'static str,
+}
+
+impl Policy {
+    /// Checks what types alone cannot: that shares are shares.
+    pub fn check(&self) -> Result<(), PolicyError> {
+        let shares = [
+            ("prune_to", self.prune_to),
+            ("compact_at", self.compact_at),
+            ("ladder_at", self.ladder_at),
+            ("ladder_to", self.ladder_to),
+            ("warn_at", self.warn_at),
+        ];
+        let is_share = |value: f64| value > 0.0 && value <= 1.0;
+        if let Some((key, value)) = shares.into_iter().find(|(_, value)| !is_share(*value)) {
+            return Err(PolicyError { key, value, expected: "above 0 and at most 1" });
+        }
+        let reserve = self.output_reserve;
+        if !(0.0..1.0).contains(&reserve) {
+            return Err(PolicyError { key: "output_reserve", value: reserve, expected: "from 0 to below 1" });
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,7 +138,17 @@ mod tests {
     fn keys_are_checked() {
         let policy: Policy = serde_json::from_str(r#"{"reminders": "from-end:5", "warn_at": 0.5}"#).unwrap();
         assert_eq!(policy, Policy { reminders: Place::FromEnd(5), warn_at: 0.5, ..Policy::default() });
+        policy.check().unwrap();
         assert!(serde_json::from_str::<Policy>(r#"{"remindres": "tail"}"#).is_err());
         assert!(serde_json::from_str::<Policy>(r#"{"reminders": "nowhere"}"#).is_err());
+    }
+
+    #[test]
+    fn shares_are_shares() {
+        let wrong = |policy: Policy| policy.check().unwrap_err().to_string();
+        let message = wrong(Policy { ladder_at: 90.0, ..Policy::default() });
+        assert_eq!(message, "`context.ladder_at = 90` is not above 0 and at most 1");
+        assert!(wrong(Policy { warn_at: f64::NAN, ..Policy::default() }).contains("warn_at"));
+        assert!(wrong(Policy { output_reserve: 1.0, ..Policy::default() }).contains("output_reserve"));
     }
 }

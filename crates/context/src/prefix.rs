@@ -165,6 +165,13 @@ pub(crate) struct Done {
     pub(crate) ladder: bool,
 }
 
+/// Compares two requests of a log, where what the engine did on purpose is not known any more.
+///
+/// A cause that segments cannot show ([`Cause::TooLarge`], [`Cause::MessagesDeleted`]) comes out as the one they suggest.
+pub fn compare_logged(last: &Sent, now: &Sent, model: &ModelSpec) -> Prefix {
+    compare(last, now, model, Done { deleted: false, ladder: false })
+}
+
 /// Compares a request with the one before.
 pub(crate) fn compare(last: &Sent, now: &Sent, model: &ModelSpec, done: Done) -> Prefix {
     let pairs = last.segments.iter().zip(&now.segments);

@@ -48,8 +48,7 @@ impl Line {
     pub(crate) fn new(blocks: Blocks) -> Self {
         let current = blocks.entries.iter().rposition(|entry| entry.message.opens_round());
         let mut line = Self { items: Vec::with_capacity(blocks.entries.len() + 4), ..Self::default() };
-        let starts: Vec<_> = (0..blocks.entries.len()).map(|index| blocks.before_block(index) as u32).collect();
-        for (index, (entry, block)) in blocks.entries.into_iter().zip(starts).enumerate() {
+        for (index, (entry, block)) in blocks.entries.into_iter().zip(blocks.starts).enumerate() {
             if entry.message.role == Role::Summary {
                 line.summaries.push(entry);
                 continue;

@@ -60,8 +60,6 @@ fn a_block_reaches_over_messages_between_its_results() {
     assert_eq!(blocks.before_block(3), 1);
     assert_eq!(blocks.before_block(4), 4);
     assert_eq!(blocks.before_block(99), 99);
-    assert_eq!(blocks.block_end(1), 4);
-    assert_eq!(blocks.block_end(4), 5);
 }
 
 #[test]

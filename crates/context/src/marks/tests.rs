@@ -72,3 +72,21 @@ fn the_list_is_edited_by_short_and_full_ids() {
     assert_eq!((report.changed, report.unchanged), (1, 1), "one was on the list already");
     assert_eq!(marks.deleted, [id(3), id(0)].into());
 }
+
+#[test]
+fn messages_are_listed_with_their_tools_and_first_words() {
+    let history = conversation("UATa");
+    let lines = message_lines(&history, &deleted(&[2]));
+    let shown: Vec<_> =
+        lines.iter().map(|line| (line.role, line.tools.len(), line.words.as_str(), line.deleted)).collect();
+    assert_eq!(
+        shown,
+        [
+            (Role::User, 0, "input 0", false),
+            (Role::Assistant, 1, "", false),
+            (Role::Tool, 1, "result 2", true),
+            (Role::Assistant, 0, "answer 3", false),
+        ]
+    );
+    assert_eq!((lines[0].id, lines[0].tokens), (id(0).short(), history[0].tokens));
+}
