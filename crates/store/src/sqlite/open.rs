@@ -66,7 +66,9 @@ fn open_existing(place: &Place, purpose: Purpose) -> Result<Connection, Failure>
 
 fn check_ours(connection: &Connection, place: &Place) -> Result<(), Failure> {
     let path = place.path.clone();
-    let (application, format) = identity(connection)?;
+    // All of it as of one moment: another process may be creating the database right now.
+    let connection = connection.unchecked_transaction()?;
+    let (application, format) = identity(&connection)?;
     if application != APPLICATION_ID {
         let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         // An empty file is what a kill right after creating it leaves.
