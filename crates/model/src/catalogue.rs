@@ -136,7 +136,7 @@ impl Catalogue {
 }
 
 /// How the prefix cache of an undeclared model probably works: Anthropic's needs markers, the others need nothing.
-fn default_cache(api: Api) -> CacheRule {
+pub(crate) fn default_cache(api: Api) -> CacheRule {
     let rule = match api {
         Api::Anthropic => CacheKind::Anthropic,
         Api::OpenaiChat | Api::OpenaiResponses | Api::Gemini => CacheKind::Automatic,

@@ -3,11 +3,11 @@
 //! Invariant: a retry repeats one request and nothing else. No delta of a failed try is part of the reply; a
 //! [`Delta::Retry`] says so before the wait.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use haft_types::{ModelSpec, Request};
-use reqwest::Url;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalogue::Declared;
@@ -17,7 +17,7 @@ use crate::reply::{Delta, Reply};
 use crate::retry::Backoff;
 use crate::secret::Secret;
 use crate::transport::{Failure, Transport};
-use crate::wire::{self, CallIds, Encoder, Settings};
+use crate::wire::{self, CallIds, Encoder};
 
 /// While it is open whether the server exists at all, patience ends here: 3 tries within 5 s.
 const PROBE_RETRIES: u32 = 2;
@@ -28,6 +28,7 @@ const PROBE_WAITS: [Duration; 2] = [Duration::from_millis(250), Duration::from_m
 pub struct Client {
     spec: ModelSpec,
     encoder: Encoder,
+    encoding: Arc<str>,
     transport: Transport,
     retry: RetryConfig,
     /// Whether the server ever answered like the API it is declared to be.
@@ -38,16 +39,11 @@ impl Client {
     /// Makes a client; nothing is sent. For `http://` addresses no certificates are loaded, so this takes no time to speak of.
     pub fn new(declared: Declared, key: Option<Secret>, retry: RetryConfig) -> Result<Self, ModelError> {
         let transport = Transport::new(&declared, key, &retry)?;
-        let Declared { spec, provider, extra_body } = declared;
-        let host = Url::parse(provider.base_url.trim()).ok().and_then(|url| url.host_str().map(str::to_owned));
-        let settings = Settings {
-            full_name: spec.full_name(),
-            spec: spec.clone(),
-            extra: extra_body,
-            stream: provider.stream,
-            is_openai: host.as_deref() == Some("api.openai.com"),
-        };
-        Ok(Self { spec, encoder: Encoder::new(settings), transport, retry, proven: false })
+        let encoding = declared.encoding();
+        let encoder = Encoder::new(encoding.settings());
+        // Plain names and numbers; should it fail nevertheless, nothing reads back as an encoding.
+        let encoding = serde_json::to_string(&encoding).unwrap_or_default().into();
+        Ok(Self { spec: declared.spec, encoder, encoding, transport, retry, proven: false })
     }
 
     /// The model this client asks.
@@ -58,6 +54,11 @@ impl Client {
     /// Whether any request of this client ever got an answer in the words of its API.
     pub fn had_valid_reply(&self) -> bool {
         self.proven
+    }
+
+    /// What its bodies depend on besides the request: an [`Encoding`](crate::Encoding) as JSON, to be kept with what is sent.
+    pub fn encoding(&self) -> Arc<str> {
+        Arc::clone(&self.encoding)
     }
 
     /// The exact bytes [`Client::stream`] would post.

@@ -21,6 +21,7 @@
 mod catalogue;
 mod client;
 mod config;
+mod encoding;
 mod error;
 mod reply;
 mod retry;
@@ -32,6 +33,7 @@ mod wire;
 pub use catalogue::{Catalogue, CatalogueError, Declared};
 pub use client::Client;
 pub use config::{ModelConfig, ProviderConfig, RetryConfig};
+pub use encoding::Encoding;
 pub use error::ModelError;
 pub use reply::{Delta, Reply};
 pub use secret::Secret;

@@ -1,0 +1,108 @@
+//! What the bytes of a body depend on besides the request, as a value that can be kept with it (SPEC 12.1).
+
+use bytes::Bytes;
+use haft_types::{Api, ModelSpec, Request};
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::catalogue::{Declared, default_cache};
+use crate::wire::{Encoder, Settings};
+
+/// What the bytes of a body depend on besides the request.
+///
+/// Kept with a logged request it gives the same bytes again, whatever the configuration has become since. It holds neither
+/// key nor headers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Encoding {
+    /// The model.
+    pub spec: ModelSpec,
+    /// Fields added to every body.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    extra_body: Map<String, Value>,
+    /// Whether the reply is streamed.
+    stream: bool,
+    /// Whether the server is OpenAI itself: some fields are for nobody else.
+    is_openai: bool,
+}
+
+impl Declared {
+    /// How requests to this model are encoded.
+    pub fn encoding(&self) -> Encoding {
+        let host = Url::parse(self.provider.base_url.trim()).ok().and_then(|url| url.host_str().map(str::to_owned));
+        Encoding {
+            spec: self.spec.clone(),
+            extra_body: self.extra_body.clone(),
+            stream: self.provider.stream,
+            is_openai: host.as_deref() == Some("api.openai.com"),
+        }
+    }
+}
+
+impl Encoding {
+    /// The body of a request: the exact bytes a [`Client`](crate::Client) with this encoding posts.
+    pub fn encode(&self, request: &Request) -> Bytes {
+        Encoder::new(self.settings()).body(request).into()
+    }
+
+    /// The same model as another provider would serve it: over another API, with that API's kind of cache, without the fields
+    /// the first provider was sent, and a stranger to the reasoning made before.
+    #[must_use]
+    pub fn over(mut self, api: Api) -> Self {
+        if self.spec.api != api {
+            self.spec.provider = api.to_string();
+            self.spec.api = api;
+            self.spec.cache.rule = default_cache(api).rule;
+            self.extra_body = Map::new();
+            self.is_openai = false;
+        }
+        self
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            full_name: self.spec.full_name(),
+            spec: self.spec.clone(),
+            extra: self.extra_body.clone(),
+            stream: self.stream,
+            is_openai: self.is_openai,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_types::CacheKind;
+
+    use super::*;
+    use crate::catalogue::Catalogue;
+    use crate::config::{ModelConfig, ProviderConfig};
+
+    fn encoding(api: Api) -> Encoding {
+        let mut provider = ProviderConfig::new(api, "https://api.openai.com/v1");
+        provider.extra_body.insert("zeta".into(), 1.into());
+        provider.extra_body.insert("alpha".into(), 2.into());
+        let model = ModelConfig { max_output_tokens: Some(7), ..ModelConfig::default() };
+        let catalogue = Catalogue::new([("p".into(), provider)].into(), [("p/m".into(), model)].into()).unwrap();
+        catalogue.resolve("p/m").unwrap().encoding()
+    }
+
+    #[test]
+    fn it_reads_back_as_it_was_written() {
+        for api in Api::ALL {
+            let text = serde_json::to_string(&encoding(api)).unwrap();
+            let read: Encoding = serde_json::from_str(&text).unwrap();
+            assert_eq!(read, encoding(api));
+            assert!(text.find("zeta") < text.find("alpha"), "extra fields keep their order: {text}");
+        }
+    }
+
+    #[test]
+    fn another_api_is_another_provider() {
+        let other = encoding(Api::OpenaiChat).over(Api::Anthropic);
+        assert_eq!((other.spec.full_name().as_str(), other.spec.cache.rule), ("anthropic/m", CacheKind::Anthropic));
+        assert!(!other.is_openai && other.extra_body.is_empty());
+        assert_eq!(encoding(Api::Gemini).over(Api::Gemini), encoding(Api::Gemini));
+    }
+}
