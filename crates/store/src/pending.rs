@@ -44,6 +44,13 @@ impl<T> Pending<T> {
         let (tell, told) = oneshot::channel();
         (Tell { tell, unseen: Arc::clone(unseen) }, Self { told, unseen: Arc::clone(unseen) })
     }
+
+    /// A write that is over already, for stores that have nothing to wait for.
+    pub fn over(result: Result<T, StoreError>) -> Self {
+        let (tell, pending) = Self::new(&Arc::default());
+        tell.tell(result);
+        pending
+    }
 }
 
 impl<T> Tell<T> {
