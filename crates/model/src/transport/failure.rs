@@ -56,7 +56,7 @@ impl Transport {
         let reason = if error.is_connect() || error.is_timeout() {
             chain(&error)
         } else {
-            format!("the connection was closed without an answer ({})", chain(&error))
+            format!("no answer in HTTP ({})", chain(&error))
         };
         ModelError::Unreachable { url: self.shown_url(), reason }.into()
     }

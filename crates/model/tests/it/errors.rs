@@ -1,6 +1,7 @@
 //! Wrong servers, wrong keys, wrong declarations: what is said, and that it is known never to have worked.
 
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
 
 use haft_model::{Catalogue, Client, ModelError, ProviderConfig, RetryConfig, Secret};
 use haft_testkit::{Garbage, Reply, Script};
@@ -22,6 +23,53 @@ async fn nobody_there() {
         assert!(error.to_string().contains(&address.to_string()), "{error}");
         assert_eq!(retries(&deltas), [(1, Some(2)), (2, Some(2))], "{api}");
     }
+}
+
+/// Answers every connection with these bytes and closes it.
+fn stubborn_server(answer: &'static [u8]) -> std::net::SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.unwrap();
+            // An answer before the question would be an error of its own.
+            let mut head = Vec::new();
+            while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+                let mut byte = [0];
+                connection.read_exact(&mut byte).unwrap();
+                head.extend(byte);
+            }
+            let _ = connection.write_all(answer);
+            let _ = connection.shutdown(std::net::Shutdown::Write);
+            // Closing with a request unread would take the answer back.
+            let _ = connection.read_to_end(&mut Vec::new());
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn something_else_listens_there() {
+    for answer in [&b""[..], b"SSH-2.0-OpenSSH_9.9\r\n"] {
+        let address = stubborn_server(answer);
+        let (deltas, reply) =
+            ask(&mut client_of(provider(Api::Gemini, &format!("http://{address}")), hasty()), &hello()).await;
+        let error = reply.unwrap_err();
+        assert_eq!(error.code(), "unreachable", "{error}");
+        assert!(error.never_valid() && error.to_string().contains("no answer in HTTP"), "{error}");
+        assert_eq!(retries(&deltas).len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let address = stubborn_server(b"HTTP/1.1 301 Moved\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n");
+    let (deltas, reply) =
+        ask(&mut client_of(provider(Api::Gemini, &format!("http://{address}")), hasty()), &hello()).await;
+    let error = reply.unwrap_err();
+    assert_eq!(error.code(), "not_an_api", "{error}");
+    assert!(error.to_string().contains("status 301"), "{error}");
+    assert_eq!(retries(&deltas), []);
 }
 
 #[tokio::test]

@@ -45,6 +45,12 @@ fn client_of(provider: ProviderConfig, retry: RetryConfig) -> Client {
     Client::new(catalogue.resolve("mock/test").unwrap(), Some(Secret::new("sk-test")), retry).unwrap()
 }
 
+/// A client of a model that nothing is declared of.
+fn client_named(model: &str, provider: ProviderConfig) -> Client {
+    let catalogue = Catalogue::new([("mock".to_owned(), provider)].into(), BTreeMap::new()).unwrap();
+    Client::new(catalogue.resolve(&format!("mock/{model}")).unwrap(), None, hasty()).unwrap()
+}
+
 fn client(api: Api, server: &ScriptedServer) -> Client {
     client_of(provider(api, &server.base_url(api)), hasty())
 }

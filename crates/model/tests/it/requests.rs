@@ -2,10 +2,10 @@
 
 use haft_testkit::test::{assert_all_replied, assert_same};
 use haft_testkit::{Reply, Script, ScriptCall, Seen};
-use haft_types::{Api, Envelope, Image, Message, Part, Role, ToolResult};
+use haft_types::{Api, Envelope, Image, Message, Part, Role, ToolCall, ToolResult};
 use serde_json::json;
 
-use super::{answer, ask, client, client_of, hasty, message, provider, request, serve};
+use super::{answer, ask, client, client_named, client_of, hasty, message, provider, request, serve};
 
 fn result(id: &str, envelope: Envelope, picture: bool) -> Message {
     let result = ToolResult { tool_call_id: id.to_owned(), name: "read_file".into(), envelope };
@@ -110,6 +110,28 @@ async fn a_conversation_may_move_from_any_api_to_any_other() {
             assert!(!foreign, "thinking of another model was sent to {}", seen.api);
         }
     }
+}
+
+/// Newer Gemini models refuse a call without a signature, whoever made it.
+#[tokio::test]
+async fn calls_of_others_pass_where_signatures_are_checked() {
+    let server = serve(Script::replies([Reply::text("ok")]).unwrap()).await;
+    let mut client = client_named("gemini-3-pro", provider(Api::Gemini, &server.base_url(Api::Gemini)));
+    let call = |id: &str| {
+        let arguments = r#"{"path": "a.rs"}"#.into();
+        Part::ToolCall(ToolCall { id: id.into(), name: "read_file".into(), arguments, signature: Some("other".into()) })
+    };
+    let history = [
+        message(Role::User, vec![Part::text("Hi")]),
+        message(Role::Assistant, vec![call("toolu_1"), call("toolu_2")]),
+        result("toolu_1", Envelope::success("one"), false),
+        result("toolu_2", Envelope::success("two"), false),
+    ];
+    let (_, reply) = ask(&mut client, &request(history)).await;
+    assert!(reply.is_ok(), "{reply:?} {:?}", server.refusals());
+    let body = String::from_utf8(server.requests()[0].body.to_vec()).unwrap();
+    assert_eq!(body.matches("thoughtSignature").count(), 1, "{body}");
+    assert!(!body.contains("\"other\""), "{body}");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use haft_types::{Image, Message, Part, Request, Role, ToolSpec, ToolStatus};
+use haft_types::{Image, Message, Part, Request, Role, ToolCall, ToolResult, ToolSpec, ToolStatus};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -141,7 +141,7 @@ impl Wire for Gemini {
         // A signature means something only to the model that made it.
         let made_here = self.0.made(message);
         let signed = |signature: &'_ Option<String>| signature.clone().filter(|_| made_here);
-        let mut after_result = false;
+        let (mut calls, mut after_result) = (0, false);
         for part in &message.content {
             match part {
                 Part::Text { text, signature } => {
@@ -152,29 +152,14 @@ impl Wire for Gemini {
                     }
                 }
                 Part::ToolCall(call) => {
-                    let signature = signed(&call.signature);
-                    let function_call = FunctionCall {
-                        id: known_id(&call.id),
-                        name: tool_name(&call.name),
-                        args: json::object(&call.arguments),
-                    };
-                    json::push(
-                        &mut fragment.items,
-                        &CallPart { function_call, thought_signature: signature.as_deref() },
-                    );
+                    let own = signed(&call.signature);
+                    let stand_in = (calls == 0).then(|| self.stand_in_signature()).flatten();
+                    json::push(&mut fragment.items, &call_part(call, own.as_deref().or(stand_in)));
+                    calls += 1;
                 }
                 Part::ToolResult(result) => {
-                    let text = result.envelope.text.as_str();
-                    let response = match result.envelope.status {
-                        ToolStatus::Error => Outcome::Error(text),
-                        ToolStatus::Success | ToolStatus::Partial => Outcome::Output(text),
-                    };
-                    let kind = Kind::FunctionResponse(FunctionResponse {
-                        id: known_id(&result.tool_call_id),
-                        name: tool_name(&result.name),
-                        response,
-                    });
-                    json::push(&mut fragment.results, &WirePart { kind, thought_signature: None });
+                    json::push(&mut fragment.results, &result_part(result));
+                    after_result = true;
                 }
                 Part::Image(image) => {
                     let target = if after_result { &mut fragment.after_results } else { &mut fragment.items };
@@ -183,13 +168,36 @@ impl Wire for Gemini {
                 // Thoughts are never sent back, only the signatures they left on other parts.
                 Part::Thinking(_) => {}
             }
-            after_result = after_result || matches!(part, Part::ToolResult(_));
         }
         fragment
     }
 }
 
+fn call_part<'a>(call: &'a ToolCall, thought_signature: Option<&'a str>) -> CallPart<'a> {
+    let function_call =
+        FunctionCall { id: known_id(&call.id), name: tool_name(&call.name), args: json::object(&call.arguments) };
+    CallPart { function_call, thought_signature }
+}
+
+fn result_part(result: &ToolResult) -> WirePart<'_> {
+    let text = result.envelope.text.as_str();
+    let response = match result.envelope.status {
+        ToolStatus::Error => Outcome::Error(text),
+        ToolStatus::Success | ToolStatus::Partial => Outcome::Output(text),
+    };
+    let (id, name) = (known_id(&result.tool_call_id), tool_name(&result.name));
+    WirePart { kind: Kind::FunctionResponse(FunctionResponse { id, name, response }), thought_signature: None }
+}
+
 impl Gemini {
+    /// From its third generation on the API refuses a first call without signature, also where another model made the
+    /// call; for those its documentation names this one.
+    fn stand_in_signature(&self) -> Option<&'static str> {
+        let name = self.0.spec.name.trim_start_matches("models/");
+        let generation = name.strip_prefix("gemini-")?.split(['.', '-']).next()?.parse::<u32>().ok()?;
+        (generation >= 3).then_some("skip_thought_signature_validator")
+    }
+
     fn picture<'a>(&self, image: &'a Image) -> WirePart<'a> {
         let kind = if self.0.spec.capabilities.images {
             Kind::InlineData(InlineData { mime_type: &image.media_type, data: &image.data })
