@@ -143,6 +143,16 @@ pub enum SeenPart {
     },
 }
 
+impl SeenPart {
+    /// The words of a text or a result.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text { text, .. } | Self::ToolResult { text, .. } => Some(text),
+            Self::Thinking { .. } | Self::ToolCall { .. } | Self::Image { .. } | Self::Other { .. } => None,
+        }
+    }
+}
+
 /// A body that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("request body, at `{path}`: {what}")]
@@ -194,29 +204,13 @@ impl Seen {
 
     /// The text parts of one role, in order.
     pub fn texts(&self, role: SeenRole) -> Vec<&str> {
-        self.parts()
-            .filter(|(speaker, _)| *speaker == role)
-            .filter_map(|(_, part)| match part {
-                SeenPart::Text { text, .. } | SeenPart::ToolResult { text, .. } => Some(text.as_str()),
-                SeenPart::Thinking { .. }
-                | SeenPart::ToolCall { .. }
-                | SeenPart::Image { .. }
-                | SeenPart::Other { .. } => None,
-            })
-            .collect()
+        self.parts().filter(|(speaker, _)| *speaker == role).filter_map(|(_, part)| part.text()).collect()
     }
 
     /// Whether a text or a result of the last message contains this.
     pub fn last_contains(&self, words: &str) -> bool {
-        self.messages.last().is_some_and(|message| {
-            message.parts.iter().any(|part| match part {
-                SeenPart::Text { text, .. } | SeenPart::ToolResult { text, .. } => text.contains(words),
-                SeenPart::Thinking { .. }
-                | SeenPart::ToolCall { .. }
-                | SeenPart::Image { .. }
-                | SeenPart::Other { .. } => false,
-            })
-        })
+        let said = |part: &SeenPart| part.text().is_some_and(|text| text.contains(words));
+        self.messages.last().is_some_and(|message| message.parts.iter().any(said))
     }
 }
 
