@@ -23,7 +23,7 @@ use crate::layers::Layers;
 use crate::marks::{self, Marks};
 use crate::policy::Policy;
 use crate::prefix::{Done, Sent, compare};
-use crate::pricing;
+use crate::pricing::Priced;
 use crate::prune::{Cleared, Limits, prune};
 use crate::rounds::{Item, Line};
 use crate::snapshot::Snapshot;
@@ -60,23 +60,23 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     ladder::drop_remembered(&mut line, decided);
 
     let mut layers = Layers::new(snapshot, line);
-    let mut required = layers.required;
     let fixed = layers.fixed() + hints::tokens(&layers.line, policy.message_ids, snapshot.counter);
     let limits = Limits { fixed, target, policy, marks };
     let pruned = prune(&mut layers.line, decided, limits, maker);
-    let mut first_kept = None;
-    let (ladder, tools, run, segments) = match policy.view {
+    match policy.view {
+        View::Layered => hints::add(&mut layers.line, policy.message_ids, maker),
+        View::Execute => {}
+    }
+    let ladder = ladder::climb(&mut layers, room, snapshot)?;
+    let first_kept = match ladder.first() {
+        Some(LadderStep::OlderRounds { .. }) => layers.line.items.first().map(Item::id),
+        Some(LadderStep::ShortSystem { .. } | LadderStep::BareMinimum { .. }) | None => None,
+    };
+    let (tools, required) = (Arc::clone(&layers.tools), layers.required);
+    let (run, segments) = match policy.view {
+        View::Layered => (layers.outlook(policy), layers.into_segments(policy)),
         // The end of this view is new every time, as a moving run is.
-        View::Execute => (Vec::new(), Arc::clone(&layers.tools), Run::Moves, view::execute(snapshot, &layers)),
-        View::Layered => {
-            hints::add(&mut layers.line, policy.message_ids, maker);
-            let ladder = ladder::climb(&mut layers, room, snapshot)?;
-            required = layers.required;
-            if matches!(ladder.first(), Some(LadderStep::OlderRounds { .. })) {
-                first_kept = layers.line.items.first().map(Item::id);
-            }
-            (ladder, Arc::clone(&layers.tools), layers.outlook(policy), layers.into_segments(policy))
-        }
+        View::Execute => (Run::Moves, view::execute(snapshot, &layers)),
     };
     let mut request = Request {
         segments,
@@ -90,11 +90,15 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     }
     let done = Done { deleted: deleted.as_ref().is_ok_and(|tokens| *tokens > 0), ladder: !ladder.is_empty() };
     let mut sent = Sent::of(&request, model, policy);
-    let prefix = snapshot.last.map(|last| compare(last, &sent, model, done));
+    let mut prefix = snapshot.last.map(|last| compare(last, &sent, done));
     let last = snapshot.last.zip(prefix.as_ref().map(|prefix| prefix.kept));
     boundaries::set(&mut request.segments, run, last);
     sent.copy_boundaries(&request);
-    let expected = pricing::expected(&request, model, last);
+    let priced = Priced { now: &sent, model, tool_tokens: request.tools.tokens };
+    let expected = priced.expected(request.tokens(), last);
+    if let (Some((last, kept)), Some(broken)) = (last, prefix.as_mut().and_then(|prefix| prefix.broken.as_mut())) {
+        priced.settle(broken, last, kept);
+    }
     let budget = Budget::of(&request, model, room.output_reserve);
     if budget.remaining < 0 {
         return Err(ContextError::TooLarge { tokens: budget.used(), room: budget.room(), table: budget.table() });

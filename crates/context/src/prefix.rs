@@ -8,13 +8,13 @@
 //! Segments are compared by hash; equal segments are equal bytes on every API.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::fmt;
 
-use haft_types::{CacheKind, ContentHash, Layer, MessageId, ModelSpec, Request, Segment};
+use haft_types::{ContentHash, Layer, MessageId, ModelSpec, Request, Segment};
 use serde::{Deserialize, Serialize};
 
 use crate::policy::Policy;
+use crate::pricing::Priced;
 
 /// What a request looked like to a prefix cache. Keep it until the next request of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,9 +152,9 @@ pub struct Break {
     pub cause: Cause,
     /// The first segment that differs, as it was sent last.
     pub first: SentSegment,
-    /// Tokens that were sent before and are sent anew behind the break.
+    /// Tokens that were sent before, are sent again and cannot be read from the cache.
     pub tokens: u64,
-    /// What sending them anew costs more than reading them from the cache, in USD; absent without prices.
+    /// What they are billed at more than if they were read from the cache, in USD; absent without prices.
     pub cost: Option<f64>,
 }
 
@@ -169,11 +169,18 @@ pub(crate) struct Done {
 ///
 /// A cause that segments cannot show ([`Cause::TooLarge`], [`Cause::MessagesDeleted`]) comes out as the one they suggest.
 pub fn compare_logged(last: &Sent, now: &Sent, model: &ModelSpec) -> Prefix {
-    compare(last, now, model, Done { deleted: false, ladder: false })
+    let mut prefix = compare(last, now, Done { deleted: false, ladder: false });
+    // A log does not say how large the tools were.
+    let priced = Priced { now, model, tool_tokens: 0 };
+    if let Some(broken) = &mut prefix.broken {
+        priced.settle(broken, last, prefix.kept);
+    }
+    prefix
 }
 
-/// Compares a request with the one before.
-pub(crate) fn compare(last: &Sent, now: &Sent, model: &ModelSpec, done: Done) -> Prefix {
+/// Compares a request with the one before. What a break costs is settled in [`pricing`](crate::pricing), once it is known what
+/// the provider is asked to remember.
+pub(crate) fn compare(last: &Sent, now: &Sent, done: Done) -> Prefix {
     let pairs = last.segments.iter().zip(&now.segments);
     let same = pairs.take_while(|(old, new)| old.hash == new.hash).count();
     let outside = if last.model != now.model {
@@ -187,10 +194,7 @@ pub(crate) fn compare(last: &Sent, now: &Sent, model: &ModelSpec, done: Done) ->
     let kept = if outside.is_some() { 0 } else { same };
     let Some(first) = last.segments.get(kept) else { return Prefix { kept, broken: None } };
     let cause = outside.unwrap_or_else(|| cause(last, now, kept, done));
-    let old: HashSet<_> = last.segments[kept..].iter().map(|segment| segment.hash).collect();
-    let again = now.segments[kept..].iter().filter(|segment| old.contains(&segment.hash));
-    let tokens = again.map(|segment| u64::from(segment.tokens)).sum();
-    Prefix { kept, broken: Some(Break { cause, first: first.clone(), tokens, cost: price_of(tokens, model) }) }
+    Prefix { kept, broken: Some(Break { cause, first: first.clone(), tokens: 0, cost: None }) }
 }
 
 /// Why the segments differ at `index`.
@@ -254,18 +258,6 @@ fn removed(last: &Sent, now: &Sent, done: Done) -> Cause {
         // Nothing was left out on purpose, so the messages are not in the conversation any more.
         Cause::Rewound
     }
-}
-
-/// What sending tokens anew costs more than reading them from the cache.
-fn price_of(tokens: u64, model: &ModelSpec) -> Option<f64> {
-    let price = model.price?;
-    let fresh = match model.cache.rule {
-        CacheKind::Anthropic | CacheKind::OpenaiBreakpoints => price.cache_write.unwrap_or(price.input),
-        CacheKind::Automatic => price.input,
-        // Without a cache nothing is lost.
-        CacheKind::None => return Some(0.0),
-    };
-    Some(tokens as f64 * (fresh - price.cached_input.unwrap_or(price.input)) / 1e6)
 }
 
 #[cfg(test)]

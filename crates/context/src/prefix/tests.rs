@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use haft_types::{CacheRule, Entry, Envelope, Message, Part, Price, Role, ToolSet};
+use haft_types::{CacheKind, CacheRule, Entry, Envelope, Message, Part, Price, Role, ToolSet};
 use proptest::prelude::*;
 
 use super::*;
@@ -158,10 +158,12 @@ fn a_break_tells_where_and_what_it_costs() {
     let broken = world.then(|world| world.history = conversation("UATATATATAT")).unwrap();
     assert_eq!((broken.cause, broken.first.layer), (Cause::RemindersMoved, Layer::Reminders));
     // Behind the old place of the run lie the run itself and two blocks.
-    let blocks: u32 = world.history[5..].iter().map(|entry| entry.tokens).sum();
+    let tokens = |entries: &[Arc<Entry>]| entries.iter().map(|entry| entry.tokens).sum::<u32>();
     let run = broken.first.tokens;
-    assert_eq!(broken.tokens, u64::from(blocks + run));
-    let expected = broken.tokens as f64 * (3.75 - 0.3) / 1e6;
+    assert_eq!(broken.tokens, u64::from(tokens(&world.history[5..]) + run));
+    // The block that now lies before the run is written to the cache; what lies behind it is not.
+    let (written, fresh) = (tokens(&world.history[5..7]), tokens(&world.history[7..]) + run);
+    let expected = (f64::from(written) * (3.75 - 0.3) + f64::from(fresh) * (3.0 - 0.3)) / 1e6;
     assert!((broken.cost.unwrap() - expected).abs() < 1e-12);
 }
 
