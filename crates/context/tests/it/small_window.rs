@@ -1,0 +1,116 @@
+//! Few rounds that are larger than the window: nothing can be archived, and still a request fits (SPEC 6.2, 6.5).
+
+use std::sync::Arc;
+
+use haft_context::{Assembly, ContextError, Policy, Reminders, Snapshot, SystemInput, View, assemble, plan_compaction};
+use haft_context::{render_system, system_entry};
+use haft_types::{Entry, Layer, Role};
+use proptest::prelude::*;
+
+use super::{Words, block, id, model, text, tools, words};
+
+const WINDOW: u32 = 6_000;
+
+/// One step of a round.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A call whose result has so many words.
+    Call(usize),
+    /// The assistant says so many words.
+    Say(usize),
+}
+
+fn history_of(rounds: &[Vec<Step>]) -> Vec<Arc<Entry>> {
+    let mut history = Vec::new();
+    for round in rounds {
+        history.push(text(history.len(), Role::User, "Please go on with the next part."));
+        for step in round {
+            match step {
+                Step::Call(size) => history.extend(block(history.len(), *size)),
+                Step::Say(size) => history.push(text(history.len(), Role::Assistant, words(*size))),
+            }
+        }
+    }
+    history
+}
+
+fn build(history: &[Arc<Entry>], view: View) -> Result<Assembly, ContextError> {
+    let (model, policy) = (model(WINDOW), Policy { view, ..Policy::default() });
+    let (tools, input) = (tools(&["read_file"]), SystemInput::default());
+    let system = system_entry(render_system(&input).unwrap(), &Words);
+    let reminders = Reminders { todo: Some("- [ ] one".into()), ..Reminders::default() };
+    let plain = Snapshot::new(&model, &policy, &system, &tools, history, &Words);
+    assemble(&Snapshot { system_input: Some(&input), reminders: Some(&reminders), ..plain })
+}
+
+/// Rounds whose last step leaves room for itself, the last resort of the design.
+fn rounds() -> impl Strategy<Value = Vec<Vec<Step>>> {
+    let step = prop_oneof![
+        3 => (1_usize..4_500).prop_map(Step::Call),
+        1 => (1_usize..4_500).prop_map(Step::Say),
+    ];
+    let round = prop::collection::vec(step, 1..12);
+    (prop::collection::vec(round, 1..=10), 1_usize..3_000).prop_map(|(mut rounds, last)| {
+        // The newest thing is a result that is being answered.
+        rounds.last_mut().unwrap().push(Step::Call(last));
+        rounds
+    })
+}
+
+fn check(rounds: &[Vec<Step>], view: View) -> Result<(), TestCaseError> {
+    let history = history_of(rounds);
+    prop_assert!(plan_compaction(&history, &Policy::default(), &Words).is_none(), "there is nothing to archive");
+    let built = match build(&history, view) {
+        Ok(built) => built,
+        Err(error) => return Err(TestCaseError::fail(format!("{error}"))),
+    };
+    prop_assert!(built.account.budget.remaining >= 0);
+    prop_assert!(built.request.tokens() + 1_000 <= u64::from(WINDOW));
+    if view == View::Layered {
+        let last = built.request.segments.last().unwrap();
+        let newest = history.last().unwrap();
+        prop_assert_eq!(last.entry.message.message_id, newest.message.message_id, "the newest result is answered");
+        prop_assert!(built.request.segments.iter().any(|segment| segment.layer == Layer::Current));
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn ten_or_fewer_rounds_beyond_the_window_end_in_a_request_that_fits(rounds in rounds()) {
+        check(&rounds, View::Layered)?;
+    }
+
+    #[test]
+    fn and_in_the_execute_view_too(rounds in rounds()) {
+        check(&rounds, View::Execute)?;
+    }
+}
+
+#[test]
+fn ten_rounds_of_one_window_each() {
+    let rounds: Vec<_> = (0..10).map(|_| vec![Step::Call(2_700), Step::Say(2_700), Step::Call(900)]).collect();
+    let built = build(&history_of(&rounds), View::Layered).unwrap();
+    assert!(!built.account.ladder.is_empty());
+    let current = built.request.segments.iter().find(|segment| segment.layer == Layer::Current).unwrap();
+    assert_eq!(current.entry.message.message_id, id(9 * 6));
+}
+
+#[test]
+fn one_round_of_ten_windows() {
+    let mut round = vec![Step::Call(2_700); 20];
+    round.push(Step::Call(2_400));
+    let history = history_of(&[round]);
+    let built = build(&history, View::Layered).unwrap();
+    assert!(built.request.tokens() + 1_000 <= u64::from(WINDOW));
+    // The result that is being answered is there, whole.
+    let last = &built.request.segments.iter().rfind(|one| one.entry.message.role == Role::Tool).unwrap().entry;
+    assert!(Arc::ptr_eq(last, history.last().unwrap()));
+}
+
+#[test]
+fn a_newest_step_beyond_the_window_is_an_error_with_the_sizes() {
+    let error = build(&history_of(&[vec![Step::Call(9_000)]]), View::Layered).unwrap_err();
+    assert!(matches!(error, ContextError::TooLarge { .. }), "{error}");
+    assert!(error.to_string().contains("history"), "{error}");
+}
