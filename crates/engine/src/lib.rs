@@ -17,4 +17,5 @@ mod strict_json;
 pub mod turn;
 
 pub use emit::EventSink;
+pub use ports::{StoredMarks, StoredNotes, StoredUseful};
 pub use session::{EngineError, OpenError, Roles, RunReport, Services, Session, SessionConfig, Which};

@@ -32,6 +32,7 @@ mod atomic;
 mod attempt_completion;
 mod disk;
 mod encoding;
+mod excerpt;
 mod execute_command;
 mod failure;
 mod guard;
@@ -51,6 +52,8 @@ mod write_to_file;
 mod testing;
 #[cfg(test)]
 mod tests;
+
+pub use excerpt::{ExcerptError, excerpt};
 
 use std::sync::Arc;
 

@@ -7,8 +7,11 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use haft_sandbox::Supervisor;
-use haft_tool::{FileState, OutputLimits, ReadLedger, TodoItem, TodoList, Tool, ToolContext, ToolOutput, Workspace};
-use haft_types::ToolStatus;
+use haft_tool::{
+    Added, FileState, MarkAction, MarkReport, NewUseful, Note, Notes, OutputLimits, PortError, ReadLedger, Recalled,
+    TodoItem, TodoList, Tool, ToolContext, ToolOutput, Transcript, TranscriptLine, UsefulInfo, UsefulItem, Workspace,
+};
+use haft_types::{Timestamp, ToolStatus};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +21,7 @@ pub(crate) struct Bench {
     _folder: TempDir,
     pub(crate) context: ToolContext,
     pub(crate) todo: Arc<MemoryTodo>,
+    pub(crate) transcript: Arc<MemoryTranscript>,
 }
 
 impl Bench {
@@ -28,6 +32,7 @@ impl Bench {
         fs::create_dir(&root).unwrap();
         fs::create_dir(&spill).unwrap();
         let todo = Arc::new(MemoryTodo::default());
+        let transcript = Arc::new(MemoryTranscript::default());
         let context = ToolContext {
             workspace: Workspace { root: root.clone(), extra: Vec::new(), cwd: root, spill },
             call_id: "call-1".to_owned(),
@@ -36,8 +41,11 @@ impl Bench {
             environment: Arc::new(vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
             todo: Arc::<MemoryTodo>::clone(&todo),
             reads: Arc::new(MemoryLedger::default()),
+            useful: Arc::<MemoryUseful>::default(),
+            notes: Arc::<MemoryNotes>::default(),
+            transcript: Arc::<MemoryTranscript>::clone(&transcript),
         };
-        Self { _folder: folder, context, todo }
+        Self { _folder: folder, context, todo, transcript }
     }
 
     pub(crate) fn with_limits(mut self, lines: usize, bytes: usize) -> Self {
@@ -116,6 +124,94 @@ impl TodoList for MemoryTodo {
         }
         *self.items.lock().unwrap() = items;
         Ok(())
+    }
+}
+
+/// Ranges without the merging, which is the engine's.
+#[derive(Default)]
+struct MemoryUseful(Mutex<Vec<UsefulItem>>);
+
+#[async_trait]
+impl UsefulInfo for MemoryUseful {
+    async fn list(&self) -> Result<Vec<UsefulItem>, PortError> {
+        Ok(self.0.lock().unwrap().clone())
+    }
+
+    async fn add(&self, new: NewUseful) -> Result<Added, PortError> {
+        let NewUseful { path, start_line, end_line, description } = new;
+        let mut items = self.0.lock().unwrap();
+        let item = UsefulItem { number: items.len() as u32 + 1, path, start_line, end_line, description };
+        items.push(item.clone());
+        Ok(Added { item, merged: 0, dropped: Vec::new() })
+    }
+
+    async fn delete(&self, number: u32) -> Result<UsefulItem, PortError> {
+        let mut items = self.0.lock().unwrap();
+        let at = items.iter().position(|item| item.number == number);
+        at.map(|at| items.remove(at))
+            .ok_or_else(|| PortError::Unknown { what: "useful information", id: number.to_string() })
+    }
+}
+
+#[derive(Default)]
+struct MemoryNotes(Mutex<Vec<Note>>);
+
+impl MemoryNotes {
+    fn take(&self, id: &str) -> Result<Note, PortError> {
+        let mut notes = self.0.lock().unwrap();
+        let at = notes.iter().position(|note| note.id == id);
+        at.map(|at| notes.remove(at)).ok_or_else(|| PortError::Unknown { what: "note", id: id.to_owned() })
+    }
+}
+
+#[async_trait]
+impl Notes for MemoryNotes {
+    async fn list(&self) -> Result<Vec<Note>, PortError> {
+        Ok(self.0.lock().unwrap().clone())
+    }
+
+    async fn add(&self, path: &str, note: &str) -> Result<Note, PortError> {
+        let mut notes = self.0.lock().unwrap();
+        let id = format!("n{}", notes.len() + 1);
+        let note = Note { id, path: path.to_owned(), note: note.to_owned(), updated_at: Timestamp::UNIX_EPOCH };
+        notes.push(note.clone());
+        Ok(note)
+    }
+
+    async fn update(&self, id: &str, note: &str) -> Result<Note, PortError> {
+        let note = Note { note: note.to_owned(), ..self.take(id)? };
+        self.0.lock().unwrap().push(note.clone());
+        Ok(note)
+    }
+
+    async fn delete(&self, id: &str) -> Result<Note, PortError> {
+        self.take(id)
+    }
+}
+
+/// A conversation as a test puts it there.
+#[derive(Default)]
+pub(crate) struct MemoryTranscript {
+    pub(crate) lines: Mutex<Vec<TranscriptLine>>,
+    pub(crate) report: Mutex<MarkReport>,
+    pub(crate) message: Mutex<Option<Recalled>>,
+    pub(crate) asked: Mutex<Vec<(MarkAction, String)>>,
+}
+
+#[async_trait]
+impl Transcript for MemoryTranscript {
+    async fn list(&self) -> Result<Vec<TranscriptLine>, PortError> {
+        Ok(self.lines.lock().unwrap().clone())
+    }
+
+    async fn mark(&self, action: MarkAction, ids: &str) -> Result<MarkReport, PortError> {
+        self.asked.lock().unwrap().push((action, ids.to_owned()));
+        Ok(self.report.lock().unwrap().clone())
+    }
+
+    async fn recall(&self, id: &str) -> Result<Recalled, PortError> {
+        let message = self.message.lock().unwrap().clone();
+        message.ok_or_else(|| PortError::Unknown { what: "message", id: id.to_owned() })
     }
 }
 

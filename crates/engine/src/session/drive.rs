@@ -290,6 +290,9 @@ impl Session {
             environment: Arc::clone(&self.config.child_environment),
             todo: Arc::clone(&self.todo) as _,
             reads: Arc::clone(&self.reads) as _,
+            useful: Arc::clone(&self.knowledge.useful) as _,
+            notes: Arc::clone(&self.knowledge.notes) as _,
+            transcript: Arc::clone(&self.knowledge.transcript) as _,
         }
     }
 

@@ -19,7 +19,7 @@ use haft_types::{
     PermissionMode, Role, ShortId, TokenCounter, ToolCall, ToolResult, ToolSet, Usage,
 };
 
-use crate::ports::{Reads, StoredTodo};
+use crate::ports::{Knowledge, Reads, StoredTodo};
 use crate::turn::Limits;
 
 pub use drive::RunReport;
@@ -100,6 +100,7 @@ pub struct Session {
     system: Arc<Entry>,
     todo: Arc<StoredTodo>,
     reads: Arc<Reads>,
+    knowledge: Knowledge,
     /// Whether the newest message was noted as the end of its turn.
     turn_ended: bool,
     totals: Totals,

@@ -10,7 +10,7 @@ use haft_tool::Registry;
 use haft_types::{ConversationId, Cost, Entry, MessageId, ToolSet, Usage};
 
 use super::{Services, Session, SessionConfig, Totals};
-use crate::ports::{Reads, StoredTodo};
+use crate::ports::{Knowledge, Reads, StoredTodo};
 
 /// Which conversation to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,8 +85,9 @@ impl Session {
             cost: config.model.price.map(|_| Cost::default()),
         };
         Ok(Self {
-            todo: Arc::new(StoredTodo::new(Arc::clone(store), conversation.id.clone())),
+            todo: Arc::new(StoredTodo::open(Arc::clone(store), conversation.id.clone()).await?),
             reads: Arc::new(Reads::from_history(&history)),
+            knowledge: Knowledge::open(&services, &config, &conversation.id).await?,
             config,
             services,
             conversation,

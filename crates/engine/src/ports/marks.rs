@@ -1,0 +1,42 @@
+//! Which messages of a conversation are marked, kept with it.
+
+use std::sync::Arc;
+
+use haft_context::{MarkAction, MarkReport, Marks};
+use haft_store::{Store, StoreError};
+use haft_tool::PortError;
+use haft_types::{ConversationId, Entry};
+
+use super::document::{Document, Owner};
+
+/// The marks of a conversation.
+pub struct StoredMarks(Document<Marks>);
+
+/// Under which name the marks are stored.
+const KEY: &str = "marks";
+
+impl StoredMarks {
+    /// Reads the marks of this conversation.
+    pub async fn open(store: Arc<dyn Store>, conversation: ConversationId) -> Result<Self, StoreError> {
+        Document::open(store, Owner::Conversation(conversation), KEY).await.map(Self)
+    }
+
+    /// The marks as they apply to the next request, from memory.
+    pub fn current(&self) -> Marks {
+        self.0.copy()
+    }
+
+    /// Edits the list of deleted messages. `ids` are short or full ids, separated by commas. Gives the report and the marks.
+    pub async fn edit_deleted(
+        &self,
+        action: MarkAction,
+        ids: &str,
+        history: &[Arc<Entry>],
+    ) -> Result<(MarkReport, Marks), PortError> {
+        let edit = |marks: &mut Marks| {
+            let report = marks.edit_deleted(action, ids, history);
+            Ok((report, marks.clone()))
+        };
+        self.0.edit(edit).await
+    }
+}

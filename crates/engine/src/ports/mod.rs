@@ -1,0 +1,20 @@
+//! The engine's side of the ports through which tools reach the conversation, one file each.
+//!
+//! Everything here is kept in the store and has a copy in memory, so that building a request reads no database.
+
+mod document;
+mod knowledge;
+mod marks;
+mod notes;
+mod reads;
+mod todo;
+mod transcript;
+mod useful;
+
+pub(crate) use knowledge::Knowledge;
+pub use marks::StoredMarks;
+pub use notes::StoredNotes;
+pub(crate) use reads::Reads;
+pub(crate) use todo::StoredTodo;
+pub(crate) use transcript::StoredTranscript;
+pub use useful::StoredUseful;

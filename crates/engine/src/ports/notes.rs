@@ -1,0 +1,120 @@
+//! Notes on folders and files, kept with the project and shared by everything that works in it (SPEC 3.7).
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use haft_context::{FolderNotes, folder_notes_text};
+use haft_store::{Store, StoreError};
+use haft_tool::{Note, Notes, PortError};
+use haft_types::Clock;
+use serde::{Deserialize, Serialize};
+
+use super::document::{Document, Owner};
+
+/// The notes of a project.
+pub struct StoredNotes {
+    document: Document<NoteList>,
+    clock: Arc<dyn Clock>,
+    root: PathBuf,
+}
+
+/// Under which name the notes are stored.
+const KEY: &str = "notes";
+
+/// All notes of a project, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct NoteList {
+    /// The highest number given so far.
+    last_number: u32,
+    notes: Vec<Note>,
+}
+
+impl NoteList {
+    /// Takes a note out by its id, with or without its letter.
+    fn take(&mut self, id: &str) -> Result<Note, PortError> {
+        let digits = id.trim().trim_start_matches(['n', 'N']);
+        let at = self.notes.iter().position(|note| note.id.trim_start_matches('n') == digits);
+        at.map(|at| self.notes.remove(at)).ok_or_else(|| PortError::Unknown { what: "note", id: id.to_owned() })
+    }
+}
+
+impl StoredNotes {
+    /// Reads the notes kept under this namespace, which are about the folder `root`.
+    pub async fn open(
+        store: Arc<dyn Store>,
+        namespace: &str,
+        root: PathBuf,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
+        let document = Document::open(store, Owner::Project(namespace.to_owned()), KEY).await?;
+        Ok(Self { document, clock, root })
+    }
+
+    /// The reminder: notes on every folder above the files given, shallow to deep, the newest of each.
+    pub fn reminder<'a>(&self, read_paths: impl Iterator<Item = &'a Path>) -> String {
+        let NoteList { notes, .. } = self.document.copy();
+        if notes.is_empty() {
+            return String::new();
+        }
+        let folders: BTreeSet<(usize, String)> = read_paths
+            .filter_map(|path| path.strip_prefix(&self.root).ok())
+            .flat_map(|path| path.ancestors().skip(1))
+            .map(|folder| (folder.components().count(), name(folder)))
+            .collect();
+        let shown: Vec<(String, Vec<String>)> = folders
+            .into_iter()
+            .map(|(_, folder)| {
+                let own: Vec<_> = notes.iter().filter(|note| note.path == folder).collect();
+                let newest = &own[own.len().saturating_sub(Note::SHOWN)..];
+                (folder, newest.iter().map(|note| format!("{}: {}", note.id, note.note)).collect())
+            })
+            .collect();
+        let shown: Vec<_> = shown.iter().map(|(folder, notes)| FolderNotes { folder, notes }).collect();
+        folder_notes_text(&shown)
+    }
+}
+
+/// A folder as notes name it.
+fn name(folder: &Path) -> String {
+    if folder.as_os_str().is_empty() { ".".to_owned() } else { folder.display().to_string() }
+}
+
+#[async_trait]
+impl Notes for StoredNotes {
+    async fn list(&self) -> Result<Vec<Note>, PortError> {
+        Ok(self.document.read().await?.notes)
+    }
+
+    async fn add(&self, path: &str, note: &str) -> Result<Note, PortError> {
+        let updated_at = self.clock.now();
+        let add = |list: &mut NoteList| {
+            list.last_number += 1;
+            let id = format!("n{}", list.last_number);
+            let note = Note { id, path: path.to_owned(), note: note.to_owned(), updated_at };
+            list.notes.push(note.clone());
+            Ok(note)
+        };
+        self.document.edit(add).await
+    }
+
+    async fn update(&self, id: &str, note: &str) -> Result<Note, PortError> {
+        let updated_at = self.clock.now();
+        let update = |list: &mut NoteList| {
+            let changed = Note { note: note.to_owned(), updated_at, ..list.take(id)? };
+            // A changed note is the newest one again.
+            list.notes.push(changed.clone());
+            Ok(changed)
+        };
+        self.document.edit(update).await
+    }
+
+    async fn delete(&self, id: &str) -> Result<Note, PortError> {
+        self.document.edit(|list: &mut NoteList| list.take(id)).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! The messages of a conversation as the model asks for them: read from the store, so that nothing pruned, compressed or
+//! archived is missing.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use haft_context::message_lines;
+use haft_store::Store;
+use haft_tool::{MarkAction, MarkReport, PortError, Recalled, Transcript, TranscriptLine};
+use haft_types::{ConversationId, Entry, Message, MessageId, Part, ShortId, TokenCounter};
+
+use super::document::failed;
+use super::marks::StoredMarks;
+
+/// The messages of a stored conversation.
+pub(crate) struct StoredTranscript {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) conversation: ConversationId,
+    pub(super) counter: Arc<dyn TokenCounter>,
+    pub(super) marks: Arc<StoredMarks>,
+}
+
+impl StoredTranscript {
+    async fn messages(&self) -> Result<Vec<Message>, PortError> {
+        self.store.messages(&self.conversation).await.map_err(|error| failed(&error))
+    }
+
+    async fn entries(&self, counter: &dyn TokenCounter) -> Result<Vec<Arc<Entry>>, PortError> {
+        let messages = self.messages().await?;
+        Ok(messages.into_iter().map(|message| Entry::new(message, counter)).collect())
+    }
+}
+
+/// For where only ids and roles matter: counting a long conversation takes a while.
+struct Uncounted;
+
+impl TokenCounter for Uncounted {
+    fn text(&self, _text: &str) -> u32 {
+        0
+    }
+}
+
+#[async_trait]
+impl Transcript for StoredTranscript {
+    async fn list(&self) -> Result<Vec<TranscriptLine>, PortError> {
+        let history = self.entries(self.counter.as_ref()).await?;
+        let lines = message_lines(&history, &self.marks.current()).into_iter();
+        let line = |line: haft_context::MessageLine| TranscriptLine {
+            id: line.id,
+            role: line.role,
+            tools: line.tools,
+            tokens: line.tokens,
+            words: line.words,
+            marked: line.deleted,
+        };
+        Ok(lines.map(line).collect())
+    }
+
+    async fn mark(&self, action: MarkAction, ids: &str) -> Result<MarkReport, PortError> {
+        let action = match action {
+            MarkAction::Create => haft_context::MarkAction::Create,
+            MarkAction::Append => haft_context::MarkAction::Append,
+            MarkAction::Delete => haft_context::MarkAction::Delete,
+        };
+        let history = self.entries(&Uncounted).await?;
+        let (report, marks) = self.marks.edit_deleted(action, ids, &history).await?;
+        let haft_context::MarkReport { changed, unchanged, refused, unknown } = report;
+        Ok(MarkReport { changed, unchanged, refused, unknown, marked: marks.deleted.len() })
+    }
+
+    async fn recall(&self, id: &str) -> Result<Recalled, PortError> {
+        let unknown = || PortError::Unknown { what: "message", id: id.to_owned() };
+        let wanted = Wanted::parse(id).ok_or_else(unknown)?;
+        let messages = self.messages().await?;
+        let message = messages.iter().find(|message| wanted.fits(message.message_id)).ok_or_else(unknown)?;
+        let calls = message.tool_calls().map(|call| call.name.clone());
+        let results = message.tool_results().map(|result| result.name.clone());
+        Ok(Recalled {
+            id: message.message_id.short(),
+            role: message.role,
+            tools: calls.chain(results).collect(),
+            status: message.tool_results().next().map(|result| result.envelope.status),
+            text: whole_text(message),
+        })
+    }
+}
+
+/// What a message is named by.
+enum Wanted {
+    Full(MessageId),
+    Short(ShortId),
+}
+
+impl Wanted {
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.trim().to_ascii_lowercase();
+        text.parse().map(Self::Short).or_else(|_| text.parse().map(Self::Full)).ok()
+    }
+
+    fn fits(&self, id: MessageId) -> bool {
+        match self {
+            Self::Full(full) => *full == id,
+            Self::Short(short) => *short == id.short(),
+        }
+    }
+}
+
+/// Everything in a message that can be read as text.
+fn whole_text(message: &Message) -> String {
+    let mut text = String::new();
+    for part in &message.content {
+        let gap = if text.is_empty() { "" } else { "\n\n" };
+        // Writing to a String cannot fail.
+        let _ = match part {
+            Part::Text { text: words, .. } => write!(text, "{gap}{words}"),
+            Part::ToolCall(call) => write!(text, "{gap}calls {} {}", call.name, call.arguments),
+            Part::ToolResult(result) => write!(text, "{gap}{}", result.envelope.text),
+            Part::Image(image) => write!(text, "{gap}(a picture, {})", image.media_type),
+            // Reasoning goes back only to the provider that made it, in its own form.
+            Part::Thinking(_) => Ok(()),
+        };
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

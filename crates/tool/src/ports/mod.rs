@@ -1,0 +1,29 @@
+//! The traits through which tools reach what the engine keeps, one file each.
+
+mod notes;
+mod reads;
+mod todo;
+mod transcript;
+mod useful;
+
+pub use notes::{Note, Notes};
+pub use reads::{FileState, ReadLedger};
+pub use todo::{TodoItem, TodoList, TodoState};
+pub use transcript::{MarkAction, MarkReport, Recalled, Transcript, TranscriptLine};
+pub use useful::{Added, NewUseful, UsefulInfo, UsefulItem};
+
+/// Why something kept could not be read or changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PortError {
+    /// Nothing has this id.
+    #[error("there is no {what} `{id}`")]
+    Unknown {
+        /// What was looked for, such as `note`.
+        what: &'static str,
+        /// The id that was given.
+        id: String,
+    },
+    /// It could not be read from or written to where it is kept; nothing was changed.
+    #[error("{0}")]
+    Store(String),
+}

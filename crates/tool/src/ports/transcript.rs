@@ -1,0 +1,81 @@
+//! The messages of the conversation a tool is called in: listed, marked, brought back (SPEC 5.1, 8.7).
+
+use async_trait::async_trait;
+use haft_types::{Role, ShortId, ToolStatus};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::PortError;
+
+/// A message in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TranscriptLine {
+    /// By which it is named.
+    pub id: ShortId,
+    /// Who speaks.
+    pub role: Role,
+    /// The tools it calls, or whose result it is.
+    pub tools: Vec<String>,
+    /// Its estimated tokens.
+    pub tokens: u32,
+    /// How it begins.
+    pub words: String,
+    /// Whether it is marked for deletion.
+    pub marked: bool,
+}
+
+/// What to do with the list of messages marked for deletion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MarkAction {
+    /// The ids become the list.
+    Create,
+    /// The ids are added to the list.
+    Append,
+    /// The ids are taken off the list.
+    Delete,
+}
+
+/// What an edit of the list did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MarkReport {
+    /// Ids that were put on the list, or taken off it.
+    pub changed: u32,
+    /// Ids that were on the list already, or not on it.
+    pub unchanged: u32,
+    /// Ids of messages that cannot be marked.
+    pub refused: Vec<String>,
+    /// What names no message of the conversation.
+    pub unknown: Vec<String>,
+    /// How many messages are marked now.
+    pub marked: usize,
+}
+
+/// A message brought back whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recalled {
+    /// Its id.
+    pub id: ShortId,
+    /// Who speaks.
+    pub role: Role,
+    /// The tools it calls, or whose result it is.
+    pub tools: Vec<String>,
+    /// How its tool call ended, if it is a result.
+    pub status: Option<ToolStatus>,
+    /// All its text, as it was stored.
+    pub text: String,
+}
+
+/// The messages of a conversation.
+#[async_trait]
+pub trait Transcript: Send + Sync {
+    /// Every message, in order.
+    async fn list(&self) -> Result<Vec<TranscriptLine>, PortError>;
+
+    /// Edits the list of messages marked for deletion. `ids` are short or full ids, separated by commas. It acts from the
+    /// next request; when this returns, it is stored.
+    async fn mark(&self, action: MarkAction, ids: &str) -> Result<MarkReport, PortError>;
+
+    /// The message with this short or full id as it was stored, whatever is sent of it now.
+    async fn recall(&self, id: &str) -> Result<Recalled, PortError>;
+}
