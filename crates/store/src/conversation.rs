@@ -26,6 +26,8 @@ pub struct NewConversation {
     pub metadata: Metadata,
     /// The messages it begins with.
     pub messages: Vec<Message>,
+    /// Whether it becomes the current one of its namespace, in the same moment.
+    pub make_current: bool,
 }
 
 impl NewConversation {
@@ -38,6 +40,7 @@ impl NewConversation {
             description: String::new(),
             metadata: Metadata::new(),
             messages: Vec::new(),
+            make_current: false,
         }
     }
 

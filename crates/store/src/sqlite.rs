@@ -89,8 +89,10 @@ impl Store for SqliteStore {
             updated_at: now,
             messages: 0,
         };
-        let write =
-            move |writer: &mut Writer| write::create(&mut writer.connection, conversation, &metadata, &messages);
+        let current = new.make_current;
+        let write = move |writer: &mut Writer| {
+            write::create(&mut writer.connection, conversation, &metadata, &messages, current)
+        };
         self.writer.submit(write).await
     }
 

@@ -22,6 +22,7 @@ pub(super) fn create(
     mut new: Conversation,
     metadata: &str,
     messages: &[MessageRow],
+    make_current: bool,
 ) -> Result<Conversation, Failure> {
     let transaction = begin(connection)?;
     let inserted = transaction
@@ -46,6 +47,9 @@ pub(super) fn create(
     for message in messages {
         let position = count_message(&transaction, &new.id, new.updated_at)?.1;
         insert_message(&transaction, (key, &new.id), position, message)?;
+    }
+    if make_current {
+        point_current_at(&transaction, &new.namespace, key)?;
     }
     transaction.commit()?;
     new.messages = messages.len() as u64;
@@ -189,12 +193,17 @@ fn put_project_state(connection: &Connection, namespace: &str, name: &str, value
 pub(super) fn set_current(connection: &mut Connection, namespace: &str, id: &ConversationId) -> Result<(), Failure> {
     let transaction = begin(connection)?;
     let key = rows::key(&transaction, id)?;
+    point_current_at(&transaction, namespace_name(namespace), key)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+fn point_current_at(transaction: &Transaction<'_>, namespace: &str, key: i64) -> Result<(), Failure> {
     transaction
         .prepare_cached(
             "INSERT INTO current_conversations (namespace, conversation) VALUES (?1, ?2)
              ON CONFLICT (namespace) DO UPDATE SET conversation = excluded.conversation",
         )?
-        .execute((namespace_name(namespace), key))?;
-    transaction.commit()?;
+        .execute((namespace, key))?;
     Ok(())
 }

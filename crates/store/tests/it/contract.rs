@@ -229,6 +229,9 @@ async fn each_namespace_has_its_current_conversation(store: &dyn Store) {
     assert_eq!(store.current("one").await.unwrap(), Some(conversation("b")));
     assert_eq!(store.current("two").await.unwrap(), Some(conversation("b")));
     assert_eq!(store.current("three").await.unwrap(), None);
+    let at_once = NewConversation { make_current: true, ..NewConversation::new(conversation("c"), "three") };
+    store.create(at_once).await.unwrap();
+    assert_eq!(store.current("three").await.unwrap(), Some(conversation("c")));
 }
 
 async fn facts_are_about_messages_that_exist(store: &dyn Store) {

@@ -121,7 +121,7 @@ async fn the_log_grows_with_what_is_new_only() {
     let size = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
     let largest = size("SELECT max(length(body)) FROM requests");
     assert!(largest < 1_000, "one request of the log takes {largest} bytes");
-    assert_eq!(size("SELECT count(*) FROM texts"), 1, "only the tools: the messages are referred to");
+    assert_eq!(size("SELECT count(*) FROM texts"), 2, "only tools and encoding: the messages are referred to");
 }
 
 /// A clear message of damage instead of a request that was never sent.
