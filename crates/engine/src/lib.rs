@@ -6,6 +6,7 @@
 //! Read first: [`turn::Turn`] (what happens next), [`Session`] (how it is done), [`EventSink`] (how it is watched).
 
 mod calls;
+mod documents;
 mod emit;
 mod gate;
 mod names;

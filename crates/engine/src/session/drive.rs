@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use haft_context::{Account, Snapshot, assemble};
+use haft_context::{Assembly, ContextError, strip_hints, treat_input};
 use haft_model::{Delta, ModelError, Reply};
 use haft_store::{Fact, SentRequest};
 use haft_tool::{Flow, OutputLimits, ToolContext, ToolOutput};
 use haft_types::{
-    CallPhase, Envelope, EventBody, LlmMetadata, Message, Origin, Outcome, Request, Role, StopReason, ToolCall,
+    CallPhase, Envelope, EventBody, LlmMetadata, Message, Origin, Outcome, Part, Request, Role, StopReason, ToolCall,
     TurnResult,
 };
 use tokio_util::sync::CancellationToken;
@@ -43,37 +43,49 @@ impl Session {
         cancel: &CancellationToken,
     ) -> RunReport {
         let mut emitter = Emitter::new(sink, self.conversation.id.clone());
+        let mut run = Run { turn: Turn::new(self.config.limits), request: None, never_valid: false };
+        let position = if self.stored {
+            self.announce(&mut emitter);
+            self.take_input(input, &mut emitter, cancel).await
+        } else {
+            // A conversation is told of only once it exists.
+            let position = self.take_input(input, &mut emitter, cancel).await;
+            self.announce(&mut emitter);
+            position
+        };
+        let end = match position {
+            Ok(position) => self.drive(&mut run, position, &mut emitter, cancel).await,
+            Err(error) => Err(error),
+        };
+        let end = end.unwrap_or_else(|EngineError::Store(error)| {
+            let reason = Reason { code: "store".into(), message: error.to_string() };
+            End { outcome: Outcome::Failed, reason, text: String::new() }
+        });
+        self.report(end, &run, &mut emitter).await
+    }
+
+    fn announce(&self, emitter: &mut Emitter<'_>) {
         emitter.emit(EventBody::Conversation {
             resumed: self.resumed,
             name: self.conversation.name.clone(),
             model: self.config.model.full_name(),
             cwd: self.config.workspace.cwd.display().to_string(),
         });
-        let mut run = Run { turn: Turn::new(self.config.limits), request: None, never_valid: false };
-        let end = match self.drive(&mut run, input, &mut emitter, cancel).await {
-            Ok(end) => end,
-            Err(EngineError::Store(error)) => {
-                let reason = Reason { code: "store".into(), message: error.to_string() };
-                End { outcome: Outcome::Failed, reason, text: String::new() }
-            }
-        };
-        self.report(end, &run, &mut emitter).await
     }
 
     async fn drive(
         &mut self,
         run: &mut Run,
-        input: Option<String>,
+        position: Position,
         emitter: &mut Emitter<'_>,
         cancel: &CancellationToken,
     ) -> Result<End, EngineError> {
-        let position = self.take_input(input, emitter).await?;
         let mut actions = run.turn.step(Input::Begin(position));
         loop {
             let mut next = None;
             for action in actions {
                 match action {
-                    Action::BuildRequest => next = Some(self.build(run, emitter)),
+                    Action::BuildRequest => next = Some(self.build(run, emitter, cancel).await?),
                     Action::SendRequest => next = Some(self.send(run, emitter, cancel).await?),
                     Action::RunTools(calls) => next = Some(self.run_tools(calls, emitter, cancel).await?),
                     Action::Nudge(nudge) => self.append_user(nudge.text().to_owned(), Origin::Engine).await?,
@@ -91,7 +103,12 @@ impl Session {
     }
 
     /// Mends the end of the conversation, takes the user's words in, and says where the turn begins.
-    async fn take_input(&mut self, input: Option<String>, emitter: &mut Emitter<'_>) -> Result<Position, EngineError> {
+    async fn take_input(
+        &mut self,
+        input: Option<String>,
+        emitter: &mut Emitter<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Position, EngineError> {
         let open_todos = !self.turn_ended && self.todo.has_open_items().await;
         let Resumption { uncertain, position } = resume::resumption(&self.history, &self.begun, open_todos);
         for call in uncertain {
@@ -108,34 +125,52 @@ impl Session {
                 for call in calls {
                     self.answer(&call, interrupted(&call, Interruption::NotRun).into(), emitter).await?;
                 }
-                self.append_user(text, Origin::User).await?;
+                self.take_words(&text, Origin::Joined, emitter, cancel).await?;
+            }
+            // A round without its answer still runs, and what the user says joins it.
+            Position::WantsReply if !self.history.is_empty() => {
+                self.take_words(&text, Origin::Joined, emitter, cancel).await?;
             }
             Position::WantsReply | Position::HasReply(_) | Position::Completed(_) => {
-                self.append_user(text, Origin::User).await?;
+                self.take_words(&text, Origin::User, emitter, cancel).await?;
             }
         }
         Ok(Position::WantsReply)
     }
 
-    fn build(&mut self, run: &mut Run, emitter: &mut Emitter<'_>) -> Input {
-        let snapshot = Snapshot {
-            cache_key: Some(self.conversation.id.as_str()),
-            ..Snapshot::new(
-                &self.config.model,
-                &self.config.policy,
-                &self.system,
-                &self.tools,
-                &self.history,
-                self.services.counter.as_ref(),
-            )
-        };
-        match assemble(&snapshot) {
-            Ok(assembly) => {
-                tell_account(&assembly.account, &assembly.request, emitter);
-                run.request = Some(Arc::new(assembly.request));
-                Input::Built
+    /// Appends the user's words. Compaction comes first: it looks at the conversation the words will be answered in.
+    async fn take_words(
+        &mut self,
+        text: &str,
+        origin: Origin,
+        emitter: &mut Emitter<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<(), EngineError> {
+        let folder = &self.config.workspace.cwd;
+        let treated = treat_input(text, self.config.policy.mentions as usize, &|path| folder.join(path).exists());
+        self.compact_if_due(&treated, emitter, cancel).await?;
+        self.append_user(treated, origin).await
+    }
+
+    async fn build(
+        &mut self,
+        run: &mut Run,
+        emitter: &mut Emitter<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Input, EngineError> {
+        self.compact_if_due("", emitter, cancel).await?;
+        let failed = |error: ContextError| Input::Failed(Reason { code: "context".into(), message: error.to_string() });
+        match self.look_at_documents() {
+            Ok(problems) => problems.into_iter().for_each(|problem| emitter.error("document", problem)),
+            Err(error) => return Ok(failed(error)),
+        }
+        match self.assembly() {
+            Ok(Assembly { request, account }) => {
+                self.take_account(&request, account, emitter).await?;
+                run.request = Some(Arc::new(request));
+                Ok(Input::Built)
             }
-            Err(error) => Input::Failed(Reason { code: "context".into(), message: error.to_string() }),
+            Err(error) => Ok(failed(error)),
         }
     }
 
@@ -150,6 +185,8 @@ impl Session {
             model: self.config.model.full_name(),
             api: self.config.model.api,
             request: Arc::clone(&request),
+            encoding: Some(self.services.client.encoding()),
+            cause: None,
         };
         // The log must not delay the request: it is written while the model thinks.
         drop(self.services.store.log_request(&self.conversation.id, sent));
@@ -167,12 +204,9 @@ impl Session {
     /// Stores a reply before anything acts on it.
     async fn take_reply(&mut self, reply: Reply, emitter: &mut Emitter<'_>) -> Result<Replied, EngineError> {
         let model = self.config.model.full_name();
-        let cost = self.config.model.price.map(|price| price.cost(reply.usage));
-        self.totals.usage += reply.usage;
-        if let (Some(total), Some(cost)) = (&mut self.totals.cost, cost) {
-            *total += cost;
-        }
-        let mut message = Message::new(self.fresh_id(), Role::Assistant, reply.parts, self.services.clock.now());
+        let cost = self.spend(reply.usage);
+        let parts = reply.parts.into_iter().map(without_hints).collect();
+        let mut message = Message::new(self.fresh_id(), Role::Assistant, parts, self.services.clock.now());
         let mut made = LlmMetadata::new(&model, self.round(), reply.usage, cost);
         made.time_to_first_token_ms = Some(millis(reply.time_to_first_token));
         made.duration_ms = Some(millis(reply.duration));
@@ -314,6 +348,7 @@ impl Session {
         self.append_result(call, envelope, images).await?;
         emitter.emit(event);
         for change in changes {
+            self.last_write = Some(self.config.workspace.display(&change.path));
             emitter.emit(EventBody::FileChanged {
                 path: self.config.workspace.display(&change.path),
                 change: change.kind,
@@ -397,23 +432,15 @@ fn interrupted(call: &ToolCall, why: Interruption) -> Envelope {
     }
 }
 
-fn tell_account(account: &Account, request: &Request, emitter: &mut Emitter<'_>) {
-    for warning in &account.warnings {
-        emitter.error("context_warning", warning.to_string());
+/// A model that is shown message ids sometimes repeats them; they are not its words (SPEC 2.3).
+fn without_hints(part: Part) -> Part {
+    match part {
+        Part::Text { text, signature } => Part::Text { text: strip_hints(&text).into_owned(), signature },
+        Part::ToolCall(call) => {
+            Part::ToolCall(ToolCall { arguments: strip_hints(&call.arguments).into_owned(), ..call })
+        }
+        part @ (Part::Thinking(_) | Part::ToolResult(_) | Part::Image(_)) => part,
     }
-    let budget = &account.budget;
-    emitter.emit(EventBody::Window {
-        tokens: request.tokens(),
-        window: budget.window,
-        pruned_tokens: 0,
-        round: account.round,
-    });
-    emitter.emit(EventBody::Budget {
-        layers: budget.layers.clone(),
-        output_reserve: budget.output_reserve,
-        remaining: budget.remaining,
-        window: budget.window,
-    });
 }
 
 fn tell_delta(delta: Delta, emitter: &mut Emitter<'_>) {

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a message is in `history` exactly when it is in the store, in the same order.
 
+mod build;
+mod compact;
 mod drive;
 mod open;
 
@@ -9,16 +11,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use haft_context::Policy;
+use haft_context::{Cleared, Memo, Policy, Sent};
 use haft_model::Client;
 use haft_sandbox::Supervisor;
-use haft_store::{Conversation, Store, StoreError};
+use haft_store::{Conversation, NewConversation, Store, StoreError};
 use haft_tool::{Registry, Workspace};
 use haft_types::{
     Clock, Cost, Entry, Envelope, IdSource, Image, Message, MessageId, Metadata, ModelSpec, Origin, Part,
     PermissionMode, Role, ShortId, TokenCounter, ToolCall, ToolResult, ToolSet, Usage,
 };
 
+use crate::documents::DocumentFiles;
 use crate::ports::{Knowledge, Reads, StoredTodo};
 use crate::turn::Limits;
 
@@ -92,6 +95,8 @@ pub struct Session {
     services: Services,
     conversation: Conversation,
     resumed: bool,
+    /// Whether the store knows the conversation yet.
+    stored: bool,
     history: Vec<Arc<Entry>>,
     short_ids: HashSet<ShortId>,
     begun: HashSet<String>,
@@ -101,6 +106,17 @@ pub struct Session {
     todo: Arc<StoredTodo>,
     reads: Arc<Reads>,
     knowledge: Knowledge,
+    documents: DocumentFiles,
+    /// What was made for earlier requests.
+    memo: Memo,
+    /// The request before.
+    sent: Option<Sent>,
+    /// What pruning has decided so far.
+    cleared: Option<Cleared>,
+    /// The first message to send, when older rounds could not be summarised.
+    recent_from: Option<MessageId>,
+    /// The file a tool changed last.
+    last_write: Option<String>,
     /// Whether the newest message was noted as the end of its turn.
     turn_ended: bool,
     totals: Totals,
@@ -141,8 +157,21 @@ impl Session {
         self.append_message(message).await
     }
 
+    /// Stores a message, then takes it into memory. The first one brings a new conversation into being, in one transaction:
+    /// a kill leaves either both or nothing.
     async fn append_message(&mut self, message: Message) -> Result<(), EngineError> {
-        self.services.store.append(&self.conversation.id, &message).await?;
+        if self.stored {
+            self.services.store.append(&self.conversation.id, &message).await?;
+        } else {
+            let new = NewConversation {
+                messages: vec![message.clone()],
+                make_current: true,
+                ..NewConversation::new(self.conversation.id.clone(), &self.conversation.namespace)
+                    .named(&self.conversation.name)
+            };
+            self.services.store.create(new).await?;
+            self.stored = true;
+        }
         self.short_ids.insert(message.message_id.short());
         self.history.push(Entry::new(message, self.services.counter.as_ref()));
         Ok(())
@@ -163,6 +192,16 @@ impl Session {
         let mut content = vec![Part::ToolResult(Box::new(result))];
         content.extend(images.into_iter().map(Part::Image));
         self.append(Role::Tool, content, Metadata::new()).await
+    }
+
+    /// Adds a request's usage to the totals and gives its cost.
+    fn spend(&mut self, usage: Usage) -> Option<Cost> {
+        let cost = self.config.model.price.map(|price| price.cost(usage));
+        self.totals.usage += usage;
+        if let (Some(total), Some(cost)) = (&mut self.totals.cost, cost) {
+            *total += cost;
+        }
+        cost
     }
 
     fn round(&self) -> u32 {

@@ -4,12 +4,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use haft_context::{ContextError, RoleText, SystemInput, render_system, system_entry};
-use haft_store::{Conversation, Fact, Found, NewConversation, Scope, StoreError};
+use haft_context::{ContextError, Memo};
+use haft_store::{Conversation, Fact, Found, Scope, StoreError};
 use haft_tool::Registry;
-use haft_types::{ConversationId, Cost, Entry, MessageId, ToolSet, Usage};
+use haft_types::{ConversationId, Cost, Entry, Message, MessageId, Metadata, ToolSet, Usage};
 
+use super::build::{CLEARED, last_sent, system_of};
 use super::{Services, Session, SessionConfig, Totals};
+use crate::documents::DocumentFiles;
 use crate::ports::{Knowledge, Reads, StoredTodo};
 
 /// Which conversation to open.
@@ -63,22 +65,51 @@ pub enum OpenError {
 }
 
 impl Session {
-    /// Opens a conversation and makes it the current one of its namespace.
+    /// Opens a conversation and makes it the current one of its namespace. A new one is stored together with its first message.
     pub async fn open(config: SessionConfig, services: Services, which: Which) -> Result<Self, OpenError> {
         let registry = offered(&config, &services)?;
+        let (conversation, resumed) = find_or_plan(&config, &services, which).await?;
+        let messages = if resumed { services.store.messages(&conversation.id).await? } else { Vec::new() };
+        if resumed {
+            services.store.set_current(&config.namespace, &conversation.id).await?;
+        }
+        Self::load(config, services, registry, Opened { conversation, resumed, messages }).await
+    }
+
+    /// Opens a conversation as these messages tell it, only to look at it: nothing is written, and the current conversation
+    /// stays what it is. The store need not know it.
+    pub async fn look(
+        config: SessionConfig,
+        services: Services,
+        conversation: Conversation,
+        messages: Vec<Message>,
+    ) -> Result<Self, OpenError> {
+        let registry = offered(&config, &services)?;
+        Self::load(config, services, registry, Opened { conversation, resumed: true, messages }).await
+    }
+
+    async fn load(
+        mut config: SessionConfig,
+        services: Services,
+        registry: Registry,
+        Opened { conversation, resumed, messages }: Opened,
+    ) -> Result<Self, OpenError> {
+        let safe_zone = config.policy.safe_zone.tokens(config.model.context_window).map_err(ContextError::from)?;
+        config.environment.safe_zone_tokens = Some(safe_zone);
         let tools = ToolSet::new(registry.specs(), services.counter.as_ref());
-        let (conversation, resumed) = find_or_create(&config, &services, which).await?;
         let store = &services.store;
-        let messages = if resumed { store.messages(&conversation.id).await? } else { Vec::new() };
         let facts = if resumed { store.facts(&conversation.id).await? } else { Vec::new() };
         let (begun, ended) = read_facts(facts);
         let turn_ended = messages.last().is_some_and(|last| ended.contains(&last.message_id));
-        store.set_current(&config.namespace, &conversation.id).await?;
 
         let short_ids = messages.iter().map(|message| message.message_id.short()).collect();
         let counter = services.counter.as_ref();
         let history: Vec<_> = messages.into_iter().map(|message| Entry::new(message, counter)).collect();
-        let system = system_entry(render(&config, &tools)?, counter);
+        let mut documents = DocumentFiles::new(&config.workspace.root);
+        drop(documents.look(counter));
+        let system = system_of(&config, &tools, &documents, counter)?;
+        let sent = if resumed { last_sent(store.as_ref(), &conversation.id, &config, counter).await? } else { None };
+        let cleared = if resumed { store.state(&conversation.id, CLEARED).await? } else { None };
         let totals = Totals {
             since: Instant::now(),
             usage: Usage::default(),
@@ -92,16 +123,30 @@ impl Session {
             services,
             conversation,
             resumed,
+            stored: resumed,
             history,
             short_ids,
             begun,
             registry,
             tools,
             system,
+            documents,
+            memo: Memo::default(),
+            sent,
+            cleared: cleared.and_then(|value| serde_json::from_value(value).ok()),
+            recent_from: None,
+            last_write: None,
             turn_ended,
             totals,
         })
     }
+}
+
+/// A conversation that was found or made.
+struct Opened {
+    conversation: Conversation,
+    resumed: bool,
+    messages: Vec<Message>,
 }
 
 fn offered(config: &SessionConfig, services: &Services) -> Result<Registry, OpenError> {
@@ -118,7 +163,7 @@ fn offered(config: &SessionConfig, services: &Services) -> Result<Registry, Open
     Ok(registry)
 }
 
-async fn find_or_create(
+async fn find_or_plan(
     config: &SessionConfig,
     services: &Services,
     which: Which,
@@ -129,6 +174,7 @@ async fn find_or_create(
         Which::Current { or_new } => {
             if let Some(id) = store.current(&config.namespace).await?
                 && let Some(conversation) = store.get(&id).await?
+                && (conversation.messages > 0 || or_new.is_some())
             {
                 return Ok((conversation, true));
             }
@@ -145,9 +191,22 @@ async fn find_or_create(
             };
         }
     };
-    let mut new = NewConversation::new(ConversationId::from(services.ids.uuid()), &config.namespace);
-    new.name = Some(title_of(&title)).filter(|name| !name.is_empty());
-    Ok((store.create(new).await?, false))
+    let id = ConversationId::from(services.ids.uuid());
+    let now = services.clock.now();
+    let title = title_of(&title);
+    Ok((
+        Conversation {
+            name: if title.is_empty() { format!("Conversation {}", id.short()) } else { title },
+            id,
+            namespace: config.namespace.clone(),
+            description: String::new(),
+            metadata: Metadata::new(),
+            created_at: now,
+            updated_at: now,
+            messages: 0,
+        },
+        false,
+    ))
 }
 
 /// The first line of the task, short enough for a table.
@@ -175,24 +234,6 @@ fn read_facts(facts: Vec<Fact>) -> (HashSet<String>, HashSet<MessageId>) {
         }
     }
     (begun, ended)
-}
-
-fn render(config: &SessionConfig, tools: &ToolSet) -> Result<String, ContextError> {
-    let roles = &config.roles;
-    let role = match (&roles.system_prompt, &roles.main) {
-        (Some(prompt), _) => RoleText::Custom(prompt),
-        (None, Some(role)) => RoleText::Role(role),
-        (None, None) => RoleText::BuiltIn,
-    };
-    render_system(&SystemInput {
-        role,
-        append: roles.append.as_deref(),
-        tools: &tools.specs,
-        protocol: config.model.tool_protocol,
-        environment: &config.environment,
-        focus_files: &config.focus_files,
-        ..SystemInput::default()
-    })
 }
 
 #[cfg(test)]

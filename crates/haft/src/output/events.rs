@@ -68,6 +68,10 @@ impl Printer {
                 let limit = limit.map_or_else(String::new, |limit| format!(" of {limit}"));
                 format!("retry {attempt}{limit} in {:.1} s: {reason}", *delay_ms as f64 / 1000.0)
             }
+            EventBody::Compaction { message, .. } | EventBody::Pruning { message, .. } => format!("haft: {message}"),
+            EventBody::PrefixBreak { message, tokens, .. } if self.verbose => {
+                format!("prefix break: {message}, {tokens} tokens are sent anew")
+            }
             EventBody::Error { message, .. } => format!("haft: {message}"),
             EventBody::Question { question, options } => {
                 let options: Vec<_> = options.iter().map(|option| format!("\n  - {option}")).collect();
@@ -88,6 +92,8 @@ impl Printer {
             | EventBody::ToolCall { .. }
             | EventBody::ToolResult { .. }
             | EventBody::Usage { .. }
+            | EventBody::Reminders { .. }
+            | EventBody::PrefixBreak { .. }
             | EventBody::Window { .. }
             | EventBody::Budget { .. }
             | EventBody::Completion { .. }

@@ -1,0 +1,239 @@
+//! Puts the next request together from what the session knows, and tells the listener how it came to be.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use haft_context::{
+    Account, Assembly, ContextError, ExecutionState, ListOwner, Progress, Reminders, RoleParts, RoleText, Sent,
+    SentSegment, Snapshot, SystemInput, Todo, assemble, render_system, system_entry, todo_text,
+};
+use haft_store::{LoggedRequest, Store};
+use haft_tool::TodoState;
+use haft_types::{ConversationId, Entry, EventBody, Layer, Request, TokenCounter, ToolSet};
+
+use super::{EngineError, Session, SessionConfig};
+use crate::documents::DocumentFiles;
+use crate::emit::Emitter;
+
+/// Under which names the store keeps what one request decides for the next.
+pub(super) const CLEARED: &str = "cleared";
+pub(super) const POLICY: &str = "policy";
+
+impl Session {
+    /// The next request as it would be sent now, and an account of it. Nothing is sent or stored.
+    pub fn preview(&mut self) -> Result<Assembly, ContextError> {
+        drop(self.look_at_documents()?);
+        self.assembly()
+    }
+
+    /// Looks at the project's documents; what they change of the system message is rendered anew.
+    pub(super) fn look_at_documents(&mut self) -> Result<Vec<String>, ContextError> {
+        let looked = self.documents.look(self.services.counter.as_ref());
+        if looked.changed && self.config.roles.main.is_some() {
+            self.system = system_of(&self.config, &self.tools, &self.documents, self.services.counter.as_ref())?;
+        }
+        Ok(looked.problems)
+    }
+
+    pub(super) fn assembly(&self) -> Result<Assembly, ContextError> {
+        let reminders = self.reminders();
+        let marks = self.knowledge.marks.current();
+        let execution = ExecutionState {
+            mode: self.config.mode.to_string(),
+            last_write: self.last_write.clone(),
+            ..ExecutionState::default()
+        };
+        let role = assembled_role(&self.config, &self.documents);
+        let input = system_input(&self.config, &self.tools, role.as_deref());
+        let plain = Snapshot::new(
+            &self.config.model,
+            &self.config.policy,
+            &self.system,
+            &self.tools,
+            &self.history,
+            self.services.counter.as_ref(),
+        );
+        assemble(&Snapshot {
+            system_input: Some(&input),
+            documents: Some(self.documents.layer()),
+            reminders: Some(&reminders),
+            execution: Some(&execution),
+            marks: Some(&marks),
+            cleared: self.cleared.as_ref(),
+            recent_from: self.recent_from,
+            last: self.sent.as_ref(),
+            cache_key: Some(self.conversation.id.as_str()),
+            memo: Some(&self.memo),
+            ..plain
+        })
+    }
+
+    /// The reminders as they are now (SPEC 3.4: afresh for every request).
+    fn reminders(&self) -> Reminders {
+        let items = self.todo.items();
+        let progress = |state| match state {
+            TodoState::Pending => Progress::Pending,
+            TodoState::InProgress => Progress::InProgress,
+            TodoState::Completed => Progress::Completed,
+        };
+        let todo: Vec<_> =
+            items.iter().map(|item| Todo { content: &item.content, progress: progress(item.status) }).collect();
+        Reminders {
+            role: assembled_role(&self.config, &self.documents),
+            todo: Some(todo_text(&todo, ListOwner::Reader)),
+            useful: Some(self.knowledge.useful.useful_reminder(&self.config.workspace.root)),
+            folder_notes: Some(self.knowledge.notes.reminder(self.reads.paths().iter().map(PathBuf::as_path))),
+            clock: Some(self.services.clock.now().to_string()),
+        }
+    }
+
+    /// Keeps what this request decided, and tells how it came to be.
+    pub(super) async fn take_account(
+        &mut self,
+        request: &Request,
+        account: Account,
+        emitter: &mut Emitter<'_>,
+    ) -> Result<(), EngineError> {
+        tell(&account, request, emitter);
+        if let Some(cleared) = account.cleared {
+            let value = serde_json::to_value(&cleared).unwrap_or_default();
+            self.services.store.set_state(&self.conversation.id, CLEARED, value).await?;
+            self.cleared = Some(cleared);
+        }
+        if self.sent.as_ref().is_none_or(|sent| sent.policy != account.sent.policy) {
+            let value = serde_json::to_value(account.sent.policy).unwrap_or_default();
+            self.services.store.set_state(&self.conversation.id, POLICY, value).await?;
+        }
+        self.sent = Some(account.sent);
+        Ok(())
+    }
+}
+
+/// What was sent last before this process, from the request log.
+pub(super) async fn last_sent(
+    store: &dyn Store,
+    id: &ConversationId,
+    config: &SessionConfig,
+    counter: &dyn TokenCounter,
+) -> Result<Option<Sent>, haft_store::StoreError> {
+    let Some(last) = store.requests(id).await?.last().map(|summary| summary.number) else { return Ok(None) };
+    let Some(LoggedRequest { summary, segments, tools, .. }) = store.request(id, last).await? else { return Ok(None) };
+    let policy = store.state(id, POLICY).await?.and_then(|value| serde_json::from_value(value).ok());
+    let segment = |segment: haft_store::LoggedSegment| SentSegment {
+        layer: segment.layer,
+        owner: segment.owner.into(),
+        message: segment.message.message_id,
+        hash: segment.hash,
+        tokens: segment.tokens,
+        boundary: segment.boundary,
+    };
+    Ok(Some(Sent {
+        model: summary.model,
+        tools: ToolSet::new(tools, counter).hash,
+        policy: policy.unwrap_or_else(|| config.policy.hash()),
+        segments: segments.into_iter().map(segment).collect(),
+    }))
+}
+
+/// The role of SPEC 3.5; none when none is configured.
+fn assembled_role(config: &SessionConfig, documents: &DocumentFiles) -> Option<String> {
+    let role = config.roles.main.as_deref()?;
+    let environment = format!(
+        "Working directory: {}\nOperating system: {}\nShell: {}",
+        config.environment.cwd, config.environment.os, config.environment.shell
+    );
+    let parts = RoleParts {
+        role: Some(role),
+        agents_md: documents.agents_md(),
+        environment: Some(&environment),
+        ..RoleParts::default()
+    };
+    Some(parts.join())
+}
+
+fn system_input<'a>(config: &'a SessionConfig, tools: &'a ToolSet, role: Option<&'a str>) -> SystemInput<'a> {
+    let role = match (&config.roles.system_prompt, role) {
+        (Some(prompt), _) => RoleText::Custom(prompt),
+        (None, Some(role)) => RoleText::Role(role),
+        (None, None) => RoleText::BuiltIn,
+    };
+    SystemInput {
+        role,
+        append: config.roles.append.as_deref(),
+        tools: &tools.specs,
+        protocol: config.model.tool_protocol,
+        environment: &config.environment,
+        focus_files: &config.focus_files,
+        ..SystemInput::default()
+    }
+}
+
+pub(super) fn system_of(
+    config: &SessionConfig,
+    tools: &ToolSet,
+    documents: &DocumentFiles,
+    counter: &dyn TokenCounter,
+) -> Result<Arc<Entry>, ContextError> {
+    let role = assembled_role(config, documents);
+    Ok(system_entry(render_system(&system_input(config, tools, role.as_deref()))?, counter))
+}
+
+fn tell(account: &Account, request: &Request, emitter: &mut Emitter<'_>) {
+    for warning in &account.warnings {
+        emitter.error("context_warning", warning.to_string());
+    }
+    tell_pruning(account, emitter);
+    if let Some(broken) = account.prefix.as_ref().and_then(|prefix| prefix.broken.as_ref()) {
+        let cause = serde_json::to_value(broken.cause).ok();
+        emitter.emit(EventBody::PrefixBreak {
+            cause: cause.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default(),
+            message: broken.cause.to_string(),
+            index: account.prefix.as_ref().map_or(0, |prefix| prefix.kept),
+            owner: broken.first.owner.to_string(),
+            message_id: broken.first.message.short().to_string(),
+            tokens: broken.tokens,
+            cost: broken.cost,
+        });
+    }
+    if let Some(index) = request.segments.iter().position(|segment| segment.layer == Layer::Reminders) {
+        let run = request.segments[index..].iter().take_while(|segment| segment.layer == Layer::Reminders);
+        let kind = |owner: &str| owner.strip_prefix("reminder:").unwrap_or(owner).to_owned();
+        emitter.emit(EventBody::Reminders { index, kinds: run.map(|segment| kind(segment.owner)).collect() });
+    }
+    let budget = &account.budget;
+    emitter.emit(EventBody::Window {
+        tokens: request.tokens(),
+        window: budget.window,
+        pruned_tokens: account.pruned_tokens,
+        round: account.round,
+    });
+    emitter.emit(EventBody::Budget {
+        layers: budget.layers.clone(),
+        output_reserve: budget.output_reserve,
+        remaining: budget.remaining,
+        window: budget.window,
+    });
+}
+
+fn tell_pruning(account: &Account, emitter: &mut Emitter<'_>) {
+    use haft_context::LadderStep;
+    let mut emit = |step: &str, tokens, message: String| {
+        emitter.emit(EventBody::Pruning { step: step.into(), tokens, message });
+    };
+    if account.cleared.is_some() {
+        let tokens = account.pruned_tokens;
+        emit("cleared", tokens, format!("old results were cleared: {tokens} tokens less are sent"));
+    }
+    if account.deleted_tokens > 0 {
+        let tokens = account.deleted_tokens;
+        emit("deleted", tokens, format!("messages marked as deleted are left out: {tokens} tokens"));
+    }
+    for step in &account.ladder {
+        let (name, tokens) = match step {
+            LadderStep::OlderRounds { tokens, .. } => ("older_rounds", *tokens),
+            LadderStep::ShortSystem { tokens } => ("short_system", *tokens),
+            LadderStep::BareMinimum { tokens } => ("bare_minimum", *tokens),
+        };
+        emit(name, tokens, step.to_string());
+    }
+}
