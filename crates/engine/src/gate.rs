@@ -39,8 +39,8 @@ pub(crate) fn admit(
     reply: &ReplyFacts<'_>,
     registry: &Registry,
     mode: PermissionMode,
-) -> Result<Admitted, Refused> {
-    let refuse = |call, envelope| Err(Refused { call, envelope, denied: false });
+) -> Result<Admitted, Box<Refused>> {
+    let refuse = |call, envelope| Err(Box::new(Refused { call, envelope, denied: false }));
     if *reply.stop == StopReason::Length && reply.last {
         let message = "The reply was cut off by the output limit in the middle of this call, so it did not run. Make it again, in smaller pieces.";
         return refuse(call, Envelope::failure("cut", message));
@@ -67,7 +67,7 @@ pub(crate) fn admit(
     match permission::decide(mode, tool.access(), &call.name) {
         Decision::Allow => Ok(Admitted { tool: Arc::clone(tool), call, arguments }),
         Decision::Deny { reason } => {
-            Err(Refused { call, envelope: Envelope::failure("permission_denied", reason), denied: true })
+            Err(Box::new(Refused { call, envelope: Envelope::failure("permission_denied", reason), denied: true }))
         }
     }
 }

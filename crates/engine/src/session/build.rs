@@ -178,15 +178,20 @@ pub(super) fn system_of(
     Ok(system_entry(render_system(&system_input(config, tools, role.as_deref()))?, counter))
 }
 
+/// The name of what broke the prefix, as programs and the log know it.
+pub(super) fn cause_of(account: &Account) -> Option<String> {
+    let broken = account.prefix.as_ref()?.broken.as_ref()?;
+    serde_json::to_value(broken.cause).ok()?.as_str().map(str::to_owned)
+}
+
 fn tell(account: &Account, request: &Request, emitter: &mut Emitter<'_>) {
     for warning in &account.warnings {
         emitter.error("context_warning", warning.to_string());
     }
     tell_pruning(account, emitter);
     if let Some(broken) = account.prefix.as_ref().and_then(|prefix| prefix.broken.as_ref()) {
-        let cause = serde_json::to_value(broken.cause).ok();
         emitter.emit(EventBody::PrefixBreak {
-            cause: cause.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default(),
+            cause: cause_of(account).unwrap_or_default(),
             message: broken.cause.to_string(),
             index: account.prefix.as_ref().map_or(0, |prefix| prefix.kept),
             owner: broken.first.owner.to_string(),

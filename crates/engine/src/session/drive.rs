@@ -1,4 +1,4 @@
-//! Does what the turn says: builds and sends requests, runs tools, appends what came of it, and tells the listener.
+//! Does what the turn says: takes input in, builds and sends requests, stores replies, and tells the listener.
 //!
 //! Invariant: what an event shows of a message is in the store first (`tool_result`, `usage`), except the words of a reply that is
 //! still arriving.
@@ -8,22 +8,20 @@ use std::sync::Arc;
 use haft_context::{Assembly, ContextError, strip_hints, treat_input};
 use haft_model::{Delta, ModelError, Reply};
 use haft_store::{Fact, SentRequest};
-use haft_tool::{Flow, OutputLimits, ToolContext, ToolOutput};
 use haft_types::{
-    CallPhase, Envelope, EventBody, LlmMetadata, Message, Origin, Outcome, Part, Request, Role, StopReason, ToolCall,
-    TurnResult,
+    CallPhase, Envelope, EventBody, LlmMetadata, Message, Origin, Outcome, Part, Request, Role, ToolCall, TurnResult,
 };
 use tokio_util::sync::CancellationToken;
 
+use super::act::{Interruption, interrupted};
+use super::build::cause_of;
 use super::{EngineError, Session};
-use crate::calls;
 use crate::emit::{Emitter, EventSink};
-use crate::gate::{self, Admitted, Refused, ReplyFacts};
 use crate::resume::{self, Resumption};
-use crate::turn::{Action, End, Input, Position, Question, Reason, Replied, Spent, ToolsDone, Turn};
+use crate::turn::{Action, End, Input, Position, Reason, Replied, Turn};
 
 /// Under which key of a reply's metadata its stop reason is kept, so that a resumed turn treats a cut call as one.
-const STOP_REASON: &str = "stop_reason";
+pub(super) const STOP_REASON: &str = "stop_reason";
 
 /// How a run ended, and whether the model ever answered.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +41,7 @@ impl Session {
         cancel: &CancellationToken,
     ) -> RunReport {
         let mut emitter = Emitter::new(sink, self.conversation.id.clone());
-        let mut run = Run { turn: Turn::new(self.config.limits), request: None, never_valid: false };
+        let mut run = Run { turn: Turn::new(self.config.limits), request: None, cause: None, never_valid: false };
         let position = if self.stored {
             self.announce(&mut emitter);
             self.take_input(input, &mut emitter, cancel).await
@@ -166,6 +164,7 @@ impl Session {
         }
         match self.assembly() {
             Ok(Assembly { request, account }) => {
+                run.cause = cause_of(&account);
                 self.take_account(&request, account, emitter).await?;
                 run.request = Some(Arc::new(request));
                 Ok(Input::Built)
@@ -186,7 +185,7 @@ impl Session {
             api: self.config.model.api,
             request: Arc::clone(&request),
             encoding: Some(self.services.client.encoding()),
-            cause: None,
+            cause: run.cause.take(),
         };
         // The log must not delay the request: it is written while the model thinks.
         drop(self.services.store.log_request(&self.conversation.id, sent));
@@ -224,137 +223,11 @@ impl Session {
         if !message.content.is_empty() {
             self.append_message(message).await?;
         }
-        finished.into_iter().for_each(|event| emitter.emit(event));
+        for event in finished {
+            emitter.emit(event);
+        }
         emitter.emit(EventBody::Usage { model, usage: reply.usage, cost });
         Ok(replied)
-    }
-
-    async fn run_tools(
-        &mut self,
-        calls: Vec<ToolCall>,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) -> Result<Input, EngineError> {
-        let mut done = ToolsDone::default();
-        let mut admitted = Vec::new();
-        for gated in self.gate(calls) {
-            match gated {
-                Ok(call) if calls::is_harmless(call.tool.access()) => admitted.push(call),
-                Ok(call) => {
-                    self.run_group(std::mem::take(&mut admitted), &mut done, emitter, cancel).await?;
-                    self.run_group(vec![call], &mut done, emitter, cancel).await?;
-                }
-                Err(refused) => {
-                    self.run_group(std::mem::take(&mut admitted), &mut done, emitter, cancel).await?;
-                    if refused.denied {
-                        done.denied = Some(refused.envelope.text.clone());
-                    }
-                    self.answer(&refused.call, refused.envelope.into(), emitter).await?;
-                }
-            }
-            if cancel.is_cancelled() {
-                return Ok(Input::Cancelled);
-            }
-        }
-        self.run_group(admitted, &mut done, emitter, cancel).await?;
-        done.spent =
-            Spent { usd: self.totals.cost.map_or(0.0, |cost| cost.total), elapsed: self.totals.since.elapsed() };
-        Ok(Input::ToolsDone(done))
-    }
-
-    fn gate(&self, calls: Vec<ToolCall>) -> Vec<Result<Admitted, Refused>> {
-        let stop = self.last_stop_reason();
-        let count = calls.len();
-        let gate = |(index, call)| {
-            let facts = ReplyFacts { stop: &stop, calls: count, last: index + 1 == count };
-            gate::admit(call, &facts, &self.registry, self.config.mode)
-        };
-        calls.into_iter().enumerate().map(gate).collect()
-    }
-
-    fn last_stop_reason(&self) -> StopReason {
-        let reply = self.history.iter().rev().find(|entry| entry.message.role == Role::Assistant);
-        reply
-            .and_then(|entry| serde_json::from_value(entry.message.metadata.get(STOP_REASON)?.clone()).ok())
-            .unwrap_or(StopReason::ToolUse)
-    }
-
-    /// Runs calls side by side and stores their results in order.
-    async fn run_group(
-        &mut self,
-        group: Vec<Admitted>,
-        done: &mut ToolsDone,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) -> Result<(), EngineError> {
-        let mut started = Vec::with_capacity(group.len());
-        for call in group {
-            if calls::has_effects(call.tool.access()) {
-                self.note_begun(&call.call).await?;
-            }
-            let context = self.tool_context(&call.call, cancel);
-            started.push(calls::start(call, context));
-        }
-        for (call, task) in started {
-            let output = calls::finish(&call, task).await;
-            take_flow(&output.flow, done, emitter);
-            if !calls::waits_for_user(&output.flow) {
-                self.answer(&call, output, emitter).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn note_begun(&mut self, call: &ToolCall) -> Result<(), EngineError> {
-        let Some(reply) = self.history.iter().rev().find(|entry| entry.message.role == Role::Assistant) else {
-            return Ok(());
-        };
-        let fact = Fact::ToolStarted { message_id: reply.message.message_id, call_id: call.id.clone() };
-        self.services.store.note(&self.conversation.id, fact).await?;
-        self.begun.insert(call.id.clone());
-        Ok(())
-    }
-
-    fn tool_context(&self, call: &ToolCall, cancel: &CancellationToken) -> ToolContext {
-        ToolContext {
-            workspace: self.config.workspace.clone(),
-            call_id: call.id.clone(),
-            cancel: cancel.clone(),
-            limits: OutputLimits::default(),
-            environment: Arc::clone(&self.config.child_environment),
-            todo: Arc::clone(&self.todo) as _,
-            reads: Arc::clone(&self.reads) as _,
-            useful: Arc::clone(&self.knowledge.useful) as _,
-            notes: Arc::clone(&self.knowledge.notes) as _,
-            transcript: Arc::clone(&self.knowledge.transcript) as _,
-        }
-    }
-
-    /// Stores the result of a call, then shows it.
-    async fn answer(
-        &mut self,
-        call: &ToolCall,
-        output: ToolOutput,
-        emitter: &mut Emitter<'_>,
-    ) -> Result<(), EngineError> {
-        let ToolOutput { envelope, images, changes, flow: _ } = output;
-        let event = EventBody::ToolResult {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            status: envelope.status,
-            text: envelope.text.clone(),
-            error: envelope.error.clone(),
-        };
-        self.append_result(call, envelope, images).await?;
-        emitter.emit(event);
-        for change in changes {
-            self.last_write = Some(self.config.workspace.display(&change.path));
-            emitter.emit(EventBody::FileChanged {
-                path: self.config.workspace.display(&change.path),
-                change: change.kind,
-            });
-        }
-        Ok(())
     }
 
     async fn report(&mut self, end: End, run: &Run, emitter: &mut Emitter<'_>) -> RunReport {
@@ -387,49 +260,13 @@ impl Session {
     }
 }
 
-fn take_flow(flow: &Flow, done: &mut ToolsDone, emitter: &mut Emitter<'_>) {
-    match flow {
-        Flow::Continue => {}
-        Flow::Ask { question, options } => {
-            emitter.emit(EventBody::Question { question: question.clone(), options: options.clone() });
-            done.question = Some(Question { question: question.clone(), options: options.clone() });
-        }
-        Flow::Complete { result, command } => {
-            emitter.emit(EventBody::Completion { result: result.clone(), command: command.clone() });
-            done.completed = Some(result.clone());
-        }
-    }
-}
-
 /// What is in flight while a turn is driven.
 struct Run {
     turn: Turn,
     request: Option<Arc<Request>>,
+    /// Why that request is not an extension of the one before.
+    cause: Option<String>,
     never_valid: bool,
-}
-
-/// Why a call has no result of its own.
-enum Interruption {
-    /// It was begun; nobody knows how far it came.
-    Uncertain,
-    /// It was not begun, and the user has moved on.
-    NotRun,
-}
-
-fn interrupted(call: &ToolCall, why: Interruption) -> Envelope {
-    match why {
-        Interruption::Uncertain => Envelope::failure(
-            "interrupted",
-            format!(
-                "`{}` was interrupted: it had begun, and it is uncertain whether it took effect. Check before you do it again.",
-                call.name
-            ),
-        ),
-        Interruption::NotRun => Envelope::failure(
-            "interrupted",
-            format!("`{}` did not run: the turn was interrupted before it began.", call.name),
-        ),
-    }
 }
 
 /// A model that is shown message ids sometimes repeats them; they are not its words (SPEC 2.3).

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a message is in `history` exactly when it is in the store, in the same order.
 
+mod act;
 mod build;
 mod compact;
 mod drive;

@@ -1,0 +1,186 @@
+//! Runs the calls of a reply: through the gate, then reads side by side and everything with effects one after another.
+//!
+//! Invariant: a call with effects is noted in the store before it begins, and its result is stored before it is shown.
+
+use std::sync::Arc;
+
+use haft_store::Fact;
+use haft_tool::{Flow, OutputLimits, ToolContext, ToolOutput};
+use haft_types::{Envelope, EventBody, Role, StopReason, ToolCall};
+use tokio_util::sync::CancellationToken;
+
+use super::drive::STOP_REASON;
+use super::{EngineError, Session};
+use crate::calls;
+use crate::emit::Emitter;
+use crate::gate::{self, Admitted, Refused, ReplyFacts};
+use crate::turn::{Input, Question, Spent, ToolsDone};
+
+impl Session {
+    pub(super) async fn run_tools(
+        &mut self,
+        calls: Vec<ToolCall>,
+        emitter: &mut Emitter<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Input, EngineError> {
+        let mut done = ToolsDone::default();
+        let mut admitted = Vec::new();
+        for gated in self.gate(calls) {
+            match gated {
+                Ok(call) if calls::is_harmless(call.tool.access()) => admitted.push(call),
+                Ok(call) => {
+                    self.run_group(std::mem::take(&mut admitted), &mut done, emitter, cancel).await?;
+                    self.run_group(vec![call], &mut done, emitter, cancel).await?;
+                }
+                Err(refused) => {
+                    self.run_group(std::mem::take(&mut admitted), &mut done, emitter, cancel).await?;
+                    if refused.denied {
+                        done.denied = Some(refused.envelope.text.clone());
+                    }
+                    self.answer(&refused.call, refused.envelope.into(), emitter).await?;
+                }
+            }
+            if cancel.is_cancelled() {
+                return Ok(Input::Cancelled);
+            }
+        }
+        self.run_group(admitted, &mut done, emitter, cancel).await?;
+        done.spent =
+            Spent { usd: self.totals.cost.map_or(0.0, |cost| cost.total), elapsed: self.totals.since.elapsed() };
+        Ok(Input::ToolsDone(done))
+    }
+
+    fn gate(&self, calls: Vec<ToolCall>) -> Vec<Result<Admitted, Box<Refused>>> {
+        let stop = self.last_stop_reason();
+        let count = calls.len();
+        let gate = |(index, call)| {
+            let facts = ReplyFacts { stop: &stop, calls: count, last: index + 1 == count };
+            gate::admit(call, &facts, &self.registry, self.config.mode)
+        };
+        calls.into_iter().enumerate().map(gate).collect()
+    }
+
+    fn last_stop_reason(&self) -> StopReason {
+        let reply = self.history.iter().rev().find(|entry| entry.message.role == Role::Assistant);
+        reply
+            .and_then(|entry| serde_json::from_value(entry.message.metadata.get(STOP_REASON)?.clone()).ok())
+            .unwrap_or(StopReason::ToolUse)
+    }
+
+    /// Runs calls side by side and stores their results in order.
+    async fn run_group(
+        &mut self,
+        group: Vec<Admitted>,
+        done: &mut ToolsDone,
+        emitter: &mut Emitter<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<(), EngineError> {
+        let mut started = Vec::with_capacity(group.len());
+        for call in group {
+            if calls::has_effects(call.tool.access()) {
+                self.note_begun(&call.call).await?;
+            }
+            let context = self.tool_context(&call.call, cancel);
+            started.push(calls::start(call, context));
+        }
+        for (call, task) in started {
+            let output = calls::finish(&call, task).await;
+            take_flow(&output.flow, done, emitter);
+            if !calls::waits_for_user(&output.flow) {
+                self.answer(&call, output, emitter).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn note_begun(&mut self, call: &ToolCall) -> Result<(), EngineError> {
+        let Some(reply) = self.history.iter().rev().find(|entry| entry.message.role == Role::Assistant) else {
+            return Ok(());
+        };
+        let fact = Fact::ToolStarted { message_id: reply.message.message_id, call_id: call.id.clone() };
+        self.services.store.note(&self.conversation.id, fact).await?;
+        self.begun.insert(call.id.clone());
+        Ok(())
+    }
+
+    fn tool_context(&self, call: &ToolCall, cancel: &CancellationToken) -> ToolContext {
+        ToolContext {
+            workspace: self.config.workspace.clone(),
+            call_id: call.id.clone(),
+            cancel: cancel.clone(),
+            limits: OutputLimits::default(),
+            environment: Arc::clone(&self.config.child_environment),
+            todo: Arc::clone(&self.todo) as _,
+            reads: Arc::clone(&self.reads) as _,
+            useful: Arc::clone(&self.knowledge.useful) as _,
+            notes: Arc::clone(&self.knowledge.notes) as _,
+            transcript: Arc::clone(&self.knowledge.transcript) as _,
+        }
+    }
+
+    /// Stores the result of a call, then shows it.
+    pub(super) async fn answer(
+        &mut self,
+        call: &ToolCall,
+        output: ToolOutput,
+        emitter: &mut Emitter<'_>,
+    ) -> Result<(), EngineError> {
+        let ToolOutput { envelope, images, changes, flow: _ } = output;
+        let event = EventBody::ToolResult {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            status: envelope.status,
+            text: envelope.text.clone(),
+            error: envelope.error.clone(),
+        };
+        self.append_result(call, envelope, images).await?;
+        emitter.emit(event);
+        for change in changes {
+            self.last_write = Some(self.config.workspace.display(&change.path));
+            emitter.emit(EventBody::FileChanged {
+                path: self.config.workspace.display(&change.path),
+                change: change.kind,
+            });
+        }
+        Ok(())
+    }
+}
+
+fn take_flow(flow: &Flow, done: &mut ToolsDone, emitter: &mut Emitter<'_>) {
+    match flow {
+        Flow::Continue => {}
+        Flow::Ask { question, options } => {
+            emitter.emit(EventBody::Question { question: question.clone(), options: options.clone() });
+            done.question = Some(Question { question: question.clone(), options: options.clone() });
+        }
+        Flow::Complete { result, command } => {
+            emitter.emit(EventBody::Completion { result: result.clone(), command: command.clone() });
+            done.completed = Some(result.clone());
+        }
+    }
+}
+
+/// Why a call has no result of its own.
+#[derive(Clone, Copy)]
+pub(super) enum Interruption {
+    /// It was begun; nobody knows how far it came.
+    Uncertain,
+    /// It was not begun, and the user has moved on.
+    NotRun,
+}
+
+pub(super) fn interrupted(call: &ToolCall, why: Interruption) -> Envelope {
+    match why {
+        Interruption::Uncertain => Envelope::failure(
+            "interrupted",
+            format!(
+                "`{}` was interrupted: it had begun, and it is uncertain whether it took effect. Check before you do it again.",
+                call.name
+            ),
+        ),
+        Interruption::NotRun => Envelope::failure(
+            "interrupted",
+            format!("`{}` did not run: the turn was interrupted before it began.", call.name),
+        ),
+    }
+}
