@@ -14,7 +14,7 @@
 //!
 //! | tool | data |
 //! | --- | --- |
-//! | `read_file` | `path, start_line, end_line, total_lines, mtime, content, truncated?, note?`; an image: `path, media_type, bytes, mtime` |
+//! | `read_file` | `path, start_line, end_line, total_lines, mtime, content, truncated?, note?, notes?: [{id, note}]`; an image: `path, media_type, bytes, mtime, notes?` |
 //! | `write_to_file` | `path, change: created\|overwritten, lines, bytes` |
 //! | `replace_in_file` | `path, change: edited, applied, changed_ranges: [{start_line, end_line}], added, removed, diff?, truncated?, fallback?` |
 //! | `list_files` | `path, recursive, total, files, folders, entries, truncated?` |
@@ -23,6 +23,14 @@
 //! | `todo_read`, `todo_write` | `items: [{content, status}], pending, in_progress, completed` |
 //! | `ask_followup_question` | `question, options` |
 //! | `attempt_completion` | `result, command?` |
+//! | `useful_info_add` | `item: {number, path, start_line, end_line, description}, merged, dropped: [number]` |
+//! | `useful_info_list` | `items` |
+//! | `useful_info_delete` | `item` |
+//! | `note_add`, `note_update`, `note_delete` | `note: {id, path, note, updated_at}` |
+//! | `note_query` | `path, notes` |
+//! | `conversation_message_ids_read` | `messages, tokens, marked` |
+//! | `conversation_message_ids_write` | `action, changed, unchanged, unknown: [id], refused: [id], marked` |
+//! | `recall` | `message_id, role, tools, truncated?, spill?: [path]` |
 //!
 //! A result that read or wrote a file also carries `context.file` (`path, size, mtime_ns, hash`), from which the read
 //! ledger is rebuilt when a conversation is resumed.
@@ -30,20 +38,31 @@
 mod ask_followup_question;
 mod atomic;
 mod attempt_completion;
+mod conversation_message_ids_read;
+mod conversation_message_ids_write;
 mod disk;
 mod encoding;
 mod excerpt;
 mod execute_command;
 mod failure;
 mod guard;
+mod knowledge;
 mod list_files;
+mod note_add;
+mod note_delete;
+mod note_query;
+mod note_update;
 mod paths;
 mod read_file;
+mod recall;
 mod replace_in_file;
 mod scope;
 mod search_files;
 mod todo_read;
 mod todo_write;
+mod useful_info_add;
+mod useful_info_delete;
+mod useful_info_list;
 mod visible;
 mod walk;
 mod write_to_file;
@@ -76,6 +95,16 @@ pub fn builtin(supervisor: Arc<Supervisor>) -> Vec<Arc<dyn Tool>> {
         Arc::new(todo_write::TodoWrite::new()),
         Arc::new(ask_followup_question::AskFollowupQuestion::new()),
         Arc::new(attempt_completion::AttemptCompletion::new()),
+        Arc::new(useful_info_add::UsefulInfoAdd::new()),
+        Arc::new(useful_info_list::UsefulInfoList::new()),
+        Arc::new(useful_info_delete::UsefulInfoDelete::new()),
+        Arc::new(note_add::NoteAdd::new()),
+        Arc::new(note_query::NoteQuery::new()),
+        Arc::new(note_update::NoteUpdate::new()),
+        Arc::new(note_delete::NoteDelete::new()),
+        Arc::new(conversation_message_ids_read::ConversationMessageIdsRead::new()),
+        Arc::new(conversation_message_ids_write::ConversationMessageIdsWrite::new()),
+        Arc::new(recall::Recall::new()),
     ]
 }
 

@@ -37,14 +37,22 @@ impl Scope {
     }
 }
 
-/// Runs file work on a thread that may block.
+/// A whole call on a thread that may block.
 pub(crate) async fn blocking(
     context: &ToolContext,
     work: impl FnOnce(&Scope) -> Result<ToolOutput, Failure> + Send + 'static,
 ) -> ToolOutput {
+    settle(off_thread(context, work).await)
+}
+
+/// File work on a thread that may block.
+pub(crate) async fn off_thread<T: Send + 'static>(
+    context: &ToolContext,
+    work: impl FnOnce(&Scope) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
     let scope = Scope::of(context);
     let result = tokio::task::spawn_blocking(move || work(&scope)).await;
-    settle(result.unwrap_or_else(|error| {
+    result.unwrap_or_else(|error| {
         Err(Failure::new("internal", format!("the tool stopped before it was done: {error}; this is a bug in haft")))
-    }))
+    })
 }

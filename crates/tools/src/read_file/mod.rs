@@ -3,6 +3,7 @@
 //! Every whole read is noted in the ledger with the hash of the file's bytes; that is what later protects the file from being
 //! overwritten unseen.
 
+mod notes;
 mod page;
 mod picture;
 mod stream;
@@ -62,7 +63,14 @@ impl Tool for ReadFile {
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
         match parse_arguments::<Parameters>(NAME, arguments) {
-            Ok(parameters) => blocking(context, move |scope| read(scope, &parameters)).await,
+            Ok(parameters) => {
+                let path = paths::resolve(&context.workspace, &parameters.path).ok();
+                let mut output = blocking(context, move |scope| read(scope, &parameters)).await;
+                if let Some(path) = path.filter(|_| output.envelope.error.is_none()) {
+                    notes::add(context, &path, &mut output.envelope).await;
+                }
+                output
+            }
             Err(error) => settle(Err(error.into())),
         }
     }

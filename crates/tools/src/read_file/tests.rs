@@ -170,3 +170,26 @@ async fn unknown_arguments_are_refused() {
     assert_eq!(code, "invalid_arguments");
     assert!(message.contains("`limit`"), "{message}");
 }
+
+#[tokio::test]
+async fn the_notes_on_a_file_come_with_it() {
+    let bench = Bench::new();
+    bench.write("src/a.txt", "one\n");
+    bench.write("src/b.txt", "two\n");
+    for note in ["first", "second"] {
+        bench.context.notes.add("src/a.txt", note).await.unwrap();
+    }
+    bench.context.notes.add("src", "on the folder").await.unwrap();
+    let output = bench.ok(&ReadFile::new(), json!({"path": "src/a.txt"})).await;
+    assert_eq!(output.envelope.text, "1\tone\n[Notes on `src/a.txt`:]\n- n1: first\n- n2: second");
+    let notes = json!([{"id": "n1", "note": "first"}, {"id": "n2", "note": "second"}]);
+    assert_eq!(output.envelope.data["notes"], notes);
+    let other = bench.ok(&ReadFile::new(), json!({"path": "src/b.txt"})).await;
+    assert_eq!((other.envelope.text.as_str(), other.envelope.data.get("notes")), ("1\ttwo", None));
+    for note in 3..=8 {
+        bench.context.notes.add("src/a.txt", &note.to_string()).await.unwrap();
+    }
+    let many = text(&bench, json!({"path": "src/a.txt"})).await;
+    assert!(many.contains("`note_query` shows 3 older ones") && !many.contains("- n1:"), "{many}");
+    assert_eq!(many.lines().count(), 7, "{many}");
+}

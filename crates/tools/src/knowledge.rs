@@ -1,0 +1,71 @@
+//! What the tools about notes, useful information and messages have in common.
+
+use std::path::Path;
+
+use haft_tool::{PortError, Workspace};
+
+use crate::failure::{Coded, Failure};
+use crate::{paths, visible};
+
+/// The longest text of a note or description. They are sent again and again.
+const LONGEST: usize = 2_000;
+
+impl Coded for PortError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Unknown { .. } => "not_found",
+            Self::Store(_) => "store",
+        }
+    }
+}
+
+/// A port's failure with what to do about it.
+pub(crate) fn failure(error: &PortError, hint: &str) -> Failure {
+    let message = match error {
+        PortError::Unknown { .. } => format!("{error}; {hint}"),
+        PortError::Store(_) => format!("nothing was changed: {error}"),
+    };
+    Failure::new(error.code(), message)
+}
+
+/// The text of a note or description, without the space around it.
+pub(crate) fn words<'a>(parameter: &str, text: &'a str) -> Result<&'a str, Failure> {
+    let text = text.trim();
+    let characters = text.chars().count();
+    if text.is_empty() {
+        Err(Failure::new("invalid_arguments", format!("`{parameter}` is empty; say what is worth knowing")))
+    } else if characters > LONGEST {
+        let message = format!("`{parameter}` has {characters} characters; at most {LONGEST} are kept, say it shorter");
+        Err(Failure::new("invalid_arguments", message))
+    } else {
+        Ok(text)
+    }
+}
+
+/// A folder or file of the project as notes name it.
+pub(crate) fn project_path(workspace: &Workspace, given: &str) -> Result<String, Failure> {
+    let path = paths::resolve(workspace, given)?;
+    let inside = name_in(workspace, &path).ok_or_else(|| {
+        let message = format!("`{given}` is not part of the project; notes are kept for its own folders and files");
+        Failure::new("outside_workspace", message)
+    })?;
+    match path.symlink_metadata() {
+        Ok(_) => Ok(inside),
+        Err(error) => {
+            let message = format!("cannot look at `{given}`: {error}; name a folder or file that exists");
+            Err(Failure::new("not_found", message))
+        }
+    }
+}
+
+/// A resolved path as notes name it; none outside the project.
+pub(crate) fn name_in(workspace: &Workspace, path: &Path) -> Option<String> {
+    let relative = path.strip_prefix(&workspace.root).ok()?;
+    Some(if relative.as_os_str().is_empty() { ".".to_owned() } else { relative.display().to_string() })
+}
+
+/// Text on one line, with nothing in it that could act on a terminal.
+pub(crate) fn one_line(text: &str) -> String {
+    let words: Vec<_> = text.split_whitespace().collect();
+    visible::line(&words.join(" ")).into_owned()
+}
