@@ -168,10 +168,10 @@ pub(crate) struct Done {
 /// Compares two requests of a log, where what the engine did on purpose is not known any more.
 ///
 /// A cause that segments cannot show ([`Cause::TooLarge`], [`Cause::MessagesDeleted`]) comes out as the one they suggest.
-pub fn compare_logged(last: &Sent, now: &Sent, model: &ModelSpec) -> Prefix {
+/// `tool_tokens` are those of the tools of `now`, which stand before its first segment.
+pub fn compare_logged(last: &Sent, now: &Sent, model: &ModelSpec, tool_tokens: u32) -> Prefix {
     let mut prefix = compare(last, now, Done { deleted: false, ladder: false });
-    // A log does not say how large the tools were.
-    let priced = Priced { now, model, tool_tokens: 0 };
+    let priced = Priced { now, model, tool_tokens };
     if let Some(broken) = &mut prefix.broken {
         priced.settle(broken, last, prefix.kept);
     }

@@ -1,10 +1,14 @@
 //! The command line, literally: what was typed, not yet what it means.
 
+mod context;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use haft_types::{Api, PermissionMode};
+
+pub(crate) use context::{ContextArgs, ContextCommand, DiffArgs, LookArgs, RenderArgs, ReportArgs, ShowArgs, WhyArgs};
 
 /// The top of `haft --help`: commands in groups, in the order people meet them.
 const HELP: &str = "\
@@ -18,6 +22,9 @@ Run:
 
 Conversations:
   conversations  List, show and export conversations
+
+Context:
+  context        Look at what was sent: segments, budget, differences, breaks, bytes
 
 Models:
   models         List the models that are declared
@@ -57,6 +64,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// List, show and export conversations.
     Conversations(ConversationsArgs),
+    /// Look at what was sent, and at what would be sent next.
+    Context(ContextArgs),
     /// List the models that are declared.
     Models(ModelsArgs),
     /// Show the configuration and where each value comes from.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use haft_context::Environment;
 use haft_engine::turn::Limits;
 use haft_engine::{Roles, Services, Session, SessionConfig, Which};
-use haft_model::{Catalogue, Client, Declared, O200k};
+use haft_model::{Catalogue, Client, Declared, O200k, Secret};
 use haft_sandbox::Supervisor;
-use haft_store::{SqliteStore, Store};
+use haft_store::{Conversation, SqliteStore, Store};
 use haft_tool::Workspace;
-use haft_types::PermissionMode;
+use haft_types::{Message, PermissionMode};
 
 use crate::clock::{RandomIds, WallClock};
 use crate::config::Config;
@@ -45,12 +45,44 @@ pub(crate) struct RunPlan {
 /// Opens the session a run works in.
 pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan) -> anyhow::Result<Session> {
     let store = open_store(places, &config)?;
-    let catalogue = Catalogue::new(config.providers, config.models).map_err(|error| mistake(error.to_string()))?;
-    let declared = catalogue.resolve(&plan.model).map_err(|error| mistake(error.to_string()))?;
+    let which = plan.which.clone();
+    let declared = declared(&config, &plan.model)?;
+    let key = secrets::key_of(&declared.spec.provider, &declared.provider)?;
+    let (session, services) = prepare(places, config, plan, store, (declared, key))?;
+    Ok(Session::open(session, services, which).await?)
+}
+
+/// Opens a conversation as these messages tell it, only to see what would be sent next. No key is asked for.
+pub(crate) async fn look(
+    places: &Places,
+    config: Config,
+    plan: RunPlan,
+    store: Arc<dyn Store>,
+    (conversation, messages): (Conversation, Vec<Message>),
+) -> anyhow::Result<Session> {
+    let declared = declared(&config, &plan.model)?;
+    let (session, services) = prepare(places, config, plan, store, (declared, None))?;
+    Ok(Session::look(session, services, conversation, messages).await?)
+}
+
+/// The model of that name, as it is declared.
+pub(crate) fn declared(config: &Config, model: &str) -> anyhow::Result<Declared> {
+    let catalogue = Catalogue::new(config.providers.clone(), config.models.clone());
+    let declared = catalogue.and_then(|catalogue| catalogue.resolve(model));
+    declared.map_err(|error| mistake(error.to_string()))
+}
+
+fn prepare(
+    places: &Places,
+    config: Config,
+    plan: RunPlan,
+    store: Arc<dyn Store>,
+    (declared, key): (Declared, Option<Secret>),
+) -> anyhow::Result<(SessionConfig, Services)> {
     let model = declared.spec.clone();
     let services = Services {
         store,
-        client: client(declared, config.retry)?,
+        client: Client::new(declared, key, config.retry).map_err(|error| mistake(error.to_string()))?,
         counter: Arc::new(O200k),
         supervisor: Arc::new(Supervisor::new(std::env::current_exe()?)),
         clock: Arc::new(WallClock),
@@ -75,12 +107,7 @@ pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan)
         namespace: plan.project.namespace(),
         model,
     };
-    Ok(Session::open(session, services, plan.which).await?)
-}
-
-fn client(declared: Declared, retry: haft_model::RetryConfig) -> anyhow::Result<Client> {
-    let key = secrets::key_of(&declared.spec.provider, &declared.provider)?;
-    Client::new(declared, key, retry).map_err(|error| mistake(error.to_string()))
+    Ok((session, services))
 }
 
 /// The machine as the model is told of it. No clock: it would change the prefix of every request.

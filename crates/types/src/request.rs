@@ -99,11 +99,12 @@ pub struct Request {
 }
 
 impl Request {
+    /// The few tokens each API adds for the request itself (SPEC 9.9).
+    pub const FRAME: u64 = 2;
+
     /// The estimated tokens of the whole request.
     pub fn tokens(&self) -> u64 {
-        // Each API adds a few tokens for the request itself (SPEC 9.9).
-        const FRAME: u64 = 2;
-        FRAME
+        Self::FRAME
             + u64::from(self.tools.tokens)
             + self.segments.iter().map(|segment| u64::from(segment.entry.tokens)).sum::<u64>()
     }

@@ -85,7 +85,7 @@ async fn print_document(store: &dyn Store, conversation: &Conversation) -> anyho
     output::print(&(serde_json::to_string_pretty(&document)? + "\n"))
 }
 
-async fn find(store: &dyn Store, text: &str) -> anyhow::Result<Conversation> {
+pub(super) async fn find(store: &dyn Store, text: &str) -> anyhow::Result<Conversation> {
     match store.find(text, Scope::Everywhere).await? {
         Found::One(conversation) => Ok(*conversation),
         Found::Nothing => {
@@ -98,7 +98,7 @@ async fn find(store: &dyn Store, text: &str) -> anyhow::Result<Conversation> {
     }
 }
 
-async fn current(store: &dyn Store) -> anyhow::Result<Conversation> {
+pub(super) async fn current(store: &dyn Store) -> anyhow::Result<Conversation> {
     let none = || mistake("there is no current conversation in this project; give an id");
     let id = store.current(&Project::find(None)?.namespace()).await?.ok_or_else(none)?;
     store.get(&id).await?.ok_or_else(none)
@@ -120,7 +120,7 @@ fn as_text(conversation: &Conversation, messages: &[Message]) -> String {
     haft_text::sanitise(&text).into_owned()
 }
 
-fn part_as_text(part: &Part) -> String {
+pub(super) fn part_as_text(part: &Part) -> String {
     match part {
         Part::Text { text, .. } => text.clone(),
         Part::Thinking(thinking) => format!("(thinking) {}", thinking.text),

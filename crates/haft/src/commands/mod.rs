@@ -2,6 +2,7 @@
 
 mod completions;
 mod config;
+mod context;
 mod conversations;
 mod models;
 mod run;
@@ -17,6 +18,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Run(args)) => run::run(&args),
         Some(Command::Demo(args)) => crate::demo::run(&args),
         Some(Command::Conversations(args)) => conversations::run(args.command),
+        Some(Command::Context(args)) => context::run(args.command),
         Some(Command::Models(args)) => models::run(args.command),
         Some(Command::Config(args)) => config::run(&args.command),
         Some(Command::Completions { shell }) => completions::run(shell),

@@ -29,7 +29,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
 }
 
 /// Lowers flags and configuration into what the run needs to know.
-fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyhow::Result<RunPlan> {
+pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyhow::Result<RunPlan> {
     let project = Project::find(args.cwd.as_deref())?;
     let which = match (&args.resume, args.resume_current) {
         (Some(id), _) => Which::Named(id.clone()),

@@ -2,6 +2,7 @@
 
 mod architecture;
 mod bad_input;
+mod context;
 mod protocols;
 mod rig;
 mod surface;

@@ -1,0 +1,147 @@
+//! The arguments of `haft context`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use haft_types::Api;
+
+use super::Common;
+
+#[derive(Debug, Args)]
+pub(crate) struct ContextArgs {
+    #[command(subcommand)]
+    pub(crate) command: ContextCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ContextCommand {
+    /// Show a request by segment: layer, owner, message, tokens, cache boundaries.
+    Show(ShowArgs),
+    /// Show where the tokens of a request go, layer by layer.
+    Report(ReportArgs),
+    /// Show what changed from one request to another.
+    Diff(DiffArgs),
+    /// Show every break of the cached prefix: its cause, its place and its price.
+    Why(WhyArgs),
+    /// Print the body of a request, byte for byte.
+    ///
+    /// Without `--request` it is the body that would be sent next, under the present configuration.
+    Render(RenderArgs),
+}
+
+/// Which request to look at.
+#[derive(Debug, Args)]
+pub(crate) struct LookArgs {
+    /// An id, the beginning of one, or a name; the current conversation when absent.
+    pub(crate) conversation: Option<String>,
+
+    /// The number of the request, from 1.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["input", "model"])]
+    pub(crate) request: Option<u64>,
+
+    /// Take the conversation from a file (`-` is standard input): `{"messages": […]}` or `[…]`, in the form of an export or of
+    /// OpenAI's chat messages.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["conversation", "request"])]
+    pub(crate) from_file: Option<PathBuf>,
+
+    /// What the user would say next.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) input: Option<String>,
+
+    /// The model that would be asked next, as `provider/model`.
+    #[arg(short, long)]
+    pub(crate) model: Option<String>,
+
+    /// The wire protocol: openai-chat, openai-responses, anthropic or gemini.
+    #[arg(long)]
+    pub(crate) api: Option<Api>,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    pub(crate) look: LookArgs,
+
+    /// The request that would be sent next.
+    #[arg(long, conflicts_with = "request")]
+    pub(crate) next: bool,
+
+    /// Whole texts instead of first words.
+    #[arg(long)]
+    pub(crate) full: bool,
+
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    #[command(flatten)]
+    pub(crate) look: LookArgs,
+
+    /// The request that would be sent next.
+    #[arg(long, conflicts_with = "request")]
+    pub(crate) next: bool,
+
+    /// Write a picture of all requests of the conversation to this file.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["from_file", "next", "input"])]
+    pub(crate) svg: Option<PathBuf>,
+
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// The numbers of two requests, after the conversation if it is not the current one. One number is compared with the
+    /// request before it; without any, the last two are compared.
+    #[arg(value_name = "[CONVERSATION] [A] [B]", num_args = 0..=3)]
+    pub(crate) what: Vec<String>,
+
+    /// Compare this request with the one before.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) request: Option<u64>,
+
+    /// The changes of texts, line by line.
+    #[arg(long)]
+    pub(crate) full: bool,
+
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WhyArgs {
+    /// An id, the beginning of one, or a name; the current conversation when absent.
+    pub(crate) conversation: Option<String>,
+
+    /// Only the break at this request.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) request: Option<u64>,
+
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RenderArgs {
+    #[command(flatten)]
+    pub(crate) look: LookArgs,
+
+    /// Accepted on every command; a body is JSON anyway.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

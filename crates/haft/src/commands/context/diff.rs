@@ -1,0 +1,280 @@
+//! `haft context diff`: two requests by segment.
+//!
+//! First the prefix they share, then what went (−) and what came (+). Segments that are the same further back are counted:
+//! they are sent again.
+
+use std::fmt::Write as _;
+
+use haft_store::{LoggedRequest, LoggedSegment};
+use haft_types::Layer;
+use serde_json::{Value, json};
+use similar::{Algorithm, DiffOp, TextDiff, capture_diff_slices};
+
+use super::logged::Log;
+use super::segments::{Shown, ShownSegment, Words};
+use super::words::{count, first_words, thousands, whole_text};
+use crate::cli::DiffArgs;
+use crate::exit::mistake;
+use crate::output;
+
+pub(super) async fn run(args: &DiffArgs) -> anyhow::Result<()> {
+    let asked = Asked::read(args)?;
+    let log = Log::open(asked.conversation, &args.common).await?;
+    let (from, to) = asked.pair(log.requests)?;
+    let (old, new) = (log.request(Some(from)).await?, log.request(Some(to)).await?);
+    let difference = Difference::of(&old, &new);
+    if args.json {
+        return output::print_json(&difference.json(&log, args.full));
+    }
+    output::print(&haft_text::sanitise(&difference.text(args.full)))
+}
+
+/// What the words of the command line mean.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked<'a> {
+    conversation: Option<&'a str>,
+    numbers: Vec<u64>,
+}
+
+impl<'a> Asked<'a> {
+    fn read(args: &'a DiffArgs) -> anyhow::Result<Self> {
+        // The first eight digits of an id can be a number, too; no conversation has that many requests.
+        const ID: usize = 8;
+        let (conversation, numbers) = match args.what.split_first() {
+            Some((first, rest)) if args.what.len() == 3 || first.len() >= ID || first.parse::<u64>().is_err() => {
+                (Some(first.as_str()), rest)
+            }
+            _ => (None, args.what.as_slice()),
+        };
+        let number = |text: &String| {
+            let number = text.parse().ok().filter(|number| *number > 0);
+            number.ok_or_else(|| mistake(format!("`{text}` is not the number of a request")))
+        };
+        let mut numbers = numbers.iter().map(number).collect::<Result<Vec<u64>, _>>()?;
+        match args.request {
+            Some(_) if !numbers.is_empty() => return Err(mistake("give `--request` or numbers, not both")),
+            Some(number) => numbers.push(number),
+            None => {}
+        }
+        Ok(Self { conversation, numbers })
+    }
+
+    fn pair(&self, requests: u64) -> anyhow::Result<(u64, u64)> {
+        let first = || mistake("request 1 has none before it to be compared with");
+        match self.numbers.as_slice() {
+            [from, to, ..] => Ok((*from, *to)),
+            [to] if *to > 1 => Ok((to - 1, *to)),
+            [] if requests > 1 => Ok((requests - 1, requests)),
+            [_] | [] => Err(first()),
+        }
+    }
+}
+
+/// One step from the old request to the new one.
+enum Step<'a> {
+    /// The same in both, but behind a change.
+    Again(&'a [LoggedSegment]),
+    Gone(usize, &'a LoggedSegment),
+    Came(usize, &'a LoggedSegment),
+}
+
+struct Difference<'a> {
+    old: &'a LoggedRequest,
+    new: &'a LoggedRequest,
+    /// Segments that are the same from the front.
+    kept: usize,
+    steps: Vec<Step<'a>>,
+}
+
+impl<'a> Difference<'a> {
+    fn of(old: &'a LoggedRequest, new: &'a LoggedRequest) -> Self {
+        let pairs = old.segments.iter().zip(&new.segments);
+        let kept = pairs.take_while(|(old, new)| old.hash == new.hash).count();
+        let hashes = |request: &LoggedRequest| request.segments[kept..].iter().map(|one| one.hash).collect::<Vec<_>>();
+        let (was, is) = (&old.segments[kept..], &new.segments[kept..]);
+        let gone = |index: usize| Step::Gone(kept + index, &was[index]);
+        let came = |index: usize| Step::Came(kept + index, &is[index]);
+        let mut steps = Vec::new();
+        for op in capture_diff_slices(Algorithm::Myers, &hashes(old), &hashes(new)) {
+            match op {
+                DiffOp::Equal { new_index, len, .. } => steps.push(Step::Again(&is[new_index..new_index + len])),
+                DiffOp::Delete { old_index, old_len, .. } => steps.extend((old_index..old_index + old_len).map(gone)),
+                DiffOp::Insert { new_index, new_len, .. } => steps.extend((new_index..new_index + new_len).map(came)),
+                DiffOp::Replace { old_index, old_len, new_index, new_len } => {
+                    steps.extend((old_index..old_index + old_len).map(gone));
+                    steps.extend((new_index..new_index + new_len).map(came));
+                }
+            }
+        }
+        Self { old, new, kept, steps }
+    }
+
+    /// The same message as it was before, if it was sent in another form.
+    fn before(&self, segment: &LoggedSegment) -> Option<&'a LoggedSegment> {
+        let same = |step: &Step<'a>| match step {
+            Step::Gone(_, old) if is_same(old, segment) => Some(*old),
+            Step::Gone(..) | Step::Came(..) | Step::Again(_) => None,
+        };
+        self.steps.iter().find_map(same)
+    }
+
+    /// The names of tools that came, went or changed.
+    fn tools(&self) -> Vec<String> {
+        let (old, new) = (&self.old.tools, &self.new.tools);
+        let gone = old.iter().filter(|tool| !new.iter().any(|other| other.name == tool.name));
+        let came = new.iter().filter_map(|tool| match old.iter().find(|other| other.name == tool.name) {
+            None => Some(format!("+ {}", tool.name)),
+            Some(before) if before != tool => Some(format!("~ {}", tool.name)),
+            Some(_) => None,
+        });
+        gone.map(|tool| format!("- {}", tool.name)).chain(came).collect()
+    }
+
+    fn text(&self, full: bool) -> String {
+        let (old, new) = (&self.old.summary, &self.new.summary);
+        let mut text = format!(
+            "request {} → {}: {} → {} tokens\n",
+            old.number,
+            new.number,
+            thousands(old.tokens),
+            thousands(new.tokens)
+        );
+        if old.model != new.model || old.api != new.api {
+            // Here and below: writing to a String cannot fail.
+            let _ = writeln!(text, "model: {} in {} → {} in {}", old.model, old.api, new.model, new.api);
+        }
+        let tools = self.tools();
+        if !tools.is_empty() {
+            let _ = writeln!(text, "tools: {}", tools.join(", "));
+        } else if self.old.tools != self.new.tools {
+            text.push_str("tools: in another order\n");
+        }
+        let _ = writeln!(text, "= {}", tally(&self.new.segments[..self.kept], "kept"));
+        for step in &self.steps {
+            match step {
+                Step::Again(same) => drop(writeln!(text, "  {}", tally(same, "unchanged but sent again"))),
+                Step::Gone(index, segment) => line(&mut text, '-', *index, segment),
+                Step::Came(index, segment) => {
+                    line(&mut text, '+', *index, segment);
+                    if full {
+                        text.push_str(&self.changed(segment));
+                    }
+                }
+            }
+        }
+        if self.steps.is_empty() {
+            text.push_str("Nothing else changed.\n");
+        }
+        text
+    }
+
+    /// The changes within a message, line by line; all of a new one.
+    fn changed(&self, segment: &LoggedSegment) -> String {
+        let new = whole_text(&segment.message);
+        let Some(old) = self.before(segment) else { return indent(&new) };
+        let old = whole_text(&old.message);
+        indent(&TextDiff::from_lines(old.as_str(), new.as_str()).unified_diff().to_string())
+    }
+
+    fn json(&self, log: &Log, full: bool) -> Value {
+        let words = if full { Words::All } else { Words::First };
+        let (was, is) = (Shown::logged(self.old), Shown::logged(self.new));
+        let segment = |sign: &str, index: usize, of: &ShownSegment<'_>| {
+            let mut value = of.json(words);
+            value["change"] = sign.into();
+            value["index"] = (index + 1).into();
+            value
+        };
+        let changes: Vec<_> = self
+            .steps
+            .iter()
+            .map(|step| match step {
+                Step::Again(same) => json!({"change": "=", "segments": same.len(), "tokens": tokens(same)}),
+                Step::Gone(index, _) => segment("-", *index, &was.segments[*index]),
+                Step::Came(index, _) => segment("+", *index, &is.segments[*index]),
+            })
+            .collect();
+        json!({
+            "conversation_id": log.conversation.id,
+            "from": self.old.summary,
+            "to": self.new.summary,
+            "kept": {"segments": self.kept, "tokens": tokens(&self.new.segments[..self.kept])},
+            "tools": self.tools(),
+            "changes": changes,
+        })
+    }
+}
+
+/// Whether both are forms of one message. What the engine makes has an id of its content, and one owner of each kind.
+fn is_same(old: &LoggedSegment, new: &LoggedSegment) -> bool {
+    let made = match new.layer {
+        Layer::System | Layer::Documents | Layer::Reminders => true,
+        Layer::History | Layer::Current => false,
+    };
+    old.message.message_id == new.message.message_id
+        || (made && old.layer == new.layer && old.owner == new.owner && old.message.role == new.message.role)
+}
+
+fn tokens(segments: &[LoggedSegment]) -> u64 {
+    segments.iter().map(|segment| u64::from(segment.tokens)).sum()
+}
+
+fn tally(segments: &[LoggedSegment], how: &str) -> String {
+    format!("{}, {} tokens {how}", count(segments.len(), "segment"), thousands(tokens(segments)))
+}
+
+fn line(text: &mut String, sign: char, index: usize, segment: &LoggedSegment) {
+    const WIDEST: usize = 60;
+    let words = first_words(&segment.message);
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        text,
+        "{sign} {} {} {} {} ({} tokens) {}",
+        index + 1,
+        segment.owner,
+        segment.message.message_id.short(),
+        segment.message.role,
+        thousands(segment.tokens.into()),
+        haft_text::truncate_to_width(&words, WIDEST),
+    );
+}
+
+fn indent(text: &str) -> String {
+    let mut indented = String::with_capacity(text.len() + text.len() / 8);
+    for line in text.lines() {
+        let _ = writeln!(indented, "    {line}");
+    }
+    indented
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Common;
+
+    fn asked(what: &[&str], request: Option<u64>) -> anyhow::Result<(Option<String>, (u64, u64))> {
+        let what = what.iter().map(|word| (*word).to_owned()).collect();
+        let args = DiffArgs { what, request, full: false, json: false, common: Common::default() };
+        let asked = Asked::read(&args)?;
+        Ok((asked.conversation.map(str::to_owned), asked.pair(9)?))
+    }
+
+    #[test]
+    fn numbers_are_requests_and_the_rest_is_a_conversation() {
+        assert_eq!(asked(&[], None).unwrap(), (None, (8, 9)));
+        assert_eq!(asked(&["5"], None).unwrap(), (None, (4, 5)));
+        assert_eq!(asked(&["2", "5"], None).unwrap(), (None, (2, 5)));
+        assert_eq!(asked(&["fix it"], None).unwrap(), (Some("fix it".into()), (8, 9)));
+        assert_eq!(asked(&["12345678", "5"], None).unwrap(), (Some("12345678".into()), (4, 5)));
+        assert_eq!(asked(&["7", "2", "5"], None).unwrap(), (Some("7".into()), (2, 5)));
+        assert_eq!(asked(&["fix it"], Some(3)).unwrap(), (Some("fix it".into()), (2, 3)));
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_said() {
+        for wrong in [vec!["1"], vec!["0", "3"], vec!["a name", "b"]] {
+            assert!(asked(&wrong, None).is_err(), "{wrong:?}");
+        }
+        assert!(asked(&["2", "3"], Some(4)).is_err());
+    }
+}

@@ -1,0 +1,117 @@
+//! Reads the request log of one conversation.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use haft_model::{Encoding, O200k};
+use haft_store::{Conversation, LoggedRequest, RequestOutline, Store};
+use haft_types::{Entry, LlmMetadata, Message, ModelSpec, Request, Role, Segment, ToolSet};
+
+use crate::cli::Common;
+use crate::commands::{configuration, conversations};
+use crate::config::Config;
+use crate::exit::mistake;
+use crate::output;
+use crate::wiring;
+
+/// A conversation whose requests are looked at.
+pub(super) struct Log {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) config: Config,
+    pub(super) conversation: Conversation,
+    /// How many requests it has.
+    pub(super) requests: u64,
+}
+
+impl Log {
+    /// Opens the log of the conversation that is meant, or of the current one.
+    pub(super) async fn open(name: Option<&str>, common: &Common) -> anyhow::Result<Self> {
+        let (places, loaded) = configuration(common)?;
+        let store = wiring::open_store(&places, &loaded.config)?;
+        let conversation = match name {
+            Some(name) => conversations::find(store.as_ref(), name).await?,
+            None => conversations::current(store.as_ref()).await?,
+        };
+        let requests = store.requests(&conversation.id).await?.last().map_or(0, |last| last.number);
+        if requests == 0 {
+            return Err(mistake(format!("conversation `{}` has no requests yet", conversation.id)));
+        }
+        Ok(Self { store, config: loaded.config, conversation, requests })
+    }
+
+    /// The request with this number, or the last one.
+    pub(super) async fn request(&self, number: Option<u64>) -> anyhow::Result<LoggedRequest> {
+        let number = number.unwrap_or(self.requests);
+        self.store.request(&self.conversation.id, number).await?.ok_or_else(|| self.beyond(number))
+    }
+
+    /// The outlines of all requests.
+    pub(super) async fn outlines(&self) -> anyhow::Result<Vec<RequestOutline>> {
+        Ok(self.store.request_outlines(&self.conversation.id).await?)
+    }
+
+    /// The messages of the conversation.
+    pub(super) async fn messages(&self) -> anyhow::Result<Vec<Message>> {
+        Ok(self.store.messages(&self.conversation.id).await?)
+    }
+
+    pub(super) fn beyond(&self, number: u64) -> anyhow::Error {
+        let requests = self.requests;
+        mistake(format!("there is no request {number}; conversation `{}` has {requests}", self.conversation.id))
+    }
+
+    /// How a request was encoded: as noted when it was sent, else as the model is declared now.
+    pub(super) fn encoding(&self, noted: Option<&str>, model: &str) -> anyhow::Result<Encoding> {
+        if let Some(encoding) = noted.and_then(|text| serde_json::from_str(text).ok()) {
+            return Ok(encoding);
+        }
+        output::tell(&format!(
+            "haft: how requests to `{model}` were encoded was not noted; the present configuration is used"
+        ));
+        Ok(wiring::declared(&self.config, model)?.encoding())
+    }
+
+    /// The models the requests were sent to, as they were declared then. A model that nothing is known of any more has no
+    /// price.
+    pub(super) fn models(&self, outlines: &[RequestOutline]) -> Vec<Option<ModelSpec>> {
+        let mut known: HashMap<Option<Arc<str>>, Option<ModelSpec>> = HashMap::new();
+        let spec = |outline: &RequestOutline| self.encoding(outline.encoding.as_deref(), &outline.summary.model).ok();
+        let model = |outline: &RequestOutline| {
+            let spec = || spec(outline).map(|encoding| encoding.spec);
+            known.entry(outline.encoding.clone()).or_insert_with(spec).clone()
+        };
+        outlines.iter().map(model).collect()
+    }
+}
+
+/// The request as it was given to the encoder.
+pub(super) fn rebuild(logged: &LoggedRequest) -> Request {
+    let segment = |segment: &haft_store::LoggedSegment| Segment {
+        layer: segment.layer,
+        // The name is in the log; here it is of no use.
+        owner: "logged",
+        entry: Arc::new(Entry { message: segment.message.clone(), hash: segment.hash, tokens: segment.tokens }),
+        boundary: segment.boundary,
+    };
+    Request {
+        segments: logged.segments.iter().map(segment).collect(),
+        tools: ToolSet::new(logged.tools.clone(), &O200k),
+        max_output_tokens: logged.max_output_tokens,
+        cache_key: logged.cache_key.clone(),
+    }
+}
+
+/// For each request what is known of its reply: the first assistant message stored after the newest message it held. A
+/// request that was sent again, or never answered, has none.
+pub(super) fn replies<'a>(outlines: &[RequestOutline], messages: &'a [Message]) -> Vec<Option<&'a LlmMetadata>> {
+    let positions: HashMap<_, _> =
+        messages.iter().enumerate().map(|(index, message)| (message.message_id, index)).collect();
+    let reply = |outline: &RequestOutline| {
+        let newest = outline.segments.iter().filter_map(|segment| positions.get(&segment.message)).max()?;
+        (newest + 1..messages.len()).find(|index| messages[*index].role == Role::Assistant)
+    };
+    let found: Vec<_> = outlines.iter().map(reply).collect();
+    let later = found.iter().skip(1).chain([&None]);
+    let taken = found.iter().zip(later).map(|(reply, later)| reply.filter(|_| reply != later));
+    taken.map(|reply| reply.and_then(|index| messages[index].llm_metadata.as_ref())).collect()
+}

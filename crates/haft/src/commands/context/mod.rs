@@ -1,0 +1,33 @@
+//! `haft context`: what was sent, request by request, and what would be sent next.
+//!
+//! Past requests come from the log and are never guessed: bodies are encoded again with the settings they were sent with.
+//! Looking writes nothing.
+
+mod diff;
+mod from_file;
+mod logged;
+mod next;
+mod picture;
+mod render;
+mod report;
+mod segments;
+mod show;
+mod why;
+mod words;
+
+use crate::cli::ContextCommand;
+use crate::exit::Exit;
+use crate::wiring;
+
+pub(super) fn run(command: ContextCommand) -> anyhow::Result<Exit> {
+    wiring::runtime()?.block_on(async {
+        match command {
+            ContextCommand::Show(args) => show::run(&args).await,
+            ContextCommand::Report(args) => report::run(&args).await,
+            ContextCommand::Diff(args) => diff::run(&args).await,
+            ContextCommand::Why(args) => why::run(&args).await,
+            ContextCommand::Render(args) => render::run(&args).await,
+        }
+    })?;
+    Ok(Exit::Completed)
+}

@@ -1,0 +1,130 @@
+//! The request that would be sent next, built by the engine under the present configuration.
+
+use haft_context::{Assembly, treat_input};
+use haft_model::{Encoding, ProviderConfig};
+use haft_store::{Conversation, DEFAULT_NAMESPACE};
+use haft_types::{Api, ContentHash, ConversationId, Message, MessageId, Metadata, Origin, Role, Timestamp};
+
+use super::from_file::{self, FromFile};
+use crate::cli::{LookArgs, RunArgs};
+use crate::commands::{configuration, conversations, run};
+use crate::config::Config;
+use crate::exit::mistake;
+use crate::output;
+use crate::project::Project;
+use crate::wiring;
+
+/// What stands for the user's words while nobody has said them.
+const UNSAID: &str = "[the user's next input]";
+
+/// A request that was not sent.
+pub(super) struct Next {
+    pub(super) assembly: Assembly,
+    pub(super) encoding: Encoding,
+}
+
+/// Whether the flags ask for the next request rather than for one of the log.
+pub(super) fn is_meant(look: &LookArgs, next: bool) -> anyhow::Result<bool> {
+    let next = next || look.from_file.is_some() || look.input.is_some();
+    if !next && (look.model.is_some() || look.api.is_some()) {
+        return Err(mistake("`--model` and `--api` are for requests not sent yet; add `--next`, or use `render`"));
+    }
+    Ok(next)
+}
+
+/// Builds the next request of the conversation that is meant.
+pub(super) async fn next(look: &LookArgs) -> anyhow::Result<Next> {
+    let (places, loaded) = configuration(&look.common)?;
+    let mut config = loaded.config;
+    let model = choose(&mut config, look)?;
+    let store = wiring::open_store(&places, &config)?;
+    let mut args = RunArgs { model: Some(model.clone()), ..RunArgs::default() };
+    let (conversation, mut messages) = if let Some(path) = &look.from_file {
+        let FromFile { id, system, messages } = from_file::read(path)?;
+        args.system_prompt = system;
+        (imagined(id, messages.len()), messages)
+    } else {
+        let conversation = match &look.conversation {
+            Some(name) => conversations::find(store.as_ref(), name).await?,
+            None => conversations::current(store.as_ref()).await?,
+        };
+        let messages = store.messages(&conversation.id).await?;
+        (conversation, messages)
+    };
+    args.resume = Some(conversation.id.to_string());
+    let plan = run::lower(&args, &config, None)?;
+    messages.extend(input(look, &config, &plan.project, &messages));
+    let encoding = wiring::declared(&config, &model)?.encoding();
+    let mut session = wiring::look(&places, config, plan, store, (conversation, messages)).await?;
+    Ok(Next { assembly: session.preview()?, encoding })
+}
+
+/// The model to ask. Over an API that its provider does not speak it is as another provider would serve it.
+fn choose(config: &mut Config, look: &LookArgs) -> anyhow::Result<String> {
+    let name = look.model.clone().or_else(|| config.model.clone());
+    let Some(api) = look.api else {
+        return name.ok_or_else(|| {
+            mistake("no model is chosen; use `-m provider/model` or `--api NAME`, or set `model` in config.toml")
+        });
+    };
+    let name = name.unwrap_or_else(|| format!("{api}/model"));
+    let Some((provider, model)) = name.split_once('/') else { return Ok(name) };
+    if config.providers.get(provider).is_some_and(|provider| provider.api == api) {
+        return Ok(name);
+    }
+    let served = format!("{api}/{model}");
+    if let Some(declared) = config.models.get(&name) {
+        let mut declared = declared.clone();
+        declared.cache = None;
+        declared.extra_body.clear();
+        config.models.insert(served.clone(), declared);
+    }
+    config.providers.insert(api.to_string(), ProviderConfig::new(api, base_url(api)));
+    Ok(served)
+}
+
+/// Nothing is sent there: an address must only look like one.
+fn base_url(api: Api) -> &'static str {
+    match api {
+        Api::OpenaiChat | Api::OpenaiResponses => "http://localhost/v1",
+        Api::Anthropic | Api::Gemini => "http://localhost",
+    }
+}
+
+fn imagined(id: ConversationId, messages: usize) -> Conversation {
+    Conversation {
+        name: id.to_string(),
+        id,
+        namespace: DEFAULT_NAMESPACE.to_owned(),
+        description: String::new(),
+        metadata: Metadata::new(),
+        created_at: Timestamp::UNIX_EPOCH,
+        updated_at: Timestamp::UNIX_EPOCH,
+        messages: messages as u64,
+    }
+}
+
+/// The user's next words: those given, or a stand-in where the conversation waits for some.
+fn input(look: &LookArgs, config: &Config, project: &Project, messages: &[Message]) -> Option<Message> {
+    let text = match &look.input {
+        Some(text) => treat_input(text, config.context.mentions as usize, &|path| project.cwd.join(path).exists()),
+        None if waits_for_user(messages) => {
+            output::tell(&format!(
+                "haft: the conversation waits for the user; `{UNSAID}` stands for the next words, `--input TEXT` gives them"
+            ));
+            UNSAID.to_owned()
+        }
+        None => return None,
+    };
+    let seed = format!("next input {} {text}", messages.len());
+    let id = MessageId::derived(ContentHash::of(seed.as_bytes()));
+    Some(Message::text(id, Role::User, text, Timestamp::UNIX_EPOCH).from(Origin::User))
+}
+
+fn waits_for_user(messages: &[Message]) -> bool {
+    let last = messages.iter().rev().find(|message| match message.role {
+        Role::User | Role::Assistant | Role::Tool => true,
+        Role::System | Role::Summary => false,
+    });
+    last.is_none_or(|last| last.role == Role::Assistant && last.tool_calls().next().is_none())
+}

@@ -1,0 +1,313 @@
+//! The requests of a conversation as a picture: one column each, its layers stacked, what the cache could know shaded.
+//!
+//! Plain SVG without scripts, fonts or anything from elsewhere. It brings its own background, and a dark one where the viewer
+//! prefers that.
+
+use std::fmt::Write as _;
+
+use haft_store::RequestOutline;
+use haft_types::{Layer, LlmMetadata, ModelSpec};
+
+use super::why::Broken;
+use super::words::{count, percent, thousands};
+
+/// One request.
+pub(super) struct Column {
+    number: u64,
+    tokens: u64,
+    layers: [Tokens; Layer::ALL.len()],
+    /// The part of the input that came from the cache, by the provider's count.
+    cached_share: Option<f64>,
+    /// What is said of the break of the prefix here, if there is one.
+    broken: Option<String>,
+    window: Option<u64>,
+}
+
+/// The tokens of a layer: those in the unchanged prefix, and the others.
+#[derive(Clone, Copy, Default)]
+struct Tokens {
+    kept: u64,
+    new: u64,
+}
+
+impl Column {
+    /// The columns of a log.
+    pub(super) fn of(
+        outlines: &[RequestOutline],
+        replies: &[Option<&LlmMetadata>],
+        models: &[Option<ModelSpec>],
+        breaks: &[Broken],
+    ) -> Vec<Self> {
+        let mut before: Option<&RequestOutline> = None;
+        let mut columns = Vec::with_capacity(outlines.len());
+        for ((outline, reply), model) in outlines.iter().zip(replies).zip(models) {
+            columns.push(Self::one(before, outline, *reply, model.as_ref(), breaks));
+            before = Some(outline);
+        }
+        columns
+    }
+
+    fn one(
+        before: Option<&RequestOutline>,
+        outline: &RequestOutline,
+        reply: Option<&LlmMetadata>,
+        model: Option<&ModelSpec>,
+        breaks: &[Broken],
+    ) -> Self {
+        let number = outline.summary.number;
+        let same_front =
+            before.is_some_and(|before| before.tools == outline.tools && before.summary.model == outline.summary.model);
+        let kept = before.filter(|_| same_front).map_or(0, |before| {
+            let pairs = before.segments.iter().zip(&outline.segments);
+            pairs.take_while(|(old, new)| old.hash == new.hash).count()
+        });
+        let mut layers = [Tokens::default(); Layer::ALL.len()];
+        for (index, segment) in outline.segments.iter().enumerate() {
+            let tokens = &mut layers[segment.layer as usize];
+            let part = if index < kept { &mut tokens.kept } else { &mut tokens.new };
+            *part += u64::from(segment.tokens);
+        }
+        // The tools, and the few tokens each API adds, count as part of the system layer.
+        let rest = outline.summary.tokens.saturating_sub(layers.iter().map(|layer| layer.kept + layer.new).sum());
+        let system = &mut layers[Layer::System as usize];
+        *if kept > 0 { &mut system.kept } else { &mut system.new } += rest;
+        Self {
+            number,
+            tokens: outline.summary.tokens,
+            layers,
+            cached_share: reply.map(|reply| reply.usage().cached_share()),
+            broken: breaks.iter().find(|one| one.request == number).map(told),
+            window: model.map(|model| u64::from(model.context_window)),
+        }
+    }
+}
+
+const WIDTH: f64 = 960.0;
+const HEIGHT: f64 = 460.0;
+const LEFT: f64 = 72.0;
+const RIGHT: f64 = 24.0;
+const TOP: f64 = 76.0;
+const BOTTOM: f64 = 72.0;
+
+/// Colours that people who see few colours can tell apart, on light and on dark.
+const STYLE: &str = "\
+text { font: 13px system-ui, sans-serif; fill: #24292f }
+.title { font-size: 16px; font-weight: 600 }
+.faint { fill: #57606a; font-size: 12px }
+.ground { fill: #ffffff }
+.grid { stroke: #d0d7de; stroke-width: 1 }
+.system { fill: #0072b2 } .documents { fill: #56b4e9 } .history { fill: #009e73 }
+.reminders { fill: #e69f00 } .current { fill: #cc79a7 }
+.kept { fill-opacity: 0.42 }
+.cached { stroke: #24292f; stroke-width: 2 }
+.break { fill: #cf222e }
+@media (prefers-color-scheme: dark) {
+text { fill: #e6edf3 } .faint { fill: #9198a1 } .ground { fill: #0d1117 } .grid { stroke: #3d444d }
+.cached { stroke: #e6edf3 } .break { fill: #ff7b72 } .kept { fill-opacity: 0.5 }
+}";
+
+/// Draws the columns.
+pub(super) fn draw(name: &str, columns: &[Column]) -> String {
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" role=\"img\">\n\
+         <title>{name}: tokens of every request by layer</title>\n<style>{STYLE}</style>\n\
+         <rect class=\"ground\" width=\"{WIDTH}\" height=\"{HEIGHT}\" rx=\"6\"/>\n",
+        name = escape(name),
+    );
+    let peak = columns.iter().map(|column| column.tokens).max().unwrap_or(0);
+    heading(&mut svg, name, columns, peak);
+    let scale = Scale::new(peak);
+    scale.draw(&mut svg);
+    let slot = (WIDTH - LEFT - RIGHT) / columns.len().max(1) as f64;
+    let width = (slot * 0.78).min(56.0);
+    let every = columns.len().div_ceil(24).max(1);
+    for (index, column) in columns.iter().enumerate() {
+        let x = LEFT + slot * index as f64 + (slot - width) / 2.0;
+        draw_column(&mut svg, column, x, width, &scale);
+        if index % every == 0 {
+            let (middle, y) = (x + width / 2.0, HEIGHT - BOTTOM + 18.0);
+            put(
+                &mut svg,
+                format_args!(
+                    "<text class=\"faint\" x=\"{middle:.1}\" y=\"{y}\" text-anchor=\"middle\">{}</text>\n",
+                    column.number
+                ),
+            );
+        }
+    }
+    legend(&mut svg);
+    svg.push_str("</svg>\n");
+    svg
+}
+
+fn heading(svg: &mut String, name: &str, columns: &[Column], peak: u64) {
+    const LONGEST: usize = 90;
+    let broken = columns.iter().filter(|column| column.broken.is_some()).count();
+    let window = columns.iter().rev().find_map(|column| column.window).filter(|window| *window > 0);
+    let share =
+        window.map_or_else(String::new, |window| format!(", {} of the window", percent(peak as f64 / window as f64)));
+    let name = haft_text::truncate_to_width(name, LONGEST);
+    put(svg, format_args!("<text class=\"title\" x=\"{LEFT}\" y=\"32\">{}</text>\n", escape(&name)));
+    let line = format!(
+        "{}, at most {} tokens{share}, {} of the cached prefix",
+        count(columns.len(), "request"),
+        thousands(peak),
+        count(broken, "break"),
+    );
+    put(svg, format_args!("<text class=\"faint\" x=\"{LEFT}\" y=\"54\">{line}</text>\n"));
+}
+
+/// From tokens to heights.
+struct Scale {
+    top: u64,
+    step: u64,
+}
+
+impl Scale {
+    /// About five lines at round numbers.
+    fn new(peak: u64) -> Self {
+        let rough = peak.div_ceil(5).max(1);
+        let magnitude = 10_u64.pow(rough.ilog10());
+        let step = [1, 2, 5, 10].into_iter().map(|factor| factor * magnitude).find(|step| *step >= rough);
+        let step = step.unwrap_or(10 * magnitude);
+        Self { top: peak.div_ceil(step).max(1) * step, step }
+    }
+
+    fn height(&self, tokens: u64) -> f64 {
+        (HEIGHT - TOP - BOTTOM) * tokens as f64 / self.top as f64
+    }
+
+    fn draw(&self, svg: &mut String) {
+        for tokens in (0..=self.top).step_by(usize::try_from(self.step).unwrap_or(usize::MAX)) {
+            let y = HEIGHT - BOTTOM - self.height(tokens);
+            let (end, label, text) = (WIDTH - RIGHT, LEFT - 10.0, y + 4.0);
+            put(svg, format_args!("<line class=\"grid\" x1=\"{LEFT}\" x2=\"{end}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\n"));
+            put(
+                svg,
+                format_args!(
+                    "<text class=\"faint\" x=\"{label}\" y=\"{text:.1}\" text-anchor=\"end\">{}</text>\n",
+                    thousands(tokens)
+                ),
+            );
+        }
+    }
+}
+
+fn draw_column(svg: &mut String, column: &Column, x: f64, width: f64, scale: &Scale) {
+    put(svg, format_args!("<g><title>{}</title>\n", escape(&tooltip(column))));
+    let mut y = HEIGHT - BOTTOM;
+    for (layer, tokens) in Layer::ALL.into_iter().zip(column.layers) {
+        for (class, tokens) in [(" kept", tokens.kept), ("", tokens.new)] {
+            let height = scale.height(tokens);
+            if height > 0.0 {
+                y -= height;
+                put(
+                    svg,
+                    format_args!(
+                        "<rect class=\"{layer}{class}\" x=\"{x:.1}\" y=\"{y:.2}\" width=\"{width:.1}\" height=\"{height:.2}\"/>\n"
+                    ),
+                );
+            }
+        }
+    }
+    if let Some(share) = column.cached_share {
+        let at = HEIGHT - BOTTOM - scale.height(column.tokens) * share;
+        let (start, end) = (x - 2.0, x + width + 2.0);
+        put(
+            svg,
+            format_args!("<line class=\"cached\" x1=\"{start:.1}\" x2=\"{end:.1}\" y1=\"{at:.2}\" y2=\"{at:.2}\"/>\n"),
+        );
+    }
+    if column.broken.is_some() {
+        put(svg, format_args!("{}", marker(x + width / 2.0, y - 5.0)));
+    }
+    svg.push_str("</g>\n");
+}
+
+/// A small triangle that points down at a column.
+fn marker(x: f64, y: f64) -> String {
+    format!("<path class=\"break\" d=\"M{x:.1} {y:.1}l-5 -9h10z\"/>\n")
+}
+
+fn tooltip(column: &Column) -> String {
+    let mut text = format!("request {}: {} tokens", column.number, thousands(column.tokens));
+    for (layer, tokens) in Layer::ALL.into_iter().zip(column.layers) {
+        if tokens.kept + tokens.new > 0 {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "\n{layer}: {} kept, {} new", thousands(tokens.kept), thousands(tokens.new));
+        }
+    }
+    if let Some(share) = column.cached_share {
+        let _ = write!(text, "\n{} read from the cache", percent(share));
+    }
+    if let Some(told) = &column.broken {
+        let _ = write!(text, "\n{told}");
+    }
+    text
+}
+
+fn told(broken: &Broken) -> String {
+    broken.cause.map_or_else(|| "break without a cause".to_owned(), |cause| format!("break: {cause}"))
+}
+
+fn legend(svg: &mut String) {
+    let y = HEIGHT - 22.0;
+    let mut x = LEFT;
+    for layer in Layer::ALL {
+        let (box_y, text_x) = (y - 11.0, x + 18.0);
+        put(svg, format_args!("<rect class=\"{layer}\" x=\"{x}\" y=\"{box_y}\" width=\"12\" height=\"12\"/>\n"));
+        put(svg, format_args!("<text x=\"{text_x}\" y=\"{y}\">{layer}</text>\n"));
+        x += 40.0 + 7.2 * layer.name().len() as f64;
+    }
+    let box_y = y - 11.0;
+    put(svg, format_args!("<rect class=\"history kept\" x=\"{x}\" y=\"{box_y}\" width=\"12\" height=\"12\"/>\n"));
+    put(svg, format_args!("<text x=\"{}\" y=\"{y}\">pale: sent before</text>\n", x + 18.0));
+    x += 136.0;
+    let line_y = y - 5.0;
+    put(svg, format_args!("<line class=\"cached\" x1=\"{x}\" x2=\"{}\" y1=\"{line_y}\" y2=\"{line_y}\"/>\n", x + 14.0));
+    put(svg, format_args!("<text x=\"{}\" y=\"{y}\">read from the cache</text>\n", x + 20.0));
+    x += 156.0;
+    svg.push_str(&marker(x + 5.0, y));
+    put(svg, format_args!("<text x=\"{}\" y=\"{y}\">prefix break</text>\n", x + 16.0));
+}
+
+fn put(svg: &mut String, piece: std::fmt::Arguments<'_>) {
+    // Writing to a String cannot fail.
+    let _ = svg.write_fmt(piece);
+}
+
+/// Text for SVG. Control characters have no place in XML.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in haft_text::sanitise(text).chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' => out.push('\n'),
+            letter if letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}') => out.push(' '),
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scale_has_few_round_lines_and_room_for_the_peak() {
+        for peak in [0, 1, 7, 99, 1_234, 60_000, 199_999, 1_000_001] {
+            let scale = Scale::new(peak);
+            assert!(scale.top >= peak && scale.top / scale.step <= 6, "{peak}: {} by {}", scale.top, scale.step);
+        }
+    }
+
+    #[test]
+    fn names_cannot_break_the_picture() {
+        let svg = draw("<script>&\"\u{1b}[31m", &[]);
+        assert!(svg.contains("&lt;script&gt;&amp;&quot;") && !svg.contains("<script>") && !svg.contains('\u{1b}'));
+    }
+}

@@ -1,0 +1,153 @@
+//! `haft context report`: where the tokens of a request go (SPEC 6.7).
+
+use std::fmt::Write as _;
+
+use haft_context::Budget;
+use haft_types::{LlmMetadata, ModelSpec, Request};
+use serde_json::{Value, json};
+
+use super::logged::{Log, rebuild, replies};
+use super::next;
+use super::picture::{self, Column};
+use super::why::breaks;
+use super::words::{money, percent, thousands};
+use crate::cli::ReportArgs;
+use crate::exit::mistake;
+use crate::output;
+
+/// A request with what is known of it.
+struct Report {
+    title: String,
+    number: Option<u64>,
+    model: ModelSpec,
+    budget: Budget,
+    /// What its reply said about it.
+    reply: Option<LlmMetadata>,
+}
+
+pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
+    let look = &args.look;
+    if next::is_meant(look, args.next)? {
+        let next = next::next(look).await?;
+        let (model, budget) = (next.encoding.spec, next.assembly.account.budget);
+        let title = "the next request".to_owned();
+        return print(&Report { title, number: None, model, budget, reply: None }, None, args);
+    }
+    let log = Log::open(look.conversation.as_deref(), &look.common).await?;
+    let logged = log.request(look.request).await?;
+    let number = logged.summary.number;
+    let model = log.encoding(logged.encoding.as_deref(), &logged.summary.model)?.spec;
+    let request: Request = rebuild(&logged);
+    let reserve = model.output_reserve(log.config.context.output_reserve);
+    let budget = Budget::of(&request, &model, u64::from(reserve));
+    let (outlines, messages) = (log.outlines().await?, log.messages().await?);
+    let replies = replies(&outlines, &messages);
+    let reply = outlines.iter().zip(&replies).find(|(outline, _)| outline.summary.number == number);
+    let reply = reply.and_then(|(_, reply)| *reply).cloned();
+    let title = format!("request {number} of {} in `{}`", log.requests, log.conversation.id);
+    if let Some(path) = &args.svg {
+        let models = log.models(&outlines);
+        let columns = Column::of(&outlines, &replies, &models, &breaks(&outlines, &models, &messages));
+        std::fs::write(path, picture::draw(&log.conversation.name, &columns))
+            .map_err(|error| mistake(format!("cannot write `{}`: {error}", path.display())))?;
+        output::tell(&format!("haft: wrote a picture of {} requests to {}", columns.len(), path.display()));
+    }
+    print(&Report { title, number: Some(number), model, budget, reply }, Some(&log), args)
+}
+
+fn print(report: &Report, log: Option<&Log>, args: &ReportArgs) -> anyhow::Result<()> {
+    if args.json {
+        output::print_json(&as_json(report, log))
+    } else {
+        output::print(&haft_text::sanitise(&as_text(report)))
+    }
+}
+
+fn as_json(report: &Report, log: Option<&Log>) -> Value {
+    let budget = &report.budget;
+    let usage = report.reply.as_ref().map(LlmMetadata::usage);
+    json!({
+        "conversation_id": log.map(|log| &log.conversation.id),
+        "request": report.number,
+        "model": report.model.full_name(),
+        "api": report.model.api,
+        "layers": budget.layers,
+        "tokens": budget.used(),
+        "output_reserve": budget.output_reserve,
+        "remaining": budget.remaining,
+        "window": budget.window,
+        "usage": usage,
+        "cached_share": usage.map(|usage| usage.cached_share()),
+        "cost": usage.and_then(|usage| Some(report.model.price?.cost(usage))),
+    })
+}
+
+fn as_text(report: &Report) -> String {
+    let budget = &report.budget;
+    let mut text = format!("{}: {} in {}\n\n", report.title, report.model.full_name(), report.model.api);
+    let share = |tokens: u64| tokens as f64 / budget.window.max(1) as f64;
+    let layers = budget.layers.iter().map(|layer| (layer.layer.name(), layer.tokens));
+    for (name, tokens) in layers.chain([("output reserve", budget.output_reserve)]) {
+        line(&mut text, name, &thousands(tokens), share(tokens));
+    }
+    // What is missing is told as such: a bar cannot be negative.
+    let remaining = budget.remaining.unsigned_abs();
+    if budget.remaining < 0 {
+        line(&mut text, "remaining", &format!("-{}", thousands(remaining)), 0.0);
+    } else {
+        line(&mut text, "remaining", &thousands(remaining), share(remaining));
+    }
+    line(&mut text, "window", &thousands(budget.window), 1.0);
+    // Writing to a String cannot fail.
+    let _ = write!(text, "\nThe request takes {} tokens by estimate", thousands(budget.used()));
+    text.push_str(&match &report.reply {
+        Some(reply) => told(reply, &report.model),
+        None if report.number.is_some() => "; its reply is not known.\n".to_owned(),
+        None => ".\n".to_owned(),
+    });
+    text
+}
+
+/// What the provider said about the input, class by class (SPEC 8.3).
+fn told(reply: &LlmMetadata, model: &ModelSpec) -> String {
+    let usage = reply.usage();
+    let cost = model.price.map_or_else(String::new, |price| format!(", {}", money(price.cost(usage).total)));
+    format!(
+        ", {} by the provider's count:\n{} read from the cache ({}), {} written to it, {} neither; {} of output{cost}.\n",
+        thousands(usage.all_input()),
+        thousands(usage.cached_input),
+        percent(usage.cached_share()),
+        thousands(usage.cache_write),
+        thousands(usage.input),
+        thousands(usage.output),
+    )
+}
+
+fn line(text: &mut String, name: &str, tokens: &str, share: f64) {
+    let _ = writeln!(text, "{}", format!("{name:<14} {tokens:>11} {:>8}  {}", percent(share), bar(share)).trim_end());
+}
+
+/// A bar of up to 40 cells, in eighths. Whatever is there at all shows.
+fn bar(share: f64) -> String {
+    const CELLS: f64 = 40.0;
+    const PARTS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+    let eighths = (share.clamp(0.0, 1.0) * CELLS * 8.0).round() as usize;
+    let eighths = if share > 0.0 { eighths.max(1) } else { 0 };
+    let mut bar: String = std::iter::repeat_n('█', eighths / 8).collect();
+    if eighths % 8 > 0 {
+        bar.push(PARTS[eighths % 8 - 1]);
+    }
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_show_whatever_is_there() {
+        assert_eq!((bar(0.0).as_str(), bar(0.000_01).as_str()), ("", "▏"));
+        assert_eq!(bar(0.5).chars().count(), 20);
+        assert_eq!((bar(1.0).chars().count(), bar(7.0).chars().count()), (40, 40));
+    }
+}

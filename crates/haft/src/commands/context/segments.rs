@@ -1,0 +1,106 @@
+//! A request as a list of segments, whether it was sent or only would be.
+
+use haft_store::LoggedRequest;
+use haft_types::{Api, Layer, Message, Request, ToolSpec};
+use serde_json::{Value, json};
+
+use super::words::{first_words, whole_text};
+
+/// A request to be shown.
+pub(super) struct Shown<'a> {
+    /// Its number, unless it was not sent.
+    pub(super) number: Option<u64>,
+    pub(super) model: String,
+    pub(super) api: Api,
+    pub(super) tokens: u64,
+    pub(super) segments: Vec<ShownSegment<'a>>,
+    pub(super) tools: &'a [ToolSpec],
+}
+
+/// A segment to be shown.
+pub(super) struct ShownSegment<'a> {
+    pub(super) layer: Layer,
+    pub(super) owner: &'a str,
+    pub(super) message: &'a Message,
+    pub(super) tokens: u32,
+    pub(super) boundary: bool,
+}
+
+/// Which words of a message are given.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Words {
+    First,
+    All,
+}
+
+impl<'a> Shown<'a> {
+    /// A request that was sent.
+    pub(super) fn logged(logged: &'a LoggedRequest) -> Self {
+        let segment = |segment: &'a haft_store::LoggedSegment| ShownSegment {
+            layer: segment.layer,
+            owner: &segment.owner,
+            message: &segment.message,
+            tokens: segment.tokens,
+            boundary: segment.boundary,
+        };
+        Self {
+            number: Some(logged.summary.number),
+            model: logged.summary.model.clone(),
+            api: logged.summary.api,
+            tokens: logged.summary.tokens,
+            segments: logged.segments.iter().map(segment).collect(),
+            tools: &logged.tools,
+        }
+    }
+
+    /// A request that would be sent.
+    pub(super) fn next(request: &'a Request, model: String, api: Api) -> Self {
+        let segment = |segment: &'a haft_types::Segment| ShownSegment {
+            layer: segment.layer,
+            owner: segment.owner,
+            message: &segment.entry.message,
+            tokens: segment.entry.tokens,
+            boundary: segment.boundary,
+        };
+        Self {
+            number: None,
+            model,
+            api,
+            tokens: request.tokens(),
+            segments: request.segments.iter().map(segment).collect(),
+            tools: &request.tools.specs,
+        }
+    }
+
+    /// What stands in front of everything else: the tools, and the few tokens each API adds.
+    pub(super) fn tool_tokens(&self) -> u64 {
+        self.tokens.saturating_sub(self.segments.iter().map(|segment| u64::from(segment.tokens)).sum())
+    }
+
+    /// What it is called in headings.
+    pub(super) fn title(&self) -> String {
+        match self.number {
+            Some(number) => format!("request {number}"),
+            None => "the next request".to_owned(),
+        }
+    }
+}
+
+impl ShownSegment<'_> {
+    /// For programs.
+    pub(super) fn json(&self, words: Words) -> Value {
+        let mut value = json!({
+            "layer": self.layer,
+            "owner": self.owner,
+            "message_id": self.message.message_id,
+            "role": self.message.role,
+            "tokens": self.tokens,
+            "boundary": self.boundary,
+            "first_words": first_words(self.message),
+        });
+        if words == Words::All {
+            value["text"] = whole_text(self.message).into();
+        }
+        value
+    }
+}

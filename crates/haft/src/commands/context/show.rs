@@ -1,0 +1,94 @@
+//! `haft context show`: a request by segment.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::logged::Log;
+use super::next;
+use super::segments::{Shown, Words};
+use super::words::{count, first_words, thousands, whole_text};
+use crate::cli::ShowArgs;
+use crate::output::{self, Table};
+
+pub(super) async fn run(args: &ShowArgs) -> anyhow::Result<()> {
+    let look = &args.look;
+    if next::is_meant(look, args.next)? {
+        let next = next::next(look).await?;
+        let spec = &next.encoding.spec;
+        return print(&Shown::next(&next.assembly.request, spec.full_name(), spec.api), None, args);
+    }
+    let log = Log::open(look.conversation.as_deref(), &look.common).await?;
+    let logged = log.request(look.request).await?;
+    print(&Shown::logged(&logged), Some(&log), args)
+}
+
+fn print(shown: &Shown<'_>, log: Option<&Log>, args: &ShowArgs) -> anyhow::Result<()> {
+    if args.json {
+        let words = if args.full { Words::All } else { Words::First };
+        return output::print_json(&json!({
+            "conversation_id": log.map(|log| &log.conversation.id),
+            "request": shown.number,
+            "model": shown.model,
+            "api": shown.api,
+            "tokens": shown.tokens,
+            "tools": shown.tools.iter().map(|tool| &tool.name).collect::<Vec<_>>(),
+            "tool_tokens": shown.tool_tokens(),
+            "segments": shown.segments.iter().map(|segment| segment.json(words)).collect::<Vec<_>>(),
+        }));
+    }
+    let of = log.map_or_else(String::new, |log| format!(" of {} in `{}`", log.requests, log.conversation.id));
+    let mut text = format!(
+        "{}{of}: {} in {}, {} tokens, {} with {} tokens\n\n",
+        shown.title(),
+        shown.model,
+        shown.api,
+        thousands(shown.tokens),
+        count(shown.tools.len(), "tool"),
+        thousands(shown.tool_tokens()),
+    );
+    if args.full {
+        whole(shown, &mut text);
+    } else {
+        text.push_str(&table(shown));
+    }
+    output::print(&haft_text::sanitise(&text))
+}
+
+/// `|` marks where the provider's cache can find the prefix again.
+const BOUNDARY: &str = "|";
+
+fn table(shown: &Shown<'_>) -> String {
+    let mut table = Table::new(&["#", "LAYER", "OWNER", "ID", "ROLE", "TOKENS", "CACHE", "TEXT"]);
+    for (index, segment) in shown.segments.iter().enumerate() {
+        table.row(vec![
+            (index + 1).to_string(),
+            segment.layer.to_string(),
+            segment.owner.to_owned(),
+            segment.message.message_id.short().to_string(),
+            segment.message.role.to_string(),
+            thousands(segment.tokens.into()),
+            if segment.boundary { BOUNDARY.to_owned() } else { String::new() },
+            first_words(segment.message),
+        ]);
+    }
+    table.to_string()
+}
+
+fn whole(shown: &Shown<'_>, text: &mut String) {
+    for (index, segment) in shown.segments.iter().enumerate() {
+        let boundary = if segment.boundary { ", cache boundary" } else { "" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "--- {} {} {} {} {} ({} tokens{boundary})",
+            index + 1,
+            segment.layer,
+            segment.owner,
+            segment.message.message_id.short(),
+            segment.message.role,
+            thousands(segment.tokens.into()),
+        );
+        text.push_str(&whole_text(segment.message));
+    }
+}

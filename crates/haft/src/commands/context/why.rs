@@ -1,0 +1,198 @@
+//! `haft context why`: every break of the cached prefix, its cause and its price (SPEC 8.1).
+//!
+//! Breaks are found by comparing what was sent. The cause noted when a request was sent is believed first; without one the
+//! segments tell it. A cause that the conversation itself contradicts is none, and a break without a cause is a bug.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use haft_context::{Break, Cause, Sent, SentSegment, compare_logged};
+use haft_store::{OutlineSegment, RequestOutline};
+use haft_types::{ContentHash, Message, MessageId, ModelSpec, Request};
+use serde::Deserialize;
+use serde::de::value::{Error as ValueError, StrDeserializer};
+use serde_json::{Value, json};
+
+use super::logged::Log;
+use super::words::{count, money, thousands};
+use crate::cli::WhyArgs;
+use crate::output::{self, Table};
+
+/// One break.
+pub(super) struct Broken {
+    pub(super) request: u64,
+    /// How many segments before it stayed.
+    kept: usize,
+    /// Why, unless nothing explains it.
+    pub(super) cause: Option<Cause>,
+    found: Break,
+}
+
+pub(super) async fn run(args: &WhyArgs) -> anyhow::Result<()> {
+    let log = Log::open(args.conversation.as_deref(), &args.common).await?;
+    if let Some(number) = args.request.filter(|number| *number > log.requests) {
+        return Err(log.beyond(number));
+    }
+    let outlines = log.outlines().await?;
+    let mut breaks = breaks(&outlines, &log.models(&outlines), &log.messages().await?);
+    breaks.retain(|one| args.request.is_none_or(|number| number == one.request));
+    if args.json {
+        return output::print_json(&as_json(&log, &breaks));
+    }
+    output::print(&haft_text::sanitise(&as_text(&log, &breaks)))
+}
+
+/// Every break of a log. `messages` are those the conversation holds now.
+pub(super) fn breaks(outlines: &[RequestOutline], models: &[Option<ModelSpec>], messages: &[Message]) -> Vec<Broken> {
+    let stored: HashSet<_> = messages.iter().map(|message| message.message_id).collect();
+    let pairs = outlines.windows(2).zip(models.iter().skip(1));
+    let broken = |(pair, model): (&[RequestOutline], &Option<ModelSpec>)| {
+        let [last, now] = pair else { return None };
+        let model = model.clone().unwrap_or_else(|| unknown(now));
+        let prefix = compare_logged(&sent(last), &sent(now), &model, tool_tokens(now));
+        let found = prefix.broken?;
+        let noted = now.summary.cause.as_deref().and_then(named);
+        let cause = noted.or_else(|| Some(found.cause).filter(|cause| is_plausible(*cause, &found, &stored)));
+        Some(Broken { request: now.summary.number, kept: prefix.kept, cause, found })
+    };
+    pairs.filter_map(broken).collect()
+}
+
+/// The tokens of the tools: what the segments and the framing of the request leave of its tokens.
+fn tool_tokens(outline: &RequestOutline) -> u32 {
+    let segments: u64 = outline.segments.iter().map(|segment| u64::from(segment.tokens)).sum();
+    u32::try_from(outline.summary.tokens.saturating_sub(segments + Request::FRAME)).unwrap_or(u32::MAX)
+}
+
+/// Whether what is stored agrees with a cause that was only read off the segments.
+fn is_plausible(cause: Cause, found: &Break, stored: &HashSet<MessageId>) -> bool {
+    match cause {
+        // Messages taken back are gone from the conversation.
+        Cause::Rewound => !stored.contains(&found.first.message),
+        // Stored messages are never changed in place, so nobody edited this one.
+        Cause::MessageEdited => false,
+        Cause::ModelSwitched
+        | Cause::ToolsChanged
+        | Cause::SystemChanged
+        | Cause::DocumentsChanged
+        | Cause::RemindersChanged
+        | Cause::RemindersMoved
+        | Cause::Compression
+        | Cause::Pruning
+        | Cause::PruningUndone
+        | Cause::Compaction
+        | Cause::MessagesDeleted
+        | Cause::MessagesRestored
+        | Cause::TooLarge
+        | Cause::PolicyChanged
+        | Cause::ViewRewritten => true,
+    }
+}
+
+fn named(name: &str) -> Option<Cause> {
+    Cause::deserialize(StrDeserializer::<ValueError>::new(name)).ok()
+}
+
+fn sent(outline: &RequestOutline) -> Sent {
+    let segment = |segment: &OutlineSegment| SentSegment {
+        layer: segment.layer,
+        owner: segment.owner.clone().into(),
+        message: segment.message,
+        hash: segment.hash,
+        tokens: segment.tokens,
+        boundary: segment.boundary,
+    };
+    Sent {
+        model: outline.summary.model.clone(),
+        tools: outline.tools,
+        // Not in the log: a change of policy is believed only when it was noted.
+        policy: ContentHash::of(b""),
+        segments: outline.segments.iter().map(segment).collect(),
+    }
+}
+
+/// A model that nothing is known of any more: without prices.
+fn unknown(outline: &RequestOutline) -> ModelSpec {
+    let (provider, name) = outline.summary.model.split_once('/').unwrap_or(("", &outline.summary.model));
+    ModelSpec {
+        provider: provider.to_owned(),
+        name: name.to_owned(),
+        api: outline.summary.api,
+        context_window: ModelSpec::DEFAULT_WINDOW,
+        max_output_tokens: None,
+        price: None,
+        cache: haft_types::CacheRule::default(),
+        tool_protocol: haft_types::ToolProtocol::default(),
+        capabilities: haft_types::Capabilities::default(),
+    }
+}
+
+fn total(breaks: &[Broken]) -> (u64, Option<f64>) {
+    let tokens = breaks.iter().map(|one| one.found.tokens).sum();
+    // Without a price for each there is no honest sum.
+    (tokens, breaks.iter().map(|one| one.found.cost).sum())
+}
+
+fn as_json(log: &Log, breaks: &[Broken]) -> Value {
+    let (tokens, cost) = total(breaks);
+    let one = |one: &Broken| {
+        json!({
+            "request": one.request,
+            "cause": one.cause,
+            "message": one.cause.map(|cause| cause.to_string()),
+            "kept_segments": one.kept,
+            "first": {
+                "index": one.kept + 1,
+                "layer": one.found.first.layer,
+                "owner": one.found.first.owner,
+                "message_id": one.found.first.message,
+            },
+            "tokens": one.found.tokens,
+            "cost": one.found.cost,
+        })
+    };
+    json!({
+        "conversation_id": log.conversation.id,
+        "requests": log.requests,
+        "breaks": breaks.iter().map(one).collect::<Vec<_>>(),
+        "unexplained": breaks.iter().filter(|one| one.cause.is_none()).count(),
+        "tokens": tokens,
+        "cost": cost,
+    })
+}
+
+fn as_text(log: &Log, breaks: &[Broken]) -> String {
+    let requests = count(log.requests as usize, "request");
+    if breaks.is_empty() {
+        return format!("No breaks: each of the {requests} of `{}` begins with the one before.\n", log.conversation.id);
+    }
+    let mut table = Table::new(&["REQUEST", "CAUSE", "FIRST DIFFERENCE", "SENT AGAIN", "COST"]);
+    for one in breaks {
+        let first = &one.found.first;
+        table.row(vec![
+            one.request.to_string(),
+            one.cause.map_or_else(|| "NO CAUSE".to_owned(), |cause| cause.to_string()),
+            format!("segment {}, {} {}", one.kept + 1, first.owner, first.message.short()),
+            format!("{} tokens", thousands(one.found.tokens)),
+            one.found.cost.map_or_else(|| "-".to_owned(), money),
+        ]);
+    }
+    let (tokens, cost) = total(breaks);
+    let cost = cost.map_or_else(String::new, |cost| format!(", {} more than from the cache", money(cost)));
+    let mut text = format!(
+        "{table}\n{} in {requests}: {} tokens were sent again{cost}.\n",
+        count(breaks.len(), "break"),
+        thousands(tokens)
+    );
+    let unexplained: Vec<_> =
+        breaks.iter().filter(|one| one.cause.is_none()).map(|one| one.request.to_string()).collect();
+    if !unexplained.is_empty() {
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "Nothing explains the break at request {}: that is a bug in haft. `haft context diff` shows what changed.",
+            unexplained.join(", ")
+        );
+    }
+    text
+}

@@ -1,0 +1,383 @@
+//! `haft context`, held against what the scripted server received and what the run said about itself.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use haft_testkit::{Reply, Script, Seen};
+use haft_types::{Api, Usage};
+use serde_json::{Value, json};
+
+use crate::rig::{MODEL, Rig};
+
+/// A conversation of twelve requests: parallel calls, thinking, a picture, errors, a TODO list that changes.
+fn twelve(api: Api) -> (Rig, Vec<Value>) {
+    let script = Script::from_yaml("twelve_turns.yaml", include_str!("twelve_turns.yaml")).unwrap();
+    let rig = Rig::new(api, script);
+    rig.write("notes.txt", "alpha\nbeta\n");
+    rig.write("dot.png", b"\x89PNG\r\n\x1a\n not really a picture");
+    let ran = rig.task(&["make the file"]);
+    assert_eq!(ran.code(), 0, "{api}: {}", ran.stderr());
+    assert_eq!(rig.server.generations().len(), 12, "{api}");
+    let events = ran.events();
+    (rig, events)
+}
+
+fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    events.iter().filter(|event| event["type"] == kind).collect()
+}
+
+fn render(rig: &Rig, arguments: &[&str]) -> Vec<u8> {
+    let mut all = vec!["context", "render"];
+    all.extend(arguments);
+    let ran = rig.run(&all);
+    assert_eq!(ran.code(), 0, "{arguments:?}: {}", ran.stderr());
+    ran.0.stdout
+}
+
+#[test]
+fn every_past_body_comes_back_byte_for_byte() {
+    for api in Api::ALL {
+        let (rig, _) = twelve(api);
+        let same = |when: &str| {
+            for (index, sent) in rig.server.generations().iter().enumerate() {
+                let body = render(&rig, &["--request", &(index + 1).to_string()]);
+                assert!(body == sent.body, "{api}, request {}, {when}: the bytes differ", index + 1);
+            }
+        };
+        same("as configured");
+        // What was sent does not depend on what is configured since.
+        let other = if api == Api::Gemini { Api::Anthropic } else { Api::Gemini };
+        rig.configure(&format!(
+            "[providers.mock]\napi = \"{other}\"\nbase_url = \"http://localhost\"\nextra_body = {{ seed = 7 }}\n"
+        ));
+        same("configured otherwise");
+    }
+}
+
+#[test]
+fn extra_fields_and_the_stream_flag_are_part_of_a_past_body() {
+    let rig = Rig::new(Api::OpenaiChat, Script::turns([Reply::text("Hello.")]).unwrap());
+    let base_url = rig.server.base_url(Api::OpenaiChat);
+    rig.configure(&format!(
+        "[providers.mock]\napi = \"openai-chat\"\nbase_url = \"{base_url}\"\nstream = false\n\
+         extra_body = {{ temperature = 0.5, seed = 7 }}\n"
+    ));
+    assert_eq!(rig.task(&["-m", "mock/m", "hi"]).code(), 0);
+    rig.configure("");
+    let sent = &rig.server.generations()[0].body;
+    assert!(String::from_utf8_lossy(sent).contains("\"seed\":7"));
+    assert!(render(&rig, &["--request", "1"]) == *sent);
+}
+
+#[test]
+fn the_next_body_is_the_one_the_engine_then_sends() {
+    for api in Api::ALL {
+        let todo = Reply::call("todo_write", json!({"todos": [{"content": "a", "status": "completed"}]}));
+        let replies = [todo, Reply::text("First answer."), Reply::text("Second answer.")];
+        let rig = Rig::new(api, Script::replies(replies).unwrap());
+        rig.write("AGENTS.md", "Speak softly.\n");
+        assert_eq!(rig.task(&["first"]).code(), 0);
+        let body = render(&rig, &["--input", "second: look at @AGENTS.md"]);
+        assert_eq!(rig.task(&["-c", "second: look at @AGENTS.md"]).code(), 0);
+        let sent = &rig.server.generations()[2].body;
+        assert_eq!(String::from_utf8_lossy(&body), String::from_utf8_lossy(sent), "{api}");
+    }
+}
+
+#[test]
+fn looking_changes_nothing() {
+    let rig = Rig::new(Api::Anthropic, Script::turns([Reply::text("One."), Reply::text("Two.")]).unwrap());
+    rig.task(&["first"]);
+    let first = rig.export();
+    rig.task(&["second"]);
+    let second = rig.run(&["conversations", "show", "--json"]).json();
+    assert_ne!(first["id"], second["id"]);
+    let id = first["id"].as_str().unwrap();
+    for command in ["show", "report", "why", "render"] {
+        let ran = rig.run(&["context", command, id]);
+        assert_eq!(ran.code(), 0, "{command}: {}", ran.stderr());
+    }
+    assert_eq!(rig.run(&["conversations", "show", "--json"]).json(), second, "the current one stays current");
+    assert_eq!(rig.run(&["conversations", "export", id]).json(), first);
+    let waiting = rig.run(&["context", "render", id]);
+    assert!(waiting.stderr().contains("--input"), "{}", waiting.stderr());
+    assert!(waiting.stdout().contains("next input") && waiting.stdout().contains("One."));
+}
+
+#[test]
+fn the_report_is_the_budget_the_run_told() {
+    let (rig, events) = twelve(Api::Anthropic);
+    let budgets = of_type(&events, "budget");
+    let usages = of_type(&events, "usage");
+    assert_eq!((budgets.len(), usages.len()), (12, 12));
+    for (index, (budget, usage)) in budgets.iter().zip(&usages).enumerate() {
+        let report = rig.run(&["context", "report", "--json", "--request", &(index + 1).to_string()]).json();
+        assert_eq!(report["request"], json!(index + 1));
+        for key in ["layers", "output_reserve", "remaining", "window"] {
+            assert_eq!(report[key], budget[key], "{key} of request {}", index + 1);
+        }
+        assert_eq!(report["usage"], usage["usage"]);
+        assert_eq!(report["cost"]["total"], usage["cost"]["total"]);
+    }
+    let text = rig.run(&["context", "report"]).stdout();
+    for words in ["request 12 of 12", "reminders", "output reserve", "1,870 read from the cache (96.9 %)", "60 neither"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn why_names_the_breaks_the_run_told() {
+    for api in [Api::Anthropic, Api::OpenaiChat] {
+        let (rig, events) = twelve(api);
+        let told = of_type(&events, "prefix_break");
+        assert!(!told.is_empty(), "a run of reminders that moves breaks the prefix");
+        let why = rig.run(&["context", "why", "--json"]).json();
+        let found = why["breaks"].as_array().unwrap();
+        assert_eq!((found.len(), &why["unexplained"]), (told.len(), &json!(0)), "{why}");
+        for (one, told) in found.iter().zip(&told) {
+            let index = json!(told["index"].as_u64().unwrap() + 1);
+            assert_eq!((&one["cause"], &one["first"]["index"]), (&told["cause"], &index));
+            assert_eq!((&one["tokens"], &one["cost"]), (&told["tokens"], &told["cost"]), "{one}");
+        }
+        let text = rig.run(&["context", "why"]).stdout();
+        assert!(text.contains("the reminders moved") && text.contains("tokens were sent again, $"), "{text}");
+    }
+}
+
+#[test]
+fn why_says_so_when_nothing_broke() {
+    let replies = [Reply::call("list_files", json!({"path": "."})), Reply::text("Nothing here.")];
+    let rig = Rig::new(Api::Gemini, Script::turns(replies).unwrap());
+    rig.task(&["look"]);
+    let text = rig.run(&["context", "why"]).stdout();
+    assert!(text.starts_with("No breaks: each of the 2 requests"), "{text}");
+    assert_eq!(rig.run(&["context", "why", "--json"]).json()["breaks"], json!([]));
+}
+
+#[test]
+fn show_lists_every_segment_in_the_order_it_was_sent() {
+    let (rig, _) = twelve(Api::OpenaiChat);
+    let shown = rig.run(&["context", "show", "--json", "--full", "--request", "12"]).json();
+    let segments = shown["segments"].as_array().unwrap();
+    let sent: Seen = rig.server.generations()[11].seen().unwrap();
+    assert_eq!(segments[0]["layer"], "system");
+    assert!(sent.system.contains(segments[0]["text"].as_str().unwrap().trim_end()));
+    let ids: Vec<_> =
+        rig.export()["messages"].as_array().unwrap().iter().map(|one| one["message_id"].clone()).collect();
+    let stored: Vec<_> = segments.iter().map(|one| one["message_id"].clone()).filter(|id| ids.contains(id)).collect();
+    assert_eq!(stored, ids[..stored.len()], "the stored messages, in their order");
+    let owners: Vec<_> = segments.iter().map(|one| one["owner"].as_str().unwrap()).collect();
+    assert!(owners.contains(&"current") && owners.contains(&"reminder:todo"), "{owners:?}");
+    let sum: u64 = segments.iter().map(|one| one["tokens"].as_u64().unwrap()).sum();
+    assert_eq!(sum + shown["tool_tokens"].as_u64().unwrap(), shown["tokens"].as_u64().unwrap());
+    let text = rig.run(&["context", "show"]).stdout();
+    assert!(text.contains("request 12 of 12") && text.contains("make the file"), "{text}");
+    assert!(rig.run(&["context", "show", "--full"]).stdout().contains("beta 漢字"));
+}
+
+#[test]
+fn boundaries_are_shown_where_the_wire_has_them() {
+    let (rig, _) = twelve(Api::Anthropic);
+    let shown = rig.run(&["context", "show", "--json"]).json();
+    let marked = shown["segments"].as_array().unwrap().iter().filter(|one| one["boundary"] == true).count();
+    assert_eq!(marked, rig.server.generations()[11].seen().unwrap().cache_marks.len());
+    assert!(marked > 1);
+}
+
+#[test]
+fn diff_tells_what_went_and_what_came() {
+    let (rig, _) = twelve(Api::OpenaiResponses);
+    let show = |number: &str| rig.run(&["context", "show", "--json", "--request", number]).json();
+    for (from, to) in [("1", "2"), ("4", "5"), ("9", "12")] {
+        let diff = rig.run(&["context", "diff", "--json", from, to]).json();
+        let kept = diff["kept"]["segments"].as_u64().unwrap() as usize;
+        let count = |sign: &str| {
+            let changes = diff["changes"].as_array().unwrap().iter().filter(|one| one["change"] == sign);
+            changes.map(|one| one["segments"].as_u64().unwrap_or(1) as usize).sum::<usize>()
+        };
+        let (old, new) = (show(from), show(to));
+        assert_eq!(kept + count("-") + count("="), old["segments"].as_array().unwrap().len(), "{from} {to}");
+        assert_eq!(kept + count("+") + count("="), new["segments"].as_array().unwrap().len(), "{from} {to}");
+        let hashes = |shown: &Value| {
+            let segments = shown["segments"].as_array().unwrap()[..kept].iter();
+            segments.map(|one| (one["message_id"].clone(), one["tokens"].clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(hashes(&old), hashes(&new));
+    }
+    let text = rig.run(&["context", "diff", "4", "5"]).stdout();
+    assert!(text.starts_with("request 4 → 5: ") && text.contains("\n= ") && text.contains("\n+ "), "{text}");
+    assert!(text.contains("todo_write"), "{text}");
+    let same = rig.run(&["context", "diff", "3", "3"]).stdout();
+    assert!(same.contains("Nothing else changed."), "{same}");
+}
+
+#[test]
+fn a_changed_message_is_shown_line_by_line() {
+    let todo = |status: &str| Reply::call("todo_write", json!({"todos": [{"content": "a", "status": status}]}));
+    let rig =
+        Rig::new(Api::OpenaiChat, Script::turns([todo("pending"), todo("completed"), Reply::text("Done.")]).unwrap());
+    rig.task(&["do a"]);
+    let text = rig.run(&["context", "diff", "2", "3", "--full"]).stdout();
+    assert!(text.contains("\n    @@") && text.contains("\n    -- [ ] a\n    +- [x] a\n"), "{text}");
+}
+
+#[test]
+fn the_picture_has_a_column_for_every_request() {
+    let (rig, _) = twelve(Api::Anthropic);
+    let file = rig.project().join("budget.svg");
+    let ran = rig.run(&["context", "report", "--svg", file.to_str().unwrap()]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let svg = std::fs::read_to_string(&file).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n") && svg.contains("make the file"));
+    for number in 1..=12 {
+        assert!(svg.contains(&format!("<title>request {number}: ")), "{number}");
+    }
+    assert!(svg.contains("class=\"history kept\"") && svg.contains("break: the reminders moved"), "{svg}");
+    assert_eq!(svg.matches("<g>").count(), svg.matches("</g>").count());
+    let unwritable = rig.run(&["context", "report", "--svg", "/nowhere/at/all.svg"]);
+    assert_eq!(unwritable.code(), 2, "{}", unwritable.stderr());
+}
+
+/// A conversation as OpenAI's chat API takes it, of which a call has no result yet.
+fn chat() -> Value {
+    let call = |id: &str| {
+        json!({"role": "assistant", "content": "", "tool_calls": [
+        {"id": id, "type": "function", "function": {"name": "read_file", "arguments": "{\"path\": \"a.txt\"}"}}]})
+    };
+    json!([
+        {"role": "system", "content": "You are a test."},
+        {"role": "user", "content": "What is in a.txt?"},
+        call("c1"),
+        {"role": "tool", "tool_call_id": "c1", "content": "hello from the file"},
+        call("c2"),
+        {"role": "tool", "tool_call_id": "c2", "content": "hello again"},
+    ])
+}
+
+#[test]
+fn a_file_is_rendered_the_same_on_every_api() {
+    let rig = Rig::new(Api::Anthropic, Script::replies([Reply::text("unused")]).unwrap());
+    let line = json!({"id": "t1", "source": "somewhere", "kind": "coding", "messages": chat(), "usage": []});
+    rig.write("chat.json", chat().to_string());
+    rig.write("document.json", json!({"messages": chat()}).to_string());
+    rig.write("line.json", format!("{line}\n"));
+    let mut seen = Vec::new();
+    for api in Api::ALL {
+        let bodies = ["chat.json", "document.json", "line.json"]
+            .map(|file| render(&rig, &["--from-file", file, "--api", api.name()]));
+        let [chat, document, line] = bodies.map(|body| decode(&rig, api, &body));
+        assert_eq!((chat.difference(&document), chat.difference(&line)), (None, None), "{api}");
+        assert!(chat.system.contains("You are a test."), "{api}");
+        assert_eq!((chat.assistant_turns(), chat.tool_results()), (2, 2), "{api}");
+        assert!(!chat.tools.is_empty());
+        seen.push(chat);
+    }
+    for other in &seen[1..] {
+        assert_eq!(seen[0].difference(other), None, "{}", other.api);
+    }
+}
+
+/// Posts a rendered body to the strict server, which decodes it with code of its own.
+fn decode(rig: &Rig, api: Api, body: &[u8]) -> Seen {
+    let base = rig.server.base_url(api);
+    let (host, prefix) = base.strip_prefix("http://").unwrap().split_once('/').unwrap_or((&base[7..], ""));
+    let path = match api {
+        Api::OpenaiChat => "v1/chat/completions".to_owned(),
+        Api::OpenaiResponses => "v1/responses".to_owned(),
+        Api::Anthropic => "v1/messages".to_owned(),
+        Api::Gemini => format!("v1beta/models/{MODEL}:streamGenerateContent?alt=sse"),
+    };
+    let path = if prefix.is_empty() || path.starts_with(prefix) { path } else { format!("{prefix}/{path}") };
+    let mut stream = TcpStream::connect(host).unwrap();
+    let head = format!(
+        "POST /{path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\nanthropic-version: 2023-06-01\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(body).unwrap();
+    drop(stream.read_to_end(&mut Vec::new()));
+    assert!(rig.server.refusals().is_empty(), "{api}: {:?}", rig.server.refusals());
+    rig.server.generations().pop().unwrap().seen().unwrap()
+}
+
+#[test]
+fn a_file_needs_no_configuration_once_an_api_is_chosen() {
+    let rig = Rig::new(Api::Anthropic, Script::turns([Reply::text("unused")]).unwrap());
+    rig.configure("");
+    rig.write("chat.json", chat().to_string());
+    let lost = rig.run(&["context", "render", "--from-file", "chat.json"]);
+    assert!(lost.code() == 2 && lost.stderr().contains("--api"), "{}", lost.stderr());
+    let body = render(&rig, &["--from-file", "chat.json", "--api", "gemini"]);
+    assert!(serde_json::from_slice::<Value>(&body).unwrap()["contents"].is_array());
+    let report = rig.run(&["context", "report", "--from-file", "chat.json", "--api", "gemini", "--json"]).json();
+    assert!(report["tokens"].as_u64().unwrap() > 1_000, "{report}");
+    assert!(rig.run(&["context", "show", "--from-file", "chat.json", "--api", "gemini"]).stdout().contains("a.txt?"));
+}
+
+#[test]
+fn a_longer_file_only_appends_bytes() {
+    let rig = Rig::new(Api::OpenaiChat, Script::turns([Reply::text("unused")]).unwrap());
+    let mut messages = chat().as_array().unwrap().clone();
+    rig.write("long.json", json!(messages).to_string());
+    messages.truncate(4);
+    rig.write("short.json", json!(messages).to_string());
+    for api in Api::ALL {
+        let short = render(&rig, &["--from-file", "short.json", "--api", api.name()]);
+        let long = render(&rig, &["--from-file", "long.json", "--api", api.name()]);
+        let mark = short.windows(19).position(|window| window == b"hello from the file").expect("the result");
+        assert!(short[..mark] == long[..mark], "{api}");
+    }
+}
+
+#[test]
+fn an_export_is_a_file_too() {
+    let (rig, _) = twelve(Api::Anthropic);
+    rig.write("export.json", rig.export().to_string());
+    // The task is done, so both go on with the same words.
+    let of_file = render(&rig, &["--from-file", "export.json", "--input", "go on"]);
+    let of_store = render(&rig, &["--input", "go on"]);
+    let (of_file, of_store) = (decode(&rig, Api::Anthropic, &of_file), decode(&rig, Api::Anthropic, &of_store));
+    assert_eq!(of_file.tool_results(), of_store.tool_results());
+    assert_eq!(of_file.assistant_turns(), of_store.assistant_turns());
+}
+
+#[test]
+fn a_past_request_can_be_seen_on_another_wire() {
+    let (rig, _) = twelve(Api::Anthropic);
+    let body = render(&rig, &["--request", "6", "--api", "openai-chat"]);
+    let value: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!((&value["messages"][0]["role"], &value["model"]), (&json!("system"), &json!(MODEL)));
+}
+
+#[test]
+fn wrong_questions_get_clear_answers() {
+    let usage = Usage { input: 10, ..Usage::default() };
+    let rig = Rig::new(Api::Anthropic, Script::turns([Reply::text("Hello.").with_usage(usage)]).unwrap());
+    rig.write("broken.json", "{\"messages\": [{\"role\": \"robot\", \"content\": \"x\"}]}");
+    rig.write("two.jsonl", "{\"messages\": []}\n{\"messages\": []}\n");
+    let ask = |arguments: &[&str], words: &str| {
+        let mut all = vec!["context"];
+        all.extend(arguments);
+        let ran = rig.run(&all);
+        assert_eq!(ran.code(), 2, "{arguments:?}: {}", ran.stderr());
+        assert!(ran.stderr().contains(words), "{arguments:?}: {}", ran.stderr());
+        assert!(ran.stdout().is_empty(), "{arguments:?}: {}", ran.stdout());
+    };
+    ask(&["show"], "no current conversation");
+    rig.task(&["hi"]);
+    ask(&["show", "nobody"], "there is no conversation `nobody`");
+    ask(&["show", "--request", "7"], "there is no request 7");
+    ask(&["report", "--request", "0"], "0");
+    ask(&["render", "--request", "2"], "there is no request 2");
+    ask(&["why", "--request", "2"], "there is no request 2");
+    ask(&["diff"], "none before it");
+    ask(&["diff", "1", "x"], "`x` is not the number of a request");
+    ask(&["show", "--api", "gemini"], "--next");
+    ask(&["render", "--api", "smtp"], "smtp");
+    ask(&["render", "--from-file", "nowhere.json"], "nowhere.json");
+    ask(&["render", "--from-file", "broken.json"], "message 1: unknown role `robot`");
+    ask(&["render", "--from-file", "two.jsonl"], "2 lines of JSON");
+    ask(&["render", "--from-file", "broken.json", "--request", "1"], "--request");
+}
