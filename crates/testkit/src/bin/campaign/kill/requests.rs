@@ -7,7 +7,9 @@ use super::export::Said;
 /// Decodes the requests; each must have got its reply.
 pub(crate) fn decode(requests: &[Recorded]) -> Result<Vec<Seen>, String> {
     let decode = |request: &Recorded| match &request.handled {
-        Handled::Replied { .. } => request.seen().map_err(|error| format!("request {}: {error}", request.number)),
+        Handled::Replied { .. } => {
+            request.seen().map(without_reminders).map_err(|error| format!("request {}: {error}", request.number))
+        }
         handled @ (Handled::Refused(_)
         | Handled::RanOut
         | Handled::Unreadable { .. }
@@ -15,6 +17,17 @@ pub(crate) fn decode(requests: &[Recorded]) -> Result<Vec<Seen>, String> {
         | Handled::NotFound) => Err(format!("request {} got no reply: {handled:?}", request.number)),
     };
     requests.iter().map(decode).collect()
+}
+
+/// The request without its reminders: they are no part of the conversation and move with every request.
+fn without_reminders(mut seen: Seen) -> Seen {
+    const HEADINGS: [&str; 4] =
+        ["## Agent Role Definition", "## TODO List", "## Useful Information", "## Folder Notes"];
+    let reminds = |part: &SeenPart| matches!(part, SeenPart::Text { text, .. } if HEADINGS.iter().any(|heading| text.starts_with(heading)));
+    for message in seen.messages.iter_mut().filter(|message| message.role == SeenRole::User) {
+        message.parts.retain(|part| !reminds(part));
+    }
+    seen
 }
 
 /// Whether every request, also the first after a kill, only appends to the one before.
