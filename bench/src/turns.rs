@@ -20,7 +20,7 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     );
     for (turns, overhead_goal, memory_goal) in LENGTHS {
         let replies = (0..turns)
-            .map(|_| Reply::text("I will read the notes.").tool_call("read_file", json!({"path": "notes.txt"})));
+            .map(|_| Reply::call("read_file", json!({"path": "notes.txt"})).with_text("I will read the notes."));
         let script = Script::replies(replies.chain([Reply::text("Done.")]))?;
         let server = ScriptedServer::builder(script).lean().start_in_thread()?;
         let place = Place::new(&server)?;

@@ -3,6 +3,8 @@
 mod architecture;
 mod bad_input;
 mod context;
+mod engine_of_context;
+mod long_session;
 mod protocols;
 mod rig;
 mod surface;

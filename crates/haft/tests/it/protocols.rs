@@ -44,6 +44,10 @@ fn comparable(events: &[Value]) -> Vec<Value> {
         if let Some(usage) = fields.get_mut("usage").and_then(Value::as_object_mut) {
             usage.remove("reasoning");
         }
+        if fields.get("type").is_some_and(|kind| kind == "prefix_break") {
+            fields.remove("message_id");
+            fields.remove("cost");
+        }
         if let Some(id) = fields.get("id").and_then(Value::as_str).map(str::to_owned) {
             let number = calls.iter().position(|known| *known == id).unwrap_or_else(|| {
                 calls.push(id);

@@ -30,6 +30,14 @@ impl Rig {
         rig
     }
 
+    /// The same home and project with another model behind them.
+    pub(crate) fn with_script(self, script: Script, api: Api) -> Self {
+        let server = ScriptedServer::builder(script).start_in_thread().unwrap();
+        let rig = Self { server, home: self.home, project: self.project };
+        rig.configure(&rig.configuration(api));
+        rig
+    }
+
     fn configuration(&self, api: Api) -> String {
         let base_url = self.server.base_url(api);
         format!(
