@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
+use haft_context::ContextError;
 use haft_engine::turn::Limits;
 use haft_engine::{OpenError, Roles, Which};
 use tokio_util::sync::CancellationToken;
@@ -129,8 +130,9 @@ fn usage_errors(error: anyhow::Error) -> anyhow::Error {
             OpenError::NothingToContinue
             | OpenError::Unknown(_)
             | OpenError::Ambiguous { .. }
-            | OpenError::UnknownTool { .. },
-        ) => Mistake(error.to_string()).into(),
+            | OpenError::UnknownTool { .. }
+            | OpenError::Context(ContextError::SafeZone(_)),
+        ) => Mistake(format!("{error:#}")).into(),
         Some(OpenError::Context(_) | OpenError::Store(_)) | None => error,
     }
 }
