@@ -211,6 +211,7 @@ fn what_pruning_cleared_stays_cleared_after_a_restart() {
 
 #[test]
 fn continue_in_the_execute_view_has_the_whole_chain_in_view() {
+    let mut differences = Vec::new();
     for api in Api::ALL {
         // The connection is cut for good after the first step, and the user says "continue".
         let cut = Reply { drop_after_bytes: Some(40), times: Some(9), ..Reply::text("never arrives") };
@@ -223,8 +224,9 @@ fn continue_in_the_execute_view_has_the_whole_chain_in_view() {
         let ran = rig.task(&[&settings[..], &["-c", "continue"]].concat());
         assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("Five.")), "{api}: {}", ran.stderr());
         let seen = requests(&rig).pop().unwrap();
-        assert_fixture(&format!("execute_continue/{api}.txt"), &portable(seen, &rig));
+        differences.extend(difference(&format!("execute_continue/{api}.txt"), &portable(seen, &rig)));
     }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
 /// A request as text that is the same on every machine. The tools have snapshots of their own.
@@ -241,16 +243,15 @@ fn portable(mut seen: Seen, rig: &Rig) -> String {
 }
 
 /// Compares with a committed file. On a difference the new text is left beside it, to be looked at and renamed.
-#[track_caller]
-fn assert_fixture(name: &str, found: &str) {
+fn difference(name: &str, found: &str) -> Option<String> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures").join(name);
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    if expected != found {
-        let new = path.with_extension("new");
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&new, found).unwrap();
-        panic!("{} differs; compare it with {}", path.display(), new.display());
+    if std::fs::read_to_string(&path).is_ok_and(|expected| expected == found) {
+        return None;
     }
+    let new = path.with_extension("new");
+    std::fs::create_dir_all(path.parent()?).unwrap();
+    std::fs::write(&new, found).unwrap();
+    Some(format!("{} differs; compare it with {}", path.display(), new.display()))
 }
 
 #[test]

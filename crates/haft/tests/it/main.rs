@@ -4,6 +4,7 @@ mod architecture;
 mod bad_input;
 mod context;
 mod engine_of_context;
+mod knowledge;
 mod long_session;
 mod protocols;
 mod rig;
