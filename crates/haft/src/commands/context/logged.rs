@@ -7,6 +7,7 @@ use haft_model::{Encoding, O200k};
 use haft_store::{Conversation, LoggedRequest, RequestOutline, Store};
 use haft_types::{Entry, LlmMetadata, Message, ModelSpec, Request, Role, Segment, ToolSet};
 
+use super::next;
 use crate::cli::Common;
 use crate::commands::{configuration, conversations};
 use crate::config::Config;
@@ -71,16 +72,23 @@ impl Log {
         Ok(wiring::declared(&self.config, model)?.encoding())
     }
 
-    /// The models the requests were sent to, as they were declared then. A model that nothing is known of any more has no
-    /// price.
-    pub(super) fn models(&self, outlines: &[RequestOutline]) -> Vec<Option<ModelSpec>> {
-        let mut known: HashMap<Option<Arc<str>>, Option<ModelSpec>> = HashMap::new();
-        let spec = |outline: &RequestOutline| self.encoding(outline.encoding.as_deref(), &outline.summary.model).ok();
-        let model = |outline: &RequestOutline| {
-            let spec = || spec(outline).map(|encoding| encoding.spec);
-            known.entry(outline.encoding.clone()).or_insert_with(spec).clone()
-        };
-        outlines.iter().map(model).collect()
+    /// The models the requests were sent to, as they were declared then. One that nothing is known of any more has defaults
+    /// and no price.
+    pub(super) fn models(&self, outlines: &[RequestOutline]) -> anyhow::Result<Vec<ModelSpec>> {
+        let mut known: HashMap<(Option<Arc<str>>, &str), ModelSpec> = HashMap::new();
+        let mut models = Vec::with_capacity(outlines.len());
+        for RequestOutline { summary, encoding, .. } in outlines {
+            let key = (encoding.clone(), summary.model.as_str());
+            if !known.contains_key(&key) {
+                let spec = match self.encoding(encoding.as_deref(), &summary.model) {
+                    Ok(encoding) => encoding.spec,
+                    Err(_) => next::undeclared(&summary.model, summary.api)?.spec,
+                };
+                known.insert(key.clone(), spec);
+            }
+            models.extend(known.get(&key).cloned());
+        }
+        Ok(models)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The request that would be sent next, built by the engine under the present configuration.
 
 use haft_context::{Assembly, treat_input};
-use haft_model::{Encoding, ProviderConfig};
+use haft_model::{Declared, Encoding, ProviderConfig};
 use haft_store::{Conversation, DEFAULT_NAMESPACE};
 use haft_types::{Api, ContentHash, ConversationId, Message, MessageId, Metadata, Origin, Role, Timestamp};
 
@@ -81,6 +81,13 @@ fn choose(config: &mut Config, look: &LookArgs) -> anyhow::Result<String> {
     }
     config.providers.insert(api.to_string(), ProviderConfig::new(api, base_url(api)));
     Ok(served)
+}
+
+/// A model of which only name and API are known.
+pub(super) fn undeclared(name: &str, api: Api) -> anyhow::Result<Declared> {
+    let provider = name.split_once('/').map_or(name, |(provider, _)| provider).to_owned();
+    let providers = [(provider, ProviderConfig::new(api, base_url(api)))].into();
+    wiring::declared(&Config { providers, ..Config::default() }, name)
 }
 
 /// Nothing is sent there: an address must only look like one.

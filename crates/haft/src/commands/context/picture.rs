@@ -20,7 +20,7 @@ pub(super) struct Column {
     cached_share: Option<f64>,
     /// What is said of the break of the prefix here, if there is one.
     broken: Option<String>,
-    window: Option<u64>,
+    window: u64,
 }
 
 /// The tokens of a layer: those in the unchanged prefix, and the others.
@@ -35,13 +35,13 @@ impl Column {
     pub(super) fn of(
         outlines: &[RequestOutline],
         replies: &[Option<&LlmMetadata>],
-        models: &[Option<ModelSpec>],
+        models: &[ModelSpec],
         breaks: &[Broken],
     ) -> Vec<Self> {
         let mut before: Option<&RequestOutline> = None;
         let mut columns = Vec::with_capacity(outlines.len());
         for ((outline, reply), model) in outlines.iter().zip(replies).zip(models) {
-            columns.push(Self::one(before, outline, *reply, model.as_ref(), breaks));
+            columns.push(Self::one(before, outline, *reply, model, breaks));
             before = Some(outline);
         }
         columns
@@ -51,7 +51,7 @@ impl Column {
         before: Option<&RequestOutline>,
         outline: &RequestOutline,
         reply: Option<&LlmMetadata>,
-        model: Option<&ModelSpec>,
+        model: &ModelSpec,
         breaks: &[Broken],
     ) -> Self {
         let number = outline.summary.number;
@@ -77,7 +77,7 @@ impl Column {
             layers,
             cached_share: reply.map(|reply| reply.usage().cached_share()),
             broken: breaks.iter().find(|one| one.request == number).map(told),
-            window: model.map(|model| u64::from(model.context_window)),
+            window: u64::from(model.context_window),
         }
     }
 }
@@ -96,7 +96,7 @@ text { font: 13px system-ui, sans-serif; fill: #24292f }
 .faint { fill: #57606a; font-size: 12px }
 .ground { fill: #ffffff }
 .grid { stroke: #d0d7de; stroke-width: 1 }
-.system { fill: #0072b2 } .documents { fill: #56b4e9 } .history { fill: #009e73 }
+.system { fill: #0072b2 } .documents { fill: #7a5195 } .history { fill: #009e73 }
 .reminders { fill: #e69f00 } .current { fill: #cc79a7 }
 .kept { fill-opacity: 0.42 }
 .cached { stroke: #24292f; stroke-width: 2 }
@@ -143,7 +143,7 @@ pub(super) fn draw(name: &str, columns: &[Column]) -> String {
 fn heading(svg: &mut String, name: &str, columns: &[Column], peak: u64) {
     const LONGEST: usize = 90;
     let broken = columns.iter().filter(|column| column.broken.is_some()).count();
-    let window = columns.iter().rev().find_map(|column| column.window).filter(|window| *window > 0);
+    let window = columns.last().map(|column| column.window).filter(|window| *window > 0);
     let share =
         window.map_or_else(String::new, |window| format!(", {} of the window", percent(peak as f64 / window as f64)));
     let name = haft_text::truncate_to_width(name, LONGEST);
@@ -257,16 +257,16 @@ fn legend(svg: &mut String) {
         let (box_y, text_x) = (y - 11.0, x + 18.0);
         put(svg, format_args!("<rect class=\"{layer}\" x=\"{x}\" y=\"{box_y}\" width=\"12\" height=\"12\"/>\n"));
         put(svg, format_args!("<text x=\"{text_x}\" y=\"{y}\">{layer}</text>\n"));
-        x += 40.0 + 7.2 * layer.name().len() as f64;
+        x += 36.0 + 7.2 * layer.name().len() as f64;
     }
     let box_y = y - 11.0;
     put(svg, format_args!("<rect class=\"history kept\" x=\"{x}\" y=\"{box_y}\" width=\"12\" height=\"12\"/>\n"));
-    put(svg, format_args!("<text x=\"{}\" y=\"{y}\">pale: sent before</text>\n", x + 18.0));
-    x += 136.0;
+    put(svg, format_args!("<text x=\"{}\" y=\"{y}\">faint: sent before</text>\n", x + 18.0));
+    x += 138.0;
     let line_y = y - 5.0;
     put(svg, format_args!("<line class=\"cached\" x1=\"{x}\" x2=\"{}\" y1=\"{line_y}\" y2=\"{line_y}\"/>\n", x + 14.0));
     put(svg, format_args!("<text x=\"{}\" y=\"{y}\">read from the cache</text>\n", x + 20.0));
-    x += 156.0;
+    x += 166.0;
     svg.push_str(&marker(x + 5.0, y));
     put(svg, format_args!("<text x=\"{}\" y=\"{y}\">prefix break</text>\n", x + 16.0));
 }

@@ -46,7 +46,7 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let reply = reply.and_then(|(_, reply)| *reply).cloned();
     let title = format!("request {number} of {} in `{}`", log.requests, log.conversation.id);
     if let Some(path) = &args.svg {
-        let models = log.models(&outlines);
+        let models = log.models(&outlines)?;
         let columns = Column::of(&outlines, &replies, &models, &breaks(&outlines, &models, &messages));
         std::fs::write(path, picture::draw(&log.conversation.name, &columns))
             .map_err(|error| mistake(format!("cannot write `{}`: {error}", path.display())))?;

@@ -34,7 +34,7 @@ pub(super) async fn run(args: &WhyArgs) -> anyhow::Result<()> {
         return Err(log.beyond(number));
     }
     let outlines = log.outlines().await?;
-    let mut breaks = breaks(&outlines, &log.models(&outlines), &log.messages().await?);
+    let mut breaks = breaks(&outlines, &log.models(&outlines)?, &log.messages().await?);
     breaks.retain(|one| args.request.is_none_or(|number| number == one.request));
     if args.json {
         return output::print_json(&as_json(&log, &breaks));
@@ -43,13 +43,12 @@ pub(super) async fn run(args: &WhyArgs) -> anyhow::Result<()> {
 }
 
 /// Every break of a log. `messages` are those the conversation holds now.
-pub(super) fn breaks(outlines: &[RequestOutline], models: &[Option<ModelSpec>], messages: &[Message]) -> Vec<Broken> {
+pub(super) fn breaks(outlines: &[RequestOutline], models: &[ModelSpec], messages: &[Message]) -> Vec<Broken> {
     let stored: HashSet<_> = messages.iter().map(|message| message.message_id).collect();
     let pairs = outlines.windows(2).zip(models.iter().skip(1));
-    let broken = |(pair, model): (&[RequestOutline], &Option<ModelSpec>)| {
+    let broken = |(pair, model): (&[RequestOutline], &ModelSpec)| {
         let [last, now] = pair else { return None };
-        let model = model.clone().unwrap_or_else(|| unknown(now));
-        let prefix = compare_logged(&sent(last), &sent(now), &model, tool_tokens(now));
+        let prefix = compare_logged(&sent(last), &sent(now), model, tool_tokens(now));
         let found = prefix.broken?;
         let noted = now.summary.cause.as_deref().and_then(named);
         let cause = noted.or_else(|| Some(found.cause).filter(|cause| is_plausible(*cause, &found, &stored)));
@@ -108,22 +107,6 @@ fn sent(outline: &RequestOutline) -> Sent {
         // Not in the log: a change of policy is believed only when it was noted.
         policy: ContentHash::of(b""),
         segments: outline.segments.iter().map(segment).collect(),
-    }
-}
-
-/// A model that nothing is known of any more: without prices.
-fn unknown(outline: &RequestOutline) -> ModelSpec {
-    let (provider, name) = outline.summary.model.split_once('/').unwrap_or(("", &outline.summary.model));
-    ModelSpec {
-        provider: provider.to_owned(),
-        name: name.to_owned(),
-        api: outline.summary.api,
-        context_window: ModelSpec::DEFAULT_WINDOW,
-        max_output_tokens: None,
-        price: None,
-        cache: haft_types::CacheRule::default(),
-        tool_protocol: haft_types::ToolProtocol::default(),
-        capabilities: haft_types::Capabilities::default(),
     }
 }
 
