@@ -1,6 +1,7 @@
 //! The command line, literally: what was typed, not yet what it means.
 
 mod context;
+mod knowledge;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use haft_types::{Api, PermissionMode};
 
 pub(crate) use context::{ContextArgs, ContextCommand, DiffArgs, LookArgs, RenderArgs, ReportArgs, ShowArgs, WhyArgs};
+pub(crate) use knowledge::{Lines, NotesArgs, NotesCommand, OfConversation, UsefulArgs, UsefulCommand};
 
 /// The top of `haft --help`: commands in groups, in the order people meet them.
 const HELP: &str = "\
@@ -25,6 +27,10 @@ Conversations:
 
 Context:
   context        Look at what was sent: segments, budget, differences, breaks, bytes
+
+Knowledge:
+  useful         Keep file ranges in view of a conversation
+  notes          Write and read notes on folders and files of this project
 
 Models:
   models         List the models that are declared
@@ -66,6 +72,10 @@ pub(crate) enum Command {
     Conversations(ConversationsArgs),
     /// Look at what was sent, and at what would be sent next.
     Context(ContextArgs),
+    /// Keep file ranges in view of a conversation.
+    Useful(UsefulArgs),
+    /// Write and read notes on folders and files of this project.
+    Notes(NotesArgs),
     /// List the models that are declared.
     Models(ModelsArgs),
     /// Show the configuration and where each value comes from.

@@ -5,7 +5,9 @@ mod config;
 mod context;
 mod conversations;
 mod models;
+mod notes;
 mod run;
+mod useful;
 
 use crate::cli::{Cli, Command, Common};
 use crate::config::{Loaded, Sources, load};
@@ -19,6 +21,8 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Demo(args)) => crate::demo::run(&args),
         Some(Command::Conversations(args)) => conversations::run(args.command),
         Some(Command::Context(args)) => context::run(args.command),
+        Some(Command::Useful(args)) => useful::run(args.command),
+        Some(Command::Notes(args)) => notes::run(args.command),
         Some(Command::Models(args)) => models::run(args.command),
         Some(Command::Config(args)) => config::run(&args.command),
         Some(Command::Completions { shell }) => completions::run(shell),

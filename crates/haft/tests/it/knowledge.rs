@@ -109,7 +109,8 @@ fn notes_come_with_reads_and_stay_with_the_project() {
 #[test]
 fn a_marked_message_takes_its_block_out_of_every_later_request() {
     let rig = rig([Reply::call("read_file", json!({"path": "secret.txt"})), Reply::text("I read it.")]);
-    rig.write("secret.txt", "the word is xyzzy\n");
+    // Not among the first words, which the list shows.
+    rig.write("secret.txt", "nothing here\n".repeat(30) + "the word is xyzzy\n");
     rig.task(&["read it"]);
     let id = id_of(&rig, |message| message["role"] == "tool");
 
@@ -131,7 +132,7 @@ fn a_marked_message_takes_its_block_out_of_every_later_request() {
     let report = &results(&ran)[1];
     assert_eq!(report["status"], "partial", "{report}");
     assert!(report["text"].as_str().unwrap().starts_with("1 marked, 0 already marked, 1 unknown."), "{report}");
-    assert!(told(&rig, 1).contains("xyzzy"), "still sent when it was marked");
+    assert!(told(&rig, 1).contains("the word is xyzzy"), "still sent when it was marked");
     let after = rig.server.generations()[2].seen().unwrap();
     assert!(!told(&rig, 2).contains("the word is xyzzy"), "{}", told(&rig, 2));
     assert_eq!(after.tool_results(), 2, "the two calls of this round; the block of the read is gone");

@@ -1,0 +1,113 @@
+//! `haft notes`: notes on folders and files of the project.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use haft_engine::StoredNotes;
+use haft_tool::{Note, Notes, PortError};
+
+use crate::cli::{Common, NotesCommand};
+use crate::clock::WallClock;
+use crate::exit::{Exit, mistake};
+use crate::output::{self, Table};
+use crate::project::Project;
+use crate::wiring;
+
+pub(super) fn run(command: NotesCommand) -> anyhow::Result<Exit> {
+    wiring::runtime()?.block_on(async {
+        match command {
+            NotesCommand::List { json, common } => list(json, &common).await,
+            NotesCommand::Show { path, json, common } => show(&path, json, &common).await,
+            NotesCommand::Add { path, text, json, common } => add(&path, &text, json, &common).await,
+            NotesCommand::Remove { id, common } => {
+                let (_, notes) = open(&common).await?;
+                let note = notes.delete(&id).await.map_err(told)?;
+                output::print(&haft_text::sanitise(&format!("Deleted note {}", line(&note))))
+            }
+        }
+    })?;
+    Ok(Exit::Completed)
+}
+
+async fn open(common: &Common) -> anyhow::Result<(Project, StoredNotes)> {
+    let (places, loaded) = super::configuration(common)?;
+    let store = wiring::open_store(&places, &loaded.config)?;
+    let project = Project::find(None)?;
+    let notes = StoredNotes::open(store, &project.namespace(), project.root.clone(), Arc::new(WallClock)).await?;
+    Ok((project, notes))
+}
+
+async fn list(json: bool, common: &Common) -> anyhow::Result<()> {
+    let (_, notes) = open(common).await?;
+    let notes = notes.list().await.map_err(told)?;
+    if json {
+        return output::print_json(&serde_json::to_value(&notes)?);
+    }
+    if notes.is_empty() {
+        return output::print("No notes yet. Add one with `haft notes add PATH TEXT`.\n");
+    }
+    let mut table = Table::new(&["ID", "PATH", "NOTE", "UPDATED"]);
+    for Note { id, path, note, updated_at } in notes {
+        table.row(vec![id, path, note, updated_at.strftime("%Y-%m-%d %H:%M").to_string()]);
+    }
+    output::print(&table.to_string())
+}
+
+async fn show(given: &str, json: bool, common: &Common) -> anyhow::Result<()> {
+    let (project, notes) = open(common).await?;
+    // What is gone may still have notes, under the name `list` shows.
+    let path = inside(&project, given)?.unwrap_or_else(|| given.to_owned());
+    let mut notes = notes.list().await.map_err(told)?;
+    notes.retain(|note| note.concerns(&path));
+    if json {
+        return output::print_json(&serde_json::to_value(&notes)?);
+    }
+    let mut text = String::new();
+    for note in &notes {
+        text.push_str(&line(note));
+    }
+    if notes.is_empty() {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "There are no notes about `{path}`.");
+    }
+    output::print(&haft_text::sanitise(&text))
+}
+
+async fn add(given: &str, text: &str, json: bool, common: &Common) -> anyhow::Result<()> {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.is_empty() {
+        return Err(mistake("the note is empty; say what is worth knowing"));
+    }
+    let (project, notes) = open(common).await?;
+    let missing = || mistake(format!("`{given}` does not exist; name a folder or file of the project"));
+    let path = inside(&project, given)?.ok_or_else(missing)?;
+    let note = notes.add(&path, &text).await.map_err(told)?;
+    if json {
+        return output::print_json(&serde_json::to_value(&note)?);
+    }
+    output::print(&haft_text::sanitise(&format!("Added note {}", line(&note))))
+}
+
+/// A folder or file as notes name it; none when it does not exist.
+fn inside(project: &Project, given: &str) -> anyhow::Result<Option<String>> {
+    let path = match project.cwd.join(given).canonicalize() {
+        Ok(path) => path,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(mistake(format!("cannot look at `{given}`: {error}"))),
+    };
+    let outside = |_| mistake(format!("`{given}` is not part of the project `{}`", project.root.display()));
+    let relative = path.strip_prefix(&project.root).map_err(outside)?;
+    Ok(Some(if relative.as_os_str().is_empty() { ".".to_owned() } else { relative.display().to_string() }))
+}
+
+fn line(note: &Note) -> String {
+    format!("{} `{}`: {}\n", note.id, note.path, note.note)
+}
+
+/// What nothing is called is a mistake of whoever called; the rest is a failure.
+pub(super) fn told(error: PortError) -> anyhow::Error {
+    match error {
+        PortError::Unknown { .. } => mistake(format!("{error}; `list` shows what there is")),
+        PortError::Store(_) => error.into(),
+    }
+}

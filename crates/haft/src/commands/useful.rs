@@ -1,0 +1,104 @@
+//! `haft useful`: the file ranges a conversation keeps in view.
+
+use std::path::Path;
+
+use haft_engine::StoredUseful;
+use haft_store::Conversation;
+use haft_tool::{Added, NewUseful, OutputLimits, UsefulInfo, UsefulItem};
+
+use super::conversations;
+use super::notes::told;
+use crate::cli::{Common, Lines, OfConversation, UsefulCommand};
+use crate::exit::{Exit, mistake};
+use crate::output::{self, Table};
+use crate::project::Project;
+use crate::wiring;
+
+pub(super) fn run(command: UsefulCommand) -> anyhow::Result<Exit> {
+    wiring::runtime()?.block_on(async {
+        match command {
+            UsefulCommand::List { of, json, common } => list(&of, json, &common).await,
+            UsefulCommand::Add { path, lines, description, of, json, common } => {
+                let (conversation, useful) = open(&of, &common).await?;
+                let new = locate(&conversation, &path, lines, &description)?;
+                let added = useful.add(new).await.map_err(told)?;
+                if json { output::print_json(&serde_json::to_value(&added)?) } else { output::print(&as_text(&added)) }
+            }
+            UsefulCommand::Remove { number, of, common } => {
+                let (_, useful) = open(&of, &common).await?;
+                let item = useful.delete(number).await.map_err(told)?;
+                output::print(&sanitised(&format!("No longer in view: {}\n", line(&item))))
+            }
+        }
+    })?;
+    Ok(Exit::Completed)
+}
+
+async fn open(of: &OfConversation, common: &Common) -> anyhow::Result<(Conversation, StoredUseful)> {
+    let (places, loaded) = super::configuration(common)?;
+    let store = wiring::open_store(&places, &loaded.config)?;
+    let conversation = match &of.conversation {
+        Some(id) => conversations::find(store.as_ref(), id).await?,
+        None => conversations::current(store.as_ref()).await?,
+    };
+    let useful = StoredUseful::open(store, conversation.id.clone()).await?;
+    Ok((conversation, useful))
+}
+
+async fn list(of: &OfConversation, json: bool, common: &Common) -> anyhow::Result<()> {
+    let (_, useful) = open(of, common).await?;
+    let items = useful.list().await.map_err(told)?;
+    if json {
+        return output::print_json(&serde_json::to_value(&items)?);
+    }
+    if items.is_empty() {
+        return output::print("Nothing is kept in view. Add a range with `haft useful add PATH LINES DESCRIPTION`.\n");
+    }
+    let mut table = Table::new(&["NUMBER", "FILE", "LINES", "DESCRIPTION"]);
+    for UsefulItem { number, path, start_line, end_line, description } in items {
+        table.row(vec![number.to_string(), path, format!("{start_line}-{end_line}"), description]);
+    }
+    output::print(&table.to_string())
+}
+
+/// The range as it is in the file now. The file is named relative to the conversation's project where it lies inside.
+fn locate(conversation: &Conversation, given: &str, lines: Lines, description: &str) -> anyhow::Result<NewUseful> {
+    let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
+    if description.is_empty() {
+        return Err(mistake("the description is empty; say why the range matters"));
+    }
+    let project = Project::find(None)?;
+    let path = project.cwd.join(given).canonicalize().map_err(|error| mistake(format!("`{given}`: {error}")))?;
+    let range = lines.start as usize..=lines.end as usize;
+    let text = haft_tools::excerpt(&path, range, OutputLimits::default())
+        .map_err(|error| mistake(format!("lines of `{given}` cannot be kept in view: {error}")))?;
+    // Fewer lines than asked for: the file ends before.
+    let shown = u32::try_from(text.lines().count())?;
+    Ok(NewUseful {
+        path: path.strip_prefix(Path::new(&conversation.namespace)).unwrap_or(&path).display().to_string(),
+        start_line: lines.start,
+        end_line: lines.start.saturating_add(shown.saturating_sub(1)),
+        description,
+    })
+}
+
+fn as_text(added: &Added) -> String {
+    let Added { item, merged, dropped } = added;
+    let mut text = format!("In view: {}\n", line(item));
+    if *merged > 0 {
+        text.push_str("It touched a known range and is one range with it now.\n");
+    }
+    if !dropped.is_empty() {
+        text.push_str("There were too many ranges; the oldest one is no longer in view.\n");
+    }
+    sanitised(&text)
+}
+
+fn line(item: &UsefulItem) -> String {
+    let UsefulItem { number, path, start_line, end_line, description } = item;
+    format!("{number}. `{path}` lines {start_line}-{end_line}: {description}")
+}
+
+fn sanitised(text: &str) -> String {
+    haft_text::sanitise(text).into_owned()
+}
