@@ -91,8 +91,15 @@ impl Notes for StoredNotes {
     async fn add(&self, path: &str, note: &str) -> Result<Note, PortError> {
         let updated_at = self.clock.now();
         let add = |list: &mut NoteList| {
-            list.last_number += 1;
-            let id = format!("n{}", list.last_number);
+            // A call that is run again after a crash must not leave the same note twice.
+            let same = list.notes.iter().position(|known| known.path == path && known.note == note);
+            let id = match same {
+                Some(at) => list.notes.remove(at).id,
+                None => {
+                    list.last_number += 1;
+                    format!("n{}", list.last_number)
+                }
+            };
             let note = Note { id, path: path.to_owned(), note: note.to_owned(), updated_at };
             list.notes.push(note.clone());
             Ok(note)

@@ -8,7 +8,7 @@ mod tests;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use haft_types::{Entry, Role, StopReason, ToolCall, ToolStatus};
+use haft_types::{Entry, MessageId, Role, StopReason, ToolCall, ToolStatus};
 use serde_json::Value;
 
 use crate::names;
@@ -34,10 +34,14 @@ pub(crate) fn unanswered(history: &[Arc<Entry>]) -> Vec<ToolCall> {
     history[last].message.tool_calls().filter(|call| !answered.contains(call.id.as_str())).cloned().collect()
 }
 
-/// Looks at the end of a conversation. `begun` holds the ids of calls with effects that were started.
-pub(crate) fn resumption(history: &[Arc<Entry>], begun: &HashSet<String>, open_todos: bool) -> Resumption {
-    let (uncertain, rest): (Vec<_>, Vec<_>) =
-        unanswered(history).into_iter().partition(|call| begun.contains(&call.id));
+/// A call that was begun: the reply that holds it and its id, which some servers use again in every reply.
+pub(crate) type Begun = (MessageId, String);
+
+/// Looks at the end of a conversation. `begun` holds the calls with effects that were started.
+pub(crate) fn resumption(history: &[Arc<Entry>], begun: &HashSet<Begun>, open_todos: bool) -> Resumption {
+    let reply = last_reply(history).map(|index| history[index].message.message_id);
+    let was_begun = |call: &ToolCall| reply.is_some_and(|reply| begun.contains(&(reply, call.id.clone())));
+    let (uncertain, rest): (Vec<_>, Vec<_>) = unanswered(history).into_iter().partition(was_begun);
     let position = if let Some(question) = only_a_question(&rest) {
         Position::WantsAnswer(question)
     } else if !rest.is_empty() {

@@ -1,4 +1,4 @@
-use haft_types::{Envelope, Message, MessageId, Part, Timestamp, TokenCounter, ToolResult};
+use haft_types::{Envelope, Message, Part, Timestamp, TokenCounter, ToolResult};
 
 use super::*;
 
@@ -32,8 +32,8 @@ fn result(id: &str, name: &str) -> Arc<Entry> {
     message(Role::Tool, vec![Part::ToolResult(Box::new(result))])
 }
 
-fn begun(ids: &[&str]) -> HashSet<String> {
-    ids.iter().map(|id| (*id).to_owned()).collect()
+fn begun(ids: &[&str]) -> HashSet<Begun> {
+    ids.iter().map(|id| (reply(&[]).message.message_id, (*id).to_owned())).collect()
 }
 
 #[test]
@@ -52,6 +52,14 @@ fn a_call_never_begun_runs_and_a_begun_one_is_uncertain() {
     let found = resumption(&history, &begun(&["1", "2"]), false);
     assert_eq!(found.uncertain, [calls[1].clone()]);
     assert_eq!(found.position, Position::WantsTools(vec![calls[2].clone()]));
+}
+
+#[test]
+fn an_id_begun_in_an_earlier_reply_says_nothing_of_this_one() {
+    let calls = [call("1", "execute_command", "{}")];
+    let earlier = (MessageId("ffffffff-0000-4000-8000-000000000000".parse().unwrap()), "1".to_owned());
+    let found = resumption(&[user(), reply(&calls)], &HashSet::from([earlier]), false);
+    assert_eq!(found.position, Position::WantsTools(calls.to_vec()));
 }
 
 #[test]

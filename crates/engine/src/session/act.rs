@@ -97,9 +97,10 @@ impl Session {
         let Some(reply) = self.history.iter().rev().find(|entry| entry.message.role == Role::Assistant) else {
             return Ok(());
         };
-        let fact = Fact::ToolStarted { message_id: reply.message.message_id, call_id: call.id.clone() };
+        let message_id = reply.message.message_id;
+        let fact = Fact::ToolStarted { message_id, call_id: call.id.clone() };
         self.services.store.note(&self.conversation.id, fact).await?;
-        self.begun.insert(call.id.clone());
+        self.begun.insert((message_id, call.id.clone()));
         Ok(())
     }
 

@@ -24,6 +24,7 @@ use haft_types::{
 
 use crate::documents::DocumentFiles;
 use crate::ports::{Knowledge, Reads, StoredTodo};
+use crate::resume::Begun;
 use crate::turn::Limits;
 
 pub use drive::RunReport;
@@ -100,7 +101,7 @@ pub struct Session {
     stored: bool,
     history: Vec<Arc<Entry>>,
     short_ids: HashSet<ShortId>,
-    begun: HashSet<String>,
+    begun: HashSet<Begun>,
     registry: Registry,
     tools: Arc<ToolSet>,
     system: Arc<Entry>,

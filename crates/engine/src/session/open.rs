@@ -13,6 +13,7 @@ use super::build::{CLEARED, last_sent, system_of};
 use super::{Services, Session, SessionConfig, Totals};
 use crate::documents::DocumentFiles;
 use crate::ports::{Knowledge, Reads, StoredTodo};
+use crate::resume::Begun;
 
 /// Which conversation to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -221,12 +222,12 @@ fn title_of(text: &str) -> String {
 }
 
 /// The calls that were begun, and the messages that ended a turn.
-fn read_facts(facts: Vec<Fact>) -> (HashSet<String>, HashSet<MessageId>) {
+fn read_facts(facts: Vec<Fact>) -> (HashSet<Begun>, HashSet<MessageId>) {
     let (mut begun, mut ended) = (HashSet::new(), HashSet::new());
     for fact in facts {
         match fact {
-            Fact::ToolStarted { call_id, .. } => {
-                begun.insert(call_id);
+            Fact::ToolStarted { message_id, call_id } => {
+                begun.insert((message_id, call_id));
             }
             Fact::TurnEnded { message_id, .. } => {
                 ended.insert(message_id);

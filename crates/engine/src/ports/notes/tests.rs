@@ -50,6 +50,8 @@ async fn the_newest_five_are_shown_and_a_changed_note_is_new() {
     assert_eq!(notes.delete("6").await.unwrap().note, "note 6");
     assert_eq!(notes.delete("n6").await, Err(PortError::Unknown { what: "note", id: "n6".into() }));
     assert_eq!(notes.add("src", "next").await.unwrap().id, "n7");
+    assert_eq!(notes.add("src", "note 2").await.unwrap().id, "n2", "said again it is the same note");
+    assert_eq!(notes.list().await.unwrap().len(), 6);
 }
 
 #[tokio::test]
