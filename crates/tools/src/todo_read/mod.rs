@@ -66,7 +66,7 @@ fn render(items: &[TodoItem]) -> String {
     for item in items {
         let mark = match item.status {
             TodoState::Pending => "[ ]",
-            TodoState::InProgress => "[>]",
+            TodoState::InProgress => "[~]",
             TodoState::Completed => "[x]",
         };
         let _ = writeln!(text, "{mark} {}", visible::line(&item.content));

@@ -15,7 +15,7 @@ async fn a_written_list_is_read_back_and_rendered() {
         {"content": "run the tests", "status": "pending"},
     ]);
     let written = bench.ok(&TodoWrite::new(), json!({ "todos": todos })).await;
-    assert_eq!(written.envelope.text, "[x] read the code\n[>] fix it\n[ ] run the tests");
+    assert_eq!(written.envelope.text, "[x] read the code\n[~] fix it\n[ ] run the tests");
     let read = bench.ok(&TodoRead::new(), json!({})).await;
     assert_eq!(read.envelope, written.envelope);
     assert_eq!(read.envelope.data, json!({"items": todos, "pending": 1, "in_progress": 1, "completed": 1}));
