@@ -4,6 +4,7 @@
 //! contiguous, no result stands without its call, and everything else is in the order it was stored in. Messages that need
 //! no repair are shared, not copied.
 
+use std::mem;
 use std::sync::Arc;
 
 use haft_types::{ContentHash, Entry, Envelope, Hasher, Message, MessageId, Part, Role, TokenCounter, ToolCall};
@@ -72,6 +73,8 @@ pub fn repair(history: &[Arc<Entry>], counter: &dyn TokenCounter) -> Blocks {
         },
         open: None,
         counter,
+        spare: Vec::new(),
+        keep: Vec::new(),
     };
     for entry in history {
         pass.take(entry);
@@ -84,6 +87,9 @@ struct Pass<'a> {
     out: Blocks,
     open: Option<Open<'a>>,
     counter: &'a dyn TokenCounter,
+    // Lists that are used again, so that a long history does not allocate block by block.
+    spare: Vec<&'a ToolCall>,
+    keep: Vec<bool>,
 }
 
 /// A block whose results are still being looked for.
@@ -106,7 +112,8 @@ impl<'a> Pass<'a> {
                 self.close();
                 let start = self.out.entries.len();
                 self.out.push(Arc::clone(entry));
-                let waiting = message.tool_calls().collect();
+                let mut waiting = mem::take(&mut self.spare);
+                waiting.extend(message.tool_calls());
                 self.open = Some(Open { start, caller: message, waiting, caught: Vec::new(), inside: 0 });
             }
             Role::User | Role::Assistant | Role::Summary => match &mut self.open {
@@ -125,7 +132,8 @@ impl<'a> Pass<'a> {
         };
         let before = open.waiting.len();
         let total = entry.message.tool_results().count();
-        let mut keep = Vec::with_capacity(total);
+        let keep = &mut self.keep;
+        keep.clear();
         for result in entry.message.tool_results() {
             let call = open.waiting.iter().position(|call| call.id == result.tool_call_id);
             keep.push(call.is_some());
@@ -144,7 +152,7 @@ impl<'a> Pass<'a> {
         }
         open.inside = open.caught.len();
         let entry =
-            if matched == total { Arc::clone(entry) } else { Entry::new(only(&entry.message, &keep), self.counter) };
+            if matched == total { Arc::clone(entry) } else { Entry::new(only(&entry.message, keep), self.counter) };
         self.out.starts.push(open.start as u32);
         self.out.entries.push(entry);
         if open.waiting.is_empty() {
@@ -153,8 +161,8 @@ impl<'a> Pass<'a> {
     }
 
     fn close(&mut self) {
-        let Some(open) = self.open.take() else { return };
-        for call in open.waiting {
+        let Some(mut open) = self.open.take() else { return };
+        for call in open.waiting.drain(..) {
             self.out.repairs.push(Repair::Interrupted { message: open.caller.message_id });
             self.out.starts.push(open.start as u32);
             self.out.entries.push(Entry::new(interrupted(open.caller, call), self.counter));
@@ -165,6 +173,7 @@ impl<'a> Pass<'a> {
             }
             self.out.push(Arc::clone(entry));
         }
+        self.spare = open.waiting;
     }
 }
 
