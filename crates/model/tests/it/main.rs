@@ -5,7 +5,9 @@
 mod errors;
 mod requests;
 mod retries;
+mod same_request;
 mod streams;
+mod trajectories;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
