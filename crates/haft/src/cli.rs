@@ -6,7 +6,7 @@ mod knowledge;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use haft_types::{Api, PermissionMode};
 
 pub(crate) use context::{ContextArgs, ContextCommand, DiffArgs, LookArgs, RenderArgs, ReportArgs, ShowArgs, WhyArgs};
@@ -47,7 +47,7 @@ Exit codes: 0 completed, 1 failed, 2 usage or configuration, 3 a person is neede
 
 /// A coding agent for the terminal, built around a context engine.
 #[derive(Debug, Parser)]
-#[command(name = "haft", version, help_template = HELP, args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+#[command(name = "haft", version, help_template = HELP, override_usage = "haft <COMMAND>\n       haft -p <PROMPT>", args_conflicts_with_subcommands = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     /// Same as `haft run PROMPT`, for those who know it by this name.
     #[arg(short = 'p', long = "print")]
@@ -58,6 +58,21 @@ pub(crate) struct Cli {
 
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+}
+
+impl Cli {
+    /// The command line as clap knows it. `haft -p` takes what `haft run` takes, but only `haft run --help` shows it.
+    pub(crate) fn definition() -> clap::Command {
+        Self::command().mut_args(|arg| {
+            let shown = ["print", "help", "version"].contains(&arg.get_id().as_str());
+            arg.hide(!shown)
+        })
+    }
+
+    /// Parses the arguments of this process.
+    pub(crate) fn from_process() -> Result<Self, clap::Error> {
+        Self::from_arg_matches(&Self::definition().try_get_matches()?)
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -281,8 +296,6 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -17,8 +17,6 @@ mod wiring;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
@@ -26,7 +24,7 @@ fn main() -> ExitCode {
     if let Some(code) = haft_sandbox::helper_entry(std::env::args_os()) {
         return code;
     }
-    match cli::Cli::try_parse() {
+    match cli::Cli::from_process() {
         Ok(cli) => match commands::dispatch(cli) {
             Ok(exit) => exit.into(),
             Err(failure) => exit::report(&failure).into(),

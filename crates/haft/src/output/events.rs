@@ -68,6 +68,10 @@ impl Printer {
                 let limit = limit.map_or_else(String::new, |limit| format!(" of {limit}"));
                 format!("retry {attempt}{limit} in {:.1} s: {reason}", *delay_ms as f64 / 1000.0)
             }
+            EventBody::ModelSwitched { from, to, reason } => {
+                self.words.clear();
+                format!("haft: `{from}` cannot answer now ({reason}); asking `{to}`")
+            }
             EventBody::Compaction { message, .. } | EventBody::Pruning { message, .. } => format!("haft: {message}"),
             EventBody::PrefixBreak { message, tokens, .. } if self.verbose => {
                 format!("prefix break: {message}, {tokens} tokens are sent anew")
@@ -84,6 +88,8 @@ impl Printer {
                 match result.outcome {
                     // A failure was told by its error event.
                     Outcome::Completed | Outcome::Failed => return,
+                    // Why it was denied was told with the call.
+                    Outcome::Waiting if result.code == "denied" => "haft: stopped, because an action was denied".into(),
                     Outcome::Waiting | Outcome::Aborted | Outcome::Exhausted => format!("haft: {}", result.message),
                 }
             }
