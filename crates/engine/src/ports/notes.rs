@@ -93,12 +93,11 @@ impl Notes for StoredNotes {
         let add = |list: &mut NoteList| {
             // A call that is run again after a crash must not leave the same note twice.
             let same = list.notes.iter().position(|known| known.path == path && known.note == note);
-            let id = match same {
-                Some(at) => list.notes.remove(at).id,
-                None => {
-                    list.last_number += 1;
-                    format!("n{}", list.last_number)
-                }
+            let id = if let Some(at) = same {
+                list.notes.remove(at).id
+            } else {
+                list.last_number += 1;
+                format!("n{}", list.last_number)
             };
             let note = Note { id, path: path.to_owned(), note: note.to_owned(), updated_at };
             list.notes.push(note.clone());
