@@ -1,9 +1,14 @@
-//! Measures a built `haft` against the scripted model server and prints every figure beside its goal.
+//! Measures haft and its context engine and prints every figure beside its goal.
 //!
-//! `haft-bench startup|turns PATH-TO-HAFT`. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
-//! decides a test: a goal that is missed is printed as missed.
+//! `haft-bench startup|turns PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench assemble|policies`
+//! need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here decides a test: a goal that is
+//! missed is printed as missed.
 
+mod assemble;
 mod figures;
+mod model;
+mod policies;
+mod recorded;
 mod startup;
 mod subject;
 mod turns;
@@ -14,12 +19,17 @@ use anyhow::{Context, bail};
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let name = arguments.next().context("usage: haft-bench startup|turns PATH-TO-HAFT")?;
-    let haft = PathBuf::from(arguments.next().context("the path of the haft binary is missing")?);
-    let haft = haft.canonicalize().with_context(|| format!("no haft binary at `{}`", haft.display()))?;
+    let name =
+        arguments.next().context("usage: haft-bench startup|turns PATH-TO-HAFT, haft-bench assemble|policies")?;
+    let mut haft = || -> anyhow::Result<PathBuf> {
+        let haft = PathBuf::from(arguments.next().context("the path of the haft binary is missing")?);
+        haft.canonicalize().with_context(|| format!("no haft binary at `{}`", haft.display()))
+    };
     match name.as_str() {
-        "startup" => startup::run(&haft),
-        "turns" => turns::run(&haft),
-        other => bail!("there is no benchmark `{other}`; use startup or turns"),
+        "startup" => startup::run(&haft()?),
+        "turns" => turns::run(&haft()?),
+        "assemble" => assemble::run(),
+        "policies" => policies::run(std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from)),
+        other => bail!("there is no benchmark `{other}`; use startup, turns, assemble or policies"),
     }
 }

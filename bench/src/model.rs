@@ -1,0 +1,32 @@
+//! A model for benchmarks that send nothing.
+
+use std::collections::BTreeMap;
+
+use haft_model::{Catalogue, Client, Declared, ModelConfig, ProviderConfig, RetryConfig};
+use haft_types::{Api, CacheKind, CacheRule, ModelSpec};
+use serde_json::json;
+
+/// The model with this cache and window, at the prices of `policies`.
+pub(crate) fn spec(rule: CacheKind, window: u32) -> anyhow::Result<ModelSpec> {
+    Ok(declared(Api::Anthropic, rule, window)?.spec)
+}
+
+/// A client of it; nothing listens where it would send to.
+pub(crate) fn client(api: Api, window: u32) -> anyhow::Result<Client> {
+    Ok(Client::new(declared(api, CacheKind::Anthropic, window)?, None, RetryConfig::default())?)
+}
+
+fn declared(api: Api, rule: CacheKind, window: u32) -> anyhow::Result<Declared> {
+    let model = ModelConfig {
+        context_window: Some(window),
+        max_output_tokens: Some(8_192),
+        price: Some(serde_json::from_value(
+            json!({"input": 3.0, "cached_input": 0.3, "cache_write": 3.75, "output": 15.0}),
+        )?),
+        cache: Some(CacheRule { rule, ..CacheRule::default() }),
+        ..ModelConfig::default()
+    };
+    let providers = [("bench".to_owned(), ProviderConfig::new(api, "http://127.0.0.1:1"))].into();
+    let catalogue = Catalogue::new(providers, BTreeMap::from([("bench/model".to_owned(), model)]))?;
+    Ok(catalogue.resolve("bench/model")?)
+}

@@ -1,0 +1,112 @@
+//! Recorded conversations, from the gzipped file of one JSON object a line that `HAFT_TRAJECTORIES` names.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use flate2::read::GzDecoder;
+use haft_types::{
+    ContentHash, Entry, Envelope, Message, MessageId, Part, Role, Thinking, Timestamp, TokenCounter, ToolCall,
+    ToolResult, ToolSet, ToolSpec,
+};
+use serde::Deserialize;
+use serde_json::json;
+
+/// One conversation, counted and hashed.
+pub(crate) struct Conversation {
+    /// The messages but for the recorded system prompt.
+    pub(crate) history: Vec<Arc<Entry>>,
+    /// The recorded system prompt, where there was one.
+    pub(crate) prompt: String,
+    /// A tool for every name that is called.
+    pub(crate) tools: Arc<ToolSet>,
+}
+
+impl Conversation {
+    /// How many messages each request had: one is made whenever the assistant is to speak.
+    pub(crate) fn requests(&self) -> impl Iterator<Item = usize> {
+        let role = |index: usize| self.history.get(index).map(|entry| entry.message.role);
+        (1..=self.history.len()).filter(move |end| {
+            matches!(role(end - 1), Some(Role::User | Role::Tool)) && matches!(role(*end), Some(Role::Assistant) | None)
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct Line {
+    messages: Vec<Recorded>,
+}
+
+#[derive(Deserialize)]
+struct Recorded {
+    role: Role,
+    content: Option<String>,
+    reasoning_content: Option<String>,
+    #[serde(default)]
+    tool_calls: Vec<Call>,
+    tool_call_id: Option<String>,
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Call {
+    id: String,
+    function: Function,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    name: String,
+    arguments: String,
+}
+
+/// Reads the file, one conversation after another.
+pub(crate) fn read(
+    path: &Path,
+    counter: &dyn TokenCounter,
+) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Conversation>>> {
+    let file = File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    let lines = BufReader::new(GzDecoder::new(file)).lines();
+    Ok(lines.map(move |line| {
+        let line: Line = serde_json::from_str(&line?)?;
+        Ok(conversation(line, counter))
+    }))
+}
+
+fn conversation(line: Line, counter: &dyn TokenCounter) -> Conversation {
+    let (system, said): (Vec<_>, Vec<_>) = line.messages.into_iter().partition(|one| one.role == Role::System);
+    let prompt = system.into_iter().filter_map(|one| one.content).collect::<Vec<_>>().join("\n\n");
+    let history: Vec<_> =
+        said.into_iter().enumerate().map(|(number, one)| Entry::new(message(number, one), counter)).collect();
+    let names: BTreeSet<_> =
+        history.iter().flat_map(|entry| entry.message.tool_calls()).map(|call| call.name.clone()).collect();
+    let spec = |name| {
+        let parameters = json!({"type": "object", "properties": {}});
+        ToolSpec { name, description: "A recorded tool.".into(), parameters }
+    };
+    Conversation { history, prompt, tools: ToolSet::new(names.into_iter().map(spec).collect(), counter) }
+}
+
+fn message(number: usize, recorded: Recorded) -> Message {
+    let mut parts = Vec::new();
+    if let Some(text) = recorded.reasoning_content {
+        parts.push(Part::Thinking(Thinking { text, ..Thinking::default() }));
+    }
+    match (recorded.role, recorded.tool_call_id) {
+        (Role::Tool, Some(tool_call_id)) => {
+            let envelope = Envelope::success(recorded.content.unwrap_or_default());
+            let name = recorded.name.unwrap_or_else(|| "unknown".into());
+            parts.push(Part::ToolResult(Box::new(ToolResult { tool_call_id, name, envelope })));
+        }
+        _ => parts.extend(recorded.content.map(Part::text)),
+    }
+    parts.extend(recorded.tool_calls.into_iter().map(|call| {
+        let Function { name, arguments } = call.function;
+        Part::ToolCall(ToolCall { id: call.id, name, arguments, signature: None })
+    }));
+    let id = MessageId::derived(ContentHash::of(&number.to_le_bytes()));
+    Message::new(id, recorded.role, parts, Timestamp::UNIX_EPOCH)
+}
