@@ -1,8 +1,23 @@
 //! Small helpers to write JSON piece by piece and to look at JSON without rewriting it.
 
-use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+/// No reply has this many tokens; what a server counts beyond it is not a count. Sums of counts stay far from overflowing.
+const MOST_TOKENS: f64 = 1e12;
+
+/// What must not cost a reply when it is wrong, such as how its tokens were counted: absent if it is not of its type.
+pub(crate) fn lenient<'de, T: DeserializeOwned, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(from)?).ok())
+}
+
+/// A number of tokens: absent if it is not one.
+pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let number = Value::deserialize(from)?.as_f64();
+    Ok(number.filter(|number| (0.0..=MOST_TOKENS).contains(number)).map(|number| number as u64))
+}
 
 /// Appends a value.
 pub(crate) fn write(out: &mut Vec<u8>, value: &impl Serialize) {

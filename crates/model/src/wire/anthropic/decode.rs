@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::wire::assembly::{Assembly, Decoded};
-use crate::wire::{Decode, Fault, Progress, Sink, parse, required};
+use crate::wire::{Decode, Fault, Progress, Sink, json, parse, required};
 
 #[derive(Default)]
 pub(crate) struct Decoder {
@@ -39,6 +39,7 @@ struct Event<'a> {
     content_block: Option<&'a RawValue>,
     #[serde(borrow)]
     delta: Option<&'a RawValue>,
+    #[serde(default, deserialize_with = "json::lenient")]
     usage: Option<WireUsage>,
     error: Option<Value>,
 }
@@ -49,6 +50,7 @@ struct Body<'a> {
     #[serde(borrow, default)]
     content: Vec<&'a RawValue>,
     stop_reason: Option<String>,
+    #[serde(default, deserialize_with = "json::lenient")]
     usage: Option<WireUsage>,
     error: Option<Value>,
 }
@@ -78,15 +80,21 @@ struct BlockDelta<'a> {
 /// Counts in a stream are totals so far; a later event may leave some out.
 #[derive(Default, Deserialize)]
 struct WireUsage {
+    #[serde(default, deserialize_with = "json::count")]
     input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json::count")]
     cache_read_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json::count")]
     cache_creation_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json::count")]
     output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json::lenient")]
     output_tokens_details: Option<OutputDetails>,
 }
 
 #[derive(Deserialize)]
 struct OutputDetails {
+    #[serde(default, deserialize_with = "json::count")]
     thinking_tokens: Option<u64>,
 }
 

@@ -6,11 +6,13 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::wire::assembly::{Assembly, CallIds, Decoded};
-use crate::wire::{Decode, Fault, Progress, Sink, parse, required};
+use crate::wire::{Decode, Fault, Progress, Sink, json, parse, required};
 
 pub(crate) struct Decoder {
     assembly: Assembly,
     ids: CallIds,
+    /// The last event that held a call, as it came.
+    last_call: String,
     stop: Option<StopReason>,
     usage: Usage,
 }
@@ -21,6 +23,7 @@ struct Response<'a> {
     #[serde(borrow)]
     candidates: Option<Vec<Candidate<'a>>>,
     prompt_feedback: Option<Feedback>,
+    #[serde(default, deserialize_with = "json::lenient")]
     usage_metadata: Option<WireUsage>,
     error: Option<Value>,
 }
@@ -67,16 +70,16 @@ struct Feedback {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct WireUsage {
-    #[serde(rename = "promptTokenCount")]
-    prompt: u64,
-    #[serde(rename = "toolUsePromptTokenCount")]
-    tool_use_prompt: u64,
-    #[serde(rename = "cachedContentTokenCount")]
-    cached: u64,
-    #[serde(rename = "candidatesTokenCount")]
-    candidates: u64,
-    #[serde(rename = "thoughtsTokenCount")]
-    thoughts: u64,
+    #[serde(rename = "promptTokenCount", deserialize_with = "json::count")]
+    prompt: Option<u64>,
+    #[serde(rename = "toolUsePromptTokenCount", deserialize_with = "json::count")]
+    tool_use_prompt: Option<u64>,
+    #[serde(rename = "cachedContentTokenCount", deserialize_with = "json::count")]
+    cached: Option<u64>,
+    #[serde(rename = "candidatesTokenCount", deserialize_with = "json::count")]
+    candidates: Option<u64>,
+    #[serde(rename = "thoughtsTokenCount", deserialize_with = "json::count")]
+    thoughts: Option<u64>,
 }
 
 impl Decode for Decoder {
@@ -97,7 +100,7 @@ impl Decode for Decoder {
 
 impl Decoder {
     pub(crate) fn new(ids: CallIds) -> Self {
-        Self { assembly: Assembly::default(), ids, stop: None, usage: Usage::default() }
+        Self { assembly: Assembly::default(), ids, last_call: String::new(), stop: None, usage: Usage::default() }
     }
 
     fn response(&mut self, data: &str, sink: Sink<'_>) -> Result<(), Fault> {
@@ -117,12 +120,28 @@ impl Decoder {
         }
         // Only one candidate is ever asked for.
         let Some(candidate) = response.candidates.into_iter().flatten().next() else { return Ok(()) };
-        for part in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
+        let parts = candidate.content.and_then(|content| content.parts).unwrap_or_default();
+        if parts.iter().any(|part| part.function_call.is_some()) {
+            self.new_calls(data)?;
+        }
+        for part in parts {
             self.part(part, sink);
         }
         if let Some(reason) = candidate.finish_reason {
             self.stop = Some(stop_reason(reason));
         }
+        Ok(())
+    }
+
+    /// Calls often have no id here, so an event that was sent twice would be a call made twice.
+    fn new_calls(&mut self, data: &str) -> Result<(), Fault> {
+        if self.stop.is_some() {
+            return Err(Fault::Bad("a call after the end of the message".into()));
+        }
+        if self.last_call == data {
+            return Err(Fault::Bad("an event with a call came twice".into()));
+        }
+        data.clone_into(&mut self.last_call);
         Ok(())
     }
 
@@ -175,12 +194,13 @@ fn stop_reason(reason: String) -> StopReason {
 
 /// The prompt is counted with what came from the cache; thoughts are counted beside the candidate.
 fn neutral(usage: &WireUsage) -> Usage {
-    let prompt = usage.prompt + usage.tool_use_prompt;
+    let (prompt, tool_use) = (usage.prompt.unwrap_or(0), usage.tool_use_prompt.unwrap_or(0));
+    let (cached, thoughts) = (usage.cached.unwrap_or(0), usage.thoughts.unwrap_or(0));
     Usage {
-        input: prompt.saturating_sub(usage.cached),
-        cached_input: usage.cached,
+        input: (prompt + tool_use).saturating_sub(cached),
+        cached_input: cached,
         cache_write: 0,
-        output: usage.candidates + usage.thoughts,
-        reasoning: usage.thoughts,
+        output: usage.candidates.unwrap_or(0) + thoughts,
+        reasoning: thoughts,
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::wire::assembly::{Assembly, CallIds, Decoded};
-use crate::wire::{Decode, Fault, Progress, Sink, parse, required};
+use crate::wire::{Decode, Fault, Progress, Sink, json, parse, required};
 
 pub(crate) struct Decoder {
     assembly: Assembly,
@@ -27,6 +27,7 @@ struct Slot {
 struct Chunk<'a> {
     #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
+    #[serde(default, deserialize_with = "json::lenient")]
     usage: Option<WireUsage>,
     error: Option<Value>,
 }
@@ -78,25 +79,34 @@ struct ContentPiece {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct WireUsage {
+    #[serde(default, deserialize_with = "json::count")]
     prompt_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json::count")]
     completion_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json::lenient")]
     prompt_tokens_details: Option<PromptDetails>,
+    #[serde(default, deserialize_with = "json::lenient")]
     completion_tokens_details: Option<CompletionDetails>,
     /// Where two compatible providers count what came from the cache.
+    #[serde(default, deserialize_with = "json::count")]
     prompt_cache_hit_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json::count")]
     cached_tokens: Option<u64>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct PromptDetails {
+    #[serde(default, deserialize_with = "json::count")]
     cached_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json::count")]
     cache_write_tokens: Option<u64>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct CompletionDetails {
+    #[serde(default, deserialize_with = "json::count")]
     reasoning_tokens: Option<u64>,
 }
 
@@ -165,6 +175,9 @@ impl Decoder {
             self.assembly.text(&refusal, sink);
         }
         for call in words.tool_calls.into_iter().flatten() {
+            if self.stop.is_some() {
+                return Err(Fault::Bad("a call after the end of the message".into()));
+            }
             self.call(call, sink)?;
         }
         Ok(())

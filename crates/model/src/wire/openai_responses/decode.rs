@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::reply::Delta;
 use crate::wire::assembly::{Assembly, CallIds, Decoded};
-use crate::wire::{Decode, Fault, Progress, Sink, parse, required};
+use crate::wire::{Decode, Fault, Progress, Sink, json, parse, required};
 
 pub(crate) struct Decoder {
     ids: CallIds,
@@ -48,6 +48,7 @@ struct Response<'a> {
     status: Option<&'a str>,
     #[serde(borrow, default)]
     output: Vec<&'a RawValue>,
+    #[serde(default, deserialize_with = "json::lenient")]
     usage: Option<WireUsage>,
     error: Option<Value>,
     incomplete_details: Option<Incomplete>,
@@ -80,22 +81,29 @@ struct Words {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct WireUsage {
-    input_tokens: u64,
+    #[serde(default, deserialize_with = "json::count")]
+    input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json::lenient")]
     input_tokens_details: Option<InputDetails>,
-    output_tokens: u64,
+    #[serde(default, deserialize_with = "json::count")]
+    output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json::lenient")]
     output_tokens_details: Option<OutputDetails>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct InputDetails {
+    #[serde(default, deserialize_with = "json::count")]
     cached_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "json::count")]
     cache_write_tokens: Option<u64>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct OutputDetails {
+    #[serde(default, deserialize_with = "json::count")]
     reasoning_tokens: Option<u64>,
 }
 
@@ -254,7 +262,8 @@ impl Decoder {
     fn end(&mut self, response: &Response<'_>, sink: Sink<'_>) -> Result<(), Fault> {
         // Gateways that stream nothing but the end, replies that were not streamed, and items a cut left open.
         let open: Vec<u64> = self.items.iter().filter(|(_, item)| item.closed.is_none()).map(|(at, _)| *at).collect();
-        let nothing_came = self.items.is_empty();
+        // Items of a kind haft does not know are nothing, too.
+        let nothing_came = self.items.values().all(|item| item.closed.as_ref().is_some_and(Vec::is_empty));
         for (index, item) in (0..).zip(&response.output) {
             if nothing_came || open.contains(&index) {
                 self.close(index, item, sink)?;
@@ -294,10 +303,10 @@ fn neutral(usage: &WireUsage) -> Usage {
     let cached = details.and_then(|details| details.cached_tokens).unwrap_or(0);
     let written = details.and_then(|details| details.cache_write_tokens).unwrap_or(0);
     Usage {
-        input: usage.input_tokens.saturating_sub(cached + written),
+        input: usage.input_tokens.unwrap_or(0).saturating_sub(cached + written),
         cached_input: cached,
         cache_write: written,
-        output: usage.output_tokens,
+        output: usage.output_tokens.unwrap_or(0),
         reasoning: usage.output_tokens_details.as_ref().and_then(|details| details.reasoning_tokens).unwrap_or(0),
     }
 }
