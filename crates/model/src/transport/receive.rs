@@ -160,3 +160,6 @@ fn body_failure(error: BodyError) -> Failure {
         BodyError::Lost(error) => ModelError::Dropped { reason: super::failure::chain(&error) }.into(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! Event streams by the standard: each file of `fixtures/sse` gives the events listed beside it, however it is cut.
+
+use std::convert::Infallible;
+use std::path::Path;
+
+use bytes::Bytes;
+use futures::{FutureExt, StreamExt, stream};
+use serde_json::{Map, Value, json};
+use sse_stream::{Error, Sse, SseByteStream};
+
+fn read(pieces: impl IntoIterator<Item = Bytes>) -> Vec<Result<Sse, Error>> {
+    let pieces: Vec<_> = pieces.into_iter().map(Ok::<_, Infallible>).collect();
+    // All pieces are there, so nothing is waited for.
+    SseByteStream::new(stream::iter(pieces)).collect().now_or_never().unwrap()
+}
+
+fn events(pieces: impl IntoIterator<Item = Bytes>) -> Vec<Sse> {
+    read(pieces).into_iter().collect::<Result<_, _>>().unwrap()
+}
+
+/// What is told of an event: those without data are nothing to the decoders.
+fn shown(events: Vec<Sse>) -> Value {
+    let show = |event: Sse| {
+        let data = event.data?;
+        let mut shown = Map::new();
+        shown.extend(event.event.map(|name| ("event".to_owned(), name.into())));
+        shown.extend(event.id.map(|id| ("id".to_owned(), id.into())));
+        shown.insert("data".to_owned(), data.into());
+        Some(Value::Object(shown))
+    };
+    events.into_iter().filter_map(show).collect()
+}
+
+#[test]
+fn every_fixture_gives_its_events_however_it_is_cut() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/sse");
+    let mut seen = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "sse") {
+            continue;
+        }
+        seen += 1;
+        let name = path.display();
+        let raw = Bytes::from(std::fs::read(&path).unwrap());
+        let expected = std::fs::read_to_string(path.with_extension("json")).unwrap();
+        let expected: Value = serde_json::from_str(&expected).unwrap();
+        assert_eq!(shown(events([raw.clone()])), expected, "{name}");
+        for cut in 0..=raw.len() {
+            let pieces = [raw.slice(..cut), raw.slice(cut..)];
+            assert_eq!(shown(events(pieces)), expected, "{name} cut at {cut}");
+        }
+        let bytes = (0..raw.len()).map(|at| raw.slice(at..=at));
+        assert_eq!(shown(events(bytes)), expected, "{name} byte by byte");
+    }
+    assert!(seen >= 20, "only {seen} fixtures found");
+}
+
+#[test]
+fn a_line_of_a_megabyte_is_a_line() {
+    let line = "0123456789abcdef".repeat(64 * 1024);
+    let raw = Bytes::from(format!(": {line}\nid: {line}\ndata: {line}\ndata: {line}\n\n"));
+    let expected = json!([{ "id": line, "data": format!("{line}\n{line}") }]);
+    for size in [raw.len(), 65_537, 1_000] {
+        let pieces = (0..raw.len()).step_by(size).map(|start| raw.slice(start..raw.len().min(start + size)));
+        assert_eq!(shown(events(pieces)), expected, "in pieces of {size}");
+    }
+}
+
+/// Nothing is replaced: what is not UTF-8 ends the stream with an error.
+#[test]
+fn bytes_that_are_not_text_are_an_error() {
+    let raw = Bytes::from_static(b"data: good\n\ndata: b\xffd\n\ndata: never\n\n");
+    for cut in 0..=raw.len() {
+        let read = read([raw.slice(..cut), raw.slice(cut..)]);
+        assert_eq!(read.len(), 2, "cut at {cut}");
+        assert!(read[0].is_ok() && read[1].is_err(), "cut at {cut}");
+    }
+}
