@@ -30,9 +30,16 @@ pub struct ProviderConfig {
     /// Fields added to every request body.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra_body: Map<String, Value>,
-    /// The proxy to go through. The environment is not asked: who wants `HTTPS_PROXY` honoured puts it here.
+    /// The proxy to go through; empty for none, whatever the environment says. This crate does not ask the environment: who
+    /// wants `HTTPS_PROXY` honoured puts it here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<String>,
+    /// Hosts, domains and networks that are reached without the proxy, separated by commas, as in `NO_PROXY`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_proxy: Option<String>,
+    /// A PEM file with certificates that are trusted beside the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<String>,
     /// Whether replies are streamed.
     #[serde(default = "yes")]
     pub stream: bool,
@@ -54,6 +61,8 @@ impl ProviderConfig {
             headers: BTreeMap::new(),
             extra_body: Map::new(),
             proxy: None,
+            no_proxy: None,
+            ca_file: None,
             stream: true,
         }
     }

@@ -3,13 +3,15 @@
 //! Invariant: a [`Reply`] comes out only if the protocol ended the message. Every wait is bounded, and dropping the future
 //! of an exchange ends it.
 
+mod connector;
 mod failure;
 mod receive;
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use haft_types::Api;
+use haft_types::{Api, Part};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use reqwest::{Response, Url};
 use tokio::time::timeout;
@@ -22,18 +24,17 @@ use crate::error::ModelError;
 use crate::reply::{Delta, Reply};
 use crate::secret::Secret;
 use crate::wire::{self, Decode, Sink};
+use connector::Connector;
 
 /// How long connecting may take while it is open whether the server exists at all: three tries must fit into 5 s.
 const PROBE_CONNECT: Duration = Duration::from_millis(1_300);
-/// Connections may rest between requests this long: a person thinks for minutes.
-const POOL_IDLE: Duration = Duration::from_mins(5);
 
 /// A provider's endpoint with everything needed to post to it.
 pub(crate) struct Transport {
     http: reqwest::Client,
     patient: bool,
     connect_timeout: Duration,
-    proxy: Option<reqwest::Proxy>,
+    connector: Connector,
     url: Url,
     models_url: Url,
     headers: HeaderMap,
@@ -52,20 +53,16 @@ impl Transport {
         if !matches!(base.scheme(), "http" | "https") || base.cannot_be_a_base() {
             return Err(problem(format!("`base_url` must start with http:// or https://: {}", provider.base_url)));
         }
-        let proxy = match &provider.proxy {
-            None => None,
-            Some(proxy) => {
-                Some(reqwest::Proxy::all(proxy).map_err(|_| problem("`proxy` is not a proxy's URL".into()))?)
-            }
-        };
+        let connector = Connector::new(provider, &base).map_err(problem)?;
         let connect_timeout = Duration::from_secs(retry.connect_timeout_s.max(1));
-        let http = build(base.scheme(), PROBE_CONNECT.min(connect_timeout), proxy.as_ref())
+        let http = connector
+            .client(PROBE_CONNECT.min(connect_timeout))
             .map_err(|error| problem(format!("no HTTP client could be made: {}", failure::chain(&error))))?;
         Ok(Self {
             http,
             patient: false,
             connect_timeout,
-            proxy,
+            connector,
             url: wire::endpoint(&base, &declared.spec, provider.stream),
             models_url: wire::models_endpoint(&base, provider.api),
             headers: headers(declared, key).map_err(problem)?,
@@ -83,7 +80,7 @@ impl Transport {
             return;
         }
         self.patient = true;
-        if let Ok(http) = build(self.url.scheme(), self.connect_timeout, self.proxy.as_ref()) {
+        if let Ok(http) = self.connector.client(self.connect_timeout) {
             self.http = http;
         }
     }
@@ -110,6 +107,10 @@ impl Transport {
         }
         let duration = started.elapsed();
         let decoded = decoder.finish();
+        if let Some(id) = repeated_call(&decoded.parts) {
+            // Run as it stands, one call would be made twice.
+            return Err(ModelError::BadReply { problem: format!("two calls have the id `{id}`") }.into());
+        }
         Ok(Reply {
             parts: decoded.parts,
             stop: decoded.stop,
@@ -152,25 +153,12 @@ impl Transport {
     }
 }
 
-fn build(scheme: &str, connect: Duration, proxy: Option<&reqwest::Proxy>) -> Result<reqwest::Client, reqwest::Error> {
-    // Fails only if a provider is installed already, which is just as well.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = reqwest::Client::builder()
-        .connect_timeout(connect)
-        .pool_idle_timeout(POOL_IDLE)
-        .tcp_nodelay(true)
-        // A redirect would take the key elsewhere.
-        .redirect(reqwest::redirect::Policy::none())
-        // This crate asks no environment for a proxy; the declaration names it.
-        .no_proxy();
-    if scheme == "http" {
-        // Without TLS there is no need to load the system's certificates, which takes longer than the rest of start-up.
-        builder = builder.tls_certs_only([]);
-    }
-    if let Some(proxy) = proxy {
-        builder = builder.proxy(proxy.clone());
-    }
-    builder.build()
+fn repeated_call(parts: &[Part]) -> Option<&str> {
+    let mut seen = HashSet::new();
+    parts.iter().find_map(|part| match part {
+        Part::ToolCall(call) => (!seen.insert(call.id.as_str())).then_some(call.id.as_str()),
+        Part::Text { .. } | Part::Thinking(_) | Part::ToolResult(_) | Part::Image(_) => None,
+    })
 }
 
 fn headers(declared: &Declared, key: Option<Secret>) -> Result<HeaderMap, String> {

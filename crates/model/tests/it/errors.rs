@@ -122,7 +122,7 @@ async fn a_refused_key_is_said() {
     }
 }
 
-fn refused(provider: ProviderConfig, key: &str) -> ModelError {
+pub(crate) fn refused(provider: ProviderConfig, key: &str) -> ModelError {
     let catalogue = Catalogue::new([("mock".to_owned(), provider)].into(), BTreeMap::new()).unwrap();
     let made = Client::new(catalogue.resolve("mock/test").unwrap(), Some(Secret::new(key)), hasty());
     made.err().expect("the declaration is refused")

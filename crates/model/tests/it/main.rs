@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "what fails here fails the test")]
 
+mod cancelling;
 mod errors;
+mod network;
 mod requests;
 mod retries;
 mod same_request;
