@@ -152,7 +152,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         "Medians; 10,000 messages are 200 rounds. Every rebuild is compared with the next request, byte by byte.",
     );
     for (length, rebuilds) in [(100, 20), (1_000, 20), (10_000, 7)] {
-        let Times { next, rebuild, body_mb } = measure(length, 20, rebuilds)?;
+        let Times { next, rebuild, body_mb } = measure(length, 60, rebuilds)?;
         let name = |what: &str| format!("{what} at {length} messages");
         figures::print(&name("next request"), next, "ms", None);
         figures::print(&name("full rebuild"), rebuild, "ms", None);
