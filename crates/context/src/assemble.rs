@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 use std::mem;
 use std::sync::Arc;
 
-use haft_types::{Layer, MessageId, Request};
+use haft_types::{Layer, MessageId, Request, ToolProtocol};
 
 use crate::account::{Account, Assembly, Warning};
 use crate::blocks::repair;
 use crate::boundaries::{self, Run};
 use crate::budget::Budget;
 use crate::compaction::drop_archived;
-use crate::compress::{Compress, compress_finished};
+use crate::compress::{Compress, compress_finished, show_envelopes};
 use crate::error::ContextError;
 use crate::hints;
 use crate::integrity;
@@ -48,6 +48,10 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     match policy.compress {
         Compress::RoundEnd => compress_finished(&mut line, policy.compress_limits, maker),
         Compress::Never => {}
+    }
+    match model.tool_protocol {
+        ToolProtocol::React => show_envelopes(&mut line, maker),
+        ToolProtocol::Native | ToolProtocol::Xml => {}
     }
     match policy.view {
         View::Layered => {}

@@ -55,11 +55,14 @@ impl Default for CompressLimits {
 /// Characters of a text without line structure that are kept, half head and half tail.
 const OTHER_CHARS: usize = 4_000;
 
+/// Who puts compressed results into a request.
+const COMPRESSED: &str = "history:compressed";
+
 /// Replaces every result of a finished round by its compressed form.
 pub(crate) fn compress_finished(line: &mut Line, limits: CompressLimits, maker: Maker<'_>) {
     for item in line.items.iter_mut().filter(|item| item.round < line.round && item.role() == Role::Tool) {
         item.entry = compressed_entry(&item.entry, limits, maker);
-        item.owner = "history:compressed";
+        item.owner = COMPRESSED;
     }
 }
 
@@ -79,6 +82,39 @@ fn compressed_entry(entry: &Arc<Entry>, limits: CompressLimits, maker: Maker<'_>
         let content = message.tool_results().map(compress_one).collect();
         Message { content, metadata: message.metadata.clone(), ..bare(message) }
     })
+}
+
+/// Replaces every result that is still whole by its envelope as one line of JSON: what `react` models read in the running round
+/// (SPEC 4.2).
+pub(crate) fn show_envelopes(line: &mut Line, maker: Maker<'_>) {
+    for item in line.items.iter_mut().filter(|item| item.role() == Role::Tool && item.owner != COMPRESSED) {
+        let message = &item.entry.message;
+        item.entry = maker.entry(message.message_id, item.entry.hash, Form::Envelope, || {
+            let mut message = message.clone();
+            for part in &mut message.content {
+                if let Part::ToolResult(result) = part {
+                    let text = envelope_text(&result.envelope);
+                    result.envelope = Envelope { status: result.envelope.status, text, ..Envelope::default() };
+                }
+            }
+            message
+        });
+    }
+}
+
+/// The whole envelope as one line of JSON, without what it does not hold.
+fn envelope_text(envelope: &Envelope) -> String {
+    let error = envelope.error.as_ref().map(|error| json!({ "code": error.code, "message": error.message }));
+    let fields = [
+        ("status", Some(status_name(envelope.status).into())),
+        ("data", Some(envelope.data.clone())),
+        ("text", Some(envelope.text.as_str().into())),
+        ("stats", Some(envelope.stats.clone())),
+        ("context", Some(envelope.context.clone())),
+        ("error", error),
+    ];
+    let held = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Value::Object(held.filter(|(_, value)| !value.is_null()).collect()).to_string()
 }
 
 /// A message of the same id, role and time, without content.

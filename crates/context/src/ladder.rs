@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use haft_types::{Layer, ModelSpec, Role, TokenCounter, ToolSet, ToolSpec};
+use haft_types::{Layer, ModelSpec, Role, TokenCounter, ToolProtocol, ToolSet, ToolSpec};
 use serde_json::Value;
 
 use crate::documents::Documents;
@@ -162,7 +162,11 @@ fn shorten(layers: &mut Layers, snapshot: &Snapshot<'_>, detail: Detail) -> Resu
             Detail::Bare => BARE,
         };
     }
-    layers.tools = short_tools(snapshot.tools, snapshot.counter);
+    layers.tools = match snapshot.model.tool_protocol {
+        ToolProtocol::Native => short_tools(snapshot.tools, snapshot.counter),
+        // The system text describes them; what is kept beside it is not sent.
+        ToolProtocol::Xml | ToolProtocol::React => Arc::clone(snapshot.tools),
+    };
     if let Some(documents) = snapshot.documents {
         layers.documents = Documents::always(documents, snapshot.counter).messages;
     }

@@ -16,6 +16,8 @@ pub(crate) enum Form {
     Compressed(CompressLimits),
     /// A message whose results, or arguments longer than this, were cleared.
     Cleared { argument_chars: u32 },
+    /// A tool result as its whole envelope in JSON.
+    Envelope,
     /// A message with its id as a last line.
     Hinted,
 }

@@ -55,6 +55,8 @@ pub struct SystemInput<'a> {
     pub tools: &'a [ToolSpec],
     /// How the model calls them.
     pub protocol: ToolProtocol,
+    /// How a call is written, and what each tool takes, where the API has no field for tools.
+    pub call_format: Option<&'a str>,
     /// Examples of good calls, each a finished text.
     pub examples: &'a [String],
     /// Guidelines of particular tools, numbered after the general ones.
@@ -84,6 +86,7 @@ impl Default for SystemInput<'_> {
             role: RoleText::BuiltIn,
             tools: &[],
             protocol: ToolProtocol::Native,
+            call_format: None,
             examples: &[],
             guidelines: &[],
             package_context: None,
@@ -199,11 +202,12 @@ impl Section {
     }
 }
 
-/// What the templates see. Tools by name only: with native calling their schemas go to the API's own field.
+/// What the templates see. Tools by name only: their schemas go to the API's own field, or stand in the call format.
 #[derive(Serialize)]
 struct View<'a> {
     role: Option<&'a str>,
     tools: Vec<&'a str>,
+    call_format: Option<&'a str>,
     examples: &'a [String],
     guidelines: Vec<String>,
     package_context: Option<&'a str>,
@@ -228,9 +232,10 @@ pub(crate) fn render_detail(input: &SystemInput<'_>, detail: Detail) -> Result<S
     };
     let mut view = View {
         role,
-        // One protocol so far; the others add their call format to TOOL USE.
-        tools: match input.protocol {
-            ToolProtocol::Native => input.tools.iter().map(|tool| tool.name.as_str()).collect(),
+        tools: input.tools.iter().map(|tool| tool.name.as_str()).collect(),
+        call_format: match input.protocol {
+            ToolProtocol::Native => None,
+            ToolProtocol::Xml | ToolProtocol::React => input.call_format,
         },
         examples: input.examples,
         guidelines: Vec::new(),

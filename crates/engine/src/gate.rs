@@ -49,6 +49,13 @@ pub(crate) fn admit(
         let message = unknown_tool(&call.name, registry);
         return refuse(call, Envelope::failure("unknown_tool", message));
     };
+    if haft_model::was_left_open(&call) {
+        let message = format!(
+            "`{}` did not run: the reply ended before the call was closed. Make the whole call again.",
+            call.name
+        );
+        return refuse(call, Envelope::failure("not_closed", message));
+    }
     let arguments = match strict_json::object(&call.arguments) {
         Ok(arguments) => arguments,
         Err(why) => {

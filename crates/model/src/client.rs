@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::catalogue::Declared;
 use crate::config::RetryConfig;
 use crate::error::ModelError;
+use crate::protocol::read_calls;
 use crate::reply::{Delta, Reply};
 use crate::retry::Backoff;
 use crate::secret::Secret;
@@ -82,6 +83,7 @@ impl Client {
         let mut retries = 0;
         loop {
             let decoder = wire::decoder(self.spec.api, ids.clone());
+            let decoder = read_calls(decoder, self.spec.tool_protocol, &request.tools, ids.clone());
             let tried = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Err(ModelError::Cancelled),

@@ -1,8 +1,8 @@
 //! From a neutral request to a stream of neutral deltas on four wire protocols, and back.
 //!
-//! This crate owns the provider and model catalogue, the codecs with their fragment caches, the transport with its
-//! retries, and token counting. It must not decide what is sent (that is the context engine), run a tool, store anything,
-//! or read the environment: keys, addresses and limits are given to it.
+//! This crate owns the provider and model catalogue, the codecs with their fragment caches, the text tool protocols, the
+//! transport with its retries, and token counting. It must not decide what is sent (that is the context engine), run a tool,
+//! store anything, or read the environment: keys, addresses and limits are given to it.
 //!
 //! Read first: [`Catalogue`] (which models there are), [`Client`] (one model, ready to be asked), [`Delta`] and [`Reply`]
 //! (what comes back), [`ModelError`] (what can go wrong).
@@ -23,6 +23,7 @@ mod client;
 mod config;
 mod encoding;
 mod error;
+mod protocol;
 mod reply;
 mod retry;
 mod secret;
@@ -35,6 +36,7 @@ pub use client::Client;
 pub use config::{ModelConfig, ProviderConfig, RetryConfig};
 pub use encoding::Encoding;
 pub use error::ModelError;
+pub use protocol::{TextEvent, TextParser, call_format, was_left_open};
 pub use reply::{Delta, Reply};
 pub use secret::Secret;
 pub use tokens::O200k;

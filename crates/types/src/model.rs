@@ -62,6 +62,20 @@ pub enum ToolProtocol {
     /// The API's own tool calling.
     #[default]
     Native,
+    /// Calls are written as text: one tag a tool, one tag a parameter.
+    Xml,
+    /// Calls are written as text: `Thought: …`, then `Action: Name[{…}]`.
+    React,
+}
+
+impl ToolProtocol {
+    /// Whether calls are part of the model's text, so that it must be told how to write them and how to finish.
+    pub fn is_text(self) -> bool {
+        match self {
+            Self::Native => false,
+            Self::Xml | Self::React => true,
+        }
+    }
 }
 
 /// How a provider's prefix cache decides what was seen before.

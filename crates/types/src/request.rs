@@ -83,6 +83,12 @@ impl ToolSet {
         }
         Arc::new(Self { specs, hash: hasher.finish(), tokens })
     }
+
+    /// The same tools where the system text describes them: nothing of them is sent beside it, so they cost nothing here.
+    #[must_use]
+    pub fn told_in_words(self: Arc<Self>) -> Arc<Self> {
+        Arc::new(Self { tokens: 0, ..Arc::unwrap_or_clone(self) })
+    }
 }
 
 /// The next thing to send to a model, in neutral form. Messages are in order; the first is the system message.

@@ -69,6 +69,27 @@ fn pictures_are_left_out_and_counted() {
     assert!(compressed.message.tool_results().next().unwrap().envelope.text.contains(r#""images_left_out":1"#));
 }
 
+#[test]
+fn react_models_read_the_whole_envelope_while_the_round_runs() {
+    let mut line = Line::new(crate::blocks::repair(&conversation("UATUAT"), &Quarter));
+    let maker = Maker { counter: &Quarter, memo: None };
+    compress_finished(&mut line, CompressLimits::default(), maker);
+    let before = line.items[2].entry.clone();
+    show_envelopes(&mut line, maker);
+    assert_eq!(line.items[2].entry, before, "what is compressed stays so");
+    let envelope = Envelope {
+        data: json!({"lines": 1}),
+        stats: json!({"ms": 3}),
+        error: Some(haft_types::ToolError { code: "odd".into(), message: "why".into() }),
+        ..Envelope::success("a\nb")
+    };
+    line.items[5].entry = crate::testing::result(5, "call-4-0", envelope);
+    show_envelopes(&mut line, maker);
+    let shown = line.items[5].entry.message.tool_results().next().unwrap();
+    let expected = r#"{"status":"success","data":{"lines":1},"text":"a\nb","stats":{"ms":3},"error":{"code":"odd","message":"why"}}"#;
+    assert_eq!(shown.envelope, Envelope::success(expected));
+}
+
 proptest! {
     #[test]
     fn any_text_is_bounded_and_keeps_its_ends(text in "(?s).{0,9000}", lines in 2_usize..60) {

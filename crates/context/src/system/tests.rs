@@ -47,6 +47,21 @@ fn native_reading_profile() {
 }
 
 #[test]
+fn text_protocols_are_told_how_to_call() {
+    let tools = tools(READING);
+    let environment = environment();
+    let native = SystemInput { tools: &tools, environment: &environment, ..SystemInput::default() };
+    let call_format = Some("# Calling tools\n\nWrite {{ braces }}.\n\n# Tools\n\n## read_file");
+    for (protocol, name) in [(ToolProtocol::Xml, "xml"), (ToolProtocol::React, "react")] {
+        let text = render_system(&SystemInput { protocol, call_format, ..native }).unwrap();
+        let tool_use = text.split(SEPARATOR).find(|section| section.starts_with("TOOL USE")).unwrap();
+        insta::assert_snapshot!(format!("tool_use_{name}"), tool_use);
+    }
+    let with_format = SystemInput { call_format, ..native };
+    assert_eq!(render_system(&with_format).unwrap(), render_system(&native).unwrap(), "the API's own way needs none");
+}
+
+#[test]
 fn everything_a_user_can_add() {
     let tools = tools(&["read_file"]);
     let focus = ["src/lib.rs".to_owned(), "docs/a file.md".to_owned()];

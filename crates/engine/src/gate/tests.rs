@@ -57,6 +57,8 @@ fn what_passes_and_what_does_not() {
         ("read_file", r#"{"path": "a"}"#, &Length, 1, Ask, Err("cut")),
         ("read_file", r#"{"path": "a""#, &ToolUse, 1, Ask, Err("invalid_arguments")),
         ("read_file", r#"{"path": "a", "path": "b"}"#, &ToolUse, 1, Ask, Err("invalid_arguments")),
+        ("read_file", "<read_file>{\"path\": \"a\"}", &ToolUse, 1, Ask, Err("not_closed")),
+        ("read_file", "Action: read_file[{\"path\": \"a\"}", &ToolUse, 1, Ask, Err("not_closed")),
         ("raed_file", "{}", &ToolUse, 1, Ask, Err("unknown_tool")),
         ("execute_command", "{}", &ToolUse, 1, Ask, Err("permission_denied")),
         ("execute_command", "{}", &ToolUse, 1, Plan, Err("permission_denied")),

@@ -12,7 +12,7 @@ use haft_types::{Entry, MessageId, Role, StopReason, ToolCall, ToolStatus};
 use serde_json::Value;
 
 use crate::names;
-use crate::turn::{Position, Question, Replied};
+use crate::turn::{Position, Question, Replied, Unfinished};
 
 /// What to do with a conversation that is opened again.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +38,7 @@ pub(crate) fn unanswered(history: &[Arc<Entry>]) -> Vec<ToolCall> {
 pub(crate) type Begun = (MessageId, String);
 
 /// Looks at the end of a conversation. `begun` holds the calls with effects that were started.
-pub(crate) fn resumption(history: &[Arc<Entry>], begun: &HashSet<Begun>, open_todos: bool) -> Resumption {
+pub(crate) fn resumption(history: &[Arc<Entry>], begun: &HashSet<Begun>, unfinished: Option<Unfinished>) -> Resumption {
     let reply = last_reply(history).map(|index| history[index].message.message_id);
     let was_begun = |call: &ToolCall| reply.is_some_and(|reply| begun.contains(&(reply, call.id.clone())));
     let (uncertain, rest): (Vec<_>, Vec<_>) = unanswered(history).into_iter().partition(was_begun);
@@ -49,7 +49,7 @@ pub(crate) fn resumption(history: &[Arc<Entry>], begun: &HashSet<Begun>, open_to
     } else if !uncertain.is_empty() {
         Position::WantsReply
     } else {
-        finished(history, open_todos)
+        finished(history, unfinished)
     };
     Resumption { uncertain, position }
 }
@@ -72,7 +72,7 @@ pub(crate) fn question_of(call: &ToolCall) -> Option<Question> {
 }
 
 /// Every call has its result: either the model's answer is the last word, or the model is to be asked.
-fn finished(history: &[Arc<Entry>], open_todos: bool) -> Position {
+fn finished(history: &[Arc<Entry>], unfinished: Option<Unfinished>) -> Position {
     if let Some(report) = report_of(history) {
         return Position::Completed(report);
     }
@@ -81,7 +81,7 @@ fn finished(history: &[Arc<Entry>], open_todos: bool) -> Position {
             calls: Vec::new(),
             text: last.message.joined_text(),
             stop: StopReason::EndTurn,
-            open_todos,
+            unfinished,
         }),
         _ => Position::WantsReply,
     }

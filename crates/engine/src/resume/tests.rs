@@ -41,7 +41,7 @@ fn a_user_message_or_a_complete_block_wants_a_reply() {
     let block = [user(), reply(&[call("1", "read_file", "{}")]), result("1", "read_file")];
     for history in [&block[..1], &block[..]] {
         let expected = Resumption { uncertain: vec![], position: Position::WantsReply };
-        assert_eq!(resumption(history, &begun(&[]), false), expected);
+        assert_eq!(resumption(history, &begun(&[]), None), expected);
     }
 }
 
@@ -49,7 +49,7 @@ fn a_user_message_or_a_complete_block_wants_a_reply() {
 fn a_call_never_begun_runs_and_a_begun_one_is_uncertain() {
     let calls = [call("1", "execute_command", "{}"), call("2", "execute_command", "{}"), call("3", "read_file", "{}")];
     let history = [user(), reply(&calls), result("1", "execute_command")];
-    let found = resumption(&history, &begun(&["1", "2"]), false);
+    let found = resumption(&history, &begun(&["1", "2"]), None);
     assert_eq!(found.uncertain, [calls[1].clone()]);
     assert_eq!(found.position, Position::WantsTools(vec![calls[2].clone()]));
 }
@@ -58,21 +58,21 @@ fn a_call_never_begun_runs_and_a_begun_one_is_uncertain() {
 fn an_id_begun_in_an_earlier_reply_says_nothing_of_this_one() {
     let calls = [call("1", "execute_command", "{}")];
     let earlier = (MessageId("ffffffff-0000-4000-8000-000000000000".parse().unwrap()), "1".to_owned());
-    let found = resumption(&[user(), reply(&calls)], &HashSet::from([earlier]), false);
+    let found = resumption(&[user(), reply(&calls)], &HashSet::from([earlier]), None);
     assert_eq!(found.position, Position::WantsTools(calls.to_vec()));
 }
 
 #[test]
 fn with_only_uncertain_calls_the_model_decides() {
     let calls = [call("1", "execute_command", "{}")];
-    let found = resumption(&[user(), reply(&calls)], &begun(&["1"]), false);
+    let found = resumption(&[user(), reply(&calls)], &begun(&["1"]), None);
     assert_eq!((found.uncertain.len(), found.position), (1, Position::WantsReply));
 }
 
 #[test]
 fn an_open_question_waits() {
     let ask = call("1", names::ASK, r#"{"question": "Which?", "options": ["a", "b"]}"#);
-    let found = resumption(&[user(), reply(&[ask])], &begun(&[]), false);
+    let found = resumption(&[user(), reply(&[ask])], &begun(&[]), None);
     let question = Question { question: "Which?".into(), options: vec!["a".into(), "b".into()] };
     assert_eq!(found.position, Position::WantsAnswer(question));
 }
@@ -80,8 +80,10 @@ fn an_open_question_waits() {
 #[test]
 fn an_answer_and_a_completion_are_finished() {
     let answer = [user(), message(Role::Assistant, vec![Part::text("Done.")])];
-    assert!(matches!(resumption(&answer, &begun(&[]), true).position, Position::HasReply(reply) if reply.open_todos));
+    let todos = Some(Unfinished::OpenTodos);
+    let found = resumption(&answer, &begun(&[]), todos).position;
+    assert!(matches!(found, Position::HasReply(reply) if reply.unfinished == todos));
     let complete = call("1", names::COMPLETE, r#"{"result": "Fixed."}"#);
     let done = [user(), reply(&[complete]), result("1", names::COMPLETE)];
-    assert_eq!(resumption(&done, &begun(&[]), false).position, Position::Completed("Fixed.".into()));
+    assert_eq!(resumption(&done, &begun(&[]), None).position, Position::Completed("Fixed.".into()));
 }

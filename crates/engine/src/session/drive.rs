@@ -9,7 +9,8 @@ use haft_context::{Assembly, ContextError, strip_hints, treat_input};
 use haft_model::{Delta, ModelError, Reply};
 use haft_store::{Fact, SentRequest};
 use haft_types::{
-    CallPhase, Envelope, EventBody, LlmMetadata, Message, Origin, Outcome, Part, Request, Role, ToolCall, TurnResult,
+    CallPhase, Envelope, EventBody, LlmMetadata, Message, Origin, Outcome, Part, Request, Role, ToolCall, ToolProtocol,
+    TurnResult,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -17,8 +18,9 @@ use super::act::{Interruption, interrupted};
 use super::build::cause_of;
 use super::{EngineError, Session};
 use crate::emit::{Emitter, EventSink};
+use crate::names;
 use crate::resume::{self, Resumption};
-use crate::turn::{Action, End, Input, Position, Reason, Replied, Turn};
+use crate::turn::{Action, End, Input, Position, Reason, Replied, Turn, Unfinished};
 
 /// Under which key of a reply's metadata its stop reason is kept, so that a resumed turn treats a cut call as one.
 pub(super) const STOP_REASON: &str = "stop_reason";
@@ -107,8 +109,8 @@ impl Session {
         emitter: &mut Emitter<'_>,
         cancel: &CancellationToken,
     ) -> Result<Position, EngineError> {
-        let open_todos = !self.turn_ended && self.todo.has_open_items().await;
-        let Resumption { uncertain, position } = resume::resumption(&self.history, &self.begun, open_todos);
+        let unfinished = if self.turn_ended { None } else { self.unfinished().await };
+        let Resumption { uncertain, position } = resume::resumption(&self.history, &self.begun, unfinished);
         for call in uncertain {
             self.answer(&call, interrupted(&call, Interruption::Uncertain).into(), emitter).await?;
         }
@@ -200,6 +202,16 @@ impl Session {
         }
     }
 
+    /// What a reply without calls would leave to be done.
+    async fn unfinished(&self) -> Option<Unfinished> {
+        let completes = self.registry.get(names::COMPLETE).is_some();
+        if self.config.model.tool_protocol.is_text() && completes {
+            Some(Unfinished::NoCompletion)
+        } else {
+            self.todo.has_open_items().await.then_some(Unfinished::OpenTodos)
+        }
+    }
+
     /// Stores a reply before anything acts on it.
     async fn take_reply(&mut self, reply: Reply, emitter: &mut Emitter<'_>) -> Result<Replied, EngineError> {
         let model = self.config.model.full_name();
@@ -214,9 +226,9 @@ impl Session {
 
         let replied = Replied {
             calls: message.tool_calls().cloned().collect(),
-            text: message.joined_text(),
+            text: spoken(&message, self.config.model.tool_protocol),
             stop: reply.stop,
-            open_todos: self.todo.has_open_items().await,
+            unfinished: self.unfinished().await,
         };
         let finished: Vec<_> = replied.calls.iter().map(call_finished).collect();
         // An empty message would be refused by every API; the turn nudges instead.
@@ -278,6 +290,19 @@ fn without_hints(part: Part) -> Part {
         }
         part @ (Part::Thinking(_) | Part::ToolResult(_) | Part::Image(_)) => part,
     }
+}
+
+/// What a reply says to the user. Where everything is text, a thought that nothing follows is all that was said.
+fn spoken(message: &Message, protocol: ToolProtocol) -> String {
+    let text = message.joined_text();
+    if !protocol.is_text() || !text.trim().is_empty() {
+        return text;
+    }
+    let thoughts = message.content.iter().filter_map(|part| match part {
+        Part::Thinking(thinking) => Some(thinking.text.as_str()),
+        Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => None,
+    });
+    thoughts.collect()
 }
 
 fn tell_delta(delta: Delta, emitter: &mut Emitter<'_>) {

@@ -104,6 +104,8 @@ pub struct Session {
     begun: HashSet<Begun>,
     registry: Registry,
     tools: Arc<ToolSet>,
+    /// How the model is told to write calls, where they are part of its text.
+    call_format: Option<String>,
     system: Arc<Entry>,
     todo: Arc<StoredTodo>,
     reads: Arc<Reads>,

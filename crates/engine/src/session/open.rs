@@ -7,9 +7,9 @@ use std::time::Instant;
 use haft_context::{ContextError, Memo};
 use haft_store::{Conversation, Fact, Found, Scope, StoreError};
 use haft_tool::Registry;
-use haft_types::{ConversationId, Cost, Entry, Message, MessageId, Metadata, ToolSet, Usage};
+use haft_types::{ConversationId, Cost, Entry, Message, MessageId, Metadata, Usage};
 
-use super::build::{CLEARED, last_sent, system_of};
+use super::build::{CLEARED, last_sent, system_of, told_of};
 use super::{Services, Session, SessionConfig, Totals};
 use crate::documents::DocumentFiles;
 use crate::ports::{Knowledge, Reads, StoredTodo};
@@ -97,7 +97,7 @@ impl Session {
     ) -> Result<Self, OpenError> {
         let safe_zone = config.policy.safe_zone.tokens(config.model.context_window).map_err(ContextError::from)?;
         config.environment.safe_zone_tokens = Some(safe_zone);
-        let tools = ToolSet::new(registry.specs(), services.counter.as_ref());
+        let (tools, call_format) = told_of(&config.model, &registry, services.counter.as_ref());
         let store = &services.store;
         let facts = if resumed { store.facts(&conversation.id).await? } else { Vec::new() };
         let (begun, ended) = read_facts(facts);
@@ -108,7 +108,7 @@ impl Session {
         let history: Vec<_> = messages.into_iter().map(|message| Entry::new(message, counter)).collect();
         let mut documents = DocumentFiles::new(&config.workspace.root);
         drop(documents.look(counter));
-        let system = system_of(&config, &tools, &documents, counter)?;
+        let system = system_of(&config, &tools, call_format.as_deref(), &documents, counter)?;
         let sent = if resumed { last_sent(store.as_ref(), &conversation.id, &config, counter).await? } else { None };
         let cleared = if resumed { store.state(&conversation.id, CLEARED).await? } else { None };
         let totals = Totals {
@@ -130,6 +130,7 @@ impl Session {
             begun,
             registry,
             tools,
+            call_format,
             system,
             documents,
             memo: Memo::default(),

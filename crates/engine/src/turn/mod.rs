@@ -70,8 +70,18 @@ pub struct Replied {
     pub text: String,
     /// Why the model stopped.
     pub stop: StopReason,
-    /// Whether the TODO list has items that are not done.
-    pub open_todos: bool,
+    /// What is still to be done, should it hold no call.
+    pub unfinished: Option<Unfinished>,
+}
+
+/// Why a reply without calls does not end the turn (SPEC 9.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfinished {
+    /// The TODO list has items that are not done.
+    OpenTodos,
+    /// The model writes its calls as text and says by a call of its own when it is done: without one it is not, or its call
+    /// could not be read.
+    NoCompletion,
 }
 
 /// What came of running the tools.
@@ -131,6 +141,8 @@ pub enum Action {
 pub enum Nudge {
     /// The reply had no call, but TODO items are open.
     OpenTodos,
+    /// The reply had no call, and the task was not reported as done.
+    NoCompletion,
     /// The reply was cut by the output limit.
     Cut,
     /// The reply was empty.
@@ -142,6 +154,7 @@ impl Nudge {
     pub fn text(self) -> &'static str {
         match self {
             Self::OpenTodos => include_str!("../../prompts/nudge_open_todos.md").trim_ascii_end(),
+            Self::NoCompletion => include_str!("../../prompts/nudge_no_completion.md").trim_ascii_end(),
             Self::Cut => include_str!("../../prompts/nudge_cut.md").trim_ascii_end(),
             Self::Empty => include_str!("../../prompts/nudge_empty.md").trim_ascii_end(),
         }
@@ -249,10 +262,11 @@ impl Turn {
         if empty {
             return self.nudge(Nudge::Empty);
         }
-        if reply.open_todos {
-            return self.nudge(Nudge::OpenTodos);
+        match reply.unfinished {
+            Some(Unfinished::OpenTodos) => self.nudge(Nudge::OpenTodos),
+            Some(Unfinished::NoCompletion) => self.nudge(Nudge::NoCompletion),
+            None => self.answered(),
         }
-        self.answered()
     }
 
     fn tools_done(&mut self, done: ToolsDone) -> Vec<Action> {
@@ -300,7 +314,7 @@ impl Turn {
                         "The model sent only empty replies. Try again, or choose another model.",
                     ),
                 ),
-                Nudge::OpenTodos | Nudge::Cut => self.answered(),
+                Nudge::OpenTodos | Nudge::NoCompletion | Nudge::Cut => self.answered(),
             };
         }
         self.nudges += 1;

@@ -8,7 +8,7 @@ fn call(name: &str) -> ToolCall {
 
 fn reply(text: &str, calls: Vec<ToolCall>) -> Replied {
     let stop = if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
-    Replied { calls, text: text.into(), stop, open_todos: false }
+    Replied { calls, text: text.into(), stop, unfinished: None }
 }
 
 fn begun(limits: Limits) -> Turn {
@@ -86,7 +86,7 @@ fn a_denial_that_the_model_worked_around_is_forgotten() {
 #[test]
 fn open_todos_are_nudged_three_times_in_a_row_at_most() {
     let mut turn = begun(Limits::default());
-    let answer = || Input::Replied(Replied { open_todos: true, ..reply("Half done.", vec![]) });
+    let answer = || Input::Replied(Replied { unfinished: Some(Unfinished::OpenTodos), ..reply("Half done.", vec![]) });
     for _ in 0..3 {
         assert_eq!(turn.step(answer()), [Action::Nudge(Nudge::OpenTodos), Action::BuildRequest]);
         turn.step(Input::Built);
@@ -95,10 +95,25 @@ fn open_todos_are_nudged_three_times_in_a_row_at_most() {
 }
 
 #[test]
+fn without_completion_a_text_protocol_is_nudged_and_ends_as_answered() {
+    let mut turn = begun(Limits::default());
+    let unfinished = Some(Unfinished::NoCompletion);
+    let answer = || Input::Replied(Replied { unfinished, ..reply("It is 4.", vec![]) });
+    for _ in 0..3 {
+        assert_eq!(turn.step(answer()), [Action::Nudge(Nudge::NoCompletion), Action::BuildRequest]);
+        turn.step(Input::Built);
+    }
+    let actions = turn.step(answer());
+    assert_eq!((end(&actions).outcome, end(&actions).reason.code.as_str()), (Outcome::Completed, "answered"));
+    assert_eq!(end(&actions).text, "It is 4.");
+}
+
+#[test]
 fn a_tool_call_resets_the_nudges() {
     let mut turn = begun(Limits::default());
     for _ in 0..5 {
-        let actions = turn.step(Input::Replied(Replied { open_todos: true, ..reply("Half done.", vec![]) }));
+        let actions = turn
+            .step(Input::Replied(Replied { unfinished: Some(Unfinished::OpenTodos), ..reply("Half done.", vec![]) }));
         assert_eq!(actions, [Action::Nudge(Nudge::OpenTodos), Action::BuildRequest]);
         turn.step(Input::Built);
         turn.step(Input::Replied(reply("", vec![call("a")])));

@@ -9,4 +9,5 @@ mod long_session;
 mod protocols;
 mod rig;
 mod surface;
+mod text_protocols;
 mod turns;

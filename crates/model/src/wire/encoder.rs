@@ -4,11 +4,14 @@
 //! up to the shorter one's closing brackets, cache markers aside. Hence the order of a body and the rule that a fragment
 //! depends on its message alone.
 
-use haft_types::{CacheKind, ContentHash, Request, Role, Segment};
+use std::borrow::Cow;
+
+use haft_types::{CacheKind, ContentHash, Message, Request, Role, Segment, ToolProtocol};
 
 use super::fold::fold_after_results;
 use super::fragments::Fragments;
 use super::{Fragment, Frame, Mark, Settings, Wire, wire};
+use crate::protocol::{Joined, Maker, lower};
 
 /// The most cache markers a request may carry.
 const MAX_MARKS: usize = 4;
@@ -18,6 +21,10 @@ pub(crate) struct Encoder {
     wire: Box<dyn Wire>,
     marks: bool,
     user_after_tool: bool,
+    protocol: ToolProtocol,
+    /// `provider/model`.
+    full_name: String,
+    joined: Joined,
     tools: Option<(ContentHash, Mark, Vec<u8>)>,
     system: Fragments<Vec<u8>>,
     messages: Fragments<Fragment>,
@@ -26,15 +33,23 @@ pub(crate) struct Encoder {
 impl Encoder {
     pub(crate) fn new(settings: Settings) -> Self {
         let marks = matches!(settings.spec.cache.rule, CacheKind::Anthropic | CacheKind::OpenaiBreakpoints);
-        let user_after_tool = settings.spec.capabilities.user_after_tool;
-        let wire = wire(settings);
-        Self { wire, marks, user_after_tool, tools: None, system: Fragments::default(), messages: Fragments::default() }
+        Self {
+            marks,
+            user_after_tool: settings.spec.capabilities.user_after_tool,
+            protocol: settings.spec.tool_protocol,
+            full_name: settings.full_name.clone(),
+            wire: wire(settings),
+            joined: Joined::default(),
+            tools: None,
+            system: Fragments::default(),
+            messages: Fragments::default(),
+        }
     }
 
     /// The body of a request.
     pub(crate) fn body(&mut self, request: &Request) -> Vec<u8> {
-        let folded = if self.user_after_tool { Vec::new() } else { fold_after_results(&request.segments) };
-        let segments = if self.user_after_tool { &request.segments } else { &folded };
+        let arranged = self.arrange(&request.segments);
+        let segments: &[Segment] = &arranged;
         let marks = self.place_marks(segments);
         let frame = self.wire.system_frame();
         let leading = segments.iter().take_while(|segment| segment.entry.message.role == Role::System).count();
@@ -46,7 +61,8 @@ impl Encoder {
             .skip(in_frame)
             .map(|(segment, mark)| {
                 let entry = &segment.entry;
-                self.messages.get((entry.hash, *mark), || self.wire.message(&entry.message, *mark))
+                let lowered = || lower(&entry.message, self.protocol, maker(&entry.message, &self.full_name));
+                self.messages.get((entry.hash, *mark), || self.wire.message(&lowered(), *mark))
             })
             .filter(|fragment| !fragment.is_empty())
             .collect();
@@ -85,7 +101,20 @@ impl Encoder {
         body
     }
 
+    /// The segments as this model takes them: most take them as they are.
+    fn arrange<'a>(&mut self, segments: &'a [Segment]) -> Cow<'a, [Segment]> {
+        match self.protocol {
+            ToolProtocol::Native if !self.user_after_tool => Cow::Owned(fold_after_results(segments)),
+            ToolProtocol::Xml => Cow::Owned(self.joined.results(segments)),
+            ToolProtocol::Native | ToolProtocol::React => Cow::Borrowed(segments),
+        }
+    }
+
     fn write_tools(&mut self, body: &mut Vec<u8>, request: &Request, mark: Mark) {
+        // In a text protocol the system text tells of the tools.
+        if self.protocol.is_text() {
+            return;
+        }
         let tools = &request.tools;
         let known = self.tools.as_ref().is_some_and(|(hash, marked, _)| *hash == tools.hash && *marked == mark);
         if !known {
@@ -114,6 +143,11 @@ impl Encoder {
         }
         marks
     }
+}
+
+fn maker(message: &Message, model: &str) -> Maker {
+    let made = message.llm_metadata.as_ref().is_some_and(|made| made.model_name == model);
+    if made { Maker::ThisModel } else { Maker::Another }
 }
 
 /// Whether a message has something on the wire that can carry a marker: thinking cannot, and neither can empty text.

@@ -10,7 +10,7 @@ mod fold;
 mod fragments;
 pub(crate) mod gemini;
 pub(crate) mod json;
-mod names;
+pub(crate) mod names;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
 

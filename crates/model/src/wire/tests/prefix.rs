@@ -1,10 +1,12 @@
 //! The promise the context engine builds on: a request that only appends segments only appends bytes (SPEC 8.1).
 
-use haft_types::{Envelope, Image, Thinking, ToolCall, ToolResult, ToolStatus};
+use haft_types::{Envelope, Image, Thinking, ToolCall, ToolProtocol, ToolResult, ToolStatus};
 use proptest::prelude::*;
 
 use super::*;
 use crate::wire::Encoder;
+
+const PROTOCOLS: [ToolProtocol; 3] = [ToolProtocol::Native, ToolProtocol::Xml, ToolProtocol::React];
 
 /// A unit of conversation after which a request may end: a message, or a block with all its results.
 fn unit() -> impl Strategy<Value = Vec<Message>> {
@@ -75,14 +77,19 @@ proptest! {
     ) {
         let shorter = request(segments(&units[..cut.index(units.len() + 1)], &earlier), vec![]);
         let longer = request(segments(&units, &later), vec![]);
-        for api in Api::ALL {
+        for (api, protocol) in Api::ALL.into_iter().flat_map(|api| PROTOCOLS.map(|protocol| (api, protocol))) {
+            let settings = |api| {
+                let mut settings = settings(api);
+                settings.spec.tool_protocol = protocol;
+                settings
+            };
             let mut encoder = Encoder::new(settings(api));
             let (first, second) = (encoder.body(&shorter), encoder.body(&longer));
             prop_assert!(serde_json::from_slice::<serde_json::Value>(&second).is_ok());
             // The cache of fragments changes nothing.
             prop_assert_eq!(&second, &Encoder::new(settings(api)).body(&longer));
             let (first, second) = (comparable(first), comparable(second));
-            prop_assert!(second.starts_with(&first), "{api}\n{first}\n{second}");
+            prop_assert!(second.starts_with(&first), "{api} {protocol:?}\n{first}\n{second}");
         }
     }
 }

@@ -1,0 +1,222 @@
+//! Models that write their calls as text: the same small task over both protocols and all four APIs.
+
+use haft_testkit::{Reply, Script, Seen, SeenPart, SeenRole};
+use haft_types::Api;
+use serde_json::{Value, json};
+
+use crate::rig::{MODEL, Rig};
+
+const PROTOCOLS: [&str; 2] = ["xml", "react"];
+
+/// Text that arrives in pieces of so many characters, over so many bytes at a time.
+fn pieces(text: &str, size: usize) -> Reply {
+    Reply { delta_chars: Some(size), chunk_bytes: Some(97), ..Reply::text(text) }
+}
+
+fn rig(api: Api, protocol: &str, replies: Vec<Reply>) -> Rig {
+    let rig = Rig::new(api, Script::replies(replies).unwrap());
+    rig.configure(&format!(
+        "model = \"mock/{MODEL}\"\n\
+         [providers.mock]\napi = \"{api}\"\nbase_url = \"{}\"\n\
+         [models.\"mock/{MODEL}\"]\ncontext_window = 200000\nmax_output_tokens = 8192\ntool_protocol = \"{protocol}\"\n\
+         [retry]\nbase_delay_ms = 20\n",
+        rig.server.base_url(api)
+    ));
+    rig.write("notes.txt", "alpha <b> & beta\n");
+    rig
+}
+
+/// Reads two files at once, writes one, and reports.
+fn task(protocol: &str) -> Vec<&'static str> {
+    match protocol {
+        "xml" => vec![
+            "<thinking>Look first.</thinking>\n\nI'll look.\n<read_file>\n<path>notes.txt</path>\n</read_file>\n\
+             <read_file><path>missing.txt</path><start_line>1</start_line></read_file>\n",
+            "<write_to_file>\n<path>out.txt</path>\n<content>\n<content>x</content>\n& ü\n\n</content>\n</write_to_file>",
+            "<attempt_completion>\n<result>\nWritten.\n</result>\n</attempt_completion>",
+        ],
+        _ => vec![
+            "Thought: Look first.\nAction: read_file[{\"path\": \"notes.txt\"}]\n\
+             Action: read_file[{\"path\": \"missing.txt\", \"start_line\": 1}]\n",
+            "Action: write_to_file[{\"path\": \"out.txt\", \"content\": \"<content>x</content>\\n& ü\\n\"}]",
+            "Thought: Done.\nAction: Finish[Written.]",
+        ],
+    }
+}
+
+fn run(api: Api, protocol: &str, replies: Vec<Reply>) -> (Rig, crate::rig::Ran) {
+    let rig = rig(api, protocol, replies);
+    let ran = rig.task(&["copy the notes"]);
+    assert!(rig.server.refusals().is_empty(), "{api} {protocol}: {:?}", rig.server.refusals());
+    (rig, ran)
+}
+
+fn texts(seen: &Seen) -> Vec<(SeenRole, String)> {
+    let text = |(role, part): (SeenRole, &SeenPart)| match part {
+        SeenPart::Text { text, .. } => Some((role, text.clone())),
+        SeenPart::Thinking { .. } => None,
+        other => panic!("only text is sent: {other:?}"),
+    };
+    seen.parts().filter_map(text).collect()
+}
+
+/// Everything after the system text of the second request, the same whichever API carried it.
+fn second_request(protocol: &str) -> Vec<(SeenRole, String)> {
+    let user = |text: &str| (SeenRole::User, text.to_owned());
+    match protocol {
+        "xml" => vec![
+            user("copy the notes"),
+            (
+                SeenRole::Assistant,
+                "<thinking>Look first.</thinking>\nI'll look.\n<read_file>\n<path>notes.txt</path>\n</read_file>\n\
+                 <read_file>\n<path>missing.txt</path>\n<start_line>1</start_line>\n</read_file>"
+                    .to_owned(),
+            ),
+            user(
+                "<tool_result tool_name=\"read_file\" success=\"true\">\n<message>read_file succeeded.</message>\n\
+                 <content>\n1\talpha <b> & beta\n</content>\n</tool_result>\n\
+                 <tool_result tool_name=\"read_file\" success=\"false\">\n<message>MISSING</message>\n\
+                 <content>\nMISSING\n</content>\n</tool_result>",
+            ),
+        ],
+        _ => vec![
+            user("[user]\ncopy the notes\n\n"),
+            user(
+                "[assistant]\nThought: Look first.\nAction: read_file[{\"path\": \"notes.txt\"}]\n\
+                 Action: read_file[{\"path\": \"missing.txt\", \"start_line\": 1}]\n\n",
+            ),
+            user("[tool]\nJSON\n\n"),
+            user("[tool]\nJSON\n\n"),
+        ],
+    }
+}
+
+#[test]
+fn a_small_task_over_both_protocols_on_every_api() {
+    for protocol in PROTOCOLS {
+        let mut reference: Option<Vec<Seen>> = None;
+        for (index, api) in Api::ALL.into_iter().enumerate() {
+            let sized = |(number, text): (usize, &str)| pieces(text, 1 + (number + 2 * index) % 7);
+            let replies = task(protocol).into_iter().enumerate().map(sized).collect();
+            let (rig, ran) = run(api, protocol, replies);
+            assert_eq!(ran.code(), 0, "{api} {protocol}: {}", ran.stderr());
+            let written = std::fs::read_to_string(rig.project().join("out.txt")).unwrap();
+            assert_eq!(written, "<content>x</content>\n& ü\n", "{api} {protocol}");
+            assert_eq!((&ran.result()["text"], &ran.result()["code"]), (&json!("Written."), &json!("completed")));
+
+            let project = rig.project().display().to_string();
+            let mut requests: Vec<_> = rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
+            for seen in &mut requests {
+                assert!(seen.tools.is_empty(), "{api} {protocol}: the tools are told in words");
+                let heading = "\n## write_to_file\n";
+                assert!(seen.system.contains(heading), "{api} {protocol}: {}", seen.system);
+                seen.system = seen.system.replace(&project, "PROJECT");
+                seen.system = seen.system.lines().filter(|line| !line.contains("/tmp")).collect::<Vec<_>>().join("\n");
+            }
+            check_second(protocol, &requests[1], &ran.events());
+            check_stored(&rig.export());
+            match &reference {
+                None => reference = Some(requests),
+                Some(first) => {
+                    for (number, (one, other)) in first.iter().zip(&requests).enumerate() {
+                        assert_eq!(one.system, other.system, "{api} {protocol}, request {}", number + 1);
+                        let (one, other) = (texts(one), texts(other));
+                        assert_eq!(timeless(&one), timeless(&other), "{api} {protocol}, request {}", number + 1);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Without the folder and the times that whole envelopes hold.
+fn timeless(texts: &[(SeenRole, String)]) -> Vec<(SeenRole, String)> {
+    let line = |line: &str| match serde_json::from_str::<Value>(line) {
+        Ok(Value::Object(mut envelope)) => {
+            envelope.remove("context");
+            if let Some(data) = envelope.get_mut("data").and_then(Value::as_object_mut) {
+                data.remove("mtime");
+            }
+            Value::Object(envelope).to_string()
+        }
+        _ => line.to_owned(),
+    };
+    let text = |text: &String| text.lines().map(line).collect::<Vec<_>>().join("\n");
+    texts.iter().map(|(role, words)| (*role, text(words))).collect()
+}
+
+fn check_second(protocol: &str, seen: &Seen, events: &[Value]) {
+    let failed = events.iter().find(|event| event["type"] == "tool_result" && event["status"] == "error").unwrap();
+    let missing = failed["text"].as_str().unwrap();
+    assert!(!missing.contains('\n'), "{missing}");
+    let mut found = texts(seen);
+    if protocol == "react" {
+        for (text, status) in found.iter_mut().skip(2).zip(["success", "error"]) {
+            let line = text.1.lines().nth(1).unwrap().to_owned();
+            let envelope: Value = serde_json::from_str(&line).unwrap();
+            assert_eq!(envelope["status"], status, "{envelope}");
+            assert!(envelope["text"].is_string(), "the running round shows the whole envelope: {envelope}");
+            text.1 = text.1.replace(&line, "JSON");
+        }
+    }
+    let expected = second_request(protocol);
+    let expected: Vec<_> = expected.into_iter().map(|(role, text)| (role, text.replace("MISSING", missing))).collect();
+    assert_eq!(found, expected, "{protocol}");
+}
+
+/// What is stored knows nothing of the protocol: calls are calls and results are results.
+fn check_stored(export: &Value) {
+    let messages = export["messages"].as_array().unwrap();
+    let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "tool", "assistant", "tool", "assistant", "tool"]);
+    let parts = messages.iter().flat_map(|message| message["content"].as_array().into_iter().flatten());
+    let calls: Vec<_> = parts.filter(|part| part["type"] == "tool_call").collect();
+    assert_eq!(calls[1]["arguments"], json!({"path": "missing.txt", "start_line": 1}));
+    assert_eq!(calls[2]["arguments"]["content"], "<content>x</content>\n& ü\n");
+    assert_eq!(calls[3]["name"], "attempt_completion");
+}
+
+#[test]
+fn a_call_that_is_not_closed_never_runs() {
+    let unclosed = [
+        ("xml", "<write_to_file><path>a.txt</path><content>all of it</content>"),
+        ("react", "Action: write_to_file[{\"path\": \"a.txt\", \"content\": \"all of it\"}"),
+    ];
+    for (protocol, text) in unclosed {
+        let end = task(protocol).pop().unwrap();
+        let (rig, ran) = run(Api::OpenaiChat, protocol, vec![pieces(text, 3), pieces(end, 5)]);
+        assert_eq!(ran.code(), 0, "{protocol}: {}", ran.stderr());
+        assert!(!rig.project().join("a.txt").exists(), "{protocol}");
+        let events = ran.events();
+        let result = events.iter().find(|event| event["type"] == "tool_result").unwrap();
+        assert_eq!((&result["status"], &result["name"]), (&json!("error"), &json!("write_to_file")), "{protocol}");
+        assert_eq!(result["error"]["code"], "not_closed", "{protocol}: {result}");
+        assert!(result["text"].as_str().unwrap().contains("`write_to_file`"), "{result}");
+        assert!(rig.server.generations()[1].seen().unwrap().last_contains("before the call was closed"));
+    }
+}
+
+#[test]
+fn a_quoted_call_does_nothing_and_the_model_is_asked_to_go_on() {
+    let quoted = [
+        ("xml", "So:\n```xml\n<write_to_file><path>a.txt</path><content>x</content></write_to_file>\n```\n"),
+        ("react", "So:\n```\nAction: write_to_file[{\"path\": \"a.txt\", \"content\": \"x\"}]\n```\n"),
+    ];
+    for (protocol, text) in quoted {
+        let end = task(protocol).pop().unwrap();
+        let (rig, ran) = run(Api::Anthropic, protocol, vec![pieces(text, 2), pieces(end, 7)]);
+        assert_eq!(ran.code(), 0, "{protocol}: {}", ran.stderr());
+        assert!(!rig.project().join("a.txt").exists(), "{protocol}");
+        let second = rig.server.generations()[1].seen().unwrap();
+        assert!(second.last_contains("no call that could be read"), "{protocol}: {second:?}");
+    }
+}
+
+#[test]
+fn an_answer_without_completion_is_taken_after_three_nudges() {
+    for protocol in PROTOCOLS {
+        let (rig, ran) = run(Api::Gemini, protocol, (0..4).map(|_| pieces("It is 4.", 3)).collect());
+        assert_eq!((ran.code(), rig.server.generations().len()), (0, 4), "{protocol}: {}", ran.stderr());
+        assert_eq!((&ran.result()["text"], &ran.result()["code"]), (&json!("It is 4."), &json!("answered")));
+    }
+}

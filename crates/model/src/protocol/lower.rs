@@ -1,0 +1,244 @@
+//! What was said before, in the form a text protocol has for it.
+//!
+//! `xml`: calls are written as tags into the assistant's text, results go back as the user's words, all results of a block in
+//! one message. `react`: every message is a paragraph with its label, in the user's place, an empty line at its end.
+//!
+//! Invariant: the form of a message depends on the message alone, and that of joined results on these results alone, so equal
+//! segments stay equal bytes; results of one block are joined only with each other.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use haft_types::{
+    ContentHash, Entry, Hasher, Message, Part, Role, Segment, Thinking, ToolCall, ToolProtocol, ToolResult, ToolStatus,
+};
+use serde_json::{Map, Value};
+
+use super::{ACTION, COMPLETION, FINISH, THOUGHT, values};
+use crate::wire::names::tool_name;
+
+/// Messages joined for the last request, so that they need not be joined again.
+#[derive(Default)]
+pub(crate) struct Joined(HashMap<ContentHash, Arc<Entry>>);
+
+impl Joined {
+    /// The segments with the results of each block in one message.
+    pub(crate) fn results(&mut self, segments: &[Segment]) -> Vec<Segment> {
+        let is_result = |segment: &Segment| segment.entry.message.role == Role::Tool;
+        let mut next = HashMap::new();
+        let mut out = Vec::with_capacity(segments.len());
+        for group in segments.chunk_by(|one, other| is_result(one) && is_result(other)) {
+            let [first, .., last] = group else {
+                out.extend_from_slice(group);
+                continue;
+            };
+            let mut hasher = Hasher::default();
+            for segment in group {
+                hasher.update(&segment.entry.hash.0);
+            }
+            let hash = hasher.finish();
+            let entry = self.0.remove(&hash).unwrap_or_else(|| joined(group, hash));
+            next.insert(hash, Arc::clone(&entry));
+            let boundary = group.iter().any(|segment| segment.boundary);
+            out.push(Segment { entry, boundary, layer: last.layer, owner: first.owner });
+        }
+        self.0 = next;
+        out
+    }
+}
+
+fn joined(group: &[Segment], hash: ContentHash) -> Arc<Entry> {
+    let parts = group.iter().flat_map(|segment| segment.entry.message.content.iter().cloned()).collect();
+    let first = &group[0].entry.message;
+    let message = Message::new(first.message_id, Role::Tool, parts, first.created_at);
+    let tokens = group.iter().map(|segment| segment.entry.tokens).sum();
+    Arc::new(Entry { message, hash, tokens })
+}
+
+/// Whose thoughts go back: a model is shown its own only.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Maker {
+    ThisModel,
+    Another,
+}
+
+/// The message as a model with this protocol reads it.
+pub(crate) fn lower(message: &Message, protocol: ToolProtocol, maker: Maker) -> Cow<'_, Message> {
+    match (protocol, message.role) {
+        (ToolProtocol::Native, _)
+        | (ToolProtocol::Xml, Role::System | Role::User | Role::Summary)
+        | (ToolProtocol::React, Role::System) => Cow::Borrowed(message),
+        (ToolProtocol::Xml, Role::Assistant) => xml_assistant(message, maker),
+        (ToolProtocol::Xml, Role::Tool) => Cow::Owned(with(message, Role::User, xml_results(message))),
+        (ToolProtocol::React, Role::User | Role::Assistant | Role::Tool | Role::Summary) => {
+            Cow::Owned(with(message, Role::User, paragraph(message, maker)))
+        }
+    }
+}
+
+fn with(message: &Message, role: Role, content: Vec<Part>) -> Message {
+    let mut lowered = Message::new(message.message_id, role, content, message.created_at);
+    lowered.llm_metadata.clone_from(&message.llm_metadata);
+    lowered
+}
+
+/// Pieces of text and what stands between them, as parts.
+#[derive(Default)]
+struct Writer {
+    parts: Vec<Part>,
+    text: String,
+}
+
+impl Writer {
+    /// Appends something that begins a line of its own.
+    fn line(&mut self, text: &str) {
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.text.push('\n');
+        }
+        self.text.push_str(text);
+    }
+
+    fn part(&mut self, part: Part) {
+        self.flush();
+        self.parts.push(part);
+    }
+
+    fn flush(&mut self) {
+        if !self.text.is_empty() {
+            self.parts.push(Part::text(std::mem::take(&mut self.text)));
+        }
+    }
+
+    fn finish(mut self) -> Vec<Part> {
+        self.flush();
+        self.parts
+    }
+}
+
+/// A thought in the words of its model.
+fn thought<'a>(thinking: &'a Thinking, opening: &str, maker: Maker) -> Option<&'a str> {
+    let raw = thinking.raw.as_deref().filter(|raw| raw.starts_with(opening));
+    raw.filter(|_| maker == Maker::ThisModel)
+}
+
+fn xml_assistant(message: &Message, maker: Maker) -> Cow<'_, Message> {
+    if message.content.iter().all(|part| matches!(part, Part::Text { .. } | Part::Image(_))) {
+        return Cow::Borrowed(message);
+    }
+    let mut out = Writer::default();
+    for part in &message.content {
+        match part {
+            Part::Text { text, .. } => out.line(text),
+            Part::ToolCall(call) => out.line(&xml_call(call)),
+            Part::Thinking(thinking) => match thought(thinking, "<thinking>", maker) {
+                Some(raw) => out.line(raw),
+                // Reasoning of the API's own goes back in the API's own way.
+                None => out.part(part.clone()),
+            },
+            Part::ToolResult(_) | Part::Image(_) => {}
+        }
+    }
+    Cow::Owned(with(message, Role::Assistant, out.finish()))
+}
+
+fn xml_call(call: &ToolCall) -> String {
+    let name = tool_name(&call.name);
+    let Some(arguments) = object(&call.arguments) else {
+        // A call that was left open begins with its tag already.
+        let opened = call.arguments.starts_with('<');
+        return if opened { call.arguments.clone() } else { format!("<{name}>\n{}\n</{name}>", call.arguments) };
+    };
+    let mut out = format!("<{name}>\n");
+    for (parameter, value) in &arguments {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "<{parameter}>{}</{parameter}>", values::to_text(value));
+    }
+    let _ = write!(out, "</{name}>");
+    out
+}
+
+fn object(arguments: &str) -> Option<Map<String, Value>> {
+    if arguments.trim().is_empty() {
+        return Some(Map::new());
+    }
+    serde_json::from_str(arguments).ok()
+}
+
+fn xml_results(message: &Message) -> Vec<Part> {
+    let mut out = Writer::default();
+    for part in &message.content {
+        match part {
+            Part::ToolResult(result) => out.line(&xml_result(result)),
+            Part::Image(_) => out.part(part.clone()),
+            Part::Text { .. } | Part::Thinking(_) | Part::ToolCall(_) => {}
+        }
+    }
+    out.finish()
+}
+
+fn xml_result(result: &ToolResult) -> String {
+    let name = tool_name(&result.name);
+    let envelope = &result.envelope;
+    let (success, said) = match envelope.status {
+        ToolStatus::Success => (true, format!("{name} succeeded.")),
+        ToolStatus::Partial => (true, format!("{name} succeeded in part.")),
+        ToolStatus::Error => {
+            let why = envelope.error.as_ref().and_then(|error| error.message.lines().next());
+            (false, why.map_or_else(|| format!("{name} failed."), str::to_owned))
+        }
+    };
+    format!(
+        "<tool_result tool_name=\"{name}\" success=\"{success}\">\n<message>{said}</message>\n<content>{}</content>\n</tool_result>",
+        format_args!("\n{}\n", envelope.text)
+    )
+}
+
+/// A message as a paragraph of the conversation, with an empty line behind it.
+fn paragraph(message: &Message, maker: Maker) -> Vec<Part> {
+    let mut out = Writer::default();
+    match message.role {
+        // Summaries stand verbatim.
+        Role::Summary | Role::System => {}
+        Role::User => out.line("[user]"),
+        Role::Assistant => out.line("[assistant]"),
+        Role::Tool => out.line("[tool]"),
+    }
+    let mut pictures = Vec::new();
+    for part in &message.content {
+        match part {
+            Part::Text { text, .. } => out.line(text),
+            Part::ToolCall(call) => out.line(&react_call(call)),
+            Part::ToolResult(result) => out.line(&result.envelope.text),
+            Part::Thinking(thinking) => {
+                if let Some(raw) = thought(thinking, THOUGHT, maker) {
+                    out.line(raw);
+                }
+            }
+            Part::Image(_) => pictures.push(part.clone()),
+        }
+    }
+    if !out.text.ends_with('\n') {
+        out.text.push('\n');
+    }
+    out.text.push('\n');
+    for picture in pictures {
+        out.part(picture);
+    }
+    out.finish()
+}
+
+fn react_call(call: &ToolCall) -> String {
+    if call.arguments.starts_with(ACTION) {
+        return call.arguments.clone();
+    }
+    if call.name == COMPLETION
+        && let Some(arguments) = object(&call.arguments)
+        && arguments.len() == 1
+        && let Some(Value::String(answer)) = arguments.get("result")
+    {
+        return format!("{ACTION} {FINISH}[{answer}]");
+    }
+    format!("{ACTION} {}[{}]", call.name, call.arguments)
+}

@@ -1,0 +1,106 @@
+//! What a model is told of a text protocol: how to write a call, and each offered tool under its own heading (SPEC 2.1).
+
+use std::fmt::Write as _;
+
+use haft_types::{ToolProtocol, ToolSpec};
+use serde_json::{Map, Value};
+
+use super::{COMPLETION, values};
+
+/// The part of the system text that tells a model how to call these tools; nothing where the API has its own way, or where
+/// there are no tools.
+pub fn call_format(protocol: ToolProtocol, tools: &[ToolSpec]) -> Option<String> {
+    if tools.is_empty() {
+        return None;
+    }
+    let offered = |name: &str| tools.iter().any(|tool| tool.name == name);
+    let (format, example, completion) = match protocol {
+        ToolProtocol::Native => return None,
+        ToolProtocol::Xml => (
+            include_str!("prompts/xml.md"),
+            include_str!("prompts/xml_example.md"),
+            include_str!("prompts/xml_completion.md"),
+        ),
+        ToolProtocol::React => (
+            include_str!("prompts/react.md"),
+            include_str!("prompts/react_example.md"),
+            include_str!("prompts/react_completion.md"),
+        ),
+    };
+    let mut sections = vec![format.trim_end().to_owned()];
+    // An example must not teach a tool that is not there.
+    if offered("write_to_file") {
+        sections.push(example.trim_end().to_owned());
+    }
+    let ends_by_itself = protocol == ToolProtocol::React;
+    if ends_by_itself || offered(COMPLETION) {
+        sections.push(completion.trim_end().to_owned());
+    }
+    sections.push("# Tools".to_owned());
+    sections.extend(tools.iter().map(|tool| describe(tool, protocol)));
+    Some(sections.join("\n\n"))
+}
+
+fn describe(tool: &ToolSpec, protocol: ToolProtocol) -> String {
+    let none = Map::new();
+    let properties = tool.parameters.get("properties").and_then(Value::as_object).unwrap_or(&none);
+    let required: Vec<&str> = match tool.parameters.get("required") {
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let mut out = format!("## {}\n\n{}\n\n", tool.name, tool.description.trim());
+    // Writing to a String cannot fail.
+    if properties.is_empty() {
+        out.push_str("Parameters: none\n");
+    } else {
+        out.push_str("Parameters:\n");
+    }
+    for (name, schema) in properties {
+        let need = if required.contains(&name.as_str()) { "required" } else { "optional" };
+        let _ = write!(out, "- `{name}`: {}, {need}", kind(schema));
+        // Descriptions usually go through the parameters one by one; what they leave out is told here.
+        let told = tool.description.contains(&format!("`{name}`"));
+        match schema.get("description").and_then(Value::as_str) {
+            Some(words) if !told => {
+                let _ = write!(out, ". {}", words.split_whitespace().collect::<Vec<_>>().join(" "));
+            }
+            Some(_) | None => {}
+        }
+        out.push('\n');
+    }
+    let usage = match protocol {
+        ToolProtocol::Native => return out,
+        ToolProtocol::Xml => xml_usage(tool, properties),
+        ToolProtocol::React => react_usage(tool, properties),
+    };
+    let _ = write!(out, "\nUsage:\n{usage}");
+    out
+}
+
+/// The type in words. Of lists and objects the whole schema: their shape must be known to write them.
+fn kind(schema: &Value) -> String {
+    let choices = schema.get("enum").and_then(Value::as_array);
+    match (values::kind(schema), choices) {
+        (_, Some(choices)) => {
+            let choices: Vec<_> = choices.iter().map(Value::to_string).collect();
+            format!("one of {}", choices.join(", "))
+        }
+        (Some(kind @ ("array" | "object")), None) => format!("{kind} as JSON, by the schema `{schema}`"),
+        (Some(kind), None) => kind.to_owned(),
+        (None, None) => format!("a value by the schema `{schema}`"),
+    }
+}
+
+fn xml_usage(tool: &ToolSpec, properties: &Map<String, Value>) -> String {
+    let mut out = format!("<{}>\n", tool.name);
+    for name in properties.keys() {
+        let _ = writeln!(out, "<{name}>…</{name}>");
+    }
+    let _ = write!(out, "</{}>", tool.name);
+    out
+}
+
+fn react_usage(tool: &ToolSpec, properties: &Map<String, Value>) -> String {
+    let fields: Vec<_> = properties.keys().map(|name| format!("\"{name}\": …")).collect();
+    format!("Action: {}[{{{}}}]", tool.name, fields.join(", "))
+}

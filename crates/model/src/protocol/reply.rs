@@ -1,0 +1,177 @@
+//! Reads a reply whose calls are part of its text: the codec of the API says what the text is, the parser what it means.
+
+use haft_types::{Part, StopReason, Thinking, ToolCall, ToolProtocol, ToolSet};
+
+use super::{THOUGHT, TextEvent, TextParser};
+use crate::reply::Delta;
+use crate::wire::{CallIds, Decode, Decoded, Fault, Progress, Sink};
+
+/// The decoder of an API, reading calls out of the text where the model writes them there. Without tools there are no calls:
+/// what looks like one is text.
+pub(crate) fn read_calls(
+    decoder: Box<dyn Decode>,
+    protocol: ToolProtocol,
+    tools: &ToolSet,
+    ids: CallIds,
+) -> Box<dyn Decode> {
+    if !protocol.is_text() || tools.specs.is_empty() {
+        return decoder;
+    }
+    let parser = || TextParser::new(protocol, &tools.specs);
+    Box::new(TextDecoder {
+        decoder,
+        live: Some(parser()),
+        whole: parser(),
+        protocol,
+        teller: Teller { ids: ids.clone(), call: None },
+        ids,
+    })
+}
+
+struct TextDecoder {
+    decoder: Box<dyn Decode>,
+    /// Reads what arrives, for those who watch; gone once the message is whole.
+    live: Option<TextParser>,
+    /// Reads the text once more when it is whole, so that thinking and text keep the order in which the codec has them.
+    whole: TextParser,
+    protocol: ToolProtocol,
+    teller: Teller,
+    ids: CallIds,
+}
+
+impl Decode for TextDecoder {
+    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<Progress, Fault> {
+        let Self { decoder, live, teller, .. } = self;
+        let progress = decoder.event(data, &mut |delta| pass_on(delta, live.as_mut(), teller, sink))?;
+        match progress {
+            Progress::Going => {}
+            Progress::Ended | Progress::Done => self.end(sink),
+        }
+        Ok(progress)
+    }
+
+    fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
+        let Self { decoder, live, teller, .. } = self;
+        decoder.body(body, &mut |delta| pass_on(delta, live.as_mut(), teller, sink))?;
+        self.end(sink);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Decoded {
+        let Decoded { parts, stop, usage } = self.decoder.finish();
+        let mut parser = self.whole;
+        let mut read = Parts { list: Vec::with_capacity(parts.len() + 4), thoughts: Vec::new(), ids: self.ids };
+        for part in parts {
+            match part {
+                // A signature covers the text as it was; what is left of it is another text.
+                Part::Text { text, signature: _ } => parser.feed(&text, &mut |event| read.take(event)),
+                part @ (Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_)) => {
+                    read.list.push(part);
+                }
+            }
+        }
+        parser.finish(&mut |event| read.take(event));
+        let parts = read.finish(self.protocol);
+        let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+        let stop = if has_calls && stop == StopReason::EndTurn { StopReason::ToolUse } else { stop };
+        Decoded { parts, stop, usage }
+    }
+}
+
+impl TextDecoder {
+    fn end(&mut self, sink: Sink<'_>) {
+        if let Some(parser) = self.live.take() {
+            parser.finish(&mut |event| self.teller.tell(event, sink));
+        }
+    }
+}
+
+fn pass_on(delta: Delta, parser: Option<&mut TextParser>, teller: &mut Teller, sink: Sink<'_>) {
+    match (delta, parser) {
+        (Delta::Text(piece), Some(parser)) => parser.feed(&piece, &mut |event| teller.tell(event, sink)),
+        (delta, _) => sink(delta),
+    }
+}
+
+/// Tells what the parser finds as it would be told of an API's own calls.
+struct Teller {
+    ids: CallIds,
+    call: Option<String>,
+}
+
+impl Teller {
+    fn tell(&mut self, event: TextEvent, sink: Sink<'_>) {
+        match event {
+            TextEvent::Text(text) => sink(Delta::Text(text)),
+            TextEvent::Thinking(text) => sink(Delta::Thinking(text)),
+            TextEvent::CallOpened { name } => {
+                let id = self.ids.next(&name);
+                self.call = Some(id.clone());
+                sink(Delta::CallStarted { id, name });
+            }
+            TextEvent::CallClosed { arguments } => {
+                let Some(id) = self.call.take() else { return };
+                sink(Delta::CallArguments { id: id.clone(), piece: arguments });
+                sink(Delta::CallFinished { id });
+            }
+            TextEvent::CallLeftOpen { source } => {
+                let Some(id) = self.call.take() else { return };
+                sink(Delta::CallArguments { id, piece: source });
+            }
+        }
+    }
+}
+
+/// The parts of the message.
+struct Parts {
+    list: Vec<Part>,
+    /// Which of them are thoughts written as text.
+    thoughts: Vec<usize>,
+    ids: CallIds,
+}
+
+impl Parts {
+    fn take(&mut self, event: TextEvent) {
+        let last = self.list.len().wrapping_sub(1);
+        match (event, self.list.last_mut()) {
+            (TextEvent::Text(piece), Some(Part::Text { text, .. })) => text.push_str(&piece),
+            (TextEvent::Text(piece), _) => self.list.push(Part::text(piece)),
+            (TextEvent::Thinking(piece), Some(Part::Thinking(thinking))) if self.thoughts.contains(&last) => {
+                thinking.text.push_str(&piece);
+            }
+            (TextEvent::Thinking(piece), _) => {
+                self.thoughts.push(self.list.len());
+                self.list.push(Part::Thinking(Thinking { text: piece, ..Thinking::default() }));
+            }
+            (TextEvent::CallOpened { name }, _) => {
+                let id = self.ids.next(&name);
+                self.list.push(Part::ToolCall(ToolCall { id, name, arguments: String::new(), signature: None }));
+            }
+            (TextEvent::CallClosed { arguments: text } | TextEvent::CallLeftOpen { source: text }, _) => {
+                // Reasoning of the API's own may have come between.
+                let call = self.list.iter_mut().rev().find_map(|part| match part {
+                    Part::ToolCall(call) => Some(call),
+                    Part::Text { .. } | Part::Thinking(_) | Part::ToolResult(_) | Part::Image(_) => None,
+                });
+                if let Some(call) = call {
+                    call.arguments = text;
+                }
+            }
+        }
+    }
+
+    /// Thoughts keep the form in which they were written: so they go back, and only to a model that reads it.
+    fn finish(mut self, protocol: ToolProtocol) -> Vec<Part> {
+        for index in self.thoughts {
+            if let Some(Part::Thinking(thinking)) = self.list.get_mut(index) {
+                thinking.raw = match protocol {
+                    ToolProtocol::Native => None,
+                    ToolProtocol::Xml => Some(format!("<thinking>{}</thinking>", thinking.text)),
+                    ToolProtocol::React => Some(format!("{THOUGHT} {}", thinking.text)),
+                };
+            }
+        }
+        self.list.retain(|part| !matches!(part, Part::Text { text, .. } if text.trim().is_empty()));
+        self.list
+    }
+}

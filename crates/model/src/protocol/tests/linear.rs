@@ -1,0 +1,37 @@
+//! How often characters are looked at: at most twice each, whatever they are and however they arrive.
+
+use super::*;
+
+const MEGABYTE: usize = 1 << 20;
+/// Enough to tell linear from quadratic, without taking seconds.
+const MANY: usize = 1 << 16;
+
+#[test]
+fn a_megabyte_in_single_bytes_is_read_once() {
+    let unclosed = "<write_to_file><path>a</path><content>".to_owned();
+    let hard = [
+        "x".repeat(MEGABYTE),
+        "<".repeat(MANY),
+        "<read_fil".repeat(MANY / 9),
+        unclosed.clone() + &"</content>".repeat(MEGABYTE / 10),
+        unclosed.clone() + &"</content> <path".repeat(MANY / 16),
+        unclosed + &"</write_to_file".repeat(MANY / 15),
+        "```\n".repeat(MANY / 4),
+        "Action: read_file".repeat(MANY / 17),
+        "Action: read_file\n".repeat(MANY / 18),
+        "Action: Finish[".to_owned() + &"]".repeat(MANY),
+        "Action: read_file[".to_owned() + &"{".repeat(MEGABYTE),
+        " ".repeat(MANY),
+    ];
+    for protocol in [ToolProtocol::Xml, ToolProtocol::React] {
+        for text in &hard {
+            let mut parser = TextParser::new(protocol, &tools());
+            for piece in pieces(text, 1) {
+                parser.feed(piece, &mut |_| {});
+            }
+            let start = &text[..40];
+            assert!(parser.examined() <= 2 * text.len(), "{protocol:?} {start:?}: {}", parser.examined());
+            parser.finish(&mut |_| {});
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Parameter values: from the text between two tags to JSON, as the tool's schema says, and back.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+/// A value as JSON. What does not parse as its type stays a text: the tool's own check says what is wrong with it.
+pub(super) fn from_text(text: &str, schema: &Value) -> Value {
+    let text = without_line_ends(text);
+    let parsed = || serde_json::from_str::<Value>(text.trim()).ok();
+    let typed = match kind(schema) {
+        Some("integer") => parsed().filter(|value| value.is_i64() || value.is_u64()),
+        Some("number") => parsed().filter(Value::is_number),
+        Some("boolean") => parsed().filter(Value::is_boolean),
+        Some("array") => parsed().filter(Value::is_array),
+        Some("object") => parsed().filter(Value::is_object),
+        _ => None,
+    };
+    typed.unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+/// A value as it is written between its tags. Texts of several lines get lines of their own.
+pub(super) fn to_text(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) if text.contains('\n') => {
+            // The line end that is taken off again must not take a carriage return of the value along.
+            let end = if text.ends_with('\r') { "\r\n" } else { "\n" };
+            Cow::Owned(format!("\n{text}{end}"))
+        }
+        Value::String(text) => Cow::Borrowed(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            Cow::Owned(value.to_string())
+        }
+    }
+}
+
+/// Takes exactly one line end off each end.
+fn without_line_ends(text: &str) -> &str {
+    let text = text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n')).unwrap_or(text);
+    text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(text)
+}
+
+/// The type a schema names, if it names one.
+pub(super) fn kind(schema: &Value) -> Option<&str> {
+    schema.get("type")?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn types_come_from_the_schema() {
+        let read = |text, kind: &str| from_text(text, &json!({ "type": kind }));
+        assert_eq!(read("12", "integer"), json!(12));
+        assert_eq!(read("\n 12 \n", "integer"), json!(12));
+        assert_eq!(read("12", "string"), json!("12"));
+        assert_eq!(read("1.5", "integer"), json!("1.5"));
+        assert_eq!(read("1.5", "number"), json!(1.5));
+        assert_eq!(read("true", "boolean"), json!(true));
+        assert_eq!(read("yes", "boolean"), json!("yes"));
+        assert_eq!(read("[1, \"a\"]", "array"), json!([1, "a"]));
+        assert_eq!(read("{\"a\": 1}", "object"), json!({"a": 1}));
+        assert_eq!(read("- a", "array"), json!("- a"));
+        assert_eq!(from_text("12", &json!({})), json!("12"));
+    }
+
+    #[test]
+    fn one_line_end_goes_from_each_end() {
+        let read = |text| from_text(text, &json!({"type": "string"}));
+        assert_eq!(read("\n\n a\n\n"), json!("\n a\n"));
+        assert_eq!(read("\r\na\r\n"), json!("a"));
+        assert_eq!(read("\n"), json!(""));
+        assert_eq!(read(" a "), json!(" a "));
+        assert_eq!(read("&lt;&amp;"), json!("&lt;&amp;"), "entities are left alone");
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for text in ["", "a", " a ", "a\nb", "\n", "\n\na\n\n", "a\r\nb\r", "\r", "\r\n", "a\n\r"] {
+            let value = json!(text);
+            assert_eq!(from_text(&to_text(&value), &json!({"type": "string"})), value, "{text:?}");
+        }
+        for value in [json!(-3), json!(1.5), json!(false), json!([1, {"a": null}]), json!({"b": []})] {
+            let kinds = ["integer", "number", "boolean", "array", "object"];
+            assert!(kinds.iter().any(|kind| from_text(&to_text(&value), &json!({ "type": kind })) == value));
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The `xml` protocol: one tag a tool, one tag a parameter inside it.
+//!
+//! A tag has one `<`, at its beginning. So what was held back and turns out to be no tag is text up to the character that
+//! showed it, and nothing is ever read again: each character is looked at once, or twice if it ends a tag that was none.
+//!
+//! What ends a value. Values are not escaped, so a value may hold its own closing tag. A closing tag only might end the value:
+//! it does if the tool's closing tag comes next among the two, or if nothing but white space lies between it and the tag of
+//! a parameter that was not given yet. Otherwise it was part of the value.
+
+use haft_types::ToolSpec;
+use serde_json::{Map, Value};
+
+use super::fence::Fence;
+use super::{Found, Run, TextEvent, values};
+
+const THINKING: &str = "<thinking>";
+const THINKING_END: &str = "</thinking>";
+
+pub(super) struct Parser {
+    tools: Vec<Tool>,
+    place: Place,
+    /// What may yet become a tag.
+    held: String,
+    run: Run,
+    fence: Fence,
+    last: char,
+    /// White space after a call or a thought says nothing.
+    swallow: bool,
+    #[cfg(test)]
+    pub(super) examined: usize,
+}
+
+struct Tool {
+    name: String,
+    open: String,
+    close: String,
+    parameters: Vec<Parameter>,
+}
+
+struct Parameter {
+    name: String,
+    open: String,
+    close: String,
+    schema: Value,
+}
+
+/// Where in the reply we are.
+enum Place {
+    Text,
+    Thinking,
+    Call(Call),
+}
+
+/// A call under construction.
+struct Call {
+    tool: usize,
+    /// Everything of it so far, from its opening tag on.
+    source: String,
+    /// The values given so far, by the number of their parameter.
+    given: Vec<(usize, Value)>,
+    open: Option<OpenValue>,
+}
+
+/// A value whose end is not known yet.
+struct OpenValue {
+    parameter: usize,
+    /// Where in the source it begins.
+    start: usize,
+    /// Where it ends if the last closing tag seen ends it.
+    end: Option<usize>,
+    /// Whether nothing but white space came after that tag.
+    bare: bool,
+}
+
+/// What a whole tag means where it stands.
+#[derive(Clone, Copy)]
+enum Tag {
+    OpenThinking,
+    CloseThinking,
+    OpenTool(usize),
+    CloseTool,
+    OpenParameter(usize),
+    CloseParameter,
+}
+
+/// How what is held back compares with the tags that count here.
+enum Match {
+    Whole(Tag),
+    Beginning,
+    None,
+}
+
+impl Parser {
+    pub(super) fn new(tools: &[ToolSpec]) -> Self {
+        Self {
+            tools: tools.iter().map(Tool::new).collect(),
+            place: Place::Text,
+            held: String::new(),
+            run: Run::default(),
+            fence: Fence::default(),
+            last: '\n',
+            swallow: false,
+            #[cfg(test)]
+            examined: 0,
+        }
+    }
+
+    pub(super) fn feed(&mut self, piece: &str, found: Found<'_>) {
+        for letter in piece.chars() {
+            self.take(letter, found);
+        }
+        self.run.flush(found);
+    }
+
+    pub(super) fn finish(mut self, found: Found<'_>) {
+        self.release(found);
+        self.run.flush(found);
+        if let Place::Call(call) = self.place {
+            found(TextEvent::CallLeftOpen { source: call.source });
+        }
+    }
+
+    fn take(&mut self, letter: char, found: Found<'_>) {
+        #[cfg(test)]
+        {
+            self.examined += 1;
+        }
+        if self.held.is_empty() {
+            if letter == '<' && self.may_be_tag() {
+                self.held.push(letter);
+            } else {
+                self.plain(letter, found);
+            }
+            return;
+        }
+        self.held.push(letter);
+        match self.compare() {
+            Match::Beginning => {}
+            Match::Whole(tag) => {
+                let tag_text = std::mem::take(&mut self.held);
+                self.act(tag, &tag_text, found);
+            }
+            Match::None => {
+                self.held.pop();
+                self.release(found);
+                self.take(letter, found);
+            }
+        }
+    }
+
+    fn may_be_tag(&self) -> bool {
+        match self.place {
+            // In a fence or right after a backtick it is quoted.
+            Place::Text => !self.fence.quotes() && self.last != '`',
+            Place::Thinking | Place::Call(_) => true,
+        }
+    }
+
+    /// A character that is part of no tag.
+    fn plain(&mut self, letter: char, found: Found<'_>) {
+        match &mut self.place {
+            Place::Text => {
+                self.fence.take(letter);
+                self.last = letter;
+                self.swallow = self.swallow && letter.is_whitespace();
+                if !self.swallow {
+                    self.run.push(letter.encode_utf8(&mut [0; 4]), false, found);
+                }
+            }
+            Place::Thinking => self.run.push(letter.encode_utf8(&mut [0; 4]), true, found),
+            Place::Call(call) => {
+                call.source.push(letter);
+                if let Some(value) = &mut call.open {
+                    value.bare = value.bare && letter.is_whitespace();
+                }
+            }
+        }
+    }
+
+    /// What was held back is no tag.
+    fn release(&mut self, found: Found<'_>) {
+        let held = std::mem::take(&mut self.held);
+        for letter in held.chars() {
+            self.plain(letter, found);
+        }
+    }
+
+    fn compare(&self) -> Match {
+        let mut beginning = false;
+        let mut compare = |tag: Tag, text: &str| {
+            if *text == self.held {
+                return Some(tag);
+            }
+            beginning = beginning || text.starts_with(&self.held);
+            None
+        };
+        let whole = match &self.place {
+            Place::Text => compare(Tag::OpenThinking, THINKING).or_else(|| {
+                let mut tools = self.tools.iter().enumerate();
+                tools.find_map(|(index, tool)| compare(Tag::OpenTool(index), &tool.open))
+            }),
+            Place::Thinking => compare(Tag::CloseThinking, THINKING_END),
+            Place::Call(call) => call.tags(&self.tools[call.tool]).find_map(|(tag, text)| compare(tag, text)),
+        };
+        match whole {
+            Some(tag) => Match::Whole(tag),
+            None if beginning => Match::Beginning,
+            None => Match::None,
+        }
+    }
+
+    fn act(&mut self, tag: Tag, text: &str, found: Found<'_>) {
+        match (tag, &mut self.place) {
+            (Tag::OpenThinking, _) => self.place = Place::Thinking,
+            (Tag::CloseThinking, _) => self.back_to_text(),
+            (Tag::OpenTool(tool), _) => {
+                self.run.flush(found);
+                found(TextEvent::CallOpened { name: self.tools[tool].name.clone() });
+                self.place = Place::Call(Call { tool, source: text.to_owned(), given: Vec::new(), open: None });
+            }
+            (Tag::OpenParameter(parameter), Place::Call(call)) => {
+                call.settle(&self.tools[call.tool]);
+                call.source.push_str(text);
+                call.open = Some(OpenValue { parameter, start: call.source.len(), end: None, bare: false });
+            }
+            (Tag::CloseParameter, Place::Call(call)) => {
+                if let Some(value) = &mut call.open {
+                    (value.end, value.bare) = (Some(call.source.len()), true);
+                }
+                call.source.push_str(text);
+            }
+            (Tag::CloseTool, Place::Call(call)) => {
+                let tool = &self.tools[call.tool];
+                call.settle(tool);
+                found(TextEvent::CallClosed { arguments: tool.arguments(std::mem::take(&mut call.given)) });
+                self.back_to_text();
+            }
+            // Tags of calls are looked for only inside one.
+            (Tag::OpenParameter(_) | Tag::CloseParameter | Tag::CloseTool, Place::Text | Place::Thinking) => {}
+        }
+    }
+
+    fn back_to_text(&mut self) {
+        self.place = Place::Text;
+        self.fence.interrupt();
+        (self.last, self.swallow) = ('>', true);
+    }
+}
+
+impl Call {
+    /// The tags that count here.
+    fn tags<'a>(&'a self, tool: &'a Tool) -> impl Iterator<Item = (Tag, &'a str)> {
+        let closing = self.open.as_ref().map(|value| tool.parameters[value.parameter].close.as_str());
+        let (may_end, may_open) =
+            self.open.as_ref().map_or((true, true), |value| (value.end.is_some(), value.end.is_some() && value.bare));
+        let is_new = move |index: usize| {
+            self.given.iter().all(|(given, _)| *given != index)
+                && self.open.as_ref().is_none_or(|value| value.parameter != index)
+        };
+        let parameters = tool.parameters.iter().enumerate().filter(move |(index, _)| may_open && is_new(*index));
+        closing
+            .map(|text| (Tag::CloseParameter, text))
+            .into_iter()
+            .chain(may_end.then_some((Tag::CloseTool, tool.close.as_str())))
+            .chain(parameters.map(|(index, parameter)| (Tag::OpenParameter(index), parameter.open.as_str())))
+    }
+
+    /// The value that was open ends at the last closing tag seen.
+    fn settle(&mut self, tool: &Tool) {
+        let Some(OpenValue { parameter, start, end: Some(end), .. }) = self.open.take() else { return };
+        let text = self.source.get(start..end).unwrap_or_default();
+        self.given.push((parameter, values::from_text(text, &tool.parameters[parameter].schema)));
+    }
+}
+
+impl Tool {
+    fn new(spec: &ToolSpec) -> Self {
+        let properties = spec.parameters.get("properties").and_then(Value::as_object);
+        let parameter = |(name, schema): (&String, &Value)| Parameter {
+            name: name.clone(),
+            open: format!("<{name}>"),
+            close: format!("</{name}>"),
+            schema: schema.clone(),
+        };
+        Self {
+            name: spec.name.clone(),
+            open: format!("<{}>", spec.name),
+            close: format!("</{}>", spec.name),
+            parameters: properties.into_iter().flatten().map(parameter).collect(),
+        }
+    }
+
+    fn arguments(&self, given: Vec<(usize, Value)>) -> String {
+        let named = given.into_iter().map(|(index, value)| (self.parameters[index].name.clone(), value));
+        Value::Object(named.collect::<Map<_, _>>()).to_string()
+    }
+}
