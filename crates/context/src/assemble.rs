@@ -26,6 +26,7 @@ use crate::prefix::{Done, Sent, compare};
 use crate::pricing::Priced;
 use crate::prune::{Cleared, Limits, prune};
 use crate::rounds::{Item, Line};
+use crate::scale::Scale;
 use crate::snapshot::Snapshot;
 use crate::view::{self, View};
 
@@ -59,8 +60,12 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     }
 
     let room = Room::new(model, policy);
-    let target = policy.safe_zone.tokens(model.context_window)?.min(room.soft);
-    let decided = Cleared::valid(snapshot.cleared, target);
+    // Decisions are kept for the zone as it is written: the factor is corrected from reply to reply, and that must not take
+    // them back.
+    let scale = Scale::of(model);
+    let zone = policy.safe_zone.tokens(model.context_window)?.min(room.nominal_soft);
+    let target = scale.down(zone);
+    let decided = Cleared::valid(snapshot.cleared, zone);
     ladder::drop_remembered(&mut line, decided);
 
     let mut layers = Layers::new(snapshot, line);
@@ -96,7 +101,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     let mut sent = Sent::of(&request, model, policy);
     let mut prefix = snapshot.last.map(|last| compare(last, &sent, done));
     let last = snapshot.last.zip(prefix.as_ref().map(|prefix| prefix.kept));
-    boundaries::set(&mut request.segments, run, last);
+    boundaries::set(&mut request.segments, run, last, &model.cache);
     sent.copy_boundaries(&request);
     let priced = Priced { now: &sent, model, tool_tokens: request.tools.tokens };
     let expected = priced.expected(request.tokens(), last);
@@ -115,11 +120,11 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         budget,
         round,
         repaired,
-        deleted_tokens: deleted.unwrap_or(0),
-        pruned_tokens: pruned.tokens,
+        deleted_tokens: scale.up(deleted.unwrap_or(0)),
+        pruned_tokens: scale.up(pruned.tokens),
         pruning_steps: pruned.steps,
-        cleared: remember(decided, target, pruned.newly, first_kept),
-        ladder,
+        cleared: remember(decided, zone, pruned.newly, first_kept),
+        ladder: ladder.into_iter().map(|step| step.scaled(scale)).collect(),
         prefix,
         expected,
         expected_cost: model.price.map(|price| price.cost(expected)),

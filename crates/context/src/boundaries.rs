@@ -7,15 +7,16 @@
 //! Some providers find a prefix only where a request before this one put a mark, so the mark right before the run is what makes
 //! a moving run cheap. They look back a limited number of content blocks, hence the extra mark after a long step.
 
-use haft_types::{Layer, Segment};
+use haft_types::{CacheRule, Layer, Segment};
 
 use crate::prefix::Sent;
 
 /// Marks a provider takes in one request.
 const MOST: usize = 4;
 
-/// Content blocks that may lie between a mark and the one of the request before.
+/// Content blocks that may lie between a mark and the one of the request before (SPEC 8.2), of a look-back this long.
 const REACH: usize = 15;
+const LOOK_BACK: usize = 20;
 
 /// Whether the next request will find the run where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,13 +27,18 @@ pub(crate) enum Run {
     Moves,
 }
 
+/// How far from the last mark the next one may be.
+fn reach(cache: &CacheRule) -> usize {
+    cache.look_back.map_or(REACH, |blocks| (blocks as usize * REACH / LOOK_BACK).min(REACH))
+}
+
 /// Marks up to four segments. `kept` is how many segments are the same as in the request before.
-pub(crate) fn set(segments: &mut [Segment], run: Run, last: Option<(&Sent, usize)>) {
+pub(crate) fn set(segments: &mut [Segment], run: Run, last: Option<(&Sent, usize)>, cache: &CacheRule) {
     let mut marks = base(segments, run);
     if let Some(before) = last.and_then(|(sent, kept)| sent.segments[..kept].iter().rposition(|one| one.boundary)) {
         let next = marks.iter().copied().find(|mark| *mark >= before);
         let blocks = |to: usize| segments[before + 1..=to].iter().map(blocks_of).sum::<usize>();
-        if next.is_none_or(|next| blocks(next) > REACH) {
+        if next.is_none_or(|next| blocks(next) > reach(cache)) {
             marks.push(before);
             marks.sort_unstable();
         }

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use haft_types::{BudgetLayer, Layer, ModelSpec, Request};
 use serde::{Deserialize, Serialize};
 
+use crate::scale::Scale;
+
 /// The tokens of a request by layer, against the model's window (SPEC 6.7).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Budget {
@@ -19,15 +21,17 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Adds up the request. The tools, and the few tokens each API adds, count as part of the system layer.
+    /// Adds up the request, in the model's own tokens. The tools, and the few tokens each API adds, count as part of the system layer.
     pub fn of(request: &Request, model: &ModelSpec, output_reserve: u64) -> Self {
         let window = u64::from(model.context_window);
         let mut tokens = [0_u64; Layer::ALL.len()];
         for segment in &request.segments {
             tokens[segment.layer as usize] += u64::from(segment.entry.tokens);
         }
-        let total = request.tokens();
-        tokens[Layer::System as usize] += total - tokens.iter().sum::<u64>();
+        tokens[Layer::System as usize] += request.tokens() - tokens.iter().sum::<u64>();
+        let scale = Scale::of(model);
+        let tokens = tokens.map(|counted| scale.up(counted));
+        let total = tokens.iter().sum::<u64>();
         let layers = Layer::ALL.into_iter().zip(tokens);
         let layers =
             layers.map(|(layer, tokens)| BudgetLayer { layer, tokens, share: share(tokens, window) }).collect();

@@ -17,6 +17,7 @@ use crate::layers::Layers;
 use crate::policy::Policy;
 use crate::prune::Cleared;
 use crate::rounds::Line;
+use crate::scale::Scale;
 use crate::snapshot::Snapshot;
 use crate::system::{BARE, Detail, render_detail, system_entry};
 
@@ -42,6 +43,16 @@ pub enum LadderStep {
     },
 }
 
+impl LadderStep {
+    /// The same step, told in the model's own tokens.
+    pub(crate) fn scaled(mut self, scale: Scale) -> Self {
+        let (Self::OlderRounds { tokens, .. } | Self::ShortSystem { tokens } | Self::BareMinimum { tokens }) =
+            &mut self;
+        *tokens = scale.up(*tokens);
+        self
+    }
+}
+
 impl fmt::Display for LadderStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -60,15 +71,17 @@ impl fmt::Display for LadderStep {
     }
 }
 
-/// The room a model leaves for input, in tokens.
+/// The room a model leaves for input, in counted tokens where nothing else is said.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
-    /// Kept free for the reply.
+    /// Kept free for the reply, in the model's own tokens.
     pub(crate) output_reserve: u64,
     /// The window without the reserve: no request may be larger.
     pub(crate) hard: u64,
     /// From here on the ladder is climbed.
     pub(crate) soft: u64,
+    /// The same in the model's own tokens.
+    pub(crate) nominal_soft: u64,
     /// What dropping rounds aims at.
     pub(crate) goal: u64,
 }
@@ -82,7 +95,14 @@ impl Room {
         // Of the room instead of the window where the reserve is so large that the goal would lie above the start.
         let goal = Some((policy.ladder_to * window as f64) as u64).filter(|goal| *goal < soft);
         let goal = goal.unwrap_or((policy.ladder_to * hard as f64) as u64).min(soft);
-        Self { output_reserve, hard, soft, goal }
+        let scale = Scale::of(model);
+        Self {
+            output_reserve,
+            hard: scale.down(hard),
+            soft: scale.down(soft),
+            nominal_soft: soft,
+            goal: scale.down(goal),
+        }
     }
 }
 

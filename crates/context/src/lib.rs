@@ -20,7 +20,7 @@
 //! # let model = ModelSpec {
 //! #     provider: "mock".into(), name: "model".into(), api: Api::OpenaiChat, context_window: 200_000,
 //! #     max_output_tokens: Some(8_192), price: None, cache: CacheRule::default(),
-//! #     tool_protocol: ToolProtocol::Native, capabilities: Capabilities::default(),
+//! #     tool_protocol: ToolProtocol::Native, capabilities: Capabilities::default(), tokenizer_factor: 1.0,
 //! # };
 //! # let counter = Bytes;
 //! # let id = |name: &str| MessageId::derived(ContentHash::of(name.as_bytes()));
@@ -126,6 +126,7 @@ mod prune;
 mod reminders;
 mod rounds;
 mod safe_zone;
+mod scale;
 mod snapshot;
 mod system;
 mod transcript;

@@ -9,9 +9,10 @@
 
 use std::collections::HashSet;
 
-use haft_types::{CacheKind, ModelSpec, Usage};
+use haft_types::{CacheMatch, ModelSpec, Usage};
 
 use crate::prefix::{Break, Sent, SentSegment};
+use crate::scale::Scale;
 
 /// A request whose price is asked for. Its marks are set.
 #[derive(Clone, Copy)]
@@ -34,12 +35,13 @@ struct Cached {
 impl Priced<'_> {
     /// The input tokens by class, if the provider's cache holds what the request before left there.
     ///
-    /// `total` is the whole request, its framing included; `last` is the request before and how many of its segments this
+    /// `total` is the whole request as it is counted, its framing included; `last` is the request before and how many of its segments this
     /// one repeats.
     pub(crate) fn expected(self, total: u64, last: Option<(&Sent, usize)>) -> Usage {
         let Cached { read, stored } = self.cached(last);
         let cached_input = self.prefix(read);
         let cache_write = self.prefix(stored).saturating_sub(cached_input);
+        let total = Scale::of(self.model).up(total);
         Usage { input: total - cached_input - cache_write, cached_input, cache_write, ..Usage::default() }
     }
 
@@ -47,7 +49,7 @@ impl Priced<'_> {
     pub(crate) fn settle(self, broken: &mut Break, last: &Sent, kept: usize) {
         let Cached { read, stored } = self.cached(Some((last, kept)));
         // Without a cache nothing is lost, but it can still be said what is sent anew.
-        let read = if self.model.cache.rule == CacheKind::None { kept } else { read };
+        let read = if self.model.cache.rule.finds() == CacheMatch::Nothing { kept } else { read };
         let before: HashSet<_> = last.segments[read..].iter().map(|segment| segment.hash).collect();
         let mut again = Usage::default();
         let mut add = |tokens: u32, index: usize| {
@@ -63,21 +65,22 @@ impl Priced<'_> {
                 add(segment.tokens, index);
             }
         }
+        let scale = Scale::of(self.model);
+        again.input = scale.up(again.input);
+        again.cache_write = scale.up(again.cache_write);
         broken.tokens = again.all_input();
         let as_read = Usage { cached_input: broken.tokens, ..Usage::default() };
-        broken.cost = self.model.price.map(|price| match self.model.cache.rule {
-            CacheKind::None => 0.0,
-            CacheKind::Anthropic | CacheKind::Automatic | CacheKind::OpenaiBreakpoints => {
-                price.cost(again).total - price.cost(as_read).total
-            }
+        broken.cost = self.model.price.map(|price| match self.model.cache.rule.finds() {
+            CacheMatch::Nothing => 0.0,
+            CacheMatch::Prefix | CacheMatch::Boundaries => price.cost(again).total - price.cost(as_read).total,
         });
     }
 
     fn cached(self, last: Option<(&Sent, usize)>) -> Cached {
-        let (read, stored) = match self.model.cache.rule {
-            CacheKind::None => (0, 0),
-            CacheKind::Automatic => (last.map_or(0, |(_, kept)| kept), 0),
-            CacheKind::Anthropic | CacheKind::OpenaiBreakpoints => {
+        let (read, stored) = match self.model.cache.rule.finds() {
+            CacheMatch::Nothing => (0, 0),
+            CacheMatch::Prefix => (last.map_or(0, |(_, kept)| kept), 0),
+            CacheMatch::Boundaries => {
                 let marked = |segments: &[SentSegment]| segments.iter().rposition(|one| one.boundary);
                 let found = last.and_then(|(sent, kept)| marked(&sent.segments[..kept]));
                 (found.map_or(0, |index| index + 1), marked(&self.now.segments).map_or(0, |index| index + 1))
@@ -88,10 +91,10 @@ impl Priced<'_> {
         Cached { read: bounded(read), stored: bounded(stored) }
     }
 
-    /// The tokens of the first `count` segments, with the tools before them.
+    /// The model's tokens for the first `count` segments, with the tools before them.
     fn prefix(self, count: usize) -> u64 {
         let segments = self.now.segments[..count].iter().map(|segment| u64::from(segment.tokens)).sum::<u64>();
-        if count == 0 { 0 } else { u64::from(self.tool_tokens) + segments }
+        if count == 0 { 0 } else { Scale::of(self.model).up(u64::from(self.tool_tokens) + segments) }
     }
 }
 

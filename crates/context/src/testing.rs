@@ -153,6 +153,7 @@ pub(crate) fn model() -> ModelSpec {
         cache: CacheRule::default(),
         tool_protocol: ToolProtocol::Native,
         capabilities: Capabilities::default(),
+        tokenizer_factor: 1.0,
     }
 }
 

@@ -1,11 +1,17 @@
-//! Which providers and models there are. A name is `provider/model`; the model's own name may hold slashes.
+//! Which providers and models there are, declared and built in. A name is `provider/model`; the model's own name may hold
+//! slashes.
+
+mod builtin;
 
 use std::collections::BTreeMap;
 
-use haft_types::{Api, CacheKind, CacheRule, ModelSpec};
+use haft_types::{Api, CacheKind, CacheRule, ModelSpec, Price};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::config::{ModelConfig, ProviderConfig};
+
+pub use builtin::{BuiltIn, Provenance};
 
 /// A name or a declaration that leads to no model.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -38,6 +44,24 @@ pub enum CatalogueError {
         /// The key.
         key: String,
     },
+    /// The cache cannot be asked for this life.
+    #[error("`{name}`: `cache.ttl = \"{ttl}\"` is not offered; use {}", .ttls.join(" or "))]
+    Ttl {
+        /// The model.
+        name: String,
+        /// The life that was asked for.
+        ttl: String,
+        /// Those there are.
+        ttls: Vec<String>,
+    },
+    /// A factor that no tokenizer has.
+    #[error("`{name}`: `tokenizer_factor = {factor}` is not a number from 0.1 to 10")]
+    Factor {
+        /// The model.
+        name: String,
+        /// The factor, as written.
+        factor: String,
+    },
 }
 
 fn choice(known: &[String], nearest: Option<&str>) -> String {
@@ -65,6 +89,8 @@ pub struct Declared {
 pub struct Catalogue {
     providers: BTreeMap<String, ProviderConfig>,
     models: BTreeMap<String, ModelConfig>,
+    /// Where a model that is not listed finds what holds for all of its provider.
+    built_in: Option<&'static BuiltIn>,
 }
 
 /// What only the encoder may set.
@@ -77,35 +103,69 @@ impl Catalogue {
         providers: BTreeMap<String, ProviderConfig>,
         models: BTreeMap<String, ModelConfig>,
     ) -> Result<Self, CatalogueError> {
-        let catalogue = Self { providers, models };
+        let catalogue = Self { providers, models, built_in: None };
         for (name, provider) in &catalogue.providers {
             check_extra(name, &provider.extra_body)?;
         }
         for (name, model) in &catalogue.models {
             catalogue.split(name)?;
             check_extra(name, &model.extra_body)?;
+            check_model(name, model)?;
         }
         Ok(catalogue)
+    }
+
+    /// The same, with everything that is built in beside it. What is declared under a built-in name is taken as it is: whoever
+    /// reads the configuration lays it over [`BuiltIn::below`], so that a key that is not written keeps its built-in value.
+    pub fn with_built_in(
+        providers: BTreeMap<String, ProviderConfig>,
+        models: BTreeMap<String, ModelConfig>,
+    ) -> Result<Self, CatalogueError> {
+        let built_in = BuiltIn::get();
+        // Each file is read by a test, so that nothing is left out here that could be read.
+        let provider = |name: &str| ProviderConfig::deserialize(built_in.provider(name)?.clone()).ok();
+        let model = |name: &str| ModelConfig::deserialize(built_in.model(name)?).ok();
+        let names = built_in.providers().map(str::to_owned);
+        let mut all_providers: BTreeMap<_, _> =
+            names.filter_map(|name| Some((name.clone(), provider(&name)?))).collect();
+        let mut all_models: BTreeMap<_, _> =
+            built_in.models().filter_map(|name| Some((name.clone(), model(&name)?))).collect();
+        all_providers.extend(providers);
+        all_models.extend(models);
+        Ok(Self { built_in: Some(built_in), ..Self::new(all_providers, all_models)? })
     }
 
     /// The model of that name. A model that is not declared gets defaults, as long as its provider is.
     pub fn resolve(&self, name: &str) -> Result<Declared, CatalogueError> {
         let (provider_name, provider, model_name) = self.split(name)?;
-        let model = self.models.get(name).cloned().unwrap_or_default();
+        let model = self.models.get(name).cloned().unwrap_or_else(|| self.of_provider(name));
         let mut extra_body = provider.extra_body.clone();
         extra_body.extend(model.extra_body);
+        let cache = model.cache.unwrap_or_else(|| default_cache(provider.api));
+        let written_for_an_hour = model.cache_write_1h.filter(|_| cache.ttl == "1h");
+        let price = model.price.map(|price| match written_for_an_hour {
+            Some(written) => Price { cache_write: Some(written), ..price },
+            None => price,
+        });
         let spec = ModelSpec {
             provider: provider_name.to_owned(),
             name: model_name.to_owned(),
             api: provider.api,
             context_window: model.context_window.unwrap_or(ModelSpec::DEFAULT_WINDOW),
             max_output_tokens: model.max_output_tokens,
-            price: model.price,
-            cache: model.cache.unwrap_or_else(|| default_cache(provider.api)),
+            price,
+            cache,
             tool_protocol: model.tool_protocol.unwrap_or_default(),
             capabilities: model.capabilities.unwrap_or_default(),
+            tokenizer_factor: model.tokenizer_factor.unwrap_or(1.0),
         };
         Ok(Declared { spec, provider: provider.clone(), extra_body })
+    }
+
+    /// What is known of a model that nobody listed.
+    fn of_provider(&self, name: &str) -> ModelConfig {
+        let keys = self.built_in.and_then(|built_in| built_in.model(name));
+        keys.and_then(|keys| ModelConfig::deserialize(keys).ok()).unwrap_or_default()
     }
 
     /// The declared models, by name.
@@ -148,6 +208,21 @@ fn check_extra(name: &str, extra: &Map<String, Value>) -> Result<(), CatalogueEr
     match extra.keys().find(|key| RESERVED.contains(&key.as_str())) {
         Some(key) => Err(CatalogueError::ReservedKey { name: name.to_owned(), key: key.clone() }),
         None => Ok(()),
+    }
+}
+
+fn check_model(name: &str, model: &ModelConfig) -> Result<(), CatalogueError> {
+    if let Some(CacheRule { ttl, ttls, .. }) = &model.cache
+        && !ttls.is_empty()
+        && !ttls.contains(ttl)
+    {
+        return Err(CatalogueError::Ttl { name: name.to_owned(), ttl: ttl.clone(), ttls: ttls.clone() });
+    }
+    match model.tokenizer_factor {
+        Some(factor) if !(0.1..=10.0).contains(&factor) => {
+            Err(CatalogueError::Factor { name: name.to_owned(), factor: factor.to_string() })
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

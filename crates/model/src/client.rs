@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::catalogue::Declared;
 use crate::config::RetryConfig;
+use crate::encoding::Encoding;
 use crate::error::ModelError;
 use crate::protocol::read_calls;
 use crate::reply::{Delta, Reply};
@@ -29,7 +30,9 @@ const PROBE_WAITS: [Duration; 2] = [Duration::from_millis(250), Duration::from_m
 pub struct Client {
     spec: ModelSpec,
     encoder: Encoder,
-    encoding: Arc<str>,
+    /// What its bodies depend on, and the same as JSON.
+    encoding: Box<Encoding>,
+    described: Arc<str>,
     transport: Transport,
     retry: RetryConfig,
     /// Whether the server ever answered like the API it is declared to be.
@@ -42,9 +45,16 @@ impl Client {
         let transport = Transport::new(&declared, key, &retry)?;
         let encoding = declared.encoding();
         let encoder = Encoder::new(encoding.settings());
-        // Plain names and numbers; should it fail nevertheless, nothing reads back as an encoding.
-        let encoding = serde_json::to_string(&encoding).unwrap_or_default().into();
-        Ok(Self { spec: declared.spec, encoder, encoding, transport, retry, proven: false })
+        let described = describe(&encoding);
+        Ok(Self {
+            spec: declared.spec,
+            encoder,
+            encoding: Box::new(encoding),
+            described,
+            transport,
+            retry,
+            proven: false,
+        })
     }
 
     /// The model this client asks.
@@ -59,7 +69,14 @@ impl Client {
 
     /// What its bodies depend on besides the request: an [`Encoding`](crate::Encoding) as JSON, to be kept with what is sent.
     pub fn encoding(&self) -> Arc<str> {
-        Arc::clone(&self.encoding)
+        Arc::clone(&self.described)
+    }
+
+    /// Takes note of what replies have taught about the model's tokenizer. Bodies do not depend on it.
+    pub fn set_tokenizer_factor(&mut self, factor: f64) {
+        self.spec.tokenizer_factor = factor;
+        self.encoding.spec.tokenizer_factor = factor;
+        self.described = describe(&self.encoding);
     }
 
     /// The exact bytes [`Client::stream`] would post.
@@ -171,4 +188,9 @@ impl Client {
             error
         }
     }
+}
+
+fn describe(encoding: &Encoding) -> Arc<str> {
+    // Plain names and numbers; should it fail nevertheless, nothing reads back as an encoding.
+    serde_json::to_string(encoding).unwrap_or_default().into()
 }

@@ -90,6 +90,12 @@ pub struct ModelConfig {
     /// What it can take and do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Capabilities>,
+    /// What a token costs that is written to the cache for an hour, in USD per million; used when `cache.ttl` is `1h`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write_1h: Option<f64>,
+    /// Its tokens for each token of `o200k`, the tokenizer everything is counted with; corrected from its replies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokenizer_factor: Option<f64>,
     /// Fields added to every request body; they win over the provider's.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra_body: Map<String, Value>,

@@ -131,6 +131,23 @@ impl ModelError {
         matches!(self, Self::Cancelled)
     }
 
+    /// Whether the provider has too much to do or is out of order, so that another one may answer instead (SPEC 9.3).
+    pub fn is_overload(&self) -> bool {
+        match self {
+            Self::Status { status, .. } => matches!(status, 429 | 500..=599),
+            Self::Exhausted { last, .. } | Self::NeverValid { last } => last.is_overload(),
+            Self::Config { .. }
+            | Self::Unreachable { .. }
+            | Self::NotAnApi { .. }
+            | Self::Unauthorized { .. }
+            | Self::SpendLimit { .. }
+            | Self::BadReply { .. }
+            | Self::Dropped { .. }
+            | Self::Timeout { .. }
+            | Self::Cancelled => false,
+        }
+    }
+
     /// Whether the same request may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
         match self {

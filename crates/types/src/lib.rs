@@ -21,13 +21,13 @@ pub use event::{BudgetLayer, CallPhase, ChangeKind, CompactionPhase, Event, Even
 pub use hash::{ContentHash, Hasher};
 pub use id::{Clock, ConversationId, IdSource, MessageId, ShortId};
 pub use message::{Entry, LlmMetadata, Message, Metadata, Origin, Role};
-pub use model::{Api, CacheKind, CacheRule, Capabilities, ModelSpec, ToolProtocol};
+pub use model::{Api, CacheKind, CacheMatch, CacheRule, Capabilities, ModelSpec, ToolProtocol};
 pub use outcome::{Outcome, StopReason};
 pub use part::{Image, Part, Thinking, ToolCall, ToolResult};
 pub use permission::{Decision, PermissionMode, UnknownMode};
 pub use request::{Layer, Request, Segment, TokenCounter, ToolSet};
 pub use tool::{Envelope, ToolError, ToolSpec, ToolStatus};
-pub use usage::{Cost, Price, Usage};
+pub use usage::{Cost, LongPrice, Price, Usage};
 
 /// A point in time, written as RFC 3339 in UTC.
 pub use jiff::Timestamp;

@@ -82,15 +82,49 @@ impl ToolProtocol {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheKind {
-    /// Entries only at markers put into the request.
+    /// Anthropic: entries only at markers put into the request.
     Anthropic,
-    /// Longest common prefix, automatic.
+    /// Longest common prefix, automatic; for servers of which no more is known.
     #[default]
     Automatic,
-    /// Exact match at breakpoints only.
+    /// OpenAI before GPT-5.6: longest common prefix in steps of 128 tokens, automatic.
+    Openai,
+    /// OpenAI from GPT-5.6: exact match at breakpoints only.
     OpenaiBreakpoints,
+    /// Gemini: common prefix, automatic, never promised.
+    Gemini,
+    /// DeepSeek: whole stored units, cut at the ends of requests and replies; a request that only appends always finds one.
+    Deepseek,
+    /// vLLM: common prefix in whole blocks of the KV cache.
+    Vllm,
+    /// llama.cpp: common prefix with the last prompt of the slot, token by token.
+    LlamaCpp,
     /// No cache.
     None,
+}
+
+/// What a provider can find again of a request that was sent before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheMatch {
+    /// Nothing: there is no cache.
+    Nothing,
+    /// Whatever both requests begin with.
+    Prefix,
+    /// What ends at a boundary that was marked before. Writing it is billed.
+    Boundaries,
+}
+
+impl CacheKind {
+    /// What this kind of cache finds again.
+    pub fn finds(self) -> CacheMatch {
+        match self {
+            Self::None => CacheMatch::Nothing,
+            Self::Automatic | Self::Openai | Self::Gemini | Self::Deepseek | Self::Vllm | Self::LlamaCpp => {
+                CacheMatch::Prefix
+            }
+            Self::Anthropic | Self::OpenaiBreakpoints => CacheMatch::Boundaries,
+        }
+    }
 }
 
 /// A model's prefix cache.
@@ -103,11 +137,17 @@ pub struct CacheRule {
     pub min: u32,
     /// How long an entry lives without a hit, such as `5m` or `1h`.
     pub ttl: String,
+    /// The lives that can be asked for; empty when that is not known or there is no choice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ttls: Vec<String>,
+    /// Content blocks that a boundary looks back for an earlier one; absent without a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub look_back: Option<u32>,
 }
 
 impl Default for CacheRule {
     fn default() -> Self {
-        Self { rule: CacheKind::Automatic, min: 1024, ttl: "5m".into() }
+        Self { rule: CacheKind::Automatic, min: 1024, ttl: "5m".into(), ttls: Vec::new(), look_back: None }
     }
 }
 
@@ -150,6 +190,13 @@ pub struct ModelSpec {
     pub tool_protocol: ToolProtocol,
     /// What it can take and do.
     pub capabilities: Capabilities,
+    /// Its tokens for each token of `o200k`, with which everything is counted.
+    #[serde(default = "one")]
+    pub tokenizer_factor: f64,
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 impl ModelSpec {

@@ -64,6 +64,27 @@ pub struct Price {
     pub cache_write: Option<f64>,
     /// Output.
     pub output: f64,
+    /// What the whole request costs when its input is long; always the same when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long: Option<LongPrice>,
+}
+
+/// Prices of requests with a long input, in USD per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LongPrice {
+    /// Input tokens of a request, whatever the cache did with them, above which these prices apply.
+    pub above: u64,
+    /// Fresh input.
+    pub input: f64,
+    /// Input read from the cache; the input price when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_input: Option<f64>,
+    /// Input written to the cache; the input price when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<f64>,
+    /// Output.
+    pub output: f64,
 }
 
 /// Money in USD, by class of token.
@@ -82,8 +103,12 @@ pub struct Cost {
 }
 
 impl Price {
-    /// What this usage costs.
+    /// What the usage of one request costs.
     pub fn cost(&self, usage: Usage) -> Cost {
+        if let Some(long) = self.long.filter(|long| usage.all_input() > long.above) {
+            let LongPrice { above: _, input, cached_input, cache_write, output } = long;
+            return Self { input, cached_input, cache_write, output, long: None }.cost(usage);
+        }
         let at = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
         let input = at(usage.input, self.input);
         let cached_input = at(usage.cached_input, self.cached_input.unwrap_or(self.input));
@@ -109,7 +134,7 @@ mod tests {
 
     #[test]
     fn each_class_has_its_own_price() {
-        let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0 };
+        let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0, long: None };
         let usage = Usage {
             input: 1_000_000,
             cached_input: 2_000_000,
@@ -124,8 +149,17 @@ mod tests {
 
     #[test]
     fn absent_cache_prices_are_the_input_price() {
-        let price = Price { input: 2.0, cached_input: None, cache_write: None, output: 8.0 };
+        let price = Price { input: 2.0, cached_input: None, cache_write: None, output: 8.0, long: None };
         let usage = Usage { cached_input: 500_000, cache_write: 500_000, ..Usage::default() };
         assert!((price.cost(usage).total - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_long_request_has_its_own_prices() {
+        let long = LongPrice { above: 100_000, input: 4.0, cached_input: None, cache_write: None, output: 12.0 };
+        let price = Price { input: 2.0, cached_input: None, cache_write: None, output: 8.0, long: Some(long) };
+        let cost = |cached_input| price.cost(Usage { input: 50_000, cached_input, output: 1_000, ..Usage::default() });
+        assert!((cost(50_000).total - (0.2 + 0.008)).abs() < 1e-9, "at the limit it is not above it");
+        assert!((cost(150_000).total - (0.8 + 0.012)).abs() < 1e-9);
     }
 }

@@ -101,3 +101,59 @@ proptest! {
         prop_assert_eq!(built.unwrap().request, again.request);
     }
 }
+
+#[test]
+fn a_model_with_more_tokens_for_the_same_text_gets_less_text() {
+    let history = conversation(&"UAT".repeat(60));
+    let build = |context_window, tokenizer_factor| {
+        let model = ModelSpec { context_window, max_output_tokens: Some(500), tokenizer_factor, ..model() };
+        build(&history, &model, &Policy::default()).unwrap()
+    };
+    let whole = build(1_000_000, 1.0);
+    let window = (whole.request.tokens() as f64 * 1.4) as u32 + 500;
+    assert_eq!(build(window, 1.0).request, whole.request, "it fits as it is counted");
+    let dense = build(window, 1.5);
+    assert!(dense.request.tokens() < whole.request.tokens(), "but not in the model's own tokens");
+    let budget = &dense.account.budget;
+    assert!(budget.used() <= budget.room() && budget.remaining >= 0, "{budget:?}");
+    assert!(budget.used() > dense.request.tokens());
+}
+
+/// Remembers how often each text was counted.
+#[derive(Default)]
+struct Recording(std::sync::Mutex<std::collections::BTreeMap<String, u32>>);
+
+impl haft_types::TokenCounter for Recording {
+    fn text(&self, text: &str) -> u32 {
+        *self.0.lock().unwrap().entry(text.to_owned()).or_default() += 1;
+        Quarter.text(text)
+    }
+}
+
+#[test]
+fn each_message_is_counted_once_in_its_life() {
+    let (counter, memo, policy) = (Recording::default(), crate::Memo::default(), Policy::default());
+    let (system, tools) = (system(), tool_set(&["read_file"]));
+    let reminders = crate::Reminders { todo: Some("- [ ] a".into()), ..crate::Reminders::default() };
+    let history: Vec<_> = (0..40)
+        .map(|number| {
+            let role = if number % 2 == 0 { Role::User } else { Role::Assistant };
+            Entry::new(text(number, role, &format!("message {number}")).message.clone(), &counter)
+        })
+        .collect();
+    for end in (1..=history.len()).step_by(2) {
+        // The factor is corrected from reply to reply, and the window is small enough for rounds to be left out.
+        let model = ModelSpec {
+            context_window: 4_000,
+            max_output_tokens: Some(500),
+            tokenizer_factor: 1.0 + end as f64 / 100.0,
+            ..model()
+        };
+        let plain = Snapshot::new(&model, &policy, &system, &tools, &history[..end], &counter);
+        assemble(&Snapshot { reminders: Some(&reminders), memo: Some(&memo), ..plain }).unwrap();
+    }
+    let counted = counter.0.into_inner().unwrap();
+    let again: Vec<_> = counted.iter().filter(|(_, times)| **times > 1).collect();
+    assert!(again.is_empty(), "{again:?}");
+    assert!((0..40).all(|number| counted.contains_key(&format!("message {number}"))));
+}

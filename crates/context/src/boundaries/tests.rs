@@ -79,3 +79,9 @@ fn never_more_than_four() {
     let long = bench.build(&format!("UATA{}", "T".repeat(20)), Some(&first.account));
     assert_eq!(marked(&long), format!("SDD.U.*hh.{}.", "h".repeat(21)));
 }
+
+#[test]
+fn a_shorter_look_back_asks_for_closer_marks() {
+    let rule = |look_back| CacheRule { look_back, ..CacheRule::default() };
+    assert_eq!((reach(&rule(None)), reach(&rule(Some(20))), reach(&rule(Some(8)))), (15, 15, 6));
+}

@@ -26,7 +26,7 @@ struct World {
 
 impl World {
     fn new(shape: &str) -> Self {
-        let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0 };
+        let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0, long: None };
         let cache = CacheRule { rule: CacheKind::Anthropic, min: 1, ..CacheRule::default() };
         Self {
             model: ModelSpec { price: Some(price), cache, ..model() },

@@ -1,4 +1,4 @@
-use haft_types::{CacheRule, Price};
+use haft_types::{CacheKind, CacheRule, Price};
 
 use super::*;
 use crate::testing::{Quarter, conversation, model, system, tool_set};
@@ -6,7 +6,7 @@ use crate::{Account, Policy, Snapshot, assemble};
 
 fn build(rule: CacheKind, min: u32, shape: &str, last: Option<&Account>) -> (u64, Account) {
     let (system, tools, policy, history) = (system(), tool_set(&["read_file"]), Policy::default(), conversation(shape));
-    let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0 };
+    let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0, long: None };
     let model = ModelSpec { cache: CacheRule { rule, min, ..CacheRule::default() }, price: Some(price), ..model() };
     let plain = Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter);
     let built = assemble(&Snapshot { last: last.map(|account| &account.sent), ..plain }).unwrap();
@@ -15,7 +15,9 @@ fn build(rule: CacheKind, min: u32, shape: &str, last: Option<&Account>) -> (u64
 
 #[test]
 fn classes_are_disjoint_and_add_up() {
-    for rule in [CacheKind::Anthropic, CacheKind::Automatic, CacheKind::OpenaiBreakpoints, CacheKind::None] {
+    for rule in
+        [CacheKind::Anthropic, CacheKind::Automatic, CacheKind::Deepseek, CacheKind::OpenaiBreakpoints, CacheKind::None]
+    {
         let (first_tokens, first) = build(rule, 100, "UAT", None);
         let (second_tokens, second) = build(rule, 100, "UATAT", Some(&first));
         assert_eq!(first.expected.all_input(), first_tokens);
@@ -23,11 +25,11 @@ fn classes_are_disjoint_and_add_up() {
         assert_eq!(first.expected.cached_input, 0);
         let cost = second.expected_cost.unwrap();
         assert!((cost.total - (cost.input + cost.cached_input + cost.cache_write)).abs() < 1e-12);
-        match rule {
-            CacheKind::None => assert_eq!(second.expected.input, second_tokens),
+        match rule.finds() {
+            CacheMatch::Nothing => assert_eq!(second.expected.input, second_tokens),
             // All of the first request but its framing is read again.
-            CacheKind::Automatic => assert_eq!(second.expected.cached_input, first_tokens - 2),
-            CacheKind::Anthropic | CacheKind::OpenaiBreakpoints => {
+            CacheMatch::Prefix => assert_eq!(second.expected.cached_input, first_tokens - 2),
+            CacheMatch::Boundaries => {
                 assert_eq!(second.expected.cached_input, first_tokens - 2);
                 assert_eq!(first.expected.cache_write, first_tokens - 2);
                 assert_eq!(second.expected.input, 2);
@@ -41,4 +43,18 @@ fn a_short_prefix_is_not_cached() {
     let (_, first) = build(CacheKind::Anthropic, 100_000, "UAT", None);
     let (tokens, second) = build(CacheKind::Anthropic, 100_000, "UATAT", Some(&first));
     assert_eq!(second.expected.input, tokens);
+}
+
+#[test]
+fn prices_are_those_of_the_models_own_tokens() {
+    let (system, tools, policy, history) = (system(), tool_set(&["read_file"]), Policy::default(), conversation("UAT"));
+    let expected = |tokenizer_factor| {
+        let price = Price { input: 3.0, cached_input: None, cache_write: None, output: 15.0, long: None };
+        let model = ModelSpec { price: Some(price), tokenizer_factor, ..model() };
+        let built = assemble(&Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter)).unwrap();
+        (built.account.expected.input, built.account.expected_cost.unwrap().total)
+    };
+    let ((counted, cheap), (tokens, dear)) = (expected(1.0), expected(1.5));
+    assert_eq!(tokens, (counted as f64 * 1.5).round() as u64);
+    assert!(dear > 1.49 * cheap);
 }

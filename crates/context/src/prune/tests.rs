@@ -171,3 +171,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_corrected_factor_does_not_take_pruning_back() {
+    let (system, tools, history, policy) = (system(), tool_set(&["read_file"]), long(20), policy(20_000));
+    let build = |tokenizer_factor, cleared: Option<&Cleared>| {
+        let model = ModelSpec { context_window: 1_000_000, tokenizer_factor, ..model() };
+        assemble(&Snapshot { cleared, ..Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter) }).unwrap()
+    };
+    let first = build(1.3, None);
+    let cleared = first.account.cleared.clone().expect("results were cleared");
+    let second = build(1.2, Some(&cleared));
+    assert_eq!(second.request, first.request, "a smaller factor makes room, but what is cleared stays so");
+    assert!(cleared_ids(&build(1.2, None)).len() < cleared.ids.len());
+}

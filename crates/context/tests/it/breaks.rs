@@ -76,7 +76,7 @@ struct Build {
 
 impl Build {
     fn new(rule: CacheKind) -> Self {
-        let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0 };
+        let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0, long: None };
         let tool = ToolSpec {
             name: "read_file".into(),
             description: words(4_998),

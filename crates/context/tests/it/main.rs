@@ -78,6 +78,7 @@ fn model(window: u32) -> ModelSpec {
         cache: CacheRule::default(),
         tool_protocol: ToolProtocol::Native,
         capabilities: Capabilities::default(),
+        tokenizer_factor: 1.0,
     }
 }
 

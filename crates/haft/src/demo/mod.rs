@@ -4,6 +4,7 @@
 //! run, and the test of the sample project really fails before and passes after.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -97,7 +98,7 @@ fn configuration(args: &DemoArgs, server: &ScriptedServer) -> Config {
     let model = ModelConfig {
         context_window: Some(32_000),
         max_output_tokens: Some(4_096),
-        price: Some(Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0 }),
+        price: Some(Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0, long: None }),
         cache: Some(CacheRule { rule: CacheKind::Anthropic, ..CacheRule::default() }),
         ..ModelConfig::default()
     };
@@ -130,15 +131,17 @@ fn report(result: &TurnResult, budget: Option<&Budget>) -> String {
         text.push_str(&budget.table());
     }
     let usage = result.usage;
-    text.push_str(&format!(
+    // Writing to a String cannot fail.
+    let _ = write!(
+        text,
         "\n{} requests: {} tokens in, {:.0} % of them from the cache, {} out",
         result.turns,
         usage.all_input(),
         usage.cached_share() * 100.0,
         usage.output
-    ));
+    );
     if let Some(cost) = result.cost {
-        text.push_str(&format!(", ${:.4} at the demo's made-up prices", cost.total));
+        let _ = write!(text, ", ${:.4} at the demo's made-up prices", cost.total);
     }
     text.push_str(".\n");
     text

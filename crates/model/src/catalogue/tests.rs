@@ -68,3 +68,56 @@ fn a_models_extra_fields_win_over_its_providers() {
     let extra = catalogue.resolve("mock/m").unwrap().extra_body;
     assert_eq!(serde_json::to_string(&extra).unwrap(), r#"{"temperature":0,"seed":7}"#);
 }
+
+#[test]
+fn built_in_models_are_there_without_being_declared() {
+    let catalogue = Catalogue::with_built_in(BTreeMap::new(), BTreeMap::new()).unwrap();
+    let opus = catalogue.resolve("anthropic/claude-opus-5").unwrap();
+    assert_eq!((opus.spec.api, opus.spec.context_window), (Api::Anthropic, 1_000_000));
+    assert_eq!(opus.provider.api_key_env.as_deref(), Some("ANTHROPIC_API_KEY"));
+    let new = catalogue.resolve("anthropic/claude-next").unwrap().spec;
+    assert_eq!((new.price, new.cache.rule, new.cache.look_back), (None, CacheKind::Anthropic, Some(20)));
+    assert!((new.tokenizer_factor - 1.5).abs() < 1e-9);
+    assert_eq!(catalogue.resolve("llamacpp/any").unwrap().spec.cache.rule, CacheKind::LlamaCpp);
+}
+
+#[test]
+fn a_declaration_stands_in_place_of_the_built_in_one() {
+    let mine = ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:1/v1");
+    let model = ModelConfig { context_window: Some(64_000), ..ModelConfig::default() };
+    let models = [("anthropic/claude-opus-5".to_owned(), model), ("mock/m".to_owned(), ModelConfig::default())].into();
+    let catalogue = Catalogue::with_built_in([("mock".to_owned(), mine)].into(), models).unwrap();
+    assert_eq!(catalogue.resolve("anthropic/claude-opus-5").unwrap().spec.context_window, 64_000);
+    assert_eq!(catalogue.resolve("mock/other").unwrap().spec.context_window, ModelSpec::DEFAULT_WINDOW);
+}
+
+#[test]
+fn the_longer_life_has_its_own_price() {
+    let price = Price { input: 5.0, cached_input: Some(0.5), cache_write: Some(6.25), output: 25.0, long: None };
+    let written = |ttl: &str| {
+        let cache = CacheRule { rule: CacheKind::Anthropic, ttl: ttl.into(), ..CacheRule::default() };
+        let model = ModelConfig {
+            price: Some(price),
+            cache: Some(cache),
+            cache_write_1h: Some(10.0),
+            ..ModelConfig::default()
+        };
+        let provider = ProviderConfig::new(Api::Anthropic, "http://127.0.0.1:1");
+        let catalogue = Catalogue::new([("p".into(), provider)].into(), [("p/m".into(), model)].into()).unwrap();
+        catalogue.resolve("p/m").unwrap().spec.price.unwrap().cache_write
+    };
+    assert_eq!((written("5m"), written("1h")), (Some(6.25), Some(10.0)));
+}
+
+#[test]
+fn values_that_cannot_be_are_refused() {
+    let refused = |model: ModelConfig| {
+        let provider = ProviderConfig::new(Api::Anthropic, "http://127.0.0.1:1");
+        Catalogue::new([("p".into(), provider)].into(), [("p/m".into(), model)].into()).unwrap_err().to_string()
+    };
+    let cache = CacheRule { ttl: "2h".into(), ttls: vec!["5m".into(), "1h".into()], ..CacheRule::default() };
+    let message = refused(ModelConfig { cache: Some(cache), ..ModelConfig::default() });
+    assert_eq!(message, "`p/m`: `cache.ttl = \"2h\"` is not offered; use 5m or 1h");
+    let message = refused(ModelConfig { tokenizer_factor: Some(f64::NAN), ..ModelConfig::default() });
+    assert!(message.contains("tokenizer_factor"), "{message}");
+}

@@ -43,6 +43,7 @@ fn settings(api: Api) -> Settings {
         cache: CacheRule { rule, ..CacheRule::default() },
         tool_protocol: haft_types::ToolProtocol::Native,
         capabilities: Capabilities::default(),
+        tokenizer_factor: 1.0,
     };
     Settings { full_name: spec.full_name(), spec, extra: Map::new(), stream: true, is_openai: false }
 }
