@@ -19,4 +19,4 @@ pub mod turn;
 
 pub use emit::EventSink;
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};
-pub use session::{EngineError, OpenError, Roles, RunReport, Services, Session, SessionConfig, Which};
+pub use session::{EngineError, OpenError, Roles, RunReport, Services, Session, SessionConfig, Standby, Which};

@@ -2,6 +2,7 @@
 
 mod context;
 mod knowledge;
+mod models;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use haft_types::{Api, PermissionMode};
 
 pub(crate) use context::{ContextArgs, ContextCommand, DiffArgs, LookArgs, RenderArgs, ReportArgs, ShowArgs, WhyArgs};
 pub(crate) use knowledge::{Lines, NotesArgs, NotesCommand, OfConversation, UsefulArgs, UsefulCommand};
+pub(crate) use models::{AddArgs, CountArgs, ListArgs, ModelsArgs, ModelsCommand, ShowModelArgs, TestArgs};
 
 /// The top of `haft --help`: commands in groups, in the order people meet them.
 const HELP: &str = "\
@@ -33,7 +35,8 @@ Knowledge:
   notes          Write and read notes on folders and files of this project
 
 Models:
-  models         List the models that are declared
+  models         List, show, declare and test models
+  count          Count the tokens of files
 
 System:
   config         Show the configuration and where each value comes from
@@ -91,8 +94,10 @@ pub(crate) enum Command {
     Useful(UsefulArgs),
     /// Write and read notes on folders and files of this project.
     Notes(NotesArgs),
-    /// List the models that are declared.
+    /// List, show, declare and test models.
     Models(ModelsArgs),
+    /// Count the tokens of files.
+    Count(CountArgs),
     /// Show the configuration and where each value comes from.
     Config(ConfigArgs),
     /// Print completions for a shell.
@@ -229,6 +234,9 @@ pub(crate) enum ConversationsCommand {
     Show {
         /// An id, the beginning of one, or a name; the current conversation when absent.
         id: Option<String>,
+        /// What each request cost, and all of them.
+        #[arg(long)]
+        cost: bool,
         /// As JSON.
         #[arg(long)]
         json: bool,
@@ -239,24 +247,6 @@ pub(crate) enum ConversationsCommand {
     Export {
         /// An id, the beginning of one, or a name.
         id: String,
-        #[command(flatten)]
-        common: Common,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ModelsArgs {
-    #[command(subcommand)]
-    pub(crate) command: Option<ModelsCommand>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ModelsCommand {
-    /// List the models that are declared.
-    List {
-        /// As JSON.
-        #[arg(long)]
-        json: bool,
         #[command(flatten)]
         common: Common,
     },

@@ -61,5 +61,5 @@ pub(crate) fn mistake(message: impl Into<String>) -> anyhow::Error {
 pub(crate) fn report(failure: &anyhow::Error) -> Exit {
     let text = format!("{failure:#}");
     drop(writeln!(std::io::stderr(), "haft: {}", haft_text::sanitise(&text)));
-    if failure.chain().any(|cause| cause.is::<Mistake>()) { Exit::Usage } else { Exit::Failed }
+    if failure.chain().any(<dyn std::error::Error>::is::<Mistake>) { Exit::Usage } else { Exit::Failed }
 }

@@ -6,10 +6,54 @@ use haft_model::{ProviderConfig, Secret};
 
 use crate::exit::mistake;
 
+/// Whether a provider's key is at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyState {
+    /// None is declared.
+    NotNeeded,
+    /// Its source holds one.
+    There,
+    /// Its source holds nothing.
+    Missing,
+    /// A command would have to be run to know.
+    Command,
+}
+
+impl KeyState {
+    /// The word in tables and JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::NotNeeded => "none",
+            Self::There => "yes",
+            Self::Missing => "no",
+            Self::Command => "command",
+        }
+    }
+}
+
+/// Whether a provider's key is at hand, found out without running anything.
+pub(crate) fn state_of(provider: &ProviderConfig) -> KeyState {
+    let there = |there: bool| if there { KeyState::There } else { KeyState::Missing };
+    if let Some(variable) = variable_of(provider) {
+        there(from_environment("", variable).is_ok())
+    } else if let Some(path) = &provider.api_key_file {
+        there(from_file("", path).is_ok())
+    } else if provider.api_key_command.is_some() {
+        KeyState::Command
+    } else {
+        KeyState::NotNeeded
+    }
+}
+
+/// The variable that holds the key. An empty name takes a built-in one back.
+fn variable_of(provider: &ProviderConfig) -> Option<&str> {
+    provider.api_key_env.as_deref().filter(|variable| !variable.is_empty())
+}
+
 /// The key of a provider; none when it declares no source. A declared source that yields nothing is an error.
 pub(crate) fn key_of(name: &str, provider: &ProviderConfig) -> anyhow::Result<Option<Secret>> {
     let declared = [
-        provider.api_key_env.as_ref().map(|variable| from_environment(name, variable)),
+        variable_of(provider).map(|variable| from_environment(name, variable)),
         provider.api_key_file.as_ref().map(|path| from_file(name, path)),
         provider.api_key_command.as_ref().map(|command| from_command(name, command)),
     ];
@@ -81,6 +125,16 @@ mod tests {
             let error = with(command).unwrap_err().to_string();
             assert!(error.contains(why) && error.contains("`p`"), "{error}");
         }
+    }
+
+    #[test]
+    fn the_state_is_told_without_running_anything() {
+        let with = |provider| state_of(&provider).name();
+        assert_eq!(with(provider()), "none");
+        assert_eq!(with(ProviderConfig { api_key_env: Some(String::new()), ..provider() }), "none");
+        assert_eq!(with(ProviderConfig { api_key_env: Some("HAFT_TEST_NO_SUCH_KEY".into()), ..provider() }), "no");
+        assert_eq!(with(ProviderConfig { api_key_file: Some("/nonexistent".into()), ..provider() }), "no");
+        assert_eq!(with(ProviderConfig { api_key_command: Some("exit 1".into()), ..provider() }), "command");
     }
 
     #[test]

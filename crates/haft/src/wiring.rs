@@ -1,11 +1,12 @@
 //! Puts the parts together: store, model, session.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_context::Environment;
 use haft_engine::turn::Limits;
-use haft_engine::{Roles, Services, Session, SessionConfig, Which};
+use haft_engine::{Roles, Services, Session, SessionConfig, Standby, Which};
 use haft_model::{Catalogue, Client, Declared, O200k, Secret};
 use haft_sandbox::Supervisor;
 use haft_store::{Conversation, SqliteStore, Store};
@@ -65,11 +66,24 @@ pub(crate) async fn look(
     Ok(Session::look(session, services, conversation, messages).await?)
 }
 
-/// The model of that name, as it is declared.
+/// The model of that name, as it is declared or built in.
 pub(crate) fn declared(config: &Config, model: &str) -> anyhow::Result<Declared> {
-    let catalogue = Catalogue::new(config.providers.clone(), config.models.clone());
+    let catalogue = Catalogue::with_built_in(config.providers.clone(), config.models.clone());
     let declared = catalogue.and_then(|catalogue| catalogue.resolve(model));
     declared.map_err(|error| mistake(error.to_string()))
+}
+
+/// Models that wait until they are needed. Their names are checked now, their keys when they are asked.
+fn standby<'a>(config: &Config, names: impl Iterator<Item = &'a String>) -> anyhow::Result<VecDeque<Standby>> {
+    let one = |name: &String| {
+        let (declared, retry) = (declared(config, name)?, config.retry.clone());
+        Ok(Standby::new(name, move || {
+            let key =
+                secrets::key_of(&declared.spec.provider, &declared.provider).map_err(|error| error.to_string())?;
+            Client::new(declared, key, retry).map_err(|error| error.to_string())
+        }))
+    };
+    names.map(one).collect()
 }
 
 fn prepare(
@@ -82,6 +96,8 @@ fn prepare(
     let model = declared.spec.clone();
     let services = Services {
         store,
+        fallbacks: standby(&config, config.model_roles.main.iter().filter(|name| **name != plan.model))?,
+        summarisers: standby(&config, config.model_roles.summary.iter())?,
         client: Client::new(declared, key, config.retry).map_err(|error| mistake(error.to_string()))?,
         counter: Arc::new(O200k),
         supervisor: Arc::new(Supervisor::new(std::env::current_exe()?)),

@@ -14,7 +14,7 @@ use super::{EngineError, Session};
 use crate::calls;
 use crate::emit::Emitter;
 use crate::gate::{self, Admitted, Refused, ReplyFacts};
-use crate::turn::{Input, Question, Spent, ToolsDone};
+use crate::turn::{Input, Question, ToolsDone};
 
 impl Session {
     pub(super) async fn run_tools(
@@ -45,8 +45,7 @@ impl Session {
             }
         }
         self.run_group(admitted, &mut done, emitter, cancel).await?;
-        done.spent =
-            Spent { usd: self.totals.cost.map_or(0.0, |cost| cost.total), elapsed: self.totals.since.elapsed() };
+        done.spent = self.spent();
         Ok(Input::ToolsDone(done))
     }
 

@@ -236,7 +236,7 @@ fn tell(account: &Account, request: &Request, emitter: &mut Emitter<'_>) {
     }
     let budget = &account.budget;
     emitter.emit(EventBody::Window {
-        tokens: request.tokens(),
+        tokens: budget.used(),
         window: budget.window,
         pruned_tokens: account.pruned_tokens,
         round: account.round,

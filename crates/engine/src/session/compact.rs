@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use haft_context::{CompactionPlan, compaction_due, plan_compaction, summary_message, summary_request};
 use haft_model::{Delta, Reply};
-use haft_types::{CompactionPhase, EventBody, LlmMetadata, Part, Role, StopReason};
+use haft_types::{CompactionPhase, EventBody, LlmMetadata, ModelSpec, Part, Role, StopReason};
 use tokio_util::sync::CancellationToken;
 
 use super::{EngineError, Session};
@@ -43,12 +43,12 @@ impl Session {
         let tell = |phase, message: String| EventBody::Compaction { phase, rounds, message };
         emitter.emit(tell(CompactionPhase::Started, format!("Archiving {rounds} older rounds…")));
         match self.summarise(&plan, emitter, cancel).await {
-            Ok(reply) => {
+            Ok(Summary { reply, by }) => {
                 let usage = reply.usage;
-                let cost = self.spend(usage);
+                let cost = self.spend(by.price, usage);
                 let text: String = reply.parts.iter().filter_map(text_of).collect();
                 let mut summary = summary_message(self.fresh_id(), self.services.clock.now(), text.trim(), &plan);
-                let model = self.config.model.full_name();
+                let model = by.full_name();
                 summary.llm_metadata = Some(LlmMetadata::new(&model, self.round(), usage, cost));
                 self.append_message(summary).await?;
                 self.recent_from = None;
@@ -69,33 +69,54 @@ impl Session {
         Ok(())
     }
 
+    /// Asks the models that write summaries, one after another while they have too much to do, and the main model last.
     async fn summarise(
         &mut self,
         plan: &CompactionPlan,
         emitter: &mut Emitter<'_>,
         cancel: &CancellationToken,
-    ) -> Result<Reply, String> {
-        let (model, policy) = (&self.config.model, &self.config.policy);
-        let request = summary_request(plan, None, model, policy, self.services.counter.as_ref())
-            .map_err(|error| error.to_string())?;
-        let limit = Duration::from_secs(policy.summary_timeout.into());
-        let mut tell = |delta: Delta| {
-            if let Delta::Retry { attempt, limit, delay_ms, reason } = delta {
-                emitter.emit(EventBody::Retry { attempt, limit, delay_ms, reason });
+    ) -> Result<Summary, String> {
+        loop {
+            if self.summariser.is_none() {
+                self.open_summariser(emitter);
             }
-        };
-        let answer = tokio::time::timeout(limit, self.services.client.stream(&request, cancel, &mut tell)).await;
-        let reply = answer
-            .map_err(|_| format!("no summary within {} s", limit.as_secs()))?
-            .map_err(|error| error.to_string())?;
-        match reply.stop {
-            StopReason::EndTurn if reply.parts.iter().filter_map(text_of).any(|text| !text.trim().is_empty()) => {
-                Ok(reply)
+            let policy = &self.config.policy;
+            let client = self.summariser.as_deref_mut().unwrap_or(&mut self.services.client);
+            let by = client.spec().clone();
+            let request = summary_request(plan, None, &by, policy, self.services.counter.as_ref())
+                .map_err(|error| error.to_string())?;
+            let limit = Duration::from_secs(policy.summary_timeout.into());
+            let mut tell = |delta: Delta| {
+                if let Delta::Retry { attempt, limit, delay_ms, reason } = delta {
+                    emitter.emit(EventBody::Retry { attempt, limit, delay_ms, reason });
+                }
+            };
+            let answer = tokio::time::timeout(limit, client.stream(&request, cancel, &mut tell)).await;
+            match answer.map_err(|_| format!("no summary within {} s", limit.as_secs()))? {
+                Ok(reply) => return usable(reply).map(|reply| Summary { reply, by }),
+                Err(error) if error.is_overload() && self.summariser.take().is_some() => {
+                    let to = self
+                        .services
+                        .summarisers
+                        .front()
+                        .map_or_else(|| self.config.model.full_name(), |next| next.name().to_owned());
+                    emitter.emit(EventBody::ModelSwitched { from: by.full_name(), to, reason: error.to_string() });
+                }
+                Err(error) => return Err(error.to_string()),
             }
-            StopReason::EndTurn => Err("the summary is empty".into()),
-            StopReason::Length => Err("the summary was cut by the output limit".into()),
-            StopReason::ToolUse | StopReason::Refusal | StopReason::Other(_) => {
-                Err("the model wrote no summary".into())
+        }
+    }
+
+    /// Opens the next model that is to write summaries; one that cannot be opened is told of and left out.
+    fn open_summariser(&mut self, emitter: &mut Emitter<'_>) {
+        while self.summariser.is_none()
+            && let Some(next) = self.services.summarisers.pop_front()
+        {
+            match next.open() {
+                (_, Ok(client)) => self.summariser = Some(Box::new(client)),
+                (name, Err(problem)) => {
+                    emitter.error("summary_model", format!("`{name}` cannot write summaries: {problem}"));
+                }
             }
         }
     }
@@ -108,6 +129,23 @@ impl Session {
             Role::Assistant => newest.message.llm_metadata.as_ref().map(LlmMetadata::usage),
             Role::Summary | Role::System | Role::User | Role::Tool => None,
         }
+    }
+}
+
+/// A summary as a model wrote it.
+struct Summary {
+    reply: Reply,
+    /// Who wrote it.
+    by: ModelSpec,
+}
+
+/// The reply, if it holds a summary.
+fn usable(reply: Reply) -> Result<Reply, String> {
+    match reply.stop {
+        StopReason::EndTurn if reply.parts.iter().filter_map(text_of).any(|text| !text.trim().is_empty()) => Ok(reply),
+        StopReason::EndTurn => Err("the summary is empty".into()),
+        StopReason::Length => Err("the summary was cut by the output limit".into()),
+        StopReason::ToolUse | StopReason::Refusal | StopReason::Other(_) => Err("the model wrote no summary".into()),
     }
 }
 

@@ -86,7 +86,10 @@ impl Session {
             for action in actions {
                 match action {
                     Action::BuildRequest => next = Some(self.build(run, emitter, cancel).await?),
-                    Action::SendRequest => next = Some(self.send(run, emitter, cancel).await?),
+                    Action::SendRequest => {
+                        next = Some(self.send(run, emitter, cancel).await?);
+                        run.turn.note_spent(self.spent());
+                    }
                     Action::RunTools(calls) => next = Some(self.run_tools(calls, emitter, cancel).await?),
                     Action::Nudge(nudge) => self.append_user(nudge.text().to_owned(), Origin::Engine).await?,
                     Action::End(end) => return Ok(end),
@@ -181,23 +184,40 @@ impl Session {
         emitter: &mut Emitter<'_>,
         cancel: &CancellationToken,
     ) -> Result<Input, EngineError> {
-        let Some(request) = run.request.take() else { return Ok(Input::Built) };
-        let sent = SentRequest {
-            model: self.config.model.full_name(),
-            api: self.config.model.api,
-            request: Arc::clone(&request),
-            encoding: Some(self.services.client.encoding()),
-            cause: run.cause.take(),
-        };
-        // The log must not delay the request: it is written while the model thinks.
-        drop(self.services.store.log_request(&self.conversation.id, sent));
-        let mut tell = |delta: Delta| tell_delta(delta, emitter);
-        match self.services.client.stream(&request, cancel, &mut tell).await {
-            Ok(reply) => self.take_reply(reply, emitter).await.map(Input::Replied),
-            Err(ModelError::Cancelled) => Ok(Input::Cancelled),
-            Err(error) => {
-                run.never_valid = error.never_valid();
-                Ok(Input::Failed(Reason { code: error.code().into(), message: error.to_string() }))
+        loop {
+            let Some(request) = run.request.take() else { return Ok(Input::Built) };
+            let sent = SentRequest {
+                model: self.config.model.full_name(),
+                api: self.config.model.api,
+                request: Arc::clone(&request),
+                encoding: Some(self.services.client.encoding()),
+                cause: run.cause.take(),
+            };
+            // The log must not delay the request: it is written while the model thinks.
+            drop(self.services.store.log_request(&self.conversation.id, sent));
+            let mut tell = |delta: Delta| tell_delta(delta, emitter);
+            let error = match self.services.client.stream(&request, cancel, &mut tell).await {
+                Ok(reply) => {
+                    self.learn_factor(request.tokens(), reply.usage).await?;
+                    return self.take_reply(reply, emitter).await.map(Input::Replied);
+                }
+                Err(ModelError::Cancelled) => return Ok(Input::Cancelled),
+                Err(error) => error,
+            };
+            let switched = if error.is_overload() { self.switch_model(&error, emitter) } else { Ok(false) };
+            match switched {
+                // Another model has another window and another prefix: the request is built anew.
+                Ok(true) => match self.build(run, emitter, cancel).await? {
+                    Input::Built => {}
+                    other => return Ok(other),
+                },
+                Ok(false) => {
+                    run.never_valid = error.never_valid();
+                    return Ok(Input::Failed(Reason { code: error.code().into(), message: error.to_string() }));
+                }
+                Err(error) => {
+                    return Ok(Input::Failed(Reason { code: "context".into(), message: error.to_string() }));
+                }
             }
         }
     }
@@ -215,7 +235,7 @@ impl Session {
     /// Stores a reply before anything acts on it.
     async fn take_reply(&mut self, reply: Reply, emitter: &mut Emitter<'_>) -> Result<Replied, EngineError> {
         let model = self.config.model.full_name();
-        let cost = self.spend(reply.usage);
+        let cost = self.spend(self.config.model.price, reply.usage);
         let parts = reply.parts.into_iter().map(without_hints).collect();
         let mut message = Message::new(self.fresh_id(), Role::Assistant, parts, self.services.clock.now());
         let mut made = LlmMetadata::new(&model, self.round(), reply.usage, cost);

@@ -6,9 +6,10 @@ mod act;
 mod build;
 mod compact;
 mod drive;
+mod models;
 mod open;
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,15 +20,16 @@ use haft_store::{Conversation, NewConversation, Store, StoreError};
 use haft_tool::{Registry, Workspace};
 use haft_types::{
     Clock, Cost, Entry, Envelope, IdSource, Image, Message, MessageId, Metadata, ModelSpec, Origin, Part,
-    PermissionMode, Role, ShortId, TokenCounter, ToolCall, ToolResult, ToolSet, Usage,
+    PermissionMode, Price, Role, ShortId, TokenCounter, ToolCall, ToolResult, ToolSet, Usage,
 };
 
 use crate::documents::DocumentFiles;
 use crate::ports::{Knowledge, Reads, StoredTodo};
 use crate::resume::Begun;
-use crate::turn::Limits;
+use crate::turn::{Limits, Spent};
 
 pub use drive::RunReport;
+pub use models::Standby;
 pub use open::{OpenError, Which};
 
 /// Something went wrong that is not the model's or a tool's doing.
@@ -42,8 +44,12 @@ pub enum EngineError {
 pub struct Services {
     /// Where conversations are kept.
     pub store: Arc<dyn Store>,
-    /// The model.
+    /// The main model.
     pub client: Client,
+    /// Who is asked in its place while it has too much to do, in order.
+    pub fallbacks: VecDeque<Standby>,
+    /// Who writes summaries, in order; the main model when there is none.
+    pub summarisers: VecDeque<Standby>,
     /// Counts tokens.
     pub counter: Arc<dyn TokenCounter>,
     /// Starts commands.
@@ -124,12 +130,19 @@ pub struct Session {
     /// Whether the newest message was noted as the end of its turn.
     turn_ended: bool,
     totals: Totals,
+    /// The model that writes summaries, once it was needed.
+    summariser: Option<Box<Client>>,
+    /// What replies have taught about tokenizers.
+    factors: models::Factors,
 }
 
 /// What the run has used.
 struct Totals {
     since: Instant,
     usage: Usage,
+    /// What is known to be spent, in USD.
+    spent: f64,
+    /// Money by class; none once a request had no price.
     cost: Option<Cost>,
 }
 
@@ -199,13 +212,20 @@ impl Session {
     }
 
     /// Adds a request's usage to the totals and gives its cost.
-    fn spend(&mut self, usage: Usage) -> Option<Cost> {
-        let cost = self.config.model.price.map(|price| price.cost(usage));
+    fn spend(&mut self, price: Option<Price>, usage: Usage) -> Option<Cost> {
+        let cost = price.map(|price| price.cost(usage));
         self.totals.usage += usage;
-        if let (Some(total), Some(cost)) = (&mut self.totals.cost, cost) {
-            *total += cost;
-        }
+        self.totals.spent += cost.map_or(0.0, |cost| cost.total);
+        self.totals.cost = self.totals.cost.zip(cost).map(|(mut total, cost)| {
+            total += cost;
+            total
+        });
         cost
+    }
+
+    /// What the run has used up so far.
+    fn spent(&self) -> Spent {
+        Spent { usd: self.totals.spent, elapsed: self.totals.since.elapsed() }
     }
 
     fn round(&self) -> u32 {

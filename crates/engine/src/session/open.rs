@@ -10,6 +10,7 @@ use haft_tool::Registry;
 use haft_types::{ConversationId, Cost, Entry, Message, MessageId, Metadata, Usage};
 
 use super::build::{CLEARED, last_sent, system_of, told_of};
+use super::models::FACTORS;
 use super::{Services, Session, SessionConfig, Totals};
 use crate::documents::DocumentFiles;
 use crate::ports::{Knowledge, Reads, StoredTodo};
@@ -111,12 +112,14 @@ impl Session {
         let system = system_of(&config, &tools, call_format.as_deref(), &documents, counter)?;
         let sent = if resumed { last_sent(store.as_ref(), &conversation.id, &config, counter).await? } else { None };
         let cleared = if resumed { store.state(&conversation.id, CLEARED).await? } else { None };
+        let factors = if resumed { store.state(&conversation.id, FACTORS).await? } else { None };
         let totals = Totals {
             since: Instant::now(),
             usage: Usage::default(),
+            spent: 0.0,
             cost: config.model.price.map(|_| Cost::default()),
         };
-        Ok(Self {
+        let mut session = Self {
             todo: Arc::new(StoredTodo::open(Arc::clone(store), conversation.id.clone()).await?),
             reads: Arc::new(Reads::from_history(&history)),
             knowledge: Knowledge::open(&services, &config, &conversation.id).await?,
@@ -140,7 +143,11 @@ impl Session {
             last_write: None,
             turn_ended,
             totals,
-        })
+            summariser: None,
+            factors: factors.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default(),
+        };
+        session.remember_factor();
+        Ok(session)
     }
 }
 

@@ -187,12 +187,22 @@ pub struct Turn {
     continuations: u32,
     denied: Option<String>,
     text: String,
+    spent: Spent,
 }
 
 impl Turn {
     /// A turn that has not begun.
     pub fn new(limits: Limits) -> Self {
-        Self { state: State::New, limits, replies: 0, nudges: 0, continuations: 0, denied: None, text: String::new() }
+        Self {
+            state: State::New,
+            limits,
+            replies: 0,
+            nudges: 0,
+            continuations: 0,
+            denied: None,
+            text: String::new(),
+            spent: Spent::default(),
+        }
     }
 
     /// Where it stands.
@@ -203,6 +213,11 @@ impl Turn {
     /// Replies received so far.
     pub fn replies(&self) -> u32 {
         self.replies
+    }
+
+    /// Takes note of what the run has used up, before the reply it was used up for is told.
+    pub fn note_spent(&mut self, spent: Spent) {
+        self.spent = spent;
     }
 
     /// Takes what happened and says what to do. Input that does not fit the state is a bug of the driver and ends the turn.
@@ -277,10 +292,8 @@ impl Turn {
         if let Some(question) = done.question {
             return self.ask(question);
         }
-        match self.limits.exceeded(self.replies, &done.spent) {
-            Some(reason) => self.end(Outcome::Exhausted, reason),
-            None => self.build(),
-        }
+        self.spent = done.spent;
+        self.exhausted().unwrap_or_else(|| self.build())
     }
 
     /// The model spoke and wants nothing more. Right after a denial that means it could not go on without a person.
@@ -317,6 +330,9 @@ impl Turn {
                 Nudge::OpenTodos | Nudge::NoCompletion | Nudge::Cut => self.answered(),
             };
         }
+        if let Some(end) = self.exhausted() {
+            return end;
+        }
         self.nudges += 1;
         let mut actions = vec![Action::Nudge(nudge)];
         actions.extend(self.build());
@@ -333,10 +349,19 @@ impl Turn {
                 ),
             );
         }
+        if let Some(end) = self.exhausted() {
+            return end;
+        }
         self.continuations += 1;
         let mut actions = vec![Action::Nudge(Nudge::Cut)];
         actions.extend(self.build());
         actions
+    }
+
+    /// The end, if a limit leaves no room for another request.
+    fn exhausted(&mut self) -> Option<Vec<Action>> {
+        let reason = self.limits.exceeded(self.replies, &self.spent)?;
+        Some(self.end(Outcome::Exhausted, reason))
     }
 
     fn build(&mut self) -> Vec<Action> {

@@ -1,5 +1,9 @@
 //! `haft conversations`.
 
+mod cost;
+
+use std::fmt::Write as _;
+
 use haft_store::{Conversation, Found, Listed, Scope, Store};
 use haft_types::{Message, Part, ToolStatus};
 
@@ -13,7 +17,8 @@ pub(super) fn run(command: ConversationsCommand) -> anyhow::Result<Exit> {
     wiring::runtime()?.block_on(async {
         match command {
             ConversationsCommand::List { all, json, common } => list(all, json, &common).await,
-            ConversationsCommand::Show { id, json, common } => show(id, json, &common).await,
+            ConversationsCommand::Show { id, cost: true, json, common } => cost::show(id, json, &common).await,
+            ConversationsCommand::Show { id, cost: false, json, common } => show(id, json, &common).await,
             ConversationsCommand::Export { id, common } => export(&id, &common).await,
         }
     })?;
@@ -62,15 +67,19 @@ fn as_table(rows: &[Listed], all: bool) -> String {
 
 async fn show(id: Option<String>, json: bool, common: &Common) -> anyhow::Result<()> {
     let store = open(common).await?;
-    let conversation = match id {
-        Some(id) => find(store.as_ref(), &id).await?,
-        None => current(store.as_ref()).await?,
-    };
+    let conversation = named_or_current(store.as_ref(), id).await?;
     if json {
         return print_document(store.as_ref(), &conversation).await;
     }
     let messages = store.messages(&conversation.id).await?;
     output::print(&as_text(&conversation, &messages))
+}
+
+async fn named_or_current(store: &dyn Store, id: Option<String>) -> anyhow::Result<Conversation> {
+    match id {
+        Some(id) => find(store, &id).await,
+        None => current(store).await,
+    }
 }
 
 async fn export(id: &str, common: &Common) -> anyhow::Result<()> {
@@ -107,12 +116,14 @@ pub(super) async fn current(store: &dyn Store) -> anyhow::Result<Conversation> {
 fn as_text(conversation: &Conversation, messages: &[Message]) -> String {
     let mut text = format!("{} ({})\n", conversation.name, conversation.id);
     for message in messages {
-        text.push_str(&format!(
-            "\n{} {} {}\n",
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "\n{} {} {}",
             message.message_id.short(),
             message.role,
             message.created_at.strftime("%Y-%m-%d %H:%M:%S")
-        ));
+        );
         for part in &message.content {
             text.push_str(&indent(&part_as_text(part)));
         }
@@ -138,5 +149,5 @@ pub(super) fn part_as_text(part: &Part) -> String {
 }
 
 fn indent(text: &str) -> String {
-    text.lines().map(|line| format!("    {line}\n")).collect()
+    text.lines().flat_map(|line| ["    ", line, "\n"]).collect()
 }

@@ -4,6 +4,7 @@ mod completions;
 mod config;
 mod context;
 mod conversations;
+mod count;
 mod models;
 mod notes;
 mod run;
@@ -24,6 +25,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Useful(args)) => useful::run(args.command),
         Some(Command::Notes(args)) => notes::run(args.command),
         Some(Command::Models(args)) => models::run(args.command),
+        Some(Command::Count(args)) => count::run(&args),
         Some(Command::Config(args)) => config::run(&args.command),
         Some(Command::Completions { shell }) => completions::run(shell),
         None if cli.print => run::run(&cli.run),

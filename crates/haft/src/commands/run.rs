@@ -53,9 +53,14 @@ pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyh
 }
 
 fn main_model(args: &RunArgs, config: &Config) -> anyhow::Result<String> {
-    args.model.clone().or_else(|| config.model.clone()).ok_or_else(|| {
+    args.model.clone().or_else(|| configured_model(config)).ok_or_else(|| {
         mistake("no model is chosen; use `-m provider/model`, or set `model` in config.toml (`haft demo` needs none)")
     })
+}
+
+/// The main model as the configuration gives it.
+pub(super) fn configured_model(config: &Config) -> Option<String> {
+    config.model.clone().or_else(|| config.model_roles.main.first().cloned())
 }
 
 fn added_folder(folder: &Path) -> anyhow::Result<PathBuf> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use haft_model::BuiltIn;
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -61,11 +62,9 @@ impl Loaded {
 /// Merges all layers. The first value that does not fit is an error that names its place.
 pub(crate) fn load(sources: &Sources) -> anyhow::Result<Loaded> {
     let mut merge = Merge::default();
-    if let Some(table) = read_file(&sources.user_file)? {
+    if let Some(text) = read_file(&sources.user_file)? {
+        let table = check(&sources.user_file, &text)?;
         merge.add(table, &Origin::File(sources.user_file.clone()));
-        merge.check().map_err(|error| {
-            mistake(format!("{}: {}", sources.user_file.display(), problem::in_words(error.message())))
-        })?;
     }
     for (name, value) in &sources.environment {
         if let Some(key) = key_of_variable(name) {
@@ -104,7 +103,7 @@ impl Merge {
     }
 
     fn check(&self) -> Result<Config, toml::de::Error> {
-        Config::deserialize(self.table.clone())
+        Config::deserialize(over_built_in(self.table.clone()))
     }
 }
 
@@ -119,8 +118,22 @@ fn merge(into: &mut Table, layer: Table) {
     }
 }
 
+/// The same with what is built in below each provider and model it names: a key that is not written keeps its built-in value.
+fn over_built_in(mut table: Table) -> Table {
+    let empty = Table::new();
+    let section = |name: &str| table.get(name).and_then(Value::as_table).unwrap_or(&empty);
+    let (providers, models) = BuiltIn::get().below(section("providers"), section("models"));
+    for (name, mut below) in [("providers", providers), ("models", models)] {
+        if let Some(Value::Table(above)) = table.get_mut(name) {
+            merge(&mut below, std::mem::take(above));
+            *above = below;
+        }
+    }
+    table
+}
+
 /// Calls `visit` with the dotted key of every value that is not a table.
-fn flatten(table: &Table, path: &mut Vec<String>, visit: &mut dyn FnMut(String, &Value)) {
+pub(crate) fn flatten(table: &Table, path: &mut Vec<String>, visit: &mut dyn FnMut(String, &Value)) {
     for (key, value) in table {
         path.push(if key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
             key.clone()
@@ -135,15 +148,28 @@ fn flatten(table: &Table, path: &mut Vec<String>, visit: &mut dyn FnMut(String, 
     }
 }
 
-fn read_file(path: &Path) -> anyhow::Result<Option<Table>> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(mistake(format!("cannot read the configuration `{}`: {error}", path.display()))),
-    };
-    // Read once as the real thing, for errors with line and column; then as a table, for merging.
-    toml::from_str::<Config>(&text).map_err(|error| mistake(problem::in_file(path, &text, &error)))?;
-    toml::from_str(&text).map(Some).map_err(|error| mistake(problem::in_file(path, &text, &error)))
+fn read_file(path: &Path) -> anyhow::Result<Option<String>> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(mistake(format!("cannot read the configuration `{}`: {error}", path.display()))),
+    }
+}
+
+/// Checks the text of a configuration file, and gives it as a table.
+pub(crate) fn check(path: &Path, text: &str) -> anyhow::Result<Table> {
+    let table: Table = toml::from_str(text).map_err(|error| mistake(problem::in_file(path, text, &error)))?;
+    if let Err(merged) = Config::deserialize(over_built_in(table.clone())) {
+        // Read once more on its own: that error has a line and a column. It may be none at all where the merged table has one.
+        let error = toml::from_str::<Config>(text).err().unwrap_or(merged);
+        return Err(mistake(problem::in_file(path, text, &error)));
+    }
+    Ok(table)
+}
+
+/// The configuration that this table alone makes.
+pub(crate) fn lower(table: Table) -> anyhow::Result<Config> {
+    Config::deserialize(over_built_in(table)).map_err(|error| mistake(problem::in_words(error.message())))
 }
 
 /// `HAFT_MODEL` and `HAFT_SECTION__KEY`; any other name is none of ours.

@@ -12,9 +12,9 @@ use haft_context::Policy;
 use haft_model::{ModelConfig, ProviderConfig, RetryConfig};
 use haft_store::StoreConfig;
 use haft_types::PermissionMode;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-pub(crate) use layers::{Loaded, Sources, load};
+pub(crate) use layers::{Loaded, Origin, Sources, check, flatten, load, lower};
 
 /// Everything that can be configured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,8 @@ pub(crate) struct Config {
     pub(crate) providers: BTreeMap<String, ProviderConfig>,
     /// What is known of models.
     pub(crate) models: BTreeMap<String, ModelConfig>,
+    /// Which model does what beside the main one.
+    pub(crate) model_roles: ModelRoles,
     /// How requests are built.
     pub(crate) context: Policy,
     /// Who the model is told to be.
@@ -37,6 +39,33 @@ pub(crate) struct Config {
     pub(crate) store: StoreConfig,
     /// How failed requests are tried again.
     pub(crate) retry: RetryConfig,
+}
+
+/// The `[model_roles]` section: each role is one model, or several of which the later ones are asked while those before have
+/// too much to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ModelRoles {
+    /// The main model, when `model` is not set, and those asked in its place.
+    #[serde(deserialize_with = "one_or_more")]
+    pub(crate) main: Vec<String>,
+    /// Writes summaries; the main model when empty.
+    #[serde(deserialize_with = "one_or_more")]
+    pub(crate) summary: Vec<String>,
+}
+
+/// A name, or a list of names.
+fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected a model such as \"openai/gpt-5\", or a list of them")]
+    enum Names {
+        One(String),
+        More(Vec<String>),
+    }
+    Ok(match Names::deserialize(deserializer)? {
+        Names::One(name) => vec![name],
+        Names::More(names) => names,
+    })
 }
 
 /// The `[roles]` section.

@@ -72,11 +72,12 @@ impl Printer {
                 self.words.clear();
                 format!("haft: `{from}` cannot answer now ({reason}); asking `{to}`")
             }
-            EventBody::Compaction { message, .. } | EventBody::Pruning { message, .. } => format!("haft: {message}"),
+            EventBody::Compaction { message, .. }
+            | EventBody::Pruning { message, .. }
+            | EventBody::Error { message, .. } => format!("haft: {message}"),
             EventBody::PrefixBreak { message, tokens, .. } if self.verbose => {
                 format!("prefix break: {message}, {tokens} tokens are sent anew")
             }
-            EventBody::Error { message, .. } => format!("haft: {message}"),
             EventBody::Question { question, options } => {
                 let options: Vec<_> = options.iter().map(|option| format!("\n  - {option}")).collect();
                 format!("? {question}{}", options.concat())

@@ -17,8 +17,9 @@ impl Table {
 
     /// Adds a row.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
-        let cells =
-            cells.iter().map(|cell| haft_text::truncate_to_width(&haft_text::sanitise(cell), WIDEST).into_owned());
+        let cells = cells
+            .into_iter()
+            .map(|cell| haft_text::truncate_to_width(&haft_text::sanitise(&cell), WIDEST).into_owned());
         self.rows.push(cells.collect());
     }
 }

@@ -56,7 +56,7 @@ fn a_base_url_that_answers_html() {
 
 #[test]
 fn unknown_model() {
-    assert_told(&rig().run(&["run", "-m", "mokc/x", "hi"]), 2, &["mokc", "declared are: mock"]);
+    assert_told(&rig().run(&["run", "-m", "mokc/x", "hi"]), 2, &["mokc", "mistral, mock, ollama"]);
     assert_told(&rig().run(&["run", "-m", "gpt", "hi"]), 2, &["provider/model"]);
 }
 

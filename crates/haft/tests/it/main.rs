@@ -6,6 +6,7 @@ mod context;
 mod engine_of_context;
 mod knowledge;
 mod long_session;
+mod models;
 mod protocols;
 mod rig;
 mod surface;

@@ -34,7 +34,8 @@ fn set_takes_toml_values_and_quoted_keys() {
 
 #[test]
 fn mistakes_name_their_place() {
-    let cases: &[(&str, &[(&str, &str)], &[&str], &str)] = &[
+    type Case = (&'static str, &'static [(&'static str, &'static str)], &'static [&'static str], &'static str);
+    let cases: &[Case] = &[
         ("model = \n", &[], &[], "config.toml:1:9: "),
         ("modle = \"a/b\"\n", &[], &[], "config.toml:1:1: unknown key `modle`; did you mean `model`?"),
         ("[retry]\nattempts = \"x\"\n", &[], &[], "config.toml:2:12: "),
@@ -58,4 +59,41 @@ fn mistakes_name_their_place() {
 fn a_missing_file_is_no_mistake() {
     let loaded = load(&Sources { user_file: "/nonexistent/config.toml".into(), ..Sources::default() }).unwrap();
     assert_eq!(loaded.config, Config::default());
+}
+
+#[test]
+fn a_declared_key_lies_over_the_built_in_ones() {
+    let file = "[providers.openai]\nbase_url = \"http://127.0.0.1:9/v1\"\n\
+                [models.\"anthropic/claude-opus-5\"]\nprice = { input = 1.5 }\ncache = { ttl = \"1h\" }\n";
+    let loaded = load_with(file, &[], &["models.\"anthropic/claude-opus-5\".max_output_tokens=1000"]).unwrap();
+    let openai = &loaded.config.providers["openai"];
+    assert_eq!(
+        (openai.base_url.as_str(), openai.api_key_env.as_deref()),
+        ("http://127.0.0.1:9/v1", Some("OPENAI_API_KEY"))
+    );
+    let opus = &loaded.config.models["anthropic/claude-opus-5"];
+    let price = opus.price.unwrap();
+    assert!((price.input - 1.5).abs() < 1e-9 && (price.output - 25.0).abs() < 1e-9);
+    assert_eq!((opus.context_window, opus.max_output_tokens), (Some(1_000_000), Some(1_000)));
+    let cache = opus.cache.as_ref().unwrap();
+    assert_eq!((cache.ttl.as_str(), cache.min, cache.look_back), ("1h", 512, Some(20)));
+    assert!(matches!(loaded.origin("models.\"anthropic/claude-opus-5\".price.input"), Origin::File(_)));
+    assert_eq!(loaded.origin("models.\"anthropic/claude-opus-5\".price.output"), Origin::BuiltIn);
+    assert!(!loaded.config.models.contains_key("anthropic/claude-sonnet-5"), "the rest of the catalogue is not listed");
+}
+
+#[test]
+fn a_provider_that_is_not_built_in_needs_all_of_it() {
+    let error = load_with("[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\n", &[], &[]).unwrap_err();
+    assert!(error.starts_with("config.toml:1:1: missing field `api`"), "{error}");
+    let error = load_with("[providers.openai]\nbase = \"http://127.0.0.1:9/v1\"\n", &[], &[]).unwrap_err();
+    assert!(error.contains("unknown key `base`"), "{error}");
+}
+
+#[test]
+fn a_role_is_one_model_or_several() {
+    let roles = load_with("[model_roles]\nmain = [\"a/b\", \"c/d\"]\nsummary = \"e/f\"\n", &[], &[]).unwrap();
+    assert_eq!(roles.config.model_roles.main, ["a/b", "c/d"]);
+    assert_eq!(roles.config.model_roles.summary, ["e/f"]);
+    assert!(load_with("[model_roles]\nvision = \"a/b\"\n", &[], &[]).unwrap_err().contains("vision"));
 }

@@ -1,0 +1,137 @@
+//! The models of a session: who is asked when one cannot answer (SPEC 9.3), and how many tokens a text has for them (SPEC 9.9).
+//!
+//! Invariant: `config.model` is what `services.client` asks, with the factor that its replies have taught so far.
+
+use std::collections::BTreeMap;
+
+use haft_context::ContextError;
+use haft_model::{Client, ModelError};
+use haft_types::{EventBody, Usage};
+
+use super::{EngineError, Session};
+use crate::emit::Emitter;
+
+/// A model that waits until it is needed. Neither its key nor its server is asked for before.
+pub struct Standby {
+    name: String,
+    open: Box<dyn FnOnce() -> Result<Client, String> + Send>,
+}
+
+impl Standby {
+    /// The model of this name; `open` is called at most once, when it is needed.
+    pub fn new(name: impl Into<String>, open: impl FnOnce() -> Result<Client, String> + Send + 'static) -> Self {
+        Self { name: name.into(), open: Box::new(open) }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its name, and the client, or why there is none.
+    pub(super) fn open(self) -> (String, Result<Client, String>) {
+        (self.name, (self.open)())
+    }
+}
+
+/// Under which name the store keeps what replies have taught about tokenizers: the factor of each model.
+pub(super) const FACTORS: &str = "tokenizer_factors";
+
+/// The factors of a conversation, by model.
+pub(super) type Factors = BTreeMap<String, f64>;
+
+/// How much of the newest reply's ratio goes into a factor.
+const WEIGHT: f64 = 0.3;
+/// Below this the framing of the API weighs more than the text.
+const SMALLEST: u64 = 1_000;
+/// A ratio outside of this is not the tokenizer's doing: pictures, hidden instructions, a server that counts something else.
+const BELIEVABLE: std::ops::RangeInclusive<f64> = 0.5..=2.5;
+
+/// The factor after a reply: an average in which newer replies weigh more. `None` when the reply teaches nothing.
+fn corrected(factor: f64, counted: u64, billed: u64) -> Option<f64> {
+    if counted < SMALLEST {
+        return None;
+    }
+    let seen = billed as f64 / counted as f64;
+    BELIEVABLE.contains(&seen).then_some(factor + WEIGHT * (seen - factor))
+}
+
+/// As it is used: in steps, so that what is logged of it repeats.
+fn in_steps(factor: f64) -> f64 {
+    (factor * 100.0).round() / 100.0
+}
+
+impl Session {
+    /// Takes over what earlier runs of the conversation have learned of the model.
+    pub(super) fn remember_factor(&mut self) {
+        if let Some(factor) = self.factors.get(&self.config.model.full_name()) {
+            let factor = in_steps(*factor);
+            self.config.model.tokenizer_factor = factor;
+            self.services.client.set_tokenizer_factor(factor);
+        }
+    }
+
+    /// Learns from a reply how many tokens of the model a counted one is.
+    pub(super) async fn learn_factor(&mut self, counted: u64, usage: Usage) -> Result<(), EngineError> {
+        let name = self.config.model.full_name();
+        let before = self.factors.get(&name).copied().unwrap_or(self.config.model.tokenizer_factor);
+        let Some(factor) = corrected(before, counted, usage.all_input()) else { return Ok(()) };
+        self.factors.insert(name, factor);
+        if (in_steps(factor) - in_steps(before)).abs() > f64::EPSILON {
+            self.remember_factor();
+            let value = serde_json::to_value(&self.factors).unwrap_or_default();
+            self.services.store.set_state(&self.conversation.id, FACTORS, value).await?;
+        }
+        Ok(())
+    }
+
+    /// Goes over to the next model of the chain that can be used. `false` when there is none.
+    pub(super) fn switch_model(&mut self, error: &ModelError, emitter: &mut Emitter<'_>) -> Result<bool, ContextError> {
+        while let Some(next) = self.services.fallbacks.pop_front() {
+            let (name, opened) = next.open();
+            let zone = |client: &Client| self.config.policy.safe_zone.tokens(client.spec().context_window);
+            let usable = opened.and_then(|client| match zone(&client) {
+                Ok(zone) => Ok((client, zone)),
+                Err(error) => Err(error.to_string()),
+            });
+            match usable {
+                Ok((client, zone)) => {
+                    let from = std::mem::replace(&mut self.config.model, client.spec().clone()).full_name();
+                    self.services.client = client;
+                    self.config.environment.safe_zone_tokens = Some(zone);
+                    self.remember_factor();
+                    self.tell_again()?;
+                    emitter.emit(EventBody::ModelSwitched { from, to: name, reason: error.to_string() });
+                    return Ok(true);
+                }
+                Err(problem) => emitter.error("fallback", format!("`{name}` cannot be asked instead: {problem}")),
+            }
+        }
+        Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_factor_comes_close_within_five_replies() {
+        let mut factor = 1.0;
+        for _ in 0..5 {
+            factor = corrected(factor, 10_000, 14_000).unwrap();
+        }
+        assert!((factor - 1.4).abs() < 0.07, "{factor}");
+    }
+
+    #[test]
+    fn what_is_not_the_tokenizers_doing_teaches_nothing() {
+        for (counted, billed) in [(500, 700), (10_000, 0), (10_000, 1_000_000), (10_000, 4_000)] {
+            assert_eq!(corrected(1.2, counted, billed), None, "{counted} {billed}");
+        }
+    }
+
+    #[test]
+    fn factors_move_in_steps() {
+        assert!((in_steps(1.254_9) - 1.25).abs() < 1e-12);
+    }
+}

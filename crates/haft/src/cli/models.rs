@@ -1,0 +1,129 @@
+//! The arguments of `haft models` and `haft count`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use haft_types::Api;
+
+use super::{Common, positive};
+
+#[derive(Debug, Args)]
+pub(crate) struct ModelsArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ModelsCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelsCommand {
+    /// List the models you declared and the built-in ones you have a key for.
+    List(ListArgs),
+    /// Show everything that is known of a model, and where it comes from.
+    Show(ShowModelArgs),
+    /// Declare a model, and its provider if that is new, in config.toml.
+    Add(Box<AddArgs>),
+    /// Send one tiny request and report what came of it.
+    Test(TestArgs),
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct ListArgs {
+    /// Built-in models without a key too.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The built-in catalogue as the page of the documentation.
+    #[arg(long, hide = true, conflicts_with_all = ["all", "json"])]
+    pub(crate) markdown: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowModelArgs {
+    /// The model, as `provider/model`.
+    pub(crate) name: String,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    /// The model, as `provider/model`.
+    pub(crate) name: String,
+
+    /// The provider's wire protocol: openai-chat, openai-responses, anthropic or gemini.
+    #[arg(long)]
+    pub(crate) api: Option<Api>,
+    /// Where the provider is.
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// The environment variable that holds the provider's key.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["api_key_file", "api_key_command"])]
+    pub(crate) api_key_env: Option<String>,
+    /// The file that holds it.
+    #[arg(long, value_name = "PATH", conflicts_with = "api_key_command")]
+    pub(crate) api_key_file: Option<String>,
+    /// The command that prints it.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) api_key_command: Option<String>,
+
+    /// Tokens that fit, input and output together.
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) context_window: Option<u32>,
+    /// The most it may write in one reply.
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) max_output_tokens: Option<u32>,
+    /// What input costs, in USD per million tokens.
+    #[arg(long, value_name = "USD", value_parser = positive, requires = "price_output")]
+    pub(crate) price_input: Option<f64>,
+    /// What input costs that is read from the cache.
+    #[arg(long, value_name = "USD", value_parser = positive, requires = "price_input")]
+    pub(crate) price_cached_input: Option<f64>,
+    /// What input costs that is written to the cache.
+    #[arg(long, value_name = "USD", value_parser = positive, requires = "price_input")]
+    pub(crate) price_cache_write: Option<f64>,
+    /// What output costs.
+    #[arg(long, value_name = "USD", value_parser = positive, requires = "price_input")]
+    pub(crate) price_output: Option<f64>,
+    /// Its tokens for each token of `o200k`.
+    #[arg(long, value_name = "FACTOR", value_parser = positive)]
+    pub(crate) tokenizer_factor: Option<f64>,
+
+    /// Make it the main model.
+    #[arg(long)]
+    pub(crate) main: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TestArgs {
+    /// The model, as `provider/model`; the main model when absent.
+    pub(crate) name: Option<String>,
+    /// Send two requests long enough for the prefix cache, and report what the second read from it.
+    #[arg(long)]
+    pub(crate) cache: bool,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CountArgs {
+    /// The files; `-` is standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Count for this model, as `provider/model`.
+    #[arg(short, long)]
+    pub(crate) model: Option<String>,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}

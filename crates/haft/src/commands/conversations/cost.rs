@@ -1,0 +1,107 @@
+//! `haft conversations show --cost`: what each request cost, by class of token (SPEC 8.3).
+
+use haft_types::{Cost, LlmMetadata, Message, Usage};
+use serde_json::{Value, json};
+
+use super::{named_or_current, open};
+use crate::cli::Common;
+use crate::output::{self, Table};
+
+/// A request, by what its reply says of it.
+struct Asked<'a> {
+    message: &'a Message,
+    made: &'a LlmMetadata,
+}
+
+impl Asked<'_> {
+    /// Its cost, where the model had a price.
+    fn cost(&self) -> Option<Cost> {
+        let made = self.made;
+        let (input, output) = (made.input_cost?, made.output_cost?);
+        let cached_input = made.cached_input_cost.unwrap_or(0.0);
+        let cache_write = made.cache_write_cost.unwrap_or(0.0);
+        Some(Cost { input, cached_input, cache_write, output, total: input + cached_input + cache_write + output })
+    }
+}
+
+/// All of them together. The cost counts what had a price; the rest is told as a number of requests.
+#[derive(Default)]
+struct Total {
+    usage: Usage,
+    cost: Cost,
+    unpriced: usize,
+}
+
+pub(super) async fn show(id: Option<String>, as_json: bool, common: &Common) -> anyhow::Result<()> {
+    let store = open(common).await?;
+    let conversation = named_or_current(store.as_ref(), id).await?;
+    let messages = store.messages(&conversation.id).await?;
+    let asked: Vec<_> =
+        messages.iter().filter_map(|message| Some(Asked { message, made: message.llm_metadata.as_ref()? })).collect();
+    let mut total = Total::default();
+    for one in &asked {
+        total.usage += one.made.usage();
+        match one.cost() {
+            Some(cost) => total.cost += cost,
+            None => total.unpriced += 1,
+        }
+    }
+    if as_json {
+        return output::print_json(&json!({
+            "id": conversation.id,
+            "requests": asked.iter().map(request_json).collect::<Vec<_>>(),
+            "total": {"usage": total.usage, "cost": total.cost, "unpriced": total.unpriced},
+        }));
+    }
+    if asked.is_empty() {
+        return output::print("No request of this conversation was answered yet.\n");
+    }
+    output::print(&table(&asked, &total))
+}
+
+fn request_json(one: &Asked<'_>) -> Value {
+    json!({
+        "message_id": one.message.message_id,
+        "created_at": one.message.created_at,
+        "round": one.made.conversation_round,
+        "model": one.made.model_name,
+        "usage": one.made.usage(),
+        "cost": one.cost(),
+    })
+}
+
+fn table(asked: &[Asked<'_>], total: &Total) -> String {
+    let headings = [
+        "MESSAGE", "ROUND", "MODEL", "INPUT", "CACHED", "WRITTEN", "OUTPUT", "USD IN", "CACHED", "WRITTEN", "OUT",
+        "TOTAL",
+    ];
+    let mut table = Table::new(&headings);
+    for one in asked {
+        let names = [
+            one.message.message_id.short().to_string(),
+            one.made.conversation_round.to_string(),
+            one.made.model_name.clone(),
+        ];
+        table.row(row(names, one.made.usage(), one.cost()));
+    }
+    let names = [String::new(), String::new(), "total".to_owned()];
+    table.row(row(names, total.usage, Some(total.cost)));
+    let unpriced = match total.unpriced {
+        0 => String::new(),
+        requests => format!("{requests} requests went to models without a price and are not in the sum of money.\n"),
+    };
+    format!("{table}{unpriced}")
+}
+
+fn row(names: [String; 3], usage: Usage, cost: Option<Cost>) -> Vec<String> {
+    let tokens = [usage.input, usage.cached_input, usage.cache_write, usage.output].map(|tokens| tokens.to_string());
+    let money = |of: fn(&Cost) -> f64| cost.as_ref().map_or_else(|| "-".to_owned(), |cost| format!("{:.4}", of(cost)));
+    let money = [
+        money(|cost| cost.input),
+        money(|cost| cost.cached_input),
+        money(|cost| cost.cache_write),
+        money(|cost| cost.output),
+        money(|cost| cost.total),
+    ];
+    names.into_iter().chain(tokens).chain(money).collect()
+}

@@ -1,0 +1,65 @@
+//! `haft count`: the tokens of files.
+
+use std::io::Read;
+use std::path::Path;
+
+use haft_model::O200k;
+use haft_types::TokenCounter;
+use serde_json::json;
+
+use crate::cli::CountArgs;
+use crate::exit::{Exit, mistake};
+use crate::output::{self, Table};
+use crate::wiring;
+
+struct Counted {
+    name: String,
+    bytes: usize,
+    tokens: u64,
+}
+
+pub(super) fn run(args: &CountArgs) -> anyhow::Result<Exit> {
+    let factor = factor(args)?;
+    let mut counted = Vec::new();
+    for file in &args.files {
+        let text = read(file)?;
+        let tokens = (f64::from(O200k.text(&text)) * factor).round() as u64;
+        counted.push(Counted { name: file.display().to_string(), bytes: text.len(), tokens });
+    }
+    let total: u64 = counted.iter().map(|one| one.tokens).sum();
+    if args.json {
+        let files: Vec<_> =
+            counted.iter().map(|one| json!({"file": one.name, "bytes": one.bytes, "tokens": one.tokens})).collect();
+        output::print_json(&json!({"files": files, "total": total, "model": args.model, "factor": factor}))?;
+    } else {
+        let mut table = Table::new(&["TOKENS", "BYTES", "FILE"]);
+        for one in &counted {
+            table.row(vec![one.tokens.to_string(), one.bytes.to_string(), one.name.clone()]);
+        }
+        if counted.len() > 1 {
+            let bytes: usize = counted.iter().map(|one| one.bytes).sum();
+            table.row(vec![total.to_string(), bytes.to_string(), "total".to_owned()]);
+        }
+        output::print(&table.to_string())?;
+    }
+    Ok(Exit::Completed)
+}
+
+/// How many tokens of the model a counted one stands for; without a model, one.
+fn factor(args: &CountArgs) -> anyhow::Result<f64> {
+    let Some(model) = &args.model else { return Ok(1.0) };
+    let (_, loaded) = super::configuration(&args.common)?;
+    Ok(wiring::declared(&loaded.config, model)?.spec.tokenizer_factor)
+}
+
+/// The text of a file. Bytes that are no text are counted as what stands in their place.
+fn read(file: &Path) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    let read = if file == Path::new("-") {
+        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ())
+    } else {
+        std::fs::read(file).map(|read| bytes = read)
+    };
+    read.map_err(|error| mistake(format!("cannot read `{}`: {error}", file.display())))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

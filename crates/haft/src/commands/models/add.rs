@@ -1,0 +1,199 @@
+//! `haft models add`: writes a model, and its provider if that is new, into config.toml, which keeps its comments and order.
+
+use std::io::Write;
+use std::path::Path;
+
+use toml_edit::{DocumentMut, InlineTable, Item, Table, Value, value};
+
+use crate::cli::AddArgs;
+use crate::config;
+use crate::exit::{Exit, mistake};
+use crate::output;
+use crate::places::Places;
+
+pub(super) fn run(args: &AddArgs) -> anyhow::Result<Exit> {
+    let file = Places::from_environment()?.config_file();
+    let before = match std::fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(mistake(format!("cannot read the configuration `{}`: {error}", file.display()))),
+    };
+    let after = with_model(&file, &before, args)?;
+    write(&file, &after).map_err(|error| mistake(format!("cannot write `{}`: {error}", file.display())))?;
+    output::print(&format!(
+        "Declared `{}` in `{}`. `haft models test {}` tries it.\n",
+        args.name,
+        file.display(),
+        args.name
+    ))?;
+    Ok(Exit::Completed)
+}
+
+/// The text of the file with the model in it. Everything else stays as it is.
+fn with_model(file: &Path, before: &str, args: &AddArgs) -> anyhow::Result<String> {
+    config::check(file, before)?;
+    let unreadable = |error: toml_edit::TomlError| mistake(format!("{}: {error}", file.display()));
+    let mut document: DocumentMut = before.parse().map_err(unreadable)?;
+    let (provider, model) = args
+        .name
+        .split_once('/')
+        .filter(|(provider, model)| !provider.is_empty() && !model.is_empty())
+        .ok_or_else(|| mistake(format!("`{}` is not a model name; write `provider/model`", args.name)))?;
+    let _ = model;
+    add_provider(&mut document, file, provider, args)?;
+    let models = section(&mut document, "models", file)?;
+    if models.contains_key(&args.name) {
+        return Err(mistake(format!("`{}` is declared in `{}` already; change it there", args.name, file.display())));
+    }
+    models.insert(&args.name, Item::Table(model_table(args)));
+    if args.main {
+        document.insert("model", value(&args.name));
+    }
+    let after = document.to_string();
+    let table = config::check(file, &after)?;
+    // The catalogue knows more than types do: an unknown provider, a life the cache does not have.
+    let config = config::lower(table)?;
+    super::catalogue(&config)?;
+    Ok(after)
+}
+
+/// Declares the provider, unless it is declared or built in; then nothing may be said of it here.
+fn add_provider(document: &mut DocumentMut, file: &Path, name: &str, args: &AddArgs) -> anyhow::Result<()> {
+    let told: [(&str, Option<String>); 5] = [
+        ("api", args.api.map(|api| api.to_string())),
+        ("base_url", args.base_url.clone()),
+        ("api_key_env", args.api_key_env.clone()),
+        ("api_key_file", args.api_key_file.clone()),
+        ("api_key_command", args.api_key_command.clone()),
+    ];
+    let providers = section(document, "providers", file)?;
+    let known = providers.contains_key(name) || haft_model::BuiltIn::get().provider(name).is_some();
+    if known {
+        let Some((key, _)) = told.iter().find(|(_, value)| value.is_some()) else { return Ok(()) };
+        let flag = key.replace('_', "-");
+        return Err(mistake(format!(
+            "provider `{name}` exists already; leave `--{flag}` out, or set `providers.{name}.{key}` in `{}`",
+            file.display()
+        )));
+    }
+    if args.api.is_none() || args.base_url.is_none() {
+        return Err(mistake(format!("provider `{name}` is new; give its `--api` and `--base-url`")));
+    }
+    let mut table = Table::new();
+    for (key, told) in told {
+        if let Some(told) = told {
+            table.insert(key, value(told));
+        }
+    }
+    providers.insert(name, Item::Table(table));
+    Ok(())
+}
+
+fn model_table(args: &AddArgs) -> Table {
+    let mut table = Table::new();
+    let numbers = [("context_window", args.context_window), ("max_output_tokens", args.max_output_tokens)];
+    for (key, number) in numbers {
+        if let Some(number) = number {
+            table.insert(key, value(i64::from(number)));
+        }
+    }
+    let mut price = InlineTable::new();
+    let prices = [
+        ("input", args.price_input),
+        ("cached_input", args.price_cached_input),
+        ("cache_write", args.price_cache_write),
+        ("output", args.price_output),
+    ];
+    for (key, usd) in prices {
+        if let Some(usd) = usd {
+            price.insert(key, Value::from(usd));
+        }
+    }
+    if !price.is_empty() {
+        table.insert("price", value(price));
+    }
+    if let Some(factor) = args.tokenizer_factor {
+        table.insert("tokenizer_factor", value(factor));
+    }
+    table
+}
+
+/// A section of named tables, made if it is not there; its own heading is not printed.
+fn section<'a>(document: &'a mut DocumentMut, name: &str, file: &Path) -> anyhow::Result<&'a mut Table> {
+    if document.get(name).is_none() {
+        let mut table = Table::new();
+        table.set_implicit(true);
+        document.insert(name, Item::Table(table));
+    }
+    let inline =
+        || mistake(format!("`{name}` in `{}` is not a table of its own; add the model by hand", file.display()));
+    document.get_mut(name).and_then(Item::as_table_mut).ok_or_else(inline)
+}
+
+/// Writes the whole file or nothing. A link stays a link.
+fn write(file: &Path, text: &str) -> std::io::Result<()> {
+    let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let folder = target.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let mut whole = tempfile::NamedTempFile::new_in(folder)?;
+    whole.write_all(text.as_bytes())?;
+    if let Ok(existing) = std::fs::metadata(&target) {
+        whole.as_file().set_permissions(existing.permissions())?;
+    }
+    whole.as_file().sync_all()?;
+    whole.persist(&target).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command, ModelsCommand};
+
+    fn arguments(line: &str) -> AddArgs {
+        let cli = Cli::try_parse_from(["haft", "models", "add"].into_iter().chain(line.split_whitespace())).unwrap();
+        let Some(Command::Models(models)) = cli.command else { panic!("{cli:?}") };
+        let Some(ModelsCommand::Add(args)) = models.command else { panic!("{models:?}") };
+        *args
+    }
+
+    fn add(before: &str, line: &str) -> Result<String, String> {
+        with_model(Path::new("config.toml"), before, &arguments(line)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn comments_and_order_stay() {
+        let before = "# mine\nmodel = \"a/b\" # for now\n\n[retry]\nattempts = 2\n\n[providers.a]\napi = \"gemini\"\nbase_url = \"http://127.0.0.1:1\"\n";
+        let after = add(
+            before,
+            "local/qwen3:8b --api openai-chat --base-url http://127.0.0.1:8080/v1 --context-window 32768 --price-input 0.5 --price-output 2",
+        )
+        .unwrap();
+        let added = "\n[providers.local]\napi = \"openai-chat\"\nbase_url = \"http://127.0.0.1:8080/v1\"\n\n\
+                     [models.\"local/qwen3:8b\"]\ncontext_window = 32768\nprice = { input = 0.5, output = 2.0 }\n";
+        assert_eq!(after, format!("{before}{added}"));
+    }
+
+    #[test]
+    fn a_model_of_a_known_provider_needs_no_address() {
+        let after = add("", "anthropic/claude-next --context-window 500000 --main").unwrap();
+        assert_eq!(
+            after,
+            "model = \"anthropic/claude-next\"\n\n[models.\"anthropic/claude-next\"]\ncontext_window = 500000\n"
+        );
+        let error = add("", "anthropic/claude-next --base-url http://127.0.0.1:1").unwrap_err();
+        assert!(error.contains("provider `anthropic` exists already; leave `--base-url` out"), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        assert!(add("", "nobody/m").unwrap_err().contains("give its `--api` and `--base-url`"));
+        assert!(add("", "m").unwrap_err().contains("write `provider/model`"));
+        let once = add("", "openai/gpt-new").unwrap();
+        assert!(add(&once, "openai/gpt-new").unwrap_err().contains("declared in `config.toml` already"));
+        assert!(add("modle = 1\n", "openai/gpt-new").unwrap_err().contains("did you mean `model`"));
+        assert!(add("", "openai/gpt-new --tokenizer-factor 40").unwrap_err().contains("tokenizer_factor"));
+    }
+}

@@ -1,0 +1,165 @@
+//! `haft models list`.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use haft_model::{BuiltIn, Catalogue, Declared};
+use haft_types::ModelSpec;
+use serde_json::{Value, json};
+
+use super::number;
+use crate::cli::ListArgs;
+use crate::config::Config;
+use crate::exit::{Exit, mistake};
+use crate::output::{self, Table};
+use crate::secrets::{self, KeyState};
+
+/// A model of the list.
+struct Row {
+    declared: Declared,
+    main: bool,
+    key: KeyState,
+    built_in: bool,
+}
+
+pub(super) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
+    if args.markdown {
+        output::print(&as_page()?)?;
+        return Ok(Exit::Completed);
+    }
+    let (places, loaded) = super::super::configuration(&args.common)?;
+    let rows = rows(&loaded.config, args)?;
+    if args.json {
+        let rows: Vec<_> = rows.iter().map(as_json).collect();
+        output::print_json(&rows.into())?;
+    } else if rows.is_empty() {
+        output::print(&format!(
+            "No models are declared in `{}`, and no key of a built-in provider is in the environment.\n\
+             `haft models list --all` shows what is built in, `haft models add` declares a model.\n",
+            places.config_file().display()
+        ))?;
+    } else {
+        output::print(&as_table(&rows))?;
+    }
+    Ok(Exit::Completed)
+}
+
+/// What was declared and the main model in any case; what is built in where there is a key, or all of it.
+fn rows(config: &Config, args: &ListArgs) -> anyhow::Result<Vec<Row>> {
+    let catalogue = super::catalogue(config)?;
+    let main = super::super::run::configured_model(config);
+    let mut names: BTreeSet<_> = catalogue.list().map(|spec| spec.full_name()).collect();
+    names.extend(main.clone());
+    let mut rows = Vec::new();
+    for name in names {
+        let declared = catalogue.resolve(&name).map_err(|error| mistake(error.to_string()))?;
+        let key = secrets::state_of(&declared.provider);
+        let is_main = main.as_ref() == Some(&name);
+        let built_in = !config.models.contains_key(&name) && !is_main;
+        if args.all || !built_in || key == KeyState::There {
+            rows.push(Row { declared, main: is_main, key, built_in });
+        }
+    }
+    Ok(rows)
+}
+
+fn as_json(row: &Row) -> Value {
+    let model = &row.declared.spec;
+    json!({
+        "name": model.full_name(),
+        "main": row.main,
+        "built_in": row.built_in,
+        "key": row.key.name(),
+        "api": model.api,
+        "base_url": row.declared.provider.base_url,
+        "context_window": model.context_window,
+        "max_output_tokens": model.max_output_tokens,
+        "price": model.price,
+        "cache": model.cache,
+        "tokenizer_factor": model.tokenizer_factor,
+    })
+}
+
+const UNKNOWN: &str = "-";
+
+fn as_table(rows: &[Row]) -> String {
+    let headings = ["MODEL", "API", "KEY", "WINDOW", "OUTPUT", "USD/M IN", "CACHED", "OUT"];
+    let mut table = Table::new(&headings);
+    for row in rows {
+        let model = &row.declared.spec;
+        let mark = if row.main { " (main)" } else { "" };
+        let mut cells = vec![
+            format!("{}{mark}", model.full_name()),
+            model.api.to_string(),
+            row.key.name().to_owned(),
+            model.context_window.to_string(),
+            model.max_output_tokens.map_or_else(|| UNKNOWN.to_owned(), |tokens| tokens.to_string()),
+        ];
+        cells.extend(prices(model));
+        table.row(cells);
+    }
+    table.to_string()
+}
+
+/// Input, input from the cache, output.
+fn prices(model: &ModelSpec) -> [String; 3] {
+    let Some(price) = model.price else { return [UNKNOWN, UNKNOWN, UNKNOWN].map(str::to_owned) };
+    let cached = price.cached_input.map_or_else(|| UNKNOWN.to_owned(), number);
+    [number(price.input), cached, number(price.output)]
+}
+
+/// `docs/models.md`.
+fn as_page() -> anyhow::Result<String> {
+    let catalogue = Catalogue::with_built_in([].into(), [].into()).map_err(|error| mistake(error.to_string()))?;
+    let mut page = include_str!("page.md").to_owned();
+    // Writing to a String cannot fail.
+    let _ = writeln!(page, "\n## Providers\n\n| provider | API | address | key |\n| --- | --- | --- | --- |");
+    for (name, provider) in catalogue.providers() {
+        let key = provider.api_key_env.as_ref().map_or_else(|| "none".to_owned(), |key| format!("`{key}`"));
+        let _ = writeln!(page, "| `{name}` | {} | {} | {key} |", provider.api, provider.base_url);
+    }
+    page.push_str(
+        "\n## Models\n\nPrices are in USD per million tokens: input, input read from the cache, input written to it, output.\n\n\
+         | model | window | output | input | cached | written | output price | cache | factor | source |\n\
+         | --- | --: | --: | --: | --: | --: | --: | --- | --: | --- |\n",
+    );
+    let mut notes = String::new();
+    for model in catalogue.list() {
+        let name = model.full_name();
+        let price = |of: fn(&haft_types::Price) -> Option<f64>| {
+            model.price.as_ref().and_then(of).map_or_else(String::new, number)
+        };
+        let cache = serde_json::to_value(model.cache.rule)?;
+        let about = BuiltIn::get().provenance(&name);
+        let source = about.map_or_else(String::new, |about| format!("[{}]({})", about.as_of, about.source));
+        let _ = writeln!(
+            page,
+            "| `{name}` | {} | {} | {} | {} | {} | {} | {} from {} | {} | {source} |",
+            model.context_window,
+            model.max_output_tokens.map_or_else(String::new, |tokens| tokens.to_string()),
+            price(|price| Some(price.input)),
+            price(|price| price.cached_input),
+            price(|price| price.cache_write),
+            price(|price| Some(price.output)),
+            cache.as_str().unwrap_or_default(),
+            model.cache.min,
+            number(model.tokenizer_factor),
+        );
+        if let Some(long) = model.price.and_then(|price| price.long) {
+            let _ = writeln!(
+                notes,
+                "- `{name}`: a request of more than {} input tokens costs {} for input and {} for output.",
+                long.above,
+                number(long.input),
+                number(long.output)
+            );
+        }
+        if let Some(note) = about.and_then(|about| about.note.as_ref()) {
+            let _ = writeln!(notes, "- `{name}`: {note}.");
+        }
+    }
+    if !notes.is_empty() {
+        let _ = write!(page, "\n{notes}");
+    }
+    Ok(page)
+}

@@ -1,0 +1,108 @@
+//! `haft models show`: every value, with its origin.
+
+use std::fmt::Write as _;
+
+use haft_model::{BuiltIn, Declared};
+use serde_json::{Map, Value, json};
+
+use crate::cli::ShowModelArgs;
+use crate::config::{self, Loaded, Origin};
+use crate::exit::{Exit, mistake};
+use crate::output;
+use crate::secrets;
+
+/// A value and where it comes from.
+struct Line {
+    /// As in the configuration: `models."provider/model".context_window`.
+    key: String,
+    value: toml::Value,
+    origin: String,
+}
+
+pub(super) fn run(args: &ShowModelArgs) -> anyhow::Result<Exit> {
+    let (_, loaded) = super::super::configuration(&args.common)?;
+    let catalogue = super::catalogue(&loaded.config)?;
+    let declared = catalogue.resolve(&args.name).map_err(|error| mistake(error.to_string()))?;
+    let lines = lines(&declared, &loaded)?;
+    if args.json {
+        output::print_json(&as_json(&declared, &lines)?)?;
+    } else {
+        output::print(&haft_text::sanitise(&as_text(&declared, &lines)))?;
+    }
+    Ok(Exit::Completed)
+}
+
+/// The model and its provider as the configuration would write them.
+fn lines(declared: &Declared, loaded: &Loaded) -> anyhow::Result<Vec<Line>> {
+    let spec = &declared.spec;
+    let name = spec.full_name();
+    let mut model = toml::Table::try_from(spec)?;
+    for of_the_provider in ["provider", "name", "api"] {
+        model.remove(of_the_provider);
+    }
+    let provider = toml::Table::try_from(&declared.provider)?;
+    let one =
+        |name: &str, table: toml::Table| toml::Value::Table([(name.to_owned(), table.into())].into_iter().collect());
+    let whole: toml::Table =
+        [("models".to_owned(), one(&name, model)), ("providers".to_owned(), one(&spec.provider, provider))]
+            .into_iter()
+            .collect();
+    let built_in = BuiltIn::get();
+    let mut known = toml::Table::new();
+    known.insert("models".into(), one(&name, built_in.model(&name).unwrap_or_default()));
+    known.insert(
+        "providers".into(),
+        one(&spec.provider, built_in.provider(&spec.provider).cloned().unwrap_or_default()),
+    );
+    let mut known_keys = std::collections::BTreeSet::new();
+    config::flatten(&known, &mut Vec::new(), &mut |key, _| {
+        known_keys.insert(key);
+    });
+    let mut lines = Vec::new();
+    config::flatten(&whole, &mut Vec::new(), &mut |key, value| {
+        let origin = match loaded.origin(&key) {
+            Origin::BuiltIn if known_keys.contains(&key) => "built-in".to_owned(),
+            Origin::BuiltIn => "default".to_owned(),
+            told @ (Origin::File(_) | Origin::Variable(_) | Origin::Flag) => told.to_string(),
+        };
+        lines.push(Line { key, value: value.clone(), origin });
+    });
+    Ok(lines)
+}
+
+fn as_json(declared: &Declared, lines: &[Line]) -> anyhow::Result<Value> {
+    let mut values = Map::new();
+    for line in lines {
+        values.insert(line.key.clone(), json!({"value": serde_json::to_value(&line.value)?, "origin": line.origin}));
+    }
+    let name = declared.spec.full_name();
+    let about = |name: &str| {
+        let about = BuiltIn::get().provenance(name)?;
+        Some(json!({"source": about.source, "as_of": about.as_of, "note": about.note}))
+    };
+    Ok(json!({
+        "name": name,
+        "key": secrets::state_of(&declared.provider).name(),
+        "values": values,
+        "built_in": {"model": about(&name), "provider": about(&declared.spec.provider)},
+    }))
+}
+
+fn as_text(declared: &Declared, lines: &[Line]) -> String {
+    let spec = &declared.spec;
+    let mut text = format!("{} (key: {})\n", spec.full_name(), secrets::state_of(&declared.provider).name());
+    let shown: Vec<_> = lines.iter().map(|line| (format!("{} = {}", line.key, line.value), &line.origin)).collect();
+    let width = shown.iter().map(|(line, _)| haft_text::width(line)).max().unwrap_or(0).min(72);
+    for (line, origin) in shown {
+        let padding = width.saturating_sub(haft_text::width(&line));
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{line}{:padding$}  # {origin}", "");
+    }
+    for name in [spec.full_name(), spec.provider.clone()] {
+        if let Some(about) = BuiltIn::get().provenance(&name) {
+            let note = about.note.as_ref().map_or_else(String::new, |note| format!("; {note}"));
+            let _ = writeln!(text, "{name}: {} as of {}{note}", about.source, about.as_of);
+        }
+    }
+    text
+}

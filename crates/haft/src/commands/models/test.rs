@@ -1,0 +1,205 @@
+//! `haft models test`: whether a model answers, how fast, and what it reports.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use haft_model::{Client, ModelError, O200k, Reply, RetryConfig};
+use haft_types::{
+    Cost, Entry, IdSource, Layer, Message, ModelSpec, Request, Role, Segment, Timestamp, TokenCounter, ToolSet, Usage,
+};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::number;
+use crate::cli::TestArgs;
+use crate::clock::RandomIds;
+use crate::exit::{Exit, mistake};
+use crate::output;
+use crate::secrets;
+use crate::wiring;
+
+/// Enough for a word, and for a model that reasons first.
+const MOST_OUTPUT: u32 = 1_024;
+/// How long the whole test may take: somebody waits for it.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// What came of the test.
+struct Outcome {
+    spec: ModelSpec,
+    url: String,
+    /// How many models the provider lists, and whether this one is among them; or why there is no list.
+    listed: Result<(usize, bool), String>,
+    replies: Vec<Reply>,
+    failure: Option<ModelError>,
+}
+
+pub(super) fn run(args: &TestArgs) -> anyhow::Result<Exit> {
+    let (_, loaded) = super::super::configuration(&args.common)?;
+    let main = || super::super::run::configured_model(&loaded.config);
+    let name = args.name.clone().or_else(main);
+    let name = name.ok_or_else(|| mistake("which model? Give its name as `provider/model`, or set `model`"))?;
+    let declared = wiring::declared(&loaded.config, &name)?;
+    let key = secrets::key_of(&declared.spec.provider, &declared.provider)?;
+    let (spec, url) = (declared.spec.clone(), declared.provider.base_url.clone());
+    // Whoever tests wants to know about the first failure.
+    let retry = RetryConfig { attempts: 0, ..loaded.config.retry.clone() };
+    let client = Client::new(declared, key, retry).map_err(|error| mistake(error.to_string()))?;
+    let outcome = wiring::runtime()?.block_on(try_it(client, spec, url, args.cache));
+    if args.json {
+        output::print_json(&as_json(&outcome))?;
+    } else {
+        output::print(&haft_text::sanitise(&as_text(&outcome)))?;
+    }
+    Ok(match &outcome.failure {
+        None => Exit::Completed,
+        Some(failure) if failure.never_valid() => Exit::Usage,
+        Some(_) => Exit::Failed,
+    })
+}
+
+async fn try_it(mut client: Client, spec: ModelSpec, url: String, cache: bool) -> Outcome {
+    let cancel = CancellationToken::new();
+    let stop = cancel.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(PATIENCE).await;
+        stop.cancel();
+    });
+    let listed = client.list_models(&cancel).await;
+    let listed = listed.map(|names| (names.len(), names.iter().any(|name| is_named(name, &spec.name))));
+    let listed = listed.map_err(|error| error.to_string());
+    let padding = if cache { spec.cache.min + spec.cache.min / 4 + 64 } else { 0 };
+    let request = tiny(&spec, padding);
+    let mut outcome = Outcome { spec, url, listed, replies: Vec::new(), failure: None };
+    for _ in 0..if cache { 2 } else { 1 } {
+        match client.stream(&request, &cancel, &mut |_| {}).await {
+            Ok(reply) => outcome.replies.push(reply),
+            Err(failure) => {
+                outcome.failure = Some(failure);
+                break;
+            }
+        }
+    }
+    outcome
+}
+
+/// Some lists put a folder before the name.
+fn is_named(listed: &str, name: &str) -> bool {
+    listed == name || listed.strip_suffix(name).is_some_and(|before| before.ends_with('/'))
+}
+
+/// A request for one word, after about so many tokens of text that nobody else has sent.
+fn tiny(spec: &ModelSpec, padding: u32) -> Request {
+    let ids = RandomIds;
+    let mut instructions = "Answer with the word OK and nothing else.".to_owned();
+    if padding > 0 {
+        let _ = write!(instructions, "\n\nIgnore what follows. It is {}.", ids.uuid());
+        let mut line = 0;
+        while O200k.text(&instructions) < padding {
+            for _ in 0..50 {
+                line += 1;
+                let _ = write!(instructions, "\nLine {line} says nothing of importance.");
+            }
+        }
+    }
+    let message = |role, text: &str| Message::text(ids.message_id(), role, text, Timestamp::UNIX_EPOCH);
+    let segment = |layer, owner, message| Segment { layer, owner, entry: Entry::new(message, &O200k), boundary: true };
+    Request {
+        segments: vec![
+            segment(Layer::System, "system", message(Role::System, &instructions)),
+            segment(Layer::Current, "test", message(Role::User, "Are you there?")),
+        ],
+        tools: ToolSet::new(Vec::new(), &O200k),
+        max_output_tokens: Some(spec.max_output_tokens.unwrap_or(MOST_OUTPUT).min(MOST_OUTPUT)),
+        cache_key: Some(ids.uuid().to_string()),
+    }
+}
+
+impl Outcome {
+    fn reply_json(&self, reply: &Reply) -> Value {
+        json!({
+            "time_to_first_token_ms": reply.time_to_first_token.as_millis() as u64,
+            "duration_ms": reply.duration.as_millis() as u64,
+            "text": text_of(reply),
+            "usage": reply.usage,
+            "cost": self.cost(reply.usage),
+        })
+    }
+
+    fn cost(&self, usage: Usage) -> Option<Cost> {
+        self.spec.price.map(|price| price.cost(usage))
+    }
+}
+
+fn text_of(reply: &Reply) -> String {
+    let text = reply.parts.iter().filter_map(|part| match part {
+        haft_types::Part::Text { text, .. } => Some(text.as_str()),
+        haft_types::Part::Thinking(_)
+        | haft_types::Part::ToolCall(_)
+        | haft_types::Part::ToolResult(_)
+        | haft_types::Part::Image(_) => None,
+    });
+    text.collect::<String>().trim().to_owned()
+}
+
+fn as_json(outcome: &Outcome) -> Value {
+    let listed = match &outcome.listed {
+        Ok((models, found)) => json!({"models": models, "found": found}),
+        Err(problem) => json!({"error": problem}),
+    };
+    let failure = outcome.failure.as_ref();
+    json!({
+        "name": outcome.spec.full_name(),
+        "ok": failure.is_none(),
+        "base_url": outcome.url,
+        "listed": listed,
+        "replies": outcome.replies.iter().map(|reply| outcome.reply_json(reply)).collect::<Vec<_>>(),
+        "cache": outcome.spec.cache,
+        "error": failure.map(|failure| json!({"code": failure.code(), "message": failure.to_string()})),
+    })
+}
+
+fn as_text(outcome: &Outcome) -> String {
+    let spec = &outcome.spec;
+    let mut lines = vec![format!("{} over {} at {}", spec.full_name(), spec.api, outcome.url)];
+    lines.push(match &outcome.listed {
+        Ok((models, true)) => format!("list     {models} models, this one among them"),
+        Ok((models, false)) => format!("list     {models} models, this one not among them"),
+        Err(problem) => format!("list     none: {problem}"),
+    });
+    for reply in &outcome.replies {
+        let usage = reply.usage;
+        lines.push(format!(
+            "answer   {:?} after {} ms, first token after {} ms",
+            text_of(reply),
+            reply.duration.as_millis(),
+            reply.time_to_first_token.as_millis()
+        ));
+        let cost = outcome.cost(usage).map_or_else(String::new, |cost| format!(", ${}", number(cost.total)));
+        lines.push(if usage.all_input() == 0 {
+            "usage    not reported".to_owned()
+        } else {
+            format!(
+                "usage    {} input, {} read from the cache, {} written to it, {} output{cost}",
+                usage.input, usage.cached_input, usage.cache_write, usage.output
+            )
+        });
+    }
+    lines.push(cache_line(outcome));
+    if let Some(failure) = &outcome.failure {
+        lines.push(format!("failed   {failure}"));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn cache_line(outcome: &Outcome) -> String {
+    let cache = &outcome.spec.cache;
+    let rule = serde_json::to_value(cache.rule).ok();
+    let rule = rule.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+    match outcome.replies.as_slice() {
+        [_, second] if second.usage.cached_input > 0 => {
+            format!("cache    works: the second request read {} tokens from it", second.usage.cached_input)
+        }
+        [_, _] => "cache    nothing was read from it the second time".to_owned(),
+        _ => format!("cache    declared as {rule}, from {} tokens, for {} (`--cache` tries it)", cache.min, cache.ttl),
+    }
+}

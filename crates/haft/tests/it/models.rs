@@ -1,0 +1,311 @@
+//! Models: what is built in, what the commands say of it, who is asked when one cannot answer, and what it all costs.
+
+use haft_testkit::{Reply, Script, ScriptedServer};
+use haft_types::{Api, Usage};
+use serde_json::{Value, json};
+
+use crate::rig::{MODEL, Rig};
+
+fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
+    Rig::new(Api::OpenaiChat, Script::turns(replies).unwrap())
+}
+
+fn of_type(events: &[Value], kind: &str) -> Vec<Value> {
+    events.iter().filter(|event| event["type"] == kind).cloned().collect()
+}
+
+#[test]
+fn built_in_models_are_listed_where_there_is_a_key() {
+    let rig = rig([Reply::text("Hello.")]);
+    let names = |arguments: &[&str], keys: &[(&str, &str)]| -> Vec<String> {
+        let output = rig.command(arguments).envs(keys.iter().copied()).output().unwrap();
+        let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
+        listed.as_array().unwrap().iter().map(|model| model["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let own = format!("mock/{MODEL}");
+    assert_eq!(names(&["models", "list", "--json"], &[]), [own.as_str()]);
+    let with_key = names(&["models", "list", "--json"], &[("MISTRAL_API_KEY", "k")]);
+    assert_eq!(with_key, ["mistral/mistral-medium-3.5", own.as_str()]);
+    assert!(names(&["models", "list", "--all", "--json"], &[]).len() > 20);
+}
+
+#[test]
+fn a_built_in_model_without_its_key_fails_only_when_it_is_used() {
+    let rig = rig([Reply::text("Hello.")]);
+    assert_eq!(rig.task(&["hi"]).code(), 0, "no key of the others is asked for");
+    let ran = rig.run(&["run", "-m", "anthropic/claude-opus-5", "hi"]);
+    assert_eq!(ran.code(), 2);
+    assert!(ran.stderr().contains("no key for provider `anthropic`: the environment variable `ANTHROPIC_API_KEY`"));
+}
+
+#[test]
+fn show_says_where_each_value_comes_from() {
+    let rig = rig([Reply::text("Hello.")]);
+    let set = "models.\"anthropic/claude-opus-5\".price.input=4.5";
+    let shown = rig.run(&["models", "show", "anthropic/claude-opus-5", "--json", "--set", set]).json();
+    let value = |key: &str| shown["values"][format!("models.\"anthropic/claude-opus-5\".{key}")].clone();
+    assert_eq!(value("price.input"), json!({"value": 4.5, "origin": "flag --set"}));
+    assert_eq!(value("price.output"), json!({"value": 25.0, "origin": "built-in"}));
+    assert_eq!(value("tool_protocol"), json!({"value": "native", "origin": "default"}));
+    assert_eq!(shown["key"], "no");
+    assert!(shown["built_in"]["model"]["source"].as_str().unwrap().starts_with("https://"));
+    let text = rig.run(&["models", "show", "anthropic/claude-opus-5"]).stdout();
+    assert!(text.contains("as of 2026-") && text.contains("# built-in"), "{text}");
+    let unknown = rig.run(&["models", "show", "antropic/claude"]);
+    assert_eq!(unknown.code(), 2);
+    assert!(unknown.stderr().contains("did you mean `anthropic`"), "{}", unknown.stderr());
+}
+
+#[test]
+fn an_added_model_can_be_asked_at_once() {
+    let rig = rig([Reply::text("Hello.")]);
+    rig.configure("# nothing yet\n");
+    let base_url = rig.server.base_url(Api::OpenaiChat);
+    let added = rig.run(&["models", "add", "local/m", "--api", "openai-chat", "--base-url", &base_url, "--main"]);
+    assert_eq!(added.code(), 0, "{}", added.stderr());
+    let text = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    assert!(text.contains("# nothing yet"), "{text}");
+    assert_eq!(rig.run(&["run", "hi"]).stdout(), "Hello.\n");
+    let again = rig.run(&["models", "add", "local/m"]);
+    assert_eq!(again.code(), 2);
+    assert!(again.stderr().contains("already"), "{}", again.stderr());
+    assert_eq!(std::fs::read_to_string(rig.home().join("config.toml")).unwrap(), text, "nothing was written");
+}
+
+#[test]
+fn test_reports_what_came_of_one_tiny_request() {
+    let usage = Usage { input: 30, output: 2, ..Usage::default() };
+    let rig = rig([Reply::text("OK").with_usage(usage)]);
+    let tested = rig.run(&["models", "test", "--json"]);
+    let told = tested.json();
+    assert_eq!((tested.code(), &told["ok"]), (0, &json!(true)), "{told}");
+    assert_eq!((&told["replies"][0]["text"], &told["replies"][0]["usage"]["input"]), (&json!("OK"), &json!(30)));
+    assert!(told["replies"][0]["cost"]["total"].as_f64().unwrap() > 0.0);
+    assert_eq!(rig.server.generations().len(), 1);
+    assert!(rig.server.refusals().is_empty(), "{:?}", rig.server.refusals());
+}
+
+#[test]
+fn test_tries_the_cache_when_it_is_told_to() {
+    let cold = Reply::text("OK").with_usage(Usage { input: 1_500, output: 2, ..Usage::default() });
+    let warm = Reply::text("OK").with_usage(Usage { input: 100, cached_input: 1_400, output: 2, ..Usage::default() });
+    let script = Script::replies([cold.times(1), warm]).unwrap().with_models([MODEL]);
+    let rig = Rig::new(Api::OpenaiChat, script);
+    let told = rig.run(&["models", "test", "--cache"]).stdout();
+    assert!(told.contains("works: the second request read 1400 tokens"), "{told}");
+    assert!(told.contains("this one among them"), "{told}");
+    let bodies: Vec<_> = rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
+    assert_eq!(bodies.len(), 2);
+    assert!(bodies[0].system.len() > 4_000 && bodies[0].system == bodies[1].system);
+}
+
+#[test]
+fn test_tells_a_wrong_address_from_a_failing_provider() {
+    let rig = rig([Reply::text("Hello.")]);
+    let dead = "providers.mock.base_url=\"http://127.0.0.1:1/v1\"";
+    let ran = rig.run(&["models", "test", "--set", dead]);
+    assert_eq!(ran.code(), 2, "{}", ran.stdout());
+    assert!(ran.stdout().contains("failed") && ran.stdout().contains("127.0.0.1:1"), "{}", ran.stdout());
+    let failing = Rig::new(Api::OpenaiChat, Script::replies([Reply::error(503, "Overloaded.")]).unwrap());
+    assert_eq!(failing.run(&["models", "test"]).code(), 1);
+}
+
+/// A configuration with a main model that is overloaded and another one, each on its own server.
+fn chain(rig: &Rig, second: &ScriptedServer, roles: &str) {
+    let (one, two) = (rig.server.base_url(Api::OpenaiChat), second.base_url(Api::Anthropic));
+    rig.configure(&format!(
+        "[model_roles]\n{roles}\n\
+         [providers.one]\napi = \"openai-chat\"\nbase_url = \"{one}\"\n\
+         [providers.two]\napi = \"anthropic\"\nbase_url = \"{two}\"\n\
+         [models.\"one/m\"]\nprice = {{ input = 1.0, output = 1.0 }}\n\
+         [models.\"two/m\"]\nprice = {{ input = 2.0, output = 2.0 }}\n\
+         [retry]\nattempts = 1\nbase_delay_ms = 10\n"
+    ));
+}
+
+#[test]
+fn an_overloaded_model_is_replaced_by_the_next_of_its_chain() {
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::turns([Reply::call("list_files", json!({"path": "."})), Reply::error(529, "Overloaded.")]).unwrap(),
+    );
+    let usage = Usage { input: 1_000_000, ..Usage::default() };
+    let second = ScriptedServer::builder(Script::replies([Reply::text("From the second.").with_usage(usage)]).unwrap())
+        .start_in_thread()
+        .unwrap();
+    chain(&rig, &second, "main = [\"one/m\", \"nobody-home/m\", \"two/m\"]");
+    let broken = rig.task(&["look"]);
+    assert_eq!(broken.code(), 2, "a name that leads nowhere is told before anything is sent");
+    chain(&rig, &second, "main = [\"one/m\", \"mistral/mistral-medium-3.5\", \"two/m\"]");
+    let ran = rig.task(&["look"]);
+    let events = ran.events();
+    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("From the second.")), "{}", ran.stdout());
+    assert!(second.refusals().is_empty(), "{:?}", second.refusals());
+    let switched = of_type(&events, "model_switched");
+    assert_eq!(switched.len(), 1);
+    assert_eq!((&switched[0]["from"], &switched[0]["to"]), (&json!("one/m"), &json!("two/m")));
+    let told: Vec<_> = of_type(&events, "error").iter().map(|error| error["message"].to_string()).collect();
+    assert!(
+        told.iter().any(|message| message.contains("MISTRAL_API_KEY")),
+        "the one without a key is told of: {told:?}"
+    );
+    let breaks = of_type(&events, "prefix_break");
+    assert!(breaks.iter().any(|one| one["cause"] == "model_switched"), "{breaks:?}");
+    let last = of_type(&events, "usage").pop().unwrap();
+    assert_eq!(last["model"], "two/m");
+    assert!((last["cost"]["total"].as_f64().unwrap() - 2.0).abs() < 0.01, "at its own price: {last}");
+    let exported = rig.export();
+    let makers: Vec<_> = exported["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["llm_metadata"]["model_name"].clone())
+        .collect();
+    assert_eq!(makers.iter().flat_map(Value::as_str).collect::<Vec<_>>(), ["one/m", "two/m"]);
+}
+
+#[test]
+fn a_refusal_is_not_an_overload() {
+    let rig = Rig::new(Api::OpenaiChat, Script::replies([Reply::error(400, "Overloaded.")]).unwrap());
+    let second = ScriptedServer::builder(Script::replies([Reply::text("No.")]).unwrap()).start_in_thread().unwrap();
+    chain(&rig, &second, "main = [\"one/m\", \"two/m\"]");
+    let ran = rig.task(&["look"]);
+    assert_eq!(ran.result()["outcome"], "failed");
+    assert!(second.generations().is_empty());
+}
+
+#[test]
+fn summaries_are_written_by_the_model_of_that_role() {
+    let full = Usage { input: 190_000, output: 10, ..Usage::default() };
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::turns([
+            Reply::text("One."),
+            Reply::text("Two."),
+            Reply::text("Three.").with_usage(full),
+            Reply::text("Four."),
+        ])
+        .unwrap(),
+    );
+    let summary = Reply::text("The user counted.").with_usage(Usage { input: 1_000_000, ..Usage::default() });
+    let second = ScriptedServer::builder(Script::replies([summary]).unwrap()).start_in_thread().unwrap();
+    chain(&rig, &second, "main = \"one/m\"\nsummary = [\"two/m\"]");
+    let keep = ["--set", "context.keep_rounds=1"];
+    for task in ["one", "two", "three"] {
+        assert_eq!(rig.task(&[&["-c", task], &keep[..]].concat()).code(), 0);
+    }
+    let ran = rig.task(&[&["-c", "four"], &keep[..]].concat());
+    assert_eq!(ran.code(), 0, "{}", ran.stdout());
+    assert_eq!(second.generations().len(), 1, "{}", ran.stdout());
+    let usages = of_type(&ran.events(), "usage");
+    assert_eq!((&usages[0]["model"], &usages[1]["model"]), (&json!("two/m"), &json!("one/m")));
+    assert!((usages[0]["cost"]["total"].as_f64().unwrap() - 2.0).abs() < 0.01);
+    assert_eq!(rig.server.generations().len(), 4, "the main model was asked for answers alone");
+}
+
+#[test]
+fn the_budget_stops_before_the_next_request_whatever_led_to_it() {
+    let dear = |reply: Reply| reply.with_usage(Usage { input: 1_000_000, ..Usage::default() });
+    let todo = Reply::call("todo_write", json!({"todos": [{"content": "a", "status": "pending"}]}));
+    let nudged = [todo, dear(Reply::text("I think I am done.")), Reply::text("Never asked for.")];
+    let called = [dear(Reply::call("list_files", json!({"path": "."}))), Reply::text("Never asked for.")];
+    for (replies, expected) in [(nudged.to_vec(), 2), (called.to_vec(), 1)] {
+        let rig = rig(replies);
+        let ran = rig.task(&["--max-budget-usd", "2.5", "do it"]);
+        assert_eq!((ran.code(), ran.result()["code"].clone()), (4, json!("max_budget")), "{}", ran.stdout());
+        assert_eq!(rig.server.generations().len(), expected);
+    }
+}
+
+#[test]
+fn cost_is_shown_per_request_and_class() {
+    let first = Usage { input: 100_000, cache_write: 200_000, output: 1_000, ..Usage::default() };
+    let second = Usage { input: 1_000, cached_input: 300_000, output: 2_000, ..Usage::default() };
+    let call = Reply::call("list_files", json!({"path": "."}));
+    let rig = rig([call.with_usage(first), Reply::text("Done.").with_usage(second)]);
+    rig.task(&["look"]);
+    let shown = rig.run(&["conversations", "show", "--cost", "--json"]).json();
+    assert_eq!(shown["requests"].as_array().unwrap().len(), 2);
+    assert_eq!(shown["requests"][0]["usage"]["cache_write"], 200_000);
+    let money = |value: &Value| value.as_f64().unwrap();
+    assert!((money(&shown["requests"][0]["cost"]["cache_write"]) - 0.75).abs() < 1e-9);
+    assert!((money(&shown["requests"][1]["cost"]["cached_input"]) - 0.09).abs() < 1e-9);
+    let total = 0.3 + 0.75 + 0.015 + 0.003 + 0.09 + 0.03;
+    assert!((money(&shown["total"]["cost"]["total"]) - total).abs() < 1e-9, "{}", shown["total"]);
+    let table = rig.run(&["conversations", "show", "--cost"]).stdout();
+    assert!(table.contains("0.7500") && table.contains(&format!("{total:.4}")), "{table}");
+}
+
+#[test]
+fn tokens_of_files_are_counted() {
+    let rig = rig([Reply::text("Hello.")]);
+    rig.write("a.txt", "hello world");
+    rig.write("b.txt", "one two three four");
+    let counted = rig.run(&["count", "a.txt", "b.txt", "--json"]).json();
+    assert_eq!((&counted["files"][0]["tokens"], &counted["total"]), (&json!(2), &json!(6)));
+    let scaled = rig.run(&["count", "a.txt", "b.txt", "-m", "anthropic/claude-opus-5", "--json"]).json();
+    assert_eq!((&scaled["files"][0]["tokens"], &scaled["total"]), (&json!(3), &json!(9)));
+    assert!(rig.run(&["count", "a.txt", "b.txt"]).stdout().ends_with("total\n"));
+    let missing = rig.run(&["count", "nothing.txt"]);
+    assert_eq!(missing.code(), 2);
+    assert!(missing.stderr().contains("`nothing.txt`"));
+}
+
+#[test]
+fn standard_input_is_counted_too() {
+    use std::io::Write;
+    let rig = rig([Reply::text("Hello.")]);
+    let mut child = rig
+        .command(&["count", "-", "--json"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"hello world").unwrap();
+    let counted: Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
+    assert_eq!(counted["total"], 2);
+}
+
+#[test]
+fn the_estimate_follows_what_replies_are_billed() {
+    let rig = rig([
+        Reply::call("list_files", json!({"path": "."})),
+        Reply::call("list_files", json!({"path": "."})),
+        Reply::text("Done."),
+        Reply::text("Again."),
+    ]);
+    let events = rig.task(&["look"]).events();
+    let tokens: Vec<_> = of_type(&events, "window").iter().map(|window| window["tokens"].as_u64().unwrap()).collect();
+    let billed: Vec<_> =
+        of_type(&events, "usage").iter().map(|usage| usage["usage"]["input"].as_u64().unwrap()).collect();
+    let off = |index: usize| (tokens[index] as f64 / billed[index] as f64 - 1.0).abs();
+    assert!(off(2) < off(0) * 0.6, "estimates {tokens:?}, billed {billed:?}");
+    let later = rig.task(&["-c", "again"]).events();
+    let (told, paid) = (of_type(&later, "window")[0].clone(), of_type(&later, "usage")[0].clone());
+    let off_later = (told["tokens"].as_f64().unwrap() / paid["usage"]["input"].as_f64().unwrap() - 1.0).abs();
+    assert!(off_later <= off(2) + 0.02, "it is remembered with the conversation: {off_later}");
+}
+
+#[test]
+fn the_readme_declares_a_model_in_ten_lines_that_work() {
+    let readme = include_str!("../../../../README.md");
+    let (_, rest) = readme.split_once("```toml\n").unwrap();
+    let (block, _) = rest.split_once("```").unwrap();
+    assert!(block.lines().filter(|line| !line.trim().is_empty()).count() <= 10, "{block}");
+    let rig = rig([Reply::text("Hello.")]);
+    let base_url = rig.server.base_url(Api::OpenaiChat);
+    let declared = block.lines().map(|line| match line.starts_with("base_url") {
+        true => format!("base_url = \"{base_url}\"\n"),
+        false => format!("{line}\n"),
+    });
+    rig.configure(&declared.collect::<String>());
+    let ran = rig.run(&["run", "hi"]);
+    assert_eq!((ran.code(), ran.stdout().as_str()), (0, "Hello.\n"), "{}", ran.stderr());
+}
+
+#[test]
+fn the_page_of_built_in_models_is_up_to_date() {
+    let page = rig([Reply::text("Hello.")]).run(&["models", "list", "--markdown"]).stdout();
+    let committed = include_str!("../../../../docs/models.md");
+    assert!(page == committed, "run `cargo run -p haft -- models list --markdown > docs/models.md`");
+}
