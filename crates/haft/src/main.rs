@@ -9,6 +9,7 @@ mod commands;
 mod config;
 mod demo;
 mod exit;
+mod network;
 mod output;
 mod places;
 mod project;

@@ -16,6 +16,7 @@ use haft_types::{Message, PermissionMode};
 use crate::clock::{RandomIds, WallClock};
 use crate::config::Config;
 use crate::exit::mistake;
+use crate::network;
 use crate::places::Places;
 use crate::project::Project;
 use crate::secrets;
@@ -70,7 +71,7 @@ pub(crate) async fn look(
 pub(crate) fn declared(config: &Config, model: &str) -> anyhow::Result<Declared> {
     let catalogue = Catalogue::with_built_in(config.providers.clone(), config.models.clone());
     let declared = catalogue.and_then(|catalogue| catalogue.resolve(model));
-    declared.map_err(|error| mistake(error.to_string()))
+    declared.map(network::reached).map_err(|error| mistake(error.to_string()))
 }
 
 /// Models that wait until they are needed. Their names are checked now, their keys when they are asked.
