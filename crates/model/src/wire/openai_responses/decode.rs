@@ -14,6 +14,8 @@ use crate::wire::{Decode, Fault, Progress, Sink, json, parse, required};
 pub(crate) struct Decoder {
     ids: CallIds,
     items: BTreeMap<u64, Item>,
+    /// The ids of items that came without a number, in order.
+    unnumbered: Vec<String>,
     stop: Option<StopReason>,
     usage: Usage,
 }
@@ -33,6 +35,7 @@ struct Item {
 struct Event<'a> {
     r#type: &'a str,
     output_index: Option<u64>,
+    item_id: Option<String>,
     delta: Option<String>,
     #[serde(borrow)]
     item: Option<&'a RawValue>,
@@ -62,6 +65,7 @@ struct Incomplete {
 #[derive(Deserialize)]
 struct WireItem<'a> {
     r#type: &'a str,
+    id: Option<String>,
     call_id: Option<String>,
     name: Option<String>,
     arguments: Option<String>,
@@ -70,6 +74,13 @@ struct WireItem<'a> {
     content: Option<Vec<Words>>,
     #[serde(default)]
     summary: Option<Vec<Words>>,
+}
+
+impl WireItem<'_> {
+    /// What `item_id` calls it.
+    fn name_in_stream(&self) -> Option<&String> {
+        self.id.as_ref().or(self.call_id.as_ref())
+    }
 }
 
 #[derive(Deserialize)]
@@ -116,27 +127,33 @@ impl Decode for Decoder {
         let event: Event<'_> = parse("an event", data)?;
         match event.r#type {
             "response.output_item.added" => {
-                let (index, raw) = (required(event.output_index, "output_index")?, required(event.item, "item")?);
-                let item: WireItem<'_> = parse("`item`", raw.get())?;
+                let item: WireItem<'_> = parse("`item`", required(event.item, "item")?.get())?;
+                let index = self.place(event.output_index, event.item_id.as_ref().or(item.name_in_stream()))?;
                 self.open(index, item, sink)?;
             }
             "response.output_text.delta" | "response.refusal.delta" => {
-                self.words(required(event.output_index, "output_index")?, event.delta, Delta::Text, sink);
+                let index = self.place(event.output_index, event.item_id.as_ref())?;
+                self.words(index, event.delta, Delta::Text, sink);
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.words(required(event.output_index, "output_index")?, event.delta, Delta::Thinking, sink);
+                let index = self.place(event.output_index, event.item_id.as_ref())?;
+                self.words(index, event.delta, Delta::Thinking, sink);
             }
             "response.reasoning_summary_part.added" => {
-                let index = required(event.output_index, "output_index")?;
+                let index = self.place(event.output_index, event.item_id.as_ref())?;
                 if self.items.get(&index).is_some_and(|item| item.told > 0) {
                     self.words(index, Some(PARAGRAPH.to_owned()), Delta::Thinking, sink);
                 }
             }
             "response.function_call_arguments.delta" => {
-                self.arguments(required(event.output_index, "output_index")?, event.delta, sink)?;
+                let index = self.place(event.output_index, event.item_id.as_ref())?;
+                self.arguments(index, event.delta, sink)?;
             }
             "response.output_item.done" => {
-                self.close(required(event.output_index, "output_index")?, required(event.item, "item")?, sink)?;
+                let raw = required(event.item, "item")?;
+                let item: WireItem<'_> = parse("`item`", raw.get())?;
+                let index = self.place(event.output_index, event.item_id.as_ref().or(item.name_in_stream()))?;
+                self.close(index, raw, sink)?;
             }
             "response.completed" | "response.incomplete" => {
                 let response = required(event.response, "response")?;
@@ -178,7 +195,21 @@ const PARAGRAPH: &str = "\n\n";
 
 impl Decoder {
     pub(crate) fn new(ids: CallIds) -> Self {
-        Self { ids, items: BTreeMap::new(), stop: None, usage: Usage::default() }
+        Self { ids, items: BTreeMap::new(), unnumbered: Vec::new(), stop: None, usage: Usage::default() }
+    }
+
+    /// The number of an item. Some servers send none, only ids: then items are numbered as they come.
+    fn place(&mut self, index: Option<u64>, id: Option<&String>) -> Result<u64, Fault> {
+        if let Some(index) = index {
+            return Ok(index);
+        }
+        let id = required(id, "output_index")?;
+        let known = self.unnumbered.iter().position(|known| known == id);
+        let place = known.unwrap_or_else(|| {
+            self.unnumbered.push(id.clone());
+            self.unnumbered.len() - 1
+        });
+        Ok(place as u64)
     }
 
     fn open(&mut self, index: u64, item: WireItem<'_>, sink: Sink<'_>) -> Result<(), Fault> {
