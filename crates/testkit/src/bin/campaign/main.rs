@@ -9,10 +9,11 @@ use std::process::ExitCode;
 use haft_testkit::test::{Campaign, CampaignError, Setup};
 
 mod chunking;
+mod faults;
 mod kill;
 
 /// Every campaign there is.
-const CAMPAIGNS: &[Campaign] = &[chunking::CAMPAIGN, kill::CAMPAIGN];
+const CAMPAIGNS: &[Campaign] = &[chunking::CAMPAIGN, faults::CAMPAIGN, kill::CAMPAIGN];
 
 fn arguments(given: impl Iterator<Item = String>) -> Result<(Campaign, Setup), String> {
     let (mut name, mut setup) = (None, Setup { count: 100, seed: 1, haft: None });
