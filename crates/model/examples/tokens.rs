@@ -2,6 +2,9 @@
 //!
 //! Prints the time of the first count in this process, the speed over the files (several passes), and how much
 //! resident memory grew. Run it once for each of the two: neither may warm the other's pages.
+//!
+//! `tokens counts FILE` prints the tokens of each paragraph and then of the whole file, one number a line, to be compared with
+//! what another tokenizer says.
 
 #![expect(clippy::print_stdout, reason = "an example that prints its measurements")]
 
@@ -15,13 +18,23 @@ use haft_types::TokenCounter;
 const PASSES: u32 = 5;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).peekable();
+    if arguments.next_if_eq("counts").is_some() {
+        let text = fs::read_to_string(arguments.next().ok_or("`counts` needs a file")?)?;
+        let pieces = text.split("\n\n").chain([text.as_str()]);
+        pieces.for_each(|piece| println!("{}", O200k.text(piece)));
+        return Ok(());
+    }
     let count: fn(&str) -> u32 = match arguments.next().as_deref() {
         Some("table") => |text| O200k.text(text),
         Some("tiktoken") => {
             |text| tiktoken::get_encoding("o200k_base").map_or(0, |encoding| encoding.count(text) as u32)
         }
-        other => return Err(format!("expected `table` or `tiktoken` and files, got {other:?}").into()),
+        other => {
+            return Err(
+                format!("expected `table` or `tiktoken` and files, or `counts` and a file, got {other:?}").into()
+            );
+        }
     };
     let texts = arguments.map(fs::read_to_string).collect::<Result<Vec<String>, _>>()?;
 

