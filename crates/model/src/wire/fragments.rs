@@ -4,6 +4,7 @@
 //! change), so equal segments give equal bytes. Only what the last request used is kept.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use haft_types::ContentHash;
@@ -53,32 +54,66 @@ impl Fragment {
 
 type Key = (ContentHash, Mark);
 
-/// Fragments of the last request, and those of the one being encoded.
+/// Content hashes are random bits already: mixing them again would cost more than the look-up.
+#[derive(Clone, Copy, Debug, Default)]
+struct AlreadyHashed(u64);
+
+impl Hasher for AlreadyHashed {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.0 = self.0.rotate_left(7) ^ u64::from_le_bytes(word);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// A fragment, and the request that used it last.
+#[derive(Debug)]
+struct Known<T> {
+    fragment: Arc<T>,
+    used: u64,
+}
+
+/// Fragments of the last request and of the one being encoded.
 #[derive(Debug)]
 pub(crate) struct Fragments<T> {
-    last: HashMap<Key, Arc<T>>,
-    next: HashMap<Key, Arc<T>>,
+    known: HashMap<Key, Known<T>, BuildHasherDefault<AlreadyHashed>>,
+    request: u64,
+    /// How many of them the present request used.
+    used: usize,
 }
 
 impl<T> Default for Fragments<T> {
     fn default() -> Self {
-        Self { last: HashMap::new(), next: HashMap::new() }
+        Self { known: HashMap::default(), request: 0, used: 0 }
     }
 }
 
 impl<T> Fragments<T> {
     /// The fragment under this key, made only if the last request did not hold it.
     pub(crate) fn get(&mut self, key: Key, make: impl FnOnce() -> T) -> Arc<T> {
-        let fragment = self.next.entry(key).or_insert_with(|| match self.last.remove(&key) {
-            Some(known) => known,
-            None => Arc::new(make()),
-        });
-        Arc::clone(fragment)
+        // One before the present request at most: never the present one by accident.
+        let before = self.request.wrapping_sub(1);
+        let known = self.known.entry(key).or_insert_with(|| Known { fragment: Arc::new(make()), used: before });
+        if known.used != self.request {
+            known.used = self.request;
+            self.used += 1;
+        }
+        Arc::clone(&known.fragment)
     }
 
     /// Ends a request: what it did not use is forgotten.
     pub(crate) fn end_request(&mut self) {
-        self.last = std::mem::take(&mut self.next);
+        if self.used < self.known.len() {
+            self.known.retain(|_, known| known.used == self.request);
+        }
+        self.request = self.request.wrapping_add(1);
+        self.used = 0;
     }
 }
 
@@ -103,7 +138,7 @@ mod tests {
         }
         assert_eq!(made, ["a", "b", "c", "a"]);
         // What the last request held is all that is left.
-        let mut left: Vec<_> = fragments.last.values().map(|name| name.as_str()).collect();
+        let mut left: Vec<_> = fragments.known.values().map(|known| known.fragment.as_str()).collect();
         left.sort_unstable();
         assert_eq!(left, ["a", "c"]);
     }

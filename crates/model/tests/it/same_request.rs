@@ -330,7 +330,6 @@ proptest! {
 }
 
 #[test]
-#[ignore = "Anthropic refuses a failed result without words; the encoder must give it some (wire/anthropic/encode.rs)"]
 fn a_failure_without_words_is_accepted() {
     let call = ToolCall { id: "call_1".into(), name: "read_file".into(), arguments: "{}".into(), signature: None };
     let history: Vec<_> = [

@@ -230,10 +230,14 @@ impl Anthropic {
 }
 
 fn tool_result(result: &ToolResult) -> Block<'_> {
+    let is_error = result.envelope.status == ToolStatus::Error;
+    // The service refuses an error that says nothing.
+    let text =
+        if is_error && result.envelope.text.is_empty() { "failed without a message" } else { &result.envelope.text };
     Block::ToolResult {
         tool_use_id: plain_id(&result.tool_call_id, LONGEST_ID),
-        content: Content::Text(&result.envelope.text),
-        is_error: result.envelope.status == ToolStatus::Error,
+        content: Content::Text(text),
+        is_error,
         cache_control: None,
     }
 }
