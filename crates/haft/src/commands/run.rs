@@ -19,14 +19,18 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let (places, loaded) = super::configuration(&args.common)?;
     let task = task(args)?;
     let plan = lower(args, &loaded.config, task.as_deref())?;
-    wiring::runtime()?.block_on(async {
+    let runtime = wiring::runtime()?;
+    let exit = runtime.block_on(async {
         let mut session = wiring::open_session(&places, loaded.config, plan).await.map_err(usage_errors)?;
         let cancel = CancellationToken::new();
         cancel_on_signals(&cancel);
         let mut printer = Printer::new(args.output_format, args.verbose);
         let report = session.run(task, &mut printer, &cancel).await;
         Ok(if report.never_valid { Exit::Usage } else { report.result.outcome.into() })
-    })
+    });
+    // The system's lookup of a host's name cannot be cancelled, and must not hold up the end.
+    runtime.shutdown_background();
+    exit
 }
 
 /// Lowers flags and configuration into what the run needs to know.
