@@ -1,5 +1,6 @@
 //! Numbers events and hands them to whoever listens.
 
+use haft_model::ModelError;
 use haft_types::{ConversationId, Event, EventBody};
 
 /// Takes the events of a run, in order. It must not block for long: the turn waits for it.
@@ -34,5 +35,10 @@ impl<'a> Emitter<'a> {
 
     pub(crate) fn error(&mut self, code: &str, message: impl Into<String>) {
         self.emit(EventBody::Error { code: code.into(), message: message.into() });
+    }
+
+    /// Another model is asked, because this one cannot answer now.
+    pub(crate) fn switched(&mut self, from: &str, to: &str, error: &ModelError) {
+        self.error("model_switched", format!("`{from}` cannot answer now ({error}); asking `{to}`"));
     }
 }

@@ -197,15 +197,6 @@ pub enum EventBody {
         /// The sentence for people.
         message: String,
     },
-    /// The model cannot answer now, and the next one of its chain is asked.
-    ModelSwitched {
-        /// The model that was asked, as `provider/model`.
-        from: String,
-        /// The one that is asked from now on.
-        to: String,
-        /// What went wrong.
-        reason: String,
-    },
     /// A request failed and will be tried again.
     Retry {
         /// Which retry this is, from 1.

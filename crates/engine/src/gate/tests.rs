@@ -47,11 +47,14 @@ fn admit_one(
     }
 }
 
+/// Tool, arguments, stop reason, calls in the reply, mode, and what comes of it.
+type Case<'a> = (&'a str, &'a str, &'a StopReason, usize, PermissionMode, Result<(), &'a str>);
+
 #[test]
 fn what_passes_and_what_does_not() {
     use PermissionMode::{AcceptEdits, Ask, Plan, Yolo};
     use StopReason::{Length, ToolUse};
-    let cases: &[(&str, &str, &StopReason, usize, PermissionMode, Result<(), &str>)] = &[
+    let cases: &[Case<'_>] = &[
         ("read_file", r#"{"path": "a"}"#, &ToolUse, 1, Ask, Ok(())),
         ("read_file", r#"{"path": "a"}"#, &ToolUse, 1, Plan, Ok(())),
         ("read_file", r#"{"path": "a"}"#, &Length, 1, Ask, Err("cut")),

@@ -100,7 +100,7 @@ impl Session {
                         .summarisers
                         .front()
                         .map_or_else(|| self.config.model.full_name(), |next| next.name().to_owned());
-                    emitter.emit(EventBody::ModelSwitched { from: by.full_name(), to, reason: error.to_string() });
+                    emitter.switched(&by.full_name(), &to, &error);
                 }
                 Err(error) => return Err(error.to_string()),
             }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use haft_context::ContextError;
 use haft_model::{Client, ModelError};
-use haft_types::{EventBody, Usage};
+use haft_types::Usage;
 
 use super::{EngineError, Session};
 use crate::emit::Emitter;
@@ -100,7 +100,7 @@ impl Session {
                     self.config.environment.safe_zone_tokens = Some(zone);
                     self.remember_factor();
                     self.tell_again()?;
-                    emitter.emit(EventBody::ModelSwitched { from, to: name, reason: error.to_string() });
+                    emitter.switched(&from, &name, error);
                     return Ok(true);
                 }
                 Err(problem) => emitter.error("fallback", format!("`{name}` cannot be asked instead: {problem}")),

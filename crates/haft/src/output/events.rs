@@ -68,13 +68,12 @@ impl Printer {
                 let limit = limit.map_or_else(String::new, |limit| format!(" of {limit}"));
                 format!("retry {attempt}{limit} in {:.1} s: {reason}", *delay_ms as f64 / 1000.0)
             }
-            EventBody::ModelSwitched { from, to, reason } => {
+            EventBody::Error { message, .. } => {
+                // Words of a reply that failed are void.
                 self.words.clear();
-                format!("haft: `{from}` cannot answer now ({reason}); asking `{to}`")
+                format!("haft: {message}")
             }
-            EventBody::Compaction { message, .. }
-            | EventBody::Pruning { message, .. }
-            | EventBody::Error { message, .. } => format!("haft: {message}"),
+            EventBody::Compaction { message, .. } | EventBody::Pruning { message, .. } => format!("haft: {message}"),
             EventBody::PrefixBreak { message, tokens, .. } if self.verbose => {
                 format!("prefix break: {message}, {tokens} tokens are sent anew")
             }
