@@ -161,11 +161,13 @@ pub struct Capabilities {
     pub reasoning: bool,
     /// It takes a user message directly after a tool result.
     pub user_after_tool: bool,
+    /// It goes on with a beginning of its own reply that is sent as the last message.
+    pub prefill: bool,
 }
 
 impl Default for Capabilities {
     fn default() -> Self {
-        Self { images: true, reasoning: false, user_after_tool: true }
+        Self { images: true, reasoning: false, user_after_tool: true, prefill: false }
     }
 }
 

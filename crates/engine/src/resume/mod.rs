@@ -8,7 +8,7 @@ mod tests;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use haft_types::{Entry, MessageId, Role, StopReason, ToolCall, ToolStatus};
+use haft_types::{Entry, Message, MessageId, Role, StopReason, ToolCall, ToolStatus};
 use serde_json::Value;
 
 use crate::names;
@@ -21,6 +21,14 @@ pub(crate) struct Resumption {
     pub(crate) uncertain: Vec<ToolCall>,
     /// What comes next after that.
     pub(crate) position: Position,
+}
+
+/// Under which key of a reply's metadata its stop reason is kept, so that a resumed turn treats what was cut as cut.
+pub(crate) const STOP_REASON: &str = "stop_reason";
+
+/// Why the model stopped writing this stored reply.
+pub(crate) fn stop_reason(reply: &Message) -> Option<StopReason> {
+    serde_json::from_value(reply.metadata.get(STOP_REASON)?.clone()).ok()
 }
 
 /// Calls of the last reply that have no result.
@@ -80,7 +88,7 @@ fn finished(history: &[Arc<Entry>], unfinished: Option<Unfinished>) -> Position 
         Some(last) if last.message.role == Role::Assistant => Position::HasReply(Replied {
             calls: Vec::new(),
             text: last.message.joined_text(),
-            stop: StopReason::EndTurn,
+            stop: stop_reason(&last.message).unwrap_or(StopReason::EndTurn),
             unfinished,
         }),
         _ => Position::WantsReply,

@@ -1,4 +1,4 @@
-use haft_types::{Envelope, Message, Part, Timestamp, TokenCounter, ToolResult};
+use haft_types::{Envelope, Part, Timestamp, TokenCounter, ToolResult};
 
 use super::*;
 

@@ -9,11 +9,11 @@ use haft_tool::{Flow, OutputLimits, ToolContext, ToolOutput};
 use haft_types::{Envelope, EventBody, Role, StopReason, ToolCall};
 use tokio_util::sync::CancellationToken;
 
-use super::drive::STOP_REASON;
 use super::{EngineError, Session};
 use crate::calls;
 use crate::emit::Emitter;
 use crate::gate::{self, Admitted, Refused, ReplyFacts};
+use crate::resume::stop_reason;
 use crate::turn::{Input, Question, ToolsDone};
 
 impl Session {
@@ -61,9 +61,7 @@ impl Session {
 
     fn last_stop_reason(&self) -> StopReason {
         let reply = self.history.iter().rev().find(|entry| entry.message.role == Role::Assistant);
-        reply
-            .and_then(|entry| serde_json::from_value(entry.message.metadata.get(STOP_REASON)?.clone()).ok())
-            .unwrap_or(StopReason::ToolUse)
+        reply.and_then(|entry| stop_reason(&entry.message)).unwrap_or(StopReason::ToolUse)
     }
 
     /// Runs calls side by side and stores their results in order.

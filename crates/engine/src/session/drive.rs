@@ -22,9 +22,6 @@ use crate::names;
 use crate::resume::{self, Resumption};
 use crate::turn::{Action, End, Input, Position, Reason, Replied, Turn, Unfinished};
 
-/// Under which key of a reply's metadata its stop reason is kept, so that a resumed turn treats a cut call as one.
-pub(super) const STOP_REASON: &str = "stop_reason";
-
 /// How a run ended, and whether the model ever answered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunReport {
@@ -199,7 +196,13 @@ impl Session {
             let error = match self.services.client.stream(&request, cancel, &mut tell).await {
                 Ok(reply) => {
                     self.learn_factor(request.tokens(), reply.usage).await?;
-                    return self.take_reply(reply, emitter).await.map(Input::Replied);
+                    let (reply, failure) = self.continued(&request, reply, emitter, cancel).await;
+                    let replied = self.take_reply(reply, emitter).await?;
+                    return Ok(match failure {
+                        None => Input::Replied(replied),
+                        Some(ModelError::Cancelled) => Input::Cancelled,
+                        Some(error) => failed(&error),
+                    });
                 }
                 Err(ModelError::Cancelled) => return Ok(Input::Cancelled),
                 Err(error) => error,
@@ -213,7 +216,7 @@ impl Session {
                 },
                 Ok(false) => {
                     run.never_valid = error.never_valid();
-                    return Ok(Input::Failed(Reason { code: error.code().into(), message: error.to_string() }));
+                    return Ok(failed(&error));
                 }
                 Err(error) => {
                     return Ok(Input::Failed(Reason { code: "context".into(), message: error.to_string() }));
@@ -242,7 +245,7 @@ impl Session {
         made.time_to_first_token_ms = Some(millis(reply.time_to_first_token));
         made.duration_ms = Some(millis(reply.duration));
         message.llm_metadata = Some(made);
-        message.metadata.insert(STOP_REASON.into(), serde_json::to_value(&reply.stop).unwrap_or_default());
+        message.metadata.insert(resume::STOP_REASON.into(), serde_json::to_value(&reply.stop).unwrap_or_default());
 
         let replied = Replied {
             calls: message.tool_calls().cloned().collect(),
@@ -301,6 +304,10 @@ struct Run {
     never_valid: bool,
 }
 
+fn failed(error: &ModelError) -> Input {
+    Input::Failed(Reason { code: error.code().into(), message: error.to_string() })
+}
+
 /// A model that is shown message ids sometimes repeats them; they are not its words (SPEC 2.3).
 fn without_hints(part: Part) -> Part {
     match part {
@@ -325,7 +332,7 @@ fn spoken(message: &Message, protocol: ToolProtocol) -> String {
     thoughts.collect()
 }
 
-fn tell_delta(delta: Delta, emitter: &mut Emitter<'_>) {
+pub(super) fn tell_delta(delta: Delta, emitter: &mut Emitter<'_>) {
     emitter.emit(match delta {
         Delta::Text(text) => EventBody::Text { text },
         Delta::Thinking(text) => EventBody::Thinking { text },

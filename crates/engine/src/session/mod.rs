@@ -5,6 +5,7 @@
 mod act;
 mod build;
 mod compact;
+mod cut;
 mod drive;
 mod models;
 mod open;

@@ -174,8 +174,6 @@ pub struct End {
 
 /// How often in a row the model may be told to go on before the turn gives up on it (SPEC 9.8).
 const NUDGES_IN_A_ROW: u32 = 3;
-/// How often in a row a cut reply is continued (SPEC 9.5).
-const CONTINUATIONS_IN_A_ROW: u32 = 5;
 
 /// One turn: from an input to its outcome.
 #[derive(Clone, Debug)]
@@ -184,7 +182,6 @@ pub struct Turn {
     limits: Limits,
     replies: u32,
     nudges: u32,
-    continuations: u32,
     denied: Option<String>,
     text: String,
     spent: Spent,
@@ -198,7 +195,6 @@ impl Turn {
             limits,
             replies: 0,
             nudges: 0,
-            continuations: 0,
             denied: None,
             text: String::new(),
             spent: Spent::default(),
@@ -268,11 +264,11 @@ impl Turn {
             );
         }
         if !reply.calls.is_empty() {
-            (self.nudges, self.continuations) = (0, 0);
+            self.nudges = 0;
             return self.run(reply.calls);
         }
         if reply.stop == StopReason::Length {
-            return self.go_on();
+            return self.cut();
         }
         if empty {
             return self.nudge(Nudge::Empty);
@@ -339,23 +335,18 @@ impl Turn {
         actions
     }
 
-    fn go_on(&mut self) -> Vec<Action> {
-        if self.continuations == CONTINUATIONS_IN_A_ROW {
-            return self.end(
-                Outcome::Exhausted,
-                Reason::new(
-                    "output_limit",
-                    "The reply was cut by the output limit again and again. Raise `max_output_tokens` of the model.",
-                ),
-            );
+    /// A reply that is still cut. A stored one is gone on with; a new one has been continued as often as it may (SPEC 9.5).
+    fn cut(&mut self) -> Vec<Action> {
+        if self.replies == 0 {
+            return self.nudge(Nudge::Cut);
         }
-        if let Some(end) = self.exhausted() {
-            return end;
-        }
-        self.continuations += 1;
-        let mut actions = vec![Action::Nudge(Nudge::Cut)];
-        actions.extend(self.build());
-        actions
+        self.end(
+            Outcome::Exhausted,
+            Reason::new(
+                "output_limit",
+                "The reply was cut by the output limit again and again. Raise `max_output_tokens` of the model.",
+            ),
+        )
     }
 
     /// The end, if a limit leaves no room for another request.

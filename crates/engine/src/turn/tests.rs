@@ -134,14 +134,13 @@ fn empty_replies_fail_after_three_nudges() {
 }
 
 #[test]
-fn a_cut_reply_is_continued_five_times_at_most() {
+fn a_reply_still_cut_after_its_continuations_exhausts_the_turn() {
+    let cut = || Replied { stop: StopReason::Length, ..reply("half a sen", vec![]) };
     let mut turn = begun(Limits::default());
-    let cut = || Input::Replied(Replied { stop: StopReason::Length, ..reply("half a sen", vec![]) });
-    for _ in 0..5 {
-        assert_eq!(turn.step(cut()), [Action::Nudge(Nudge::Cut), Action::BuildRequest]);
-        turn.step(Input::Built);
-    }
-    assert_eq!(end(&turn.step(cut())).outcome, Outcome::Exhausted);
+    let actions = turn.step(Input::Replied(cut()));
+    assert_eq!((end(&actions).outcome, end(&actions).reason.code.as_str()), (Outcome::Exhausted, "output_limit"));
+    let stored = Turn::new(Limits::default()).step(Input::Begin(Position::HasReply(cut())));
+    assert_eq!(stored, [Action::Nudge(Nudge::Cut), Action::BuildRequest], "a stored one is gone on with");
 }
 
 #[test]

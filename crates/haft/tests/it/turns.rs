@@ -1,10 +1,10 @@
 //! How turns end, and how they go on.
 
-use haft_testkit::{Reply, Script, ScriptCall, Stop};
+use haft_testkit::{Reply, Script, ScriptCall, SeenRole, Stop};
 use haft_types::{Api, Usage};
 use serde_json::json;
 
-use crate::rig::Rig;
+use crate::rig::{MODEL, Rig};
 
 fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::turns(replies).unwrap())
@@ -142,6 +142,44 @@ fn a_call_cut_by_the_output_limit_never_runs() {
 }
 
 #[test]
+fn a_reply_cut_by_the_output_limit_is_continued_and_stored_as_one() {
+    let usage = |output| Usage { input: 100, output, ..Usage::default() };
+    let cut = |text: &str| Reply { stop: Some(Stop::Length), ..Reply::text(text).with_usage(usage(10)) };
+    for prefill in ["false", "true"] {
+        let replies = [cut("One, two,"), cut(" three, fo"), Reply::text("ur.").with_usage(usage(5))];
+        let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
+        let capable = format!("models.\"mock/{MODEL}\".capabilities.prefill={prefill}");
+        let ran = rig.task(&["--set", &capable, "count to four"]);
+        assert_eq!(
+            (ran.code(), ran.result()["text"].clone()),
+            (0, json!("One, two, three, four.")),
+            "{}",
+            ran.stderr()
+        );
+        assert_eq!(ran.result()["usage"]["output"], 25, "the usage of all requests");
+        assert!(rig.server.refusals().is_empty(), "{:?}", rig.server.refusals());
+        let messages = rig.export()["messages"].as_array().unwrap().clone();
+        assert_eq!(messages.len(), 2, "one message");
+        assert_eq!(messages[1]["content"], "One, two, three, four.");
+        let last = rig.server.generations()[2].seen().unwrap();
+        if prefill == "true" {
+            assert_eq!(last.messages.last().unwrap().role, SeenRole::Assistant);
+        } else {
+            assert!(last.last_contains("exactly where it stopped"));
+        }
+    }
+}
+
+#[test]
+fn a_reply_cut_again_and_again_exhausts_the_turn() {
+    let cut = Reply { stop: Some(Stop::Length), times: Some(20), ..Reply::text("and on ") };
+    let rig = Rig::new(Api::OpenaiChat, Script::replies([cut]).unwrap());
+    let ran = rig.task(&["never end"]);
+    assert_eq!((ran.code(), ran.result()["code"].clone()), (4, json!("output_limit")), "{}", ran.stderr());
+    assert_eq!(rig.server.generations().len(), 6, "the reply and five continuations");
+}
+
+#[test]
 fn broken_arguments_never_run() {
     for arguments in
         [r#"{"path": "a.txt", "content": "x""#, r#"{"path": "a.txt", "path": "b.txt", "content": "x"}"#, "[]"]
@@ -184,7 +222,7 @@ fn piped_input_is_the_task_or_an_attachment() {
         child.stdin.take().unwrap().write_all(b"from the pipe\n").unwrap();
         assert!(child.wait().unwrap().success());
         let seen = rig.server.generations()[0].seen().unwrap();
-        assert_eq!(seen.texts(haft_testkit::SeenRole::User)[0].trim_end(), expected);
+        assert_eq!(seen.texts(SeenRole::User)[0].trim_end(), expected);
     }
 }
 

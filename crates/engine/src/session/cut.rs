@@ -1,0 +1,131 @@
+//! Continues a reply that was cut by the output limit (SPEC 9.5): a few more requests, and one message in the end.
+//!
+//! The partial reply goes back as the assistant's own beginning where the model takes one, else with an instruction to go on.
+//! These requests are not part of the conversation and are not logged: the next one holds the whole reply. A reply that was cut
+//! inside a tool call is not continued; the gate refuses that call.
+
+use haft_model::{Delta, ModelError, Reply};
+use haft_types::{Entry, Layer, LlmMetadata, Message, Origin, Part, Request, Role, Segment, StopReason};
+use tokio_util::sync::CancellationToken;
+
+use super::Session;
+use super::drive::tell_delta;
+use crate::emit::Emitter;
+use crate::turn::Nudge;
+
+/// How often a reply is continued.
+const CONTINUATIONS: u32 = 5;
+
+impl Session {
+    /// The reply, continued as far as needed. When that fails, what there is of it comes back with the failure.
+    pub(super) async fn continued(
+        &mut self,
+        request: &Request,
+        mut reply: Reply,
+        emitter: &mut Emitter<'_>,
+        cancel: &CancellationToken,
+    ) -> (Reply, Option<ModelError>) {
+        for _ in 0..CONTINUATIONS {
+            if !can_go_on(&reply) {
+                break;
+            }
+            let more = self.continuation(request, &reply);
+            let mut tell = |delta: Delta| tell_delta(delta, emitter);
+            match self.services.client.stream(&more, cancel, &mut tell).await {
+                Ok(next) => join(&mut reply, next),
+                Err(error) => return (reply, Some(error)),
+            }
+        }
+        (reply, None)
+    }
+
+    /// The request that asks for the rest.
+    fn continuation(&self, request: &Request, partial: &Reply) -> Request {
+        let prefill = self.config.model.capabilities.prefill;
+        let mut parts = partial.parts.clone();
+        if prefill && let Some(Part::Text { text, .. }) = parts.last_mut() {
+            // A beginning that ends in white space is refused.
+            text.truncate(text.trim_end().len());
+        }
+        let mut begun = Message::new(self.fresh_id(), Role::Assistant, parts, self.services.clock.now());
+        // Thinking is sent back only to the model that made it.
+        let model = self.config.model.full_name();
+        begun.llm_metadata = Some(LlmMetadata { model_name: model, ..LlmMetadata::default() });
+        let mut added = vec![begun];
+        if !prefill {
+            let now = self.services.clock.now();
+            added.push(Message::text(self.fresh_id(), Role::User, Nudge::Cut.text(), now).from(Origin::Engine));
+        }
+        let segment = |message| Segment {
+            layer: Layer::History,
+            owner: "continuation",
+            entry: Entry::new(message, self.services.counter.as_ref()),
+            boundary: false,
+        };
+        let mut more = request.clone();
+        more.segments.extend(added.into_iter().map(segment));
+        more
+    }
+}
+
+/// Whether the reply was cut where it can be continued: in its words, not in a call.
+fn can_go_on(reply: &Reply) -> bool {
+    let ends_in_words = matches!(reply.parts.last(), Some(Part::Text { text, .. }) if !text.trim().is_empty());
+    reply.stop == StopReason::Length && ends_in_words
+}
+
+/// Puts the rest behind what there is.
+fn join(reply: &mut Reply, next: Reply) {
+    let mut parts = next.parts.into_iter().peekable();
+    // Reasoning about how to go on is not part of the reply, and its signature would not fit here.
+    while parts.next_if(|part| matches!(part, Part::Thinking(_))).is_some() {}
+    if let (Some(Part::Text { text, .. }), Some(Part::Text { .. })) = (reply.parts.last_mut(), parts.peek())
+        && let Some(Part::Text { text: rest, .. }) = parts.next()
+    {
+        text.push_str(&rest);
+    }
+    reply.parts.extend(parts);
+    reply.usage += next.usage;
+    reply.stop = next.stop;
+    reply.duration += next.duration;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use haft_types::{Thinking, ToolCall, Usage};
+
+    use super::*;
+
+    fn reply(parts: Vec<Part>, stop: StopReason) -> Reply {
+        Reply {
+            parts,
+            stop,
+            usage: Usage { output: 10, ..Usage::default() },
+            time_to_first_token: Duration::ZERO,
+            duration: Duration::from_secs(1),
+        }
+    }
+
+    #[test]
+    fn pieces_become_one_text() {
+        let mut whole = reply(vec![Part::text("half a sen")], StopReason::Length);
+        assert!(can_go_on(&whole));
+        let thought = Part::Thinking(Thinking { text: "go on".into(), ..Thinking::default() });
+        join(&mut whole, reply(vec![thought, Part::text("tence.")], StopReason::EndTurn));
+        assert_eq!(whole.parts, [Part::text("half a sentence.")]);
+        assert_eq!(
+            (whole.stop.clone(), whole.usage.output, whole.duration),
+            (StopReason::EndTurn, 20, Duration::from_secs(2))
+        );
+        assert!(!can_go_on(&whole));
+    }
+
+    #[test]
+    fn a_reply_cut_inside_a_call_is_not_continued() {
+        let call = ToolCall { id: "1".into(), name: "t".into(), arguments: "{".into(), signature: None };
+        assert!(!can_go_on(&reply(vec![Part::text("I will"), Part::ToolCall(call)], StopReason::Length)));
+        assert!(!can_go_on(&reply(vec![], StopReason::Length)));
+    }
+}
