@@ -29,6 +29,9 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Config(args)) => config::run(&args.command),
         Some(Command::Completions { shell }) => completions::run(shell),
         None if cli.print => run::run(&cli.run),
+        None if cli.run.prompt.is_some() => {
+            Err(mistake("there is no interactive interface yet; use `haft run \"…\"` or `haft -p \"…\"`"))
+        }
         None => Err(mistake("what should the model do? Use `haft run \"…\"` or `haft -p \"…\"`")),
     }
 }
