@@ -59,7 +59,31 @@ pub(crate) fn mistake(message: impl Into<String>) -> anyhow::Error {
 
 /// Tells a failure on stderr and gives its exit code.
 pub(crate) fn report(failure: &anyhow::Error) -> Exit {
-    let text = format!("{failure:#}");
+    let text = in_one_line(failure);
     drop(writeln!(std::io::stderr(), "haft: {}", haft_text::sanitise(&text)));
     if failure.chain().any(<dyn std::error::Error>::is::<Mistake>) { Exit::Usage } else { Exit::Failed }
+}
+
+/// The failure and its causes; a cause that only says again what was said is left out.
+fn in_one_line(failure: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in failure.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_not_said_twice() {
+        let failure = anyhow::Error::msg("disk is full").context("cannot write a: disk is full").context("cannot save");
+        assert_eq!(in_one_line(&failure), "cannot save: cannot write a: disk is full");
+    }
 }
