@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::ports::{Notes, ReadLedger, TodoList, Transcript, UsefulInfo};
+use crate::ports::{FileHistory, Notes, ReadLedger, TodoList, Transcript, UsefulInfo};
 
 /// The folders a call may work in. All paths are absolute and free of links.
 #[derive(Clone, Debug)]
@@ -65,6 +65,8 @@ pub struct ToolContext {
     pub todo: Arc<dyn TodoList>,
     /// What files looked like when they were last read.
     pub reads: Arc<dyn ReadLedger>,
+    /// What files were before calls changed them.
+    pub history: Arc<dyn FileHistory>,
     /// The conversation's useful information.
     pub useful: Arc<dyn UsefulInfo>,
     /// The project's notes.

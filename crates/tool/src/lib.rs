@@ -12,8 +12,8 @@ mod schema;
 
 pub use context::{OutputLimits, ToolContext, Workspace};
 pub use ports::{
-    Added, FileState, MarkAction, MarkReport, NewUseful, Note, Notes, PortError, ReadLedger, Recalled, TodoItem,
-    TodoList, TodoState, Transcript, TranscriptLine, UsefulInfo, UsefulItem,
+    Added, FileHistory, FileState, MarkAction, MarkReport, NewUseful, Note, Notes, PortError, ReadLedger, Recalled,
+    TodoItem, TodoList, TodoState, Transcript, TranscriptLine, UsefulInfo, UsefulItem,
 };
 pub use registry::Registry;
 pub use schema::{InvalidArguments, parse_arguments, schema_of};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use haft_tool::{FileState, OutputLimits, ReadLedger, ToolContext, ToolOutput, Workspace};
+use haft_tool::{FileHistory, FileState, OutputLimits, ReadLedger, ToolContext, ToolOutput, Workspace};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +15,8 @@ pub(crate) struct Scope {
     pub(crate) limits: OutputLimits,
     pub(crate) cancel: CancellationToken,
     pub(crate) reads: Arc<dyn ReadLedger>,
+    pub(crate) history: Arc<dyn FileHistory>,
+    pub(crate) call_id: String,
 }
 
 impl Scope {
@@ -24,6 +26,8 @@ impl Scope {
             limits: context.limits,
             cancel: context.cancel.clone(),
             reads: Arc::clone(&context.reads),
+            history: Arc::clone(&context.history),
+            call_id: context.call_id.clone(),
         }
     }
 

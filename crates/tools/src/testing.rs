@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use haft_sandbox::Supervisor;
 use haft_tool::{
-    Added, FileState, MarkAction, MarkReport, NewUseful, Note, Notes, OutputLimits, PortError, ReadLedger, Recalled,
-    TodoItem, TodoList, Tool, ToolContext, ToolOutput, Transcript, TranscriptLine, UsefulInfo, UsefulItem, Workspace,
+    Added, FileHistory, FileState, MarkAction, MarkReport, NewUseful, Note, Notes, OutputLimits, PortError, ReadLedger,
+    Recalled, TodoItem, TodoList, Tool, ToolContext, ToolOutput, Transcript, TranscriptLine, UsefulInfo, UsefulItem,
+    Workspace,
 };
 use haft_types::{Timestamp, ToolStatus};
 use serde_json::Value;
@@ -22,6 +23,7 @@ pub(crate) struct Bench {
     pub(crate) context: ToolContext,
     pub(crate) todo: Arc<MemoryTodo>,
     pub(crate) transcript: Arc<MemoryTranscript>,
+    pub(crate) history: Arc<MemoryHistory>,
 }
 
 impl Bench {
@@ -33,6 +35,7 @@ impl Bench {
         fs::create_dir(&spill).unwrap();
         let todo = Arc::new(MemoryTodo::default());
         let transcript = Arc::new(MemoryTranscript::default());
+        let history = Arc::new(MemoryHistory::default());
         let context = ToolContext {
             workspace: Workspace { root: root.clone(), extra: Vec::new(), cwd: root, spill },
             call_id: "call-1".to_owned(),
@@ -41,11 +44,12 @@ impl Bench {
             environment: Arc::new(vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
             todo: Arc::<MemoryTodo>::clone(&todo),
             reads: Arc::new(MemoryLedger::default()),
+            history: Arc::<MemoryHistory>::clone(&history),
             useful: Arc::<MemoryUseful>::default(),
             notes: Arc::<MemoryNotes>::default(),
             transcript: Arc::<MemoryTranscript>::clone(&transcript),
         };
-        Self { _folder: folder, context, todo, transcript }
+        Self { _folder: folder, context, todo, transcript, history }
     }
 
     pub(crate) fn with_limits(mut self, lines: usize, bytes: usize) -> Self {
@@ -231,4 +235,23 @@ impl ReadLedger for MemoryLedger {
 /// All tools; the test program itself is the supervisor's helper.
 pub(crate) fn builtin() -> Vec<Arc<dyn Tool>> {
     crate::builtin(Arc::new(Supervisor::for_tests().unwrap()))
+}
+
+/// The files each call said it would change, and those it said it had changed.
+#[derive(Default)]
+pub(crate) struct MemoryHistory {
+    pub(crate) saved: Mutex<Vec<(String, PathBuf)>>,
+    pub(crate) changed: Mutex<Vec<(String, PathBuf)>>,
+}
+
+impl FileHistory for MemoryHistory {
+    fn save(&self, call: &str, paths: &[&Path]) -> Result<(), PortError> {
+        self.saved.lock().unwrap().extend(paths.iter().map(|path| (call.to_owned(), path.to_path_buf())));
+        Ok(())
+    }
+
+    fn changed(&self, call: &str, paths: &[&Path]) -> Result<(), PortError> {
+        self.changed.lock().unwrap().extend(paths.iter().map(|path| (call.to_owned(), path.to_path_buf())));
+        Ok(())
+    }
 }

@@ -3,6 +3,7 @@
 //! Everything here is kept in the store and has a copy in memory, so that building a request reads no database.
 
 mod document;
+mod history;
 mod knowledge;
 mod marks;
 mod notes;
@@ -11,6 +12,7 @@ mod todo;
 mod transcript;
 mod useful;
 
+pub(crate) use history::Unrecorded;
 pub(crate) use knowledge::Knowledge;
 pub use marks::StoredMarks;
 pub use notes::StoredNotes;

@@ -13,6 +13,7 @@ use super::{EngineError, Session};
 use crate::calls;
 use crate::emit::Emitter;
 use crate::gate::{self, Admitted, Refused, ReplyFacts};
+use crate::ports::Unrecorded;
 use crate::resume::stop_reason;
 use crate::turn::{Input, Question, ToolsDone};
 
@@ -110,6 +111,7 @@ impl Session {
             environment: Arc::clone(&self.config.child_environment),
             todo: Arc::clone(&self.todo) as _,
             reads: Arc::clone(&self.reads) as _,
+            history: Arc::new(Unrecorded),
             useful: Arc::clone(&self.knowledge.useful) as _,
             notes: Arc::clone(&self.knowledge.notes) as _,
             transcript: Arc::clone(&self.knowledge.transcript) as _,

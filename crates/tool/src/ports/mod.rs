@@ -1,11 +1,13 @@
 //! The traits through which tools reach what the engine keeps, one file each.
 
+mod history;
 mod notes;
 mod reads;
 mod todo;
 mod transcript;
 mod useful;
 
+pub use history::FileHistory;
 pub use notes::{Note, Notes};
 pub use reads::{FileState, ReadLedger};
 pub use todo::{TodoItem, TodoList, TodoState};

@@ -112,7 +112,9 @@ fn replace(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure
     let bytes = encode(&applied.text, decoded.encoding, decoded.mark).map_err(|character| {
         ReplaceError::Unencodable { name: name.clone(), encoding: decoded.encoding.name(), character }
     })?;
+    scope.history.save(&scope.call_id, &[&path])?;
     let state = atomic::write(&path, &bytes, &Replaces::File(&old))?;
+    scope.history.changed(&scope.call_id, &[&path])?;
 
     let mut envelope = show(&name, &decoded.text, &applied, blocks.len());
     envelope.context = scope.saw(&path, state);

@@ -67,7 +67,9 @@ fn write(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> 
     }
     let replaces = old.as_ref().map_or(Replaces::Nothing, Replaces::File);
     let bytes = parameters.content.as_bytes();
+    scope.history.save(&scope.call_id, &[&path])?;
     let state = atomic::write(&path, bytes, &replaces)?;
+    scope.history.changed(&scope.call_id, &[&path])?;
 
     let (kind, change, verb) = match replaces {
         Replaces::Nothing => (ChangeKind::Added, "created", "Created"),

@@ -124,3 +124,16 @@ async fn nothing_is_written_outside_even_through_a_dangling_link() {
     assert!(message.contains(outside.to_str().unwrap()), "{message}");
     assert!(!outside.exists());
 }
+
+#[tokio::test]
+async fn a_file_is_saved_before_it_is_changed_and_a_refused_call_saves_nothing() {
+    let bench = Bench::new();
+    let path = bench.write("kept.txt", "old");
+    bench.err(&WriteToFile::new(), json!({"path": "kept.txt", "content": "new"})).await;
+    assert!(bench.history.saved.lock().unwrap().is_empty());
+
+    bench.ok(&WriteToFile::new(), json!({"path": "made.txt", "content": "new"})).await;
+    let made = vec![("call-1".to_owned(), path.with_file_name("made.txt"))];
+    assert_eq!(*bench.history.saved.lock().unwrap(), made);
+    assert_eq!(*bench.history.changed.lock().unwrap(), made);
+}
