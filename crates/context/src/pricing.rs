@@ -69,8 +69,11 @@ impl Priced<'_> {
         again.input = scale.up(again.input);
         again.cache_write = scale.up(again.cache_write);
         broken.tokens = again.all_input();
+        // Which prices apply is decided by the whole request, not by the part that is billed again.
+        let whole = self.prefix(self.now.segments.len());
         let as_read = Usage { cached_input: broken.tokens, ..Usage::default() };
-        broken.cost = self.model.price.map(|price| match self.model.cache.rule.finds() {
+        let price = self.model.price.map(|price| price.for_input(whole));
+        broken.cost = price.map(|price| match self.model.cache.rule.finds() {
             CacheMatch::Nothing => 0.0,
             CacheMatch::Prefix | CacheMatch::Boundaries => price.cost(again).total - price.cost(as_read).total,
         });

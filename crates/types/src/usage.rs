@@ -103,12 +103,23 @@ pub struct Cost {
 }
 
 impl Price {
+    /// The prices of a request with this much input, whatever the cache did with it.
+    #[must_use]
+    pub fn for_input(self, tokens: u64) -> Self {
+        match self.long.filter(|long| tokens > long.above) {
+            Some(LongPrice { above: _, input, cached_input, cache_write, output }) => {
+                Self { input, cached_input, cache_write, output, long: None }
+            }
+            None => Self { long: None, ..self },
+        }
+    }
+
     /// What the usage of one request costs.
     pub fn cost(&self, usage: Usage) -> Cost {
-        if let Some(long) = self.long.filter(|long| usage.all_input() > long.above) {
-            let LongPrice { above: _, input, cached_input, cache_write, output } = long;
-            return Self { input, cached_input, cache_write, output, long: None }.cost(usage);
-        }
+        self.for_input(usage.all_input()).of(usage)
+    }
+
+    fn of(self, usage: Usage) -> Cost {
         let at = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
         let input = at(usage.input, self.input);
         let cached_input = at(usage.cached_input, self.cached_input.unwrap_or(self.input));

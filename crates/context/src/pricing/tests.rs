@@ -1,4 +1,4 @@
-use haft_types::{CacheKind, CacheRule, Price};
+use haft_types::{CacheKind, CacheRule, LongPrice, Price};
 
 use super::*;
 use crate::testing::{Quarter, conversation, model, system, tool_set};
@@ -57,4 +57,26 @@ fn prices_are_those_of_the_models_own_tokens() {
     let ((counted, cheap), (tokens, dear)) = (expected(1.0), expected(1.5));
     assert_eq!(tokens, (counted as f64 * 1.5).round() as u64);
     assert!(dear > 1.49 * cheap);
+}
+
+/// A break late in a long request resends little, but at the prices of the long request.
+#[test]
+fn a_break_is_priced_by_the_length_of_the_whole_request() {
+    let cost_of = |above| {
+        let long = LongPrice { above, input: 6.0, cached_input: Some(0.6), cache_write: None, output: 15.0 };
+        let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: None, output: 15.0, long: Some(long) };
+        let rule = CacheRule { rule: CacheKind::Automatic, min: 0, ..CacheRule::default() };
+        let model = ModelSpec { cache: rule, price: Some(price), ..model() };
+        let (system, policy, history) = (system(), Policy::default(), conversation("UATAT"));
+        let (tools, fewer) = (tool_set(&["read_file", "list_files"]), tool_set(&["read_file"]));
+        let first = assemble(&Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter)).unwrap();
+        let plain = Snapshot::new(&model, &policy, &system, &fewer, &history, &Quarter);
+        let built = assemble(&Snapshot { last: Some(&first.account.sent), ..plain }).unwrap();
+        let broken = built.account.prefix.unwrap().broken.unwrap();
+        (broken.tokens, broken.cost.unwrap(), built.request.tokens())
+    };
+    let (resent, cheap, whole) = cost_of(u64::MAX);
+    assert!(resent < whole, "{resent} of {whole}");
+    let (_, dear, _) = cost_of(resent + 1);
+    assert!((dear - 2.0 * cheap).abs() < 1e-12, "{cheap} {dear}");
 }
