@@ -163,11 +163,14 @@ pub struct Capabilities {
     pub user_after_tool: bool,
     /// It goes on with a beginning of its own reply that is sent as the last message.
     pub prefill: bool,
+    /// It wants its reasoning back with every reply that called tools (`reasoning_content` on `openai-chat`; the other APIs
+    /// have rules of their own).
+    pub reasoning_back: bool,
 }
 
 impl Default for Capabilities {
     fn default() -> Self {
-        Self { images: true, reasoning: false, user_after_tool: true, prefill: false }
+        Self { images: true, reasoning: false, user_after_tool: true, prefill: false, reasoning_back: false }
     }
 }
 

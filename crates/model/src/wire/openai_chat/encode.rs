@@ -22,13 +22,15 @@ struct Wrapped<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<Cow<'a, str>>,
     content: Option<Content<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<Call<'a>>,
 }
 
 impl<'a> Wrapped<'a> {
     fn new(role: &'static str, content: Option<Content<'a>>) -> Self {
-        Self { role, tool_call_id: None, content, tool_calls: Vec::new() }
+        Self { role, tool_call_id: None, content, reasoning_content: None, tool_calls: Vec::new() }
     }
 }
 
@@ -206,14 +208,16 @@ impl Chat {
         }
     }
 
-    /// Thinking is not sent back: the protocol has no place for it. (Two compatible providers want `reasoning_content` back
-    /// within a round of tool calls; that is not done yet.)
+    /// The protocol itself has no place for thinking. Models that want it back get it with every reply that called tools, an
+    /// empty one where there was none: they refuse a history in which one is missing.
     fn assistant(&self, message: &Message) -> Fragment {
         let mut texts = Vec::new();
+        let mut reasoning = String::new();
         for part in &message.content {
             match part {
                 Part::Text { text, .. } if text.trim().is_empty() => {}
                 Part::Text { text, .. } => texts.push(text_piece(text)),
+                Part::Thinking(thinking) if self.0.made(message) => reasoning.push_str(&thinking.text),
                 Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => {}
             }
         }
@@ -232,7 +236,10 @@ impl Chat {
             .collect();
         let mut fragment = Fragment::new(Turn::Assistant);
         if content.is_some() || !tool_calls.is_empty() {
-            json::push(&mut fragment.items, &Wrapped { tool_calls, ..Wrapped::new("assistant", content) });
+            let wants_it = self.0.spec.capabilities.reasoning_back && !tool_calls.is_empty();
+            let reasoning_content = wants_it.then_some(reasoning);
+            let reply = Wrapped { reasoning_content, tool_calls, ..Wrapped::new("assistant", content) };
+            json::push(&mut fragment.items, &reply);
         }
         fragment
     }

@@ -70,6 +70,33 @@ fn bodies_are_as_in_the_snapshots() {
     }
 }
 
+/// DeepSeek and Kimi refuse a history in which a reply with calls lacks the field, even where there was no reasoning.
+#[test]
+fn reasoning_goes_back_with_calls_to_models_that_want_it() {
+    let thinking = |text: &str| Part::Thinking(haft_types::Thinking { text: text.into(), ..Default::default() });
+    let call =
+        || Part::ToolCall(ToolCall { id: "call_a".into(), name: "f".into(), arguments: "{}".into(), signature: None });
+    let reply = |parts, maker| segment(message(Role::Assistant, parts, Some(maker)), false);
+    let replies = request(
+        vec![
+            reply(vec![thinking("Hm. "), thinking("Now."), call()], "mock/test"),
+            reply(vec![call()], "mock/test"),
+            reply(vec![thinking("Mine."), call()], "mock/another"),
+            reply(vec![thinking("Done."), Part::text("Answer.")], "mock/test"),
+        ],
+        vec![],
+    );
+    let sent = |back| {
+        let mut settings = settings(Api::OpenaiChat);
+        settings.spec.capabilities.reasoning_back = back;
+        let value: Value = serde_json::from_str(&body(settings, &replies)).unwrap();
+        let list = value["messages"].as_array().unwrap().clone();
+        list.into_iter().map(|message| message.get("reasoning_content").cloned()).collect::<Vec<_>>()
+    };
+    assert_eq!(sent(true), [Some("Hm. Now.".into()), Some("".into()), Some("".into()), None]);
+    assert_eq!(sent(false), [None, None, None, None]);
+}
+
 #[test]
 fn encoding_again_gives_the_same_bytes() {
     let request = load(&fixtures("requests/everything.json"));
