@@ -24,6 +24,9 @@ pub struct ProviderConfig {
     /// The command that prints the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_command: Option<String>,
+    /// The entry of the system's keyring that holds the key, as `SERVICE` or `SERVICE/ACCOUNT`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key_keyring: Option<String>,
     /// Headers added to every request. One of the same name replaces haft's own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
@@ -58,6 +61,7 @@ impl ProviderConfig {
             api_key_env: None,
             api_key_file: None,
             api_key_command: None,
+            api_key_keyring: None,
             headers: BTreeMap::new(),
             extra_body: Map::new(),
             proxy: None,

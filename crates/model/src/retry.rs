@@ -41,16 +41,23 @@ impl Backoff {
     }
 }
 
-/// When the server wants to be asked again: `retry-after-ms`, `retry-after` in seconds (a date would need a clock), or
-/// Gemini's `RetryInfo` in the error's details.
+/// When the server wants to be asked again: `retry-after-ms`, `retry-after` in seconds or as a date, or Gemini's
+/// `RetryInfo` in the error's details. What a date means is measured by the server's own clock, its `date` header.
 pub(crate) fn hint(headers: &HeaderMap, error: &Value) -> Option<Duration> {
     let header =
         |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).and_then(|text| number(text.trim()));
     header("retry-after-ms")
         .map(|milliseconds| milliseconds / 1000.0)
         .or_else(|| header("retry-after"))
+        .or_else(|| Some((date(headers, "retry-after")? - date(headers, "date")?).max(0.0)))
         .or_else(|| retry_info(error))
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+}
+
+/// A header that holds a date, in seconds since 1970.
+fn date(headers: &HeaderMap, name: &str) -> Option<f64> {
+    let text = headers.get(name)?.to_str().ok()?;
+    jiff::fmt::rfc2822::parse(text.trim()).ok().map(|date| date.timestamp().as_second() as f64)
 }
 
 fn retry_info(error: &Value) -> Option<f64> {
@@ -95,7 +102,11 @@ mod tests {
         assert_eq!(hint(&headers, &json!(null)), None);
         assert_eq!(hint(&headers, &details), Some(Duration::from_millis(13_500)));
         headers.insert("retry-after", HeaderValue::from_static("Wed, 21 Oct 2026 07:28:00 GMT"));
-        assert_eq!(hint(&headers, &json!(null)), None);
+        assert_eq!(hint(&headers, &json!(null)), None, "nobody knows how long that is from now");
+        headers.insert("date", HeaderValue::from_static("Wed, 21 Oct 2026 07:27:15 GMT"));
+        assert_eq!(hint(&headers, &json!(null)), Some(Duration::from_secs(45)));
+        headers.insert("date", HeaderValue::from_static("Wed, 21 Oct 2026 07:29:00 GMT"));
+        assert_eq!(hint(&headers, &json!(null)), Some(Duration::ZERO), "over already");
         headers.insert("retry-after", HeaderValue::from_static("7"));
         assert_eq!(hint(&headers, &json!(null)), Some(Duration::from_secs(7)));
         headers.insert("retry-after-ms", HeaderValue::from_static("250"));

@@ -19,6 +19,9 @@ const LONGEST_REPLY: usize = 256 * 1024 * 1024;
 const USAGE_WAIT: Duration = Duration::from_secs(3);
 /// How long the end of the body is waited for when nothing more is to come. Reading it lets the connection be used again.
 const TAIL_WAIT: Duration = Duration::from_millis(50);
+/// How many times the longest pause comments alone may keep a reply alive: a provider sends them while a request waits in a
+/// queue, and a gateway before a dead one sends them for ever.
+const KEPT_ALIVE: u32 = 5;
 /// How much of an unexpected answer is looked at.
 const GLANCE: usize = 64 * 1024;
 
@@ -49,9 +52,13 @@ impl Transport {
         let mut events = Box::pin(SseByteStream::new(Box::pin(self.limited(response))));
         let mut progress = Progress::Going;
         let mut any = false;
+        let kept_alive = self.first_byte.max(self.idle * KEPT_ALIVE);
         loop {
             let next = match progress {
-                Progress::Going => events.next().await,
+                Progress::Going => match timeout(kept_alive, events.next()).await {
+                    Ok(next) => next,
+                    Err(_) => return Err(body_failure(BodyError::Silent(kept_alive))),
+                },
                 // The message is whole: what follows is welcome but not needed.
                 Progress::Ended => timeout(USAGE_WAIT, events.next()).await.ok().flatten(),
                 Progress::Done => timeout(TAIL_WAIT, events.next()).await.ok().flatten(),
@@ -103,7 +110,7 @@ impl Transport {
     }
 
     /// The bytes of a body. The first may take as long as a first byte may, the others as long as a pause may; a comment
-    /// that only keeps the connection alive counts.
+    /// that only keeps the connection alive counts here.
     fn limited(&self, response: Response) -> impl Stream<Item = Result<Bytes, BodyError>> + use<> {
         let (first, idle) = (self.first_byte, self.idle);
         let state = (response.bytes_stream(), first, 0_usize);
