@@ -10,7 +10,7 @@ import tempfile
 class Place:
     """A home and a project; `with Place(...) as place` removes them at the end."""
 
-    def __init__(self, haft, api, base_url, model="test-model", window=200_000, output=8192, more="", key="sk-mock"):
+    def __init__(self, haft, api, base_url, model="test-model", window=200_000, output=8192, model_keys="", more="", key="sk-mock"):
         self.haft, self.key = haft, key
         self.config = f"""model = "mock/{model}"
 [providers.mock]
@@ -20,6 +20,7 @@ api_key_env = "MOCK_KEY"
 [models."mock/{model}"]
 context_window = {window}
 max_output_tokens = {output}
+{model_keys}
 [retry]
 base_delay_ms = 5
 {more}
