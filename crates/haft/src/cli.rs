@@ -12,7 +12,7 @@ use haft_types::{Api, PermissionMode};
 
 pub(crate) use context::{ContextArgs, ContextCommand, DiffArgs, LookArgs, RenderArgs, ReportArgs, ShowArgs, WhyArgs};
 pub(crate) use knowledge::{Lines, NotesArgs, NotesCommand, OfConversation, UsefulArgs, UsefulCommand};
-pub(crate) use models::{AddArgs, CountArgs, ListArgs, ModelsArgs, ModelsCommand, ShowModelArgs, TestArgs};
+pub(crate) use models::{AddArgs, CountArgs, ListArgs, ModelsArgs, ModelsCommand, RolesArgs, ShowModelArgs, TestArgs};
 
 /// The top of `haft --help`: commands in groups, in the order people meet them.
 const HELP: &str = "\

@@ -1,4 +1,5 @@
-//! Where a provider's key comes from: an environment variable, a file, or a command. Never from a project's file.
+//! Where a provider's key comes from: an environment variable, a file, a command, or the system's keyring. Never from a
+//! project's file.
 
 use std::process::{Command, Stdio};
 
@@ -17,6 +18,8 @@ pub(crate) enum KeyState {
     Missing,
     /// A command would have to be run to know.
     Command,
+    /// The keyring would have to be asked, and may ask the user to unlock it.
+    Keyring,
 }
 
 impl KeyState {
@@ -27,6 +30,7 @@ impl KeyState {
             Self::There => "yes",
             Self::Missing => "no",
             Self::Command => "command",
+            Self::Keyring => "keyring",
         }
     }
 }
@@ -40,6 +44,8 @@ pub(crate) fn state_of(provider: &ProviderConfig) -> KeyState {
         there(from_file("", path).is_ok())
     } else if provider.api_key_command.is_some() {
         KeyState::Command
+    } else if provider.api_key_keyring.is_some() {
+        KeyState::Keyring
     } else {
         KeyState::NotNeeded
     }
@@ -56,6 +62,7 @@ pub(crate) fn key_of(name: &str, provider: &ProviderConfig) -> anyhow::Result<Op
         variable_of(provider).map(|variable| from_environment(name, variable)),
         provider.api_key_file.as_ref().map(|path| from_file(name, path)),
         provider.api_key_command.as_ref().map(|command| from_command(name, command)),
+        provider.api_key_keyring.as_ref().map(|entry| from_keyring(name, entry)),
     ];
     declared.into_iter().flatten().next().transpose().map(|key| key.map(Secret::new))
 }
@@ -91,6 +98,52 @@ fn from_command(provider: &str, command: &str) -> anyhow::Result<String> {
     }
     let text = String::from_utf8(output.stdout).map_err(|_| failed("printed something that is not text".into()))?;
     non_empty(provider, &text, &format!("`{command}` (`api_key_command`) printed nothing"))
+}
+
+/// Asks the keyring with the program each system has for it; linking its library would cost every start.
+fn from_keyring(provider: &str, entry: &str) -> anyhow::Result<String> {
+    let (program, arguments) = lookup(entry);
+    let problem = |why: String| {
+        mistake(format!("no key for provider `{provider}`: the keyring entry `{entry}` (`api_key_keyring`) {why}"))
+    };
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(
+        |error| match error.kind() {
+            std::io::ErrorKind::NotFound => problem(format!("needs the program `{program}`; install it")),
+            _ => problem(format!("cannot be read: `{program}`: {error}")),
+        },
+    )?;
+    let key = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if !output.status.success() || key.is_empty() {
+        return Err(problem(format!("is not there; store it with `{}`", store_command(entry))));
+    }
+    Ok(key)
+}
+
+fn split_entry(entry: &str) -> (&str, Option<&str>) {
+    entry.split_once('/').map_or((entry, None), |(service, account)| (service, Some(account)))
+}
+
+/// The program that looks an entry up, and its arguments.
+fn lookup(entry: &str) -> (&'static str, Vec<&str>) {
+    let (service, account) = split_entry(entry);
+    if cfg!(target_os = "macos") {
+        let account = account.into_iter().flat_map(|account| ["-a", account]);
+        ("security", ["find-generic-password", "-s", service].into_iter().chain(account).chain(["-w"]).collect())
+    } else {
+        let account = account.into_iter().flat_map(|account| ["account", account]);
+        ("secret-tool", ["lookup", "service", service].into_iter().chain(account).collect())
+    }
+}
+
+/// The command that stores an entry.
+fn store_command(entry: &str) -> String {
+    let (service, account) = split_entry(entry);
+    if cfg!(target_os = "macos") {
+        format!("security add-generic-password -s {service} -a {} -w", account.unwrap_or("haft"))
+    } else {
+        let account = account.map_or(String::new(), |account| format!(" account {account}"));
+        format!("secret-tool store --label={service} service {service}{account}")
+    }
 }
 
 fn non_empty(provider: &str, text: &str, problem: &str) -> anyhow::Result<String> {

@@ -14,7 +14,7 @@ use haft_tool::Workspace;
 use haft_types::{Message, PermissionMode};
 
 use crate::clock::{RandomIds, WallClock};
-use crate::config::Config;
+use crate::config::{Config, ModelRole};
 use crate::exit::mistake;
 use crate::network;
 use crate::places::Places;
@@ -22,8 +22,21 @@ use crate::project::Project;
 use crate::secrets;
 
 /// One thread is enough to wait for a model, and quick to start.
-pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
-    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+pub(crate) fn runtime() -> anyhow::Result<Runtime> {
+    Ok(Runtime(tokio::runtime::Builder::new_current_thread().enable_all().build()?))
+}
+
+/// A runtime for one piece of work.
+pub(crate) struct Runtime(tokio::runtime::Runtime);
+
+impl Runtime {
+    /// Does the work and waits for nothing else: the system's lookup of a host's name cannot be cancelled, and must not hold
+    /// up the end.
+    pub(crate) fn block_on<T>(self, work: impl Future<Output = T>) -> T {
+        let done = self.0.block_on(work);
+        self.0.shutdown_background();
+        done
+    }
 }
 
 /// Opens the user's conversations.
@@ -97,8 +110,8 @@ fn prepare(
     let model = declared.spec.clone();
     let services = Services {
         store,
-        fallbacks: standby(&config, config.model_roles.main.iter().filter(|name| **name != plan.model))?,
-        summarisers: standby(&config, config.model_roles.summary.iter())?,
+        fallbacks: standby(&config, config.models_of(ModelRole::Code).iter().filter(|name| **name != plan.model))?,
+        summarisers: standby(&config, config.model_roles.own(ModelRole::Summary).iter())?,
         client: Client::new(declared, key, config.retry).map_err(|error| mistake(error.to_string()))?,
         counter: Arc::new(O200k),
         supervisor: Arc::new(Supervisor::new(std::env::current_exe()?)),

@@ -19,6 +19,8 @@ pub(crate) enum ModelsCommand {
     List(ListArgs),
     /// Show everything that is known of a model, and where it comes from.
     Show(ShowModelArgs),
+    /// List the roles models play and which model plays each.
+    Roles(RolesArgs),
     /// Declare a model, and its provider if that is new, in config.toml.
     Add(Box<AddArgs>),
     /// Send one tiny request and report what came of it.
@@ -36,6 +38,15 @@ pub(crate) struct ListArgs {
     /// The built-in catalogue as the page of the documentation.
     #[arg(long, hide = true, conflicts_with_all = ["all", "json"])]
     pub(crate) markdown: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RolesArgs {
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }

@@ -9,7 +9,7 @@ use haft_engine::{OpenError, Roles, Which};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::RunArgs;
-use crate::config::{Config, RolesConfig};
+use crate::config::{Config, ModelRole, RolesConfig};
 use crate::exit::{Exit, Mistake, mistake};
 use crate::output::{self, Printer};
 use crate::project::Project;
@@ -19,18 +19,14 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let (places, loaded) = super::configuration(&args.common)?;
     let task = task(args)?;
     let plan = lower(args, &loaded.config, task.as_deref())?;
-    let runtime = wiring::runtime()?;
-    let exit = runtime.block_on(async {
+    wiring::runtime()?.block_on(async {
         let mut session = wiring::open_session(&places, loaded.config, plan).await.map_err(usage_errors)?;
         let cancel = CancellationToken::new();
         cancel_on_signals(&cancel);
         let mut printer = Printer::new(args.output_format, args.verbose);
         let report = session.run(task, &mut printer, &cancel).await;
         Ok(if report.never_valid { Exit::Usage } else { report.result.outcome.into() })
-    });
-    // The system's lookup of a host's name cannot be cancelled, and must not hold up the end.
-    runtime.shutdown_background();
-    exit
+    })
 }
 
 /// Lowers flags and configuration into what the run needs to know.
@@ -62,9 +58,9 @@ fn main_model(args: &RunArgs, config: &Config) -> anyhow::Result<String> {
     })
 }
 
-/// The main model as the configuration gives it.
+/// The model of the coding agent as the configuration gives it.
 pub(super) fn configured_model(config: &Config) -> Option<String> {
-    config.model.clone().or_else(|| config.model_roles.main.first().cloned())
+    config.models_of(ModelRole::Code).into_iter().next()
 }
 
 fn added_folder(folder: &Path) -> anyhow::Result<PathBuf> {

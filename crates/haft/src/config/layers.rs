@@ -79,7 +79,11 @@ pub(crate) fn load(sources: &Sources) -> anyhow::Result<Loaded> {
         merge.add(assignment(key, value)?, &Origin::Flag);
         merge.check().map_err(|error| mistake(format!("`--set {set}`: {}", problem::in_words(error.message()))))?;
     }
-    let config = merge.check()?;
+    let mut config = merge.check()?;
+    // A model chosen for this run is the one that works, whatever the file gives the coding agent.
+    if matches!(merge.origins.get("model"), Some(Origin::Variable(_) | Origin::Flag)) {
+        config.model_roles.clear_code();
+    }
     let whole = Table::try_from(&config)?;
     let mut values = BTreeMap::new();
     flatten(&whole, &mut Vec::new(), &mut |key, value| {

@@ -4,6 +4,7 @@
 //! came from.
 
 mod layers;
+mod model_roles;
 mod problem;
 
 use std::collections::BTreeMap;
@@ -12,9 +13,10 @@ use haft_context::Policy;
 use haft_model::{ModelConfig, ProviderConfig, RetryConfig};
 use haft_store::StoreConfig;
 use haft_types::PermissionMode;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 pub(crate) use layers::{Loaded, Origin, Sources, check, flatten, load, lower};
+pub(crate) use model_roles::{ModelRole, ModelRoles};
 
 /// Everything that can be configured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -41,31 +43,20 @@ pub(crate) struct Config {
     pub(crate) retry: RetryConfig,
 }
 
-/// The `[model_roles]` section: each role is one model, or several of which the later ones are asked while those before have
-/// too much to do.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct ModelRoles {
-    /// The main model, when `model` is not set, and those asked in its place.
-    #[serde(deserialize_with = "one_or_more")]
-    pub(crate) main: Vec<String>,
-    /// Writes summaries; the main model when empty.
-    #[serde(deserialize_with = "one_or_more")]
-    pub(crate) summary: Vec<String>,
-}
-
-/// A name, or a list of names.
-fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged, expecting = "expected a model such as \"openai/gpt-5\", or a list of them")]
-    enum Names {
-        One(String),
-        More(Vec<String>),
+impl Config {
+    /// The models that play a role, the first one first; those of the main role when it has none of its own.
+    pub(crate) fn models_of(&self, role: ModelRole) -> Vec<String> {
+        if role != ModelRole::Main && !self.model_roles.own(role).is_empty() {
+            return self.model_roles.own(role).to_vec();
+        }
+        let rest = self.model_roles.main.iter().filter(|name| self.model.as_ref() != Some(name));
+        self.model.iter().chain(rest).cloned().collect()
     }
-    Ok(match Names::deserialize(deserializer)? {
-        Names::One(name) => vec![name],
-        Names::More(names) => names,
-    })
+
+    /// Whether a role has models of its own.
+    pub(crate) fn is_set(&self, role: ModelRole) -> bool {
+        role == ModelRole::Main || !self.model_roles.own(role).is_empty()
+    }
 }
 
 /// The `[roles]` section.

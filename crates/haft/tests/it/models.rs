@@ -110,6 +110,81 @@ fn test_tells_a_wrong_address_from_a_failing_provider() {
     assert_eq!(failing.run(&["models", "test"]).code(), 1);
 }
 
+/// DeepSeek and Kimi answer 400 to a tool loop that does not give their reasoning back.
+#[test]
+fn reasoning_goes_back_to_a_model_that_wants_it() {
+    let script = [
+        Reply::call("list_files", json!({"path": "."})).with_thinking("Look first."),
+        Reply::text("Empty.").with_thinking("Nothing there."),
+    ];
+    let sent_back = |capabilities: &str| {
+        let rig = rig(script.clone());
+        let ran = rig.task(&["look", "--set", &format!("models.\"mock/{MODEL}\".capabilities={capabilities}")]);
+        assert_eq!(ran.code(), 0, "{}", ran.stderr());
+        let bodies = rig.server.generations();
+        let body: Value = serde_json::from_slice(&bodies[1].body).unwrap();
+        let messages = body["messages"].as_array().unwrap();
+        messages.iter().find(|message| message["role"] == "assistant").unwrap().get("reasoning_content").cloned()
+    };
+    assert_eq!(sent_back("{ reasoning_back = true }"), Some(json!("Look first.")));
+    assert_eq!(sent_back("{}"), None);
+}
+
+#[test]
+fn every_role_is_played_by_someone() {
+    let rig = rig([Reply::text("Hello.")]);
+    let shown = rig.run(&["models", "roles", "--json", "--set", "model_roles.title=[\"mock/small\", \"mock/other\"]"]);
+    let roles = shown.json();
+    assert_eq!(roles.as_array().unwrap().len(), 13);
+    let of = |name: &str| roles.as_array().unwrap().iter().find(|role| role["role"] == name).unwrap().clone();
+    assert_eq!(of("title"), json!({"role": "title", "models": ["mock/small", "mock/other"], "set": true}));
+    assert_eq!(of("vision"), json!({"role": "vision", "models": [format!("mock/{MODEL}")], "set": false}));
+    let unknown = rig.run(&["models", "roles", "--set", "model_roles.title=\"mok/small\""]);
+    assert_eq!(unknown.code(), 2);
+    assert!(unknown.stderr().contains("did you mean `mock`"), "{}", unknown.stderr());
+}
+
+#[test]
+fn the_coding_agent_may_have_a_model_of_its_own() {
+    let rig = rig([Reply::text("Hello.")]);
+    let asked = |arguments: &[&str]| {
+        let before = rig.server.generations().len();
+        assert_eq!(rig.task(arguments).code(), 0);
+        rig.server.generations()[before].seen().unwrap().model
+    };
+    let code = "model_roles.code=[\"mock/coder\"]";
+    assert_eq!(asked(&["hi", "--set", code]), "coder");
+    assert_eq!(asked(&["hi", "-m", "mock/chosen", "--set", code]), "chosen");
+}
+
+#[test]
+fn a_key_can_lie_in_the_keyring() {
+    use std::os::unix::fs::PermissionsExt;
+    let rig = rig([Reply::text("Hello.")]);
+    let keyring = rig.home().join("bin");
+    std::fs::create_dir(&keyring).unwrap();
+    let program = keyring.join("secret-tool");
+    // What the real program prints for an entry that is there, and how it fails for one that is not.
+    let script = "#!/bin/sh\n[ \"$*\" = 'lookup service haft account mock' ] || exit 1\nprintf sk-from-keyring\n";
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let run = |entry: &str, path: &str| {
+        let keys = format!("providers.mock.api_key_keyring=\"{entry}\"");
+        let arguments = ["run", "hi", "--set", "providers.mock.api_key_env=\"\"", "--set", &keys];
+        rig.command(&arguments).env("PATH", path).output().unwrap()
+    };
+    let found = run("haft/mock", &format!("{}:/usr/bin:/bin", keyring.display()));
+    assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
+    let header = rig.server.generations()[0].header("authorization").map(str::to_owned);
+    assert_eq!(header.as_deref(), Some("Bearer sk-from-keyring"));
+    let missing = run("haft/other", &format!("{}:/usr/bin:/bin", keyring.display()));
+    let told = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(told.contains("store it with `secret-tool store --label=haft service haft account other`"), "{told}");
+    let told = String::from_utf8_lossy(&run("haft/mock", "/nonexistent").stderr).into_owned();
+    assert!(told.contains("needs the program `secret-tool`"), "{told}");
+}
+
 /// A configuration with a main model that is overloaded and another one, each on its own server.
 fn chain(rig: &Rig, second: &ScriptedServer, roles: &str) {
     let (one, two) = (rig.server.base_url(Api::OpenaiChat), second.base_url(Api::Anthropic));

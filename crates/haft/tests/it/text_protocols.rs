@@ -176,6 +176,27 @@ fn check_stored(export: &Value) {
     assert_eq!(calls[3]["name"], "attempt_completion");
 }
 
+/// The execute view has a shape of its own, and it must hold where the model writes its calls as text.
+#[test]
+fn the_execute_view_holds_over_both_protocols() {
+    for protocol in PROTOCOLS {
+        let rig = rig(Api::Anthropic, protocol, task(protocol).into_iter().map(Reply::text).collect());
+        let ran = rig.task(&["copy the notes", "--set", "context.view=\"execute\""]);
+        assert_eq!(ran.code(), 0, "{protocol}: {}", ran.stderr());
+        assert!(rig.server.refusals().is_empty(), "{protocol}: {:?}", rig.server.refusals());
+        for (number, request) in rig.server.generations().iter().enumerate() {
+            let seen = request.seen().unwrap();
+            let said = texts(&seen).into_iter().filter(|(role, _)| *role != SeenRole::System).collect::<Vec<_>>();
+            assert_eq!(said.len(), 3, "{protocol}, request {}: {said:?}", number + 1);
+            for ((_, text), tag) in said.iter().zip(["<dialogue>", "<window>", "<state>"]) {
+                assert!(text.contains(tag), "{protocol}, request {}: {text}", number + 1);
+            }
+            assert!(said[0].1.contains("copy the notes"), "{protocol}: {}", said[0].1);
+            assert_eq!(said[1].1.contains("alpha <b> & beta"), number > 0, "{protocol}: {}", said[1].1);
+        }
+    }
+}
+
 #[test]
 fn a_call_that_is_not_closed_never_runs() {
     let unclosed = [

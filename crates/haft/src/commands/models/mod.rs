@@ -2,6 +2,7 @@
 
 mod add;
 mod list;
+mod roles;
 mod show;
 mod test;
 
@@ -15,6 +16,7 @@ pub(super) fn run(command: Option<ModelsCommand>) -> anyhow::Result<Exit> {
     match command.unwrap_or_else(|| ModelsCommand::List(ListArgs::default())) {
         ModelsCommand::List(args) => list::run(&args),
         ModelsCommand::Show(args) => show::run(&args),
+        ModelsCommand::Roles(args) => roles::run(&args),
         ModelsCommand::Add(args) => add::run(&args),
         ModelsCommand::Test(args) => test::run(&args),
     }

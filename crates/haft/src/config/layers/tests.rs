@@ -1,4 +1,5 @@
 use super::*;
+use crate::config::ModelRole;
 
 fn load_with(file: &str, environment: &[(&str, &str)], set: &[&str]) -> Result<Loaded, String> {
     let folder = tempfile::tempdir().unwrap();
@@ -93,7 +94,26 @@ fn a_provider_that_is_not_built_in_needs_all_of_it() {
 #[test]
 fn a_role_is_one_model_or_several() {
     let roles = load_with("[model_roles]\nmain = [\"a/b\", \"c/d\"]\nsummary = \"e/f\"\n", &[], &[]).unwrap();
-    assert_eq!(roles.config.model_roles.main, ["a/b", "c/d"]);
-    assert_eq!(roles.config.model_roles.summary, ["e/f"]);
-    assert!(load_with("[model_roles]\nvision = \"a/b\"\n", &[], &[]).unwrap_err().contains("vision"));
+    assert_eq!(roles.config.models_of(ModelRole::Main), ["a/b", "c/d"]);
+    assert_eq!(roles.config.models_of(ModelRole::Summary), ["e/f"]);
+    assert_eq!(roles.config.models_of(ModelRole::Vision), ["a/b", "c/d"], "the main models play it");
+    let unknown = load_with("[model_roles]\nvisoin = \"a/b\"\n", &[], &[]).unwrap_err();
+    assert!(unknown.contains("unknown key `visoin`; did you mean `vision`?"), "{unknown}");
+}
+
+#[test]
+fn the_main_model_comes_first_and_once() {
+    let file = "model = \"c/d\"\n[model_roles]\nmain = [\"a/b\", \"c/d\"]\n";
+    assert_eq!(load_with(file, &[], &[]).unwrap().config.models_of(ModelRole::Title), ["c/d", "a/b"]);
+}
+
+#[test]
+fn a_model_chosen_for_this_run_beats_the_one_for_code() {
+    let file = "model = \"a/b\"\n[model_roles]\ncode = [\"c/d\", \"e/f\"]\n";
+    let code = |variables: &[(&str, &str)], set: &[&str]| {
+        load_with(file, variables, set).unwrap().config.models_of(ModelRole::Code)
+    };
+    assert_eq!(code(&[], &[]), ["c/d", "e/f"]);
+    assert_eq!(code(&[("HAFT_MODEL", "x/y")], &[]), ["x/y"]);
+    assert_eq!(code(&[], &["model=\"x/y\""]), ["x/y"]);
 }

@@ -1,0 +1,35 @@
+//! `haft models roles`.
+
+use serde_json::json;
+
+use crate::cli::RolesArgs;
+use crate::config::ModelRole;
+use crate::exit::Exit;
+use crate::output::{self, Table};
+
+pub(super) fn run(args: &RolesArgs) -> anyhow::Result<Exit> {
+    let (_, loaded) = super::super::configuration(&args.common)?;
+    let config = &loaded.config;
+    // A name that leads to no model is told here, not when the role is first needed.
+    for role in ModelRole::ALL {
+        for name in config.models_of(role) {
+            crate::wiring::declared(config, &name)?;
+        }
+    }
+    if args.json {
+        let rows: Vec<_> = ModelRole::ALL
+            .map(|role| json!({"role": role.name(), "models": config.models_of(role), "set": config.is_set(role)}))
+            .into();
+        output::print_json(&rows.into())?;
+        return Ok(Exit::Completed);
+    }
+    let mut table = Table::new(&["ROLE", "MODEL", "THEN"]);
+    for role in ModelRole::ALL {
+        let models = config.models_of(role);
+        let (first, rest) = models.split_first().map_or(("-", &[][..]), |(first, rest)| (first.as_str(), rest));
+        let first = if config.is_set(role) { first.to_owned() } else { format!("{first} (as main)") };
+        table.row(vec![role.name().to_owned(), first, rest.join(", ")]);
+    }
+    output::print(&table.to_string())?;
+    Ok(Exit::Completed)
+}
