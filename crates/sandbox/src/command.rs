@@ -48,7 +48,8 @@ impl Command {
     }
 }
 
-/// What a command reads from its standard input. There is no terminal either way: it has a session of its own.
+/// What a command reads from its standard input, unless it is at a terminal. Otherwise there is none: it has a session of its
+/// own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stdin {
     /// Nothing: the end of input comes at once, so that a command that asks a question ends instead of waiting.

@@ -37,6 +37,12 @@ pub enum SandboxError {
         /// What the system said.
         source: io::Error,
     },
+    /// There is no terminal for it.
+    #[error("cannot open a terminal: {source}; there may be too many of them, or `/dev/ptmx` is missing")]
+    Terminal {
+        /// What the system said.
+        source: io::Error,
+    },
     /// The helper ended without a word about the command.
     #[error("the supervisor `{}` ended before the command did; whatever it had started was ended with it", helper.display())]
     HelperLost {

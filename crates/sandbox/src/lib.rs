@@ -1,15 +1,17 @@
 //! From a command to a supervised child process of which nothing is left behind.
 //!
 //! Each command runs under its own small supervisor, a re-execution of the program itself: whatever ends a command (its
-//! own exit, a timeout, a cancellation, the death of haft) also ends every process it started. Output is captured in
-//! bounded memory. Confinement is not done here yet.
+//! own exit, a timeout, a cancellation, the death of haft) also ends every process it started. That holds for a command
+//! that is waited for, one in the background and one at a terminal alike. Output is captured in bounded memory. Confinement
+//! is not done here yet.
 //!
 //! This crate decides nothing: it asks nobody for permission, reads no environment of its own and writes no file but the
-//! spill file it is told to. It is the only crate with `unsafe` code, and that is all in `helper::sys` (and, for test
-//! programs only, in `test_helper`).
+//! spill file it is told to. It is the only crate with `unsafe` code, and that is in `helper::sys`, one line in `terminal`
+//! and, for test programs only, in `test_helper`.
 //!
-//! Read first: [`Supervisor::run`], [`Command`] (what goes in), [`Finished`] and [`Captured`] (what comes out). The
-//! other side of the conversation is [`helper_entry`]. Tests of other crates enable the feature `test-helper` and use
+//! Read first: [`Supervisor::run`], [`Command`] (what goes in), [`Finished`] and [`Captured`] (what comes out);
+//! [`Background`] and [`TerminalSession`] for what is not waited for. The other side of the conversation is
+//! [`helper_entry`]. Tests of other crates enable the feature `test-helper` and use
 //! `Supervisor::for_tests`, with which any test program is its own helper.
 //!
 //! ```no_run
@@ -38,22 +40,33 @@
 //! }
 //! ```
 
+mod background;
 mod capture;
 mod command;
 mod environment;
 mod error;
 mod helper;
+mod live;
+mod proc;
+mod session;
 mod supervisor;
+mod terminal;
 #[cfg(feature = "test-helper")]
 mod test_helper;
+mod waiting;
 mod wire;
 
-pub use capture::{Capture, Captured, SpillProblem};
+pub use background::{Background, Ending};
+pub use capture::{Capture, Captured, SpillFrom, SpillProblem};
 pub use command::{Aftermath, Command, Exit, Finished, PidNamespace, Reaper, Stdin};
 pub use environment::child_environment;
 pub use error::SandboxError;
 pub use helper::helper_entry;
+pub use live::Live;
+pub use session::{LONGEST_LINE, Pause, TerminalSession, TypeError};
 pub use supervisor::Supervisor;
+pub use terminal::TerminalSize;
+pub use waiting::Awaited;
 
 /// The first argument with which a program is started as a supervisor helper.
 pub const HELPER_ARG: &str = "__haft-supervise";

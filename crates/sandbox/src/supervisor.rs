@@ -1,24 +1,33 @@
 //! haft's side: starts a helper for each command, reads its output, hears how it ended.
 //!
-//! Responsible for never waiting for ever and for leaving nothing behind: dropping the future of [`Supervisor::run`]
-//! closes the socket, and that alone makes the helper end the command and everything it started.
+//! Responsible for never waiting for ever and for leaving nothing behind: dropping the future of a command closes the
+//! socket, and that alone makes the helper end the command and everything it started.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::Pid;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, empty};
 use tokio::net::UnixStream;
-use tokio::process::{Child, ChildStderr, ChildStdout};
+use tokio::net::unix::pipe;
+use tokio::process::Child;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::capture::{Recorder, Stream};
-use crate::wire::{Report, Request, Verdict};
-use crate::{Aftermath, Capture, Captured, Command, Exit, Finished, HELPER_ARG, PidNamespace, Reaper, SandboxError};
+use crate::capture::Recorder;
+use crate::live::Stream;
+use crate::terminal::{self, Screen};
+use crate::wire::{Console, Report, Request, Verdict};
+use crate::{
+    Aftermath, Background, Capture, Captured, Command, Exit, Finished, HELPER_ARG, Live, PidNamespace, Reaper,
+    SandboxError, TerminalSession, TerminalSize,
+};
 
 /// How long the helper may take to end everything before haft goes on without it.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -54,25 +63,81 @@ impl Supervisor {
         capture: &Capture,
         cancel: &CancellationToken,
     ) -> Result<Finished, SandboxError> {
+        self.run_watched(command, capture, cancel, &Live::default()).await
+    }
+
+    /// Like [`Supervisor::run`], with a way to look at the command while it runs.
+    pub async fn run_watched(
+        &self,
+        command: &Command,
+        capture: &Capture,
+        cancel: &CancellationToken,
+        live: &Live,
+    ) -> Result<Finished, SandboxError> {
+        self.supervise(command, Wires::Apart, capture, cancel, live).await
+    }
+
+    /// Starts a command in the background. Its two streams are one, in the order they are written. Must be called within a
+    /// tokio runtime.
+    pub fn start(&self, command: Command, capture: Capture) -> Background {
+        let (live, cancel) = (Live::default(), CancellationToken::new());
+        let (supervisor, watched, cancelled) = (self.clone(), live.clone(), cancel.clone());
+        Background::spawn(live, cancel, async move {
+            supervisor.supervise(&command, Wires::Joined, &capture, &cancelled, &watched).await
+        })
+    }
+
+    /// Starts a command at a terminal of its own, which is also its standard input. Must be called within a tokio runtime.
+    pub fn open_terminal(
+        &self,
+        command: Command,
+        size: TerminalSize,
+        capture: Capture,
+    ) -> Result<TerminalSession, SandboxError> {
+        let (master, other) = terminal::open(size).map_err(|source| SandboxError::Terminal { source })?;
+        let (live, cancel) = (Live::keeping(capture.limits), CancellationToken::new());
+        let wires = Wires::Terminal(Screen(Arc::clone(&master)), other);
+        let (supervisor, watched, cancelled) = (self.clone(), live.clone(), cancel.clone());
+        let command = Background::spawn(live, cancel, async move {
+            supervisor.supervise(&command, wires, &capture, &cancelled, &watched).await
+        });
+        Ok(TerminalSession::new(command, master))
+    }
+
+    async fn supervise(
+        &self,
+        command: &Command,
+        wires: Wires,
+        capture: &Capture,
+        cancel: &CancellationToken,
+        live: &Live,
+    ) -> Result<Finished, SandboxError> {
         let started = Instant::now();
-        let request = Request::new(command, self.namespace)?.encode()?;
+        let (console, [first, second]) = match wires {
+            Wires::Apart => (Console::None, [Stream::Stdout, Stream::Stderr]),
+            Wires::Joined => (Console::None, [Stream::Both, Stream::Stderr]),
+            Wires::Terminal(..) => (Console::Terminal, [Stream::Both, Stream::Stderr]),
+        };
+        let request = Request::new(command, self.namespace, console)?.encode()?;
         if cancel.is_cancelled() {
             return Ok(never_started());
         }
-        let Helper { mut process, control, stdout, stderr } = self.start_helper()?;
+        let lost = || SandboxError::HelperLost { helper: self.helper.clone() };
+        let Helper { mut process, control, stdout, stderr } = self.start_helper(wires)?;
+        live.helper(process.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
         let stop = CancellationToken::new();
         let conversation = async {
             let said = converse(control, &request, &mut process, cancel).await;
+            live.helper(None);
             stop.cancel();
             said
         };
         let (said, stdout, stderr) = tokio::join!(
             conversation,
-            Recorder::new(capture, Stream::Stdout).drain(stdout, &stop),
-            Recorder::new(capture, Stream::Stderr).drain(stderr, &stop),
+            Recorder::new(capture, first, live).drain(stdout, &stop),
+            Recorder::new(capture, second, live).drain(stderr, &stop),
         );
 
-        let lost = || SandboxError::HelperLost { helper: self.helper.clone() };
         let (report, aftermath) = said.ok_or_else(lost)?;
         let exit = match report.verdict {
             Verdict::Code(code) => Exit::Code(code),
@@ -93,37 +158,71 @@ impl Supervisor {
         Ok(Finished { exit, stdout, stderr, duration: started.elapsed(), reaper: report.reaper, aftermath })
     }
 
-    fn start_helper(&self) -> Result<Helper, SandboxError> {
+    fn start_helper(&self, wires: Wires) -> Result<Helper, SandboxError> {
         let start = || {
             // One end stays blocking, for the helper. Both are closed on exec: nobody else can keep the socket open.
             let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
             ours.set_nonblocking(true)?;
             let control = UnixStream::from_std(ours)?;
+            let (output, [stdout, stderr]) = connect(wires)?;
             let mut process = tokio::process::Command::new(&self.helper)
                 .arg(HELPER_ARG)
                 .env_clear()
                 .current_dir("/")
                 .stdin(Stdio::from(OwnedFd::from(theirs)))
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
+                .stdout(stdout)
+                .stderr(stderr)
                 // Out of reach of what a terminal sends to haft's own group, from its first moment on.
                 .process_group(0)
                 .spawn()?;
-            match (process.stdout.take(), process.stderr.take()) {
-                (Some(stdout), Some(stderr)) => Ok(Helper { process, control, stdout, stderr }),
-                _ => Err(io::ErrorKind::BrokenPipe.into()),
-            }
+            let (stdout, stderr): (Source, Source) = match (output, process.stdout.take(), process.stderr.take()) {
+                (Some(both), _, _) => (both, Box::new(empty())),
+                (None, Some(stdout), Some(stderr)) => (Box::new(stdout), Box::new(stderr)),
+                (None, _, _) => return Err(io::ErrorKind::BrokenPipe.into()),
+            };
+            Ok(Helper { process, control, stdout, stderr })
         };
-        start().map_err(|source| SandboxError::Helper { helper: self.helper.clone(), source })
+        start().map_err(|source: io::Error| SandboxError::Helper { helper: self.helper.clone(), source })
     }
+}
+
+/// What connects a command with us.
+enum Wires {
+    /// A pipe for each of its two streams.
+    Apart,
+    /// One pipe for both.
+    Joined,
+    /// A terminal: our side, and its own.
+    Terminal(Screen, OwnedFd),
+}
+
+type Source = Box<dyn AsyncRead + Send + Unpin>;
+
+/// Our end of the output where there is only one, and what the helper gets as its two streams.
+fn connect(wires: Wires) -> io::Result<(Option<Source>, [Stdio; 2])> {
+    Ok(match wires {
+        Wires::Apart => (None, [Stdio::piped(), Stdio::piped()]),
+        Wires::Joined => {
+            let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
+            // Only our end: the command's would else be told "try again" where it expects to wait.
+            rustix::io::ioctl_fionbio(&ours, true)?;
+            let ours = pipe::Receiver::from_owned_fd(ours)?;
+            (Some(Box::new(ours)), twice(theirs)?)
+        }
+        Wires::Terminal(screen, theirs) => (Some(Box::new(screen)), twice(theirs)?),
+    })
+}
+
+fn twice(fd: OwnedFd) -> io::Result<[Stdio; 2]> {
+    Ok([fd.try_clone()?.into(), fd.into()])
 }
 
 /// A helper that was started, and the ends of what connects it with haft.
 struct Helper {
     process: Child,
     control: UnixStream,
-    stdout: ChildStdout,
-    stderr: ChildStderr,
+    stdout: Source,
+    stderr: Source,
 }
 
 /// Hands over the request, waits for the report and for the helper's end; `None` when the helper had nothing to say.

@@ -22,13 +22,23 @@ pub(crate) struct Request {
     /// `None` when it is too long to be represented: it never comes.
     pub(crate) timeout: Option<Duration>,
     pub(crate) namespace: PidNamespace,
+    pub(crate) console: Console,
     pub(crate) cwd: PathBuf,
     pub(crate) argv: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
 }
 
+/// What a command finds in front of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Console {
+    /// Nothing: no terminal, no input.
+    None,
+    /// The terminal that the helper's output is.
+    Terminal,
+}
+
 impl Request {
-    pub(crate) fn new(command: &Command, namespace: PidNamespace) -> Result<Self, SandboxError> {
+    pub(crate) fn new(command: &Command, namespace: PidNamespace, console: Console) -> Result<Self, SandboxError> {
         let invalid = |what| Err(SandboxError::Invalid { what });
         let nul = |text: &OsStr| text.as_bytes().contains(&0);
         if command.argv.first().is_none_or(|program| program.is_empty()) {
@@ -47,6 +57,7 @@ impl Request {
         Ok(Self {
             timeout: u64::try_from(command.timeout.as_millis()).ok().map(Duration::from_millis),
             namespace,
+            console,
             cwd: command.cwd.clone(),
             argv: command.argv.clone(),
             env: command.env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
@@ -64,6 +75,10 @@ impl Request {
             PidNamespace::Privileged => b"privileged",
             PidNamespace::Unprivileged => b"unprivileged",
             PidNamespace::Never => b"never",
+        });
+        field(match self.console {
+            Console::None => b"none",
+            Console::Terminal => b"terminal",
         });
         field(self.cwd.as_os_str().as_bytes());
         field(self.argv.len().to_string().as_bytes());
@@ -104,6 +119,11 @@ impl Request {
             b"never" => PidNamespace::Never,
             _ => return None,
         };
+        let console = match fields.next()? {
+            b"none" => Console::None,
+            b"terminal" => Console::Terminal,
+            _ => return None,
+        };
         let owned = |field: &[u8]| OsString::from_vec(field.to_vec());
         let cwd = owned(fields.next()?).into();
         let count: usize = text(fields.next()?)?.parse().ok()?;
@@ -117,7 +137,7 @@ impl Request {
                 Some((owned(&field[..at]), owned(&field[at + 1..])))
             })
             .collect::<Option<_>>()?;
-        Some(Self { timeout, namespace, cwd, argv, env })
+        Some(Self { timeout, namespace, console, cwd, argv, env })
     }
 }
 

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use tokio::fs::{File, OpenOptions};
 use tokio::io::AsyncWriteExt;
 
+use super::SpillFrom;
+
 /// Why a spill file is missing or does not hold the whole output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -33,6 +35,7 @@ pub enum SpillProblem {
 pub(crate) struct Spill {
     state: State,
     room: u64,
+    from: SpillFrom,
 }
 
 enum State {
@@ -45,16 +48,16 @@ enum State {
     Failed(SpillProblem),
 }
 
-/// A file that is removed unless it is finished.
+/// A file that is removed unless it is to stay.
 struct Draft {
     path: PathBuf,
     bytes: u64,
-    finished: bool,
+    stays: bool,
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        if !self.finished {
+        if !self.stays {
             // Nothing can be told from here, and what is left is in a private folder.
             let _ = std::fs::remove_file(&self.path);
         }
@@ -62,8 +65,8 @@ impl Drop for Draft {
 }
 
 impl Spill {
-    pub(super) fn new(path: Option<PathBuf>, room: u64) -> Self {
-        Self { state: path.map_or(State::Unwanted, State::Waiting), room }
+    pub(super) fn new(path: Option<PathBuf>, room: u64, from: SpillFrom) -> Self {
+        Self { state: path.map_or(State::Unwanted, State::Waiting), room, from }
     }
 
     /// Whether a file is wanted and not there yet.
@@ -71,17 +74,27 @@ impl Spill {
         matches!(self.state, State::Waiting(_))
     }
 
+    /// The file, if there is one.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        match &self.state {
+            State::Open(_, draft) | State::Full(_, draft) => Some(draft.path.clone()),
+            State::Unwanted | State::Waiting(_) | State::Failed(_) => None,
+        }
+    }
+
     /// Creates the file with what came before.
-    pub(super) async fn open(&mut self, before: &[&[u8]]) {
+    pub(super) async fn open(&mut self, before: &[u8]) {
         let State::Waiting(path) = &self.state else { return };
         let path = path.clone();
+        let stays = match self.from {
+            SpillFrom::Start => true,
+            SpillFrom::Overflow => false,
+        };
         match create(&path).await {
-            Ok(file) => self.state = State::Open(file, Draft { path, bytes: 0, finished: false }),
+            Ok(file) => self.state = State::Open(file, Draft { path, bytes: 0, stays }),
             Err(error) => return self.fail(path, &error),
         }
-        for chunk in before {
-            self.write(chunk).await;
-        }
+        self.write(before).await;
     }
 
     /// Appends, as long as there is room.
@@ -116,11 +129,11 @@ impl Spill {
         match self.state {
             State::Unwanted | State::Waiting(_) => (None, None),
             State::Open(_, mut draft) => {
-                draft.finished = true;
+                draft.stays = true;
                 (Some(draft.path.clone()), None)
             }
             State::Full(_, mut draft) => {
-                draft.finished = true;
+                draft.stays = true;
                 let problem = SpillProblem::Full { path: draft.path.clone(), bytes: draft.bytes };
                 (Some(draft.path.clone()), Some(problem))
             }

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Stdio, exit};
 
@@ -13,7 +14,7 @@ use rustix::process::{Gid, Pid, Uid, WaitOptions, WaitStatus, getpid, set_child_
 
 use super::sys::{self, Namespaces};
 use super::{for_reading, is_ready, poll_until, tree};
-use crate::wire::{Report, Request, Verdict};
+use crate::wire::{Console, Report, Request, Verdict};
 
 /// The user and group this process has outside any namespace.
 #[derive(Clone, Copy)]
@@ -79,9 +80,18 @@ fn start(request: &Request) -> Result<Pid, Verdict> {
     std::env::set_current_dir(&request.cwd).map_err(|error| Verdict::NoFolder(number(&error)))?;
     let Some((program, arguments)) = request.argv.split_first() else { return Err(Verdict::NoProgram(libc::EINVAL)) };
     let mut command = std::process::Command::new(program);
-    command.args(arguments).env_clear().stdin(Stdio::null());
+    let stdin = match request.console {
+        Console::None => Stdio::null(),
+        Console::Terminal => {
+            let terminal = io::stdout().as_fd().try_clone_to_owned();
+            terminal.map_err(|error| Verdict::NoProgram(number(&error)))?.into()
+        }
+    };
+    command.args(arguments).env_clear().stdin(stdin);
     command.envs(request.env.iter().map(|(name, value)| (name, value)));
-    let child = sys::in_own_session(&mut command).spawn().map_err(|error| Verdict::NoProgram(number(&error)))?;
+    let child = sys::in_own_session(&mut command, request.console)
+        .spawn()
+        .map_err(|error| Verdict::NoProgram(number(&error)))?;
     i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Verdict::Lost)
 }
 

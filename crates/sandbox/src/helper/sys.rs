@@ -9,6 +9,8 @@ use std::process::Command;
 
 use rustix::process::Pid;
 
+use crate::wire::Console;
+
 /// What a forked process gets of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Namespaces {
@@ -102,10 +104,15 @@ pub(super) fn child_signals() -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// Makes the command start like one of a fresh shell: a session of its own, no signal blocked or ignored.
-pub(super) fn in_own_session(command: &mut Command) -> &mut Command {
-    let prepare = || {
+/// Makes the command start like one of a fresh shell: a session of its own at its own terminal, if it has one, no signal
+/// blocked or ignored.
+pub(super) fn in_own_session(command: &mut Command, console: Console) -> &mut Command {
+    let prepare = move || {
         rustix::process::setsid()?;
+        match console {
+            Console::None => {}
+            Console::Terminal => rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?,
+        }
         reset_signals()
     };
     // SAFETY: between fork and exec only system calls are made: no allocation, no lock.

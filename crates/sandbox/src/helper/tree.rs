@@ -4,10 +4,11 @@
 //! move to another session and lose its parent, but it cannot leave its nearest subreaper.
 
 use std::collections::HashSet;
-use std::fs;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
+
+use crate::proc::descendants;
 
 /// Rounds in which nobody could be signalled, at the longest pause, before we give up: what is left belongs to another
 /// user or cannot be seen.
@@ -70,56 +71,5 @@ fn reap() -> Children {
             Ok(None) => return Children::Left,
             Err(_) => return Children::None,
         }
-    }
-}
-
-/// All processes below `root`, parents before children.
-fn descendants(root: Pid) -> Vec<Pid> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let processes: Vec<(Pid, Pid)> = entries
-        .filter_map(|entry| {
-            let pid = entry.ok()?.file_name().to_str()?.parse().ok().and_then(Pid::from_raw)?;
-            let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-            Some((pid, parent(&stat)?))
-        })
-        .collect();
-    let mut found = Vec::new();
-    let mut above = vec![root];
-    while let Some(parent) = above.pop() {
-        for (pid, _) in processes.iter().filter(|(_, its)| *its == parent) {
-            found.push(*pid);
-            above.push(*pid);
-        }
-    }
-    found
-}
-
-/// The parent in `pid (name) state parent …`; the name may hold anything, also parentheses.
-fn parent(stat: &[u8]) -> Option<Pid> {
-    let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
-    let rest = std::str::from_utf8(&stat[after_name..]).ok()?;
-    rest.split_ascii_whitespace().nth(1)?.parse().ok().and_then(Pid::from_raw)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_parent_is_found_behind_any_name() {
-        assert_eq!(parent(b"12 (a) b) (c) S 7 12 12 0"), Pid::from_raw(7));
-        assert_eq!(parent(b"12 (\xff\n) R 1 0"), Pid::from_raw(1));
-        assert_eq!(parent(b"1 (init) S 0 1"), None);
-        assert_eq!(parent(b"garbage"), None);
-    }
-
-    #[test]
-    fn a_child_is_a_descendant() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let pid = Pid::from_child(&child);
-        assert!(descendants(rustix::process::getpid()).contains(&pid));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(!descendants(rustix::process::getpid()).contains(&pid));
     }
 }

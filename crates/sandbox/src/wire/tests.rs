@@ -7,7 +7,7 @@ fn command() -> Command {
 }
 
 fn refused(command: &Command) -> String {
-    Request::new(command, PidNamespace::Never).unwrap_err().to_string()
+    Request::new(command, PidNamespace::Never, Console::None).unwrap_err().to_string()
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn what_cannot_be_run_is_refused_before_anything_starts() {
 
 #[test]
 fn a_request_cut_short_is_an_error() {
-    let frame = Request::new(&command(), PidNamespace::Privileged).unwrap().encode().unwrap();
+    let frame = Request::new(&command(), PidNamespace::Privileged, Console::Terminal).unwrap().encode().unwrap();
     for length in 0..frame.len() {
         assert!(Request::read_from(&frame[..length]).is_err());
     }
@@ -27,7 +27,7 @@ fn a_request_cut_short_is_an_error() {
 
 #[test]
 fn an_endless_timeout_is_none() {
-    let request = Request::new(&command().timeout(Duration::MAX), PidNamespace::Privileged).unwrap();
+    let request = Request::new(&command().timeout(Duration::MAX), PidNamespace::Privileged, Console::None).unwrap();
     assert_eq!(request.timeout, None);
     assert_eq!(Request::read_from(request.encode().unwrap().as_slice()).unwrap(), request);
 }
@@ -43,10 +43,12 @@ proptest! {
         env in prop::collection::vec(("[A-Z_]{1,5}", "[^\0]{0,9}"), 0..4),
         cwd in bytes(),
         millis in any::<u64>(),
+        console in prop_oneof![Just(Console::None), Just(Console::Terminal)],
     ) {
         let request = Request {
             timeout: Some(Duration::from_millis(millis)),
             namespace: PidNamespace::Unprivileged,
+            console,
             cwd: cwd.into(),
             argv,
             env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),

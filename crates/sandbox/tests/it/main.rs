@@ -1,11 +1,13 @@
 //! The supervisor with real processes, in each of its ways to keep descendants together.
 #![expect(clippy::unwrap_used, reason = "the functions that tests share are tests too")]
 
+mod background;
 mod basics;
 mod endings;
 mod output;
 mod processes;
 mod stand_in;
+mod terminal;
 
 use std::path::Path;
 use std::time::Duration;

@@ -5,19 +5,24 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command as Process, Stdio};
+use std::time::Duration;
 
-use haft_sandbox::{Capture, PidNamespace};
+use haft_sandbox::{Capture, Pause, PidNamespace, TerminalSize};
 use haft_text::Limits;
 use rustix::process::{Pid, Signal, getuid, kill_process};
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 
 use crate::processes::{DAEMONS, family, is_alive, mark, marked, wait_until};
-use crate::{path, run, shell};
+use crate::{block_on, path, shell, supervisor};
 
 const WAY: &str = "HAFT_TEST_WAY";
 const LINE: &str = "HAFT_TEST_LINE";
 const FOLDER: &str = "HAFT_TEST_FOLDER";
+const KIND: &str = "HAFT_TEST_KIND";
 const NOBODY: u32 = 65534;
+/// The ways in which haft runs a command.
+const KINDS: [&str; 3] = ["plain", "background", "terminal"];
 
 /// The stand-in: runs one command the way it is told to.
 #[test]
@@ -33,16 +38,31 @@ fn stand_in() {
         other => panic!("{other} is no way"),
     };
     let folder = Path::new(&folder);
-    let finished = run(way, &shell(&line, folder).env(vec![path(), mark(folder)]), &Capture::default()).unwrap();
+    let command = shell(&line, folder).env(vec![path(), mark(folder)]);
+    let (supervisor, capture) = (supervisor(way), Capture::default());
+    let ending = block_on(async {
+        match std::env::var(KIND).unwrap().as_str() {
+            "plain" => std::sync::Arc::new(supervisor.run(&command, &capture, &CancellationToken::new()).await),
+            "background" => supervisor.start(command, capture).ended().await.unwrap(),
+            "terminal" => {
+                let session = supervisor.open_terminal(command, TerminalSize::default(), capture).unwrap();
+                while session.interact(b"", Duration::from_secs(1)).await.unwrap() != Pause::Ended {}
+                session.ending().unwrap()
+            }
+            other => panic!("{other} is no kind"),
+        }
+    });
+    let finished = ending.as_ref().as_ref().unwrap();
     let text = finished.stdout.text(Limits::default()).text;
     fs::write(folder.join("told"), format!("{:?} {:?}\n{text}", finished.exit, finished.aftermath)).unwrap();
 }
 
-fn start(program: &Path, way: &str, line: &str, folder: &Path) -> Process {
+fn start(program: &Path, (way, kind): (&str, &str), line: &str, folder: &Path) -> Process {
     let mut stand_in = Process::new(program);
     stand_in
         .args(["stand_in::stand_in", "--exact", "--ignored", "--test-threads=1"])
         .env(WAY, way)
+        .env(KIND, kind)
         .env(LINE, line)
         .env(FOLDER, folder)
         .current_dir(folder)
@@ -65,9 +85,11 @@ fn kill_and_look(mut stand_in: Child, folder: &Path) {
 fn nothing_is_left_when_haft_is_killed() {
     let program = std::env::current_exe().unwrap();
     for way in ["privileged", "never"] {
-        let folder = TempDir::new().unwrap();
-        let line = format!("{DAEMONS}\nsleep 1000");
-        kill_and_look(start(&program, way, &line, folder.path()).spawn().unwrap(), folder.path());
+        for kind in KINDS {
+            let folder = TempDir::new().unwrap();
+            let line = format!("{DAEMONS}\nsleep 1000");
+            kill_and_look(start(&program, (way, kind), &line, folder.path()).spawn().unwrap(), folder.path());
+        }
     }
 }
 
@@ -77,7 +99,7 @@ fn a_signal_to_hafts_group_does_not_reach_the_helper() {
     for way in ["privileged", "never"] {
         let folder = TempDir::new().unwrap();
         let line = format!("{DAEMONS}\nsleep 1000");
-        let mut stand_in = start(&program, way, &line, folder.path()).process_group(0).spawn().unwrap();
+        let mut stand_in = start(&program, (way, "plain"), &line, folder.path()).process_group(0).spawn().unwrap();
         wait_until("daemons", || folder.path().join("ready").exists());
         let pid = Pid::from_child(&stand_in);
         let family = family(pid.as_raw_nonzero().get());
@@ -96,7 +118,8 @@ fn without_privilege_nothing_is_left_either() {
     fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = shared.path().join("stand-in");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    for way in ["privileged", "unprivileged", "never"] {
+    let ways = ["privileged", "unprivileged", "never"].map(|way| (way, "plain"));
+    for (way, kind) in ways.into_iter().chain([("never", "background"), ("never", "terminal")]) {
         let folder = TempDir::new().unwrap();
         let nobody = |mut process: Process| {
             if getuid().is_root() {
@@ -106,14 +129,14 @@ fn without_privilege_nothing_is_left_either() {
             process.spawn().unwrap()
         };
         let line = format!("{DAEMONS}\nid -u; exit 6");
-        let mut stand_in = nobody(start(&program, way, &line, folder.path()));
+        let mut stand_in = nobody(start(&program, (way, kind), &line, folder.path()));
         assert!(stand_in.wait().unwrap().success());
         let uid = if getuid().is_root() { NOBODY } else { getuid().as_raw() };
         assert_eq!(fs::read_to_string(folder.path().join("told")).unwrap(), format!("Code(6) AllGone\n{uid}\n"));
-        assert_eq!(marked(folder.path()), [0; 0], "{way}");
+        assert_eq!(marked(folder.path()), [0; 0], "{way} {kind}");
 
         fs::remove_file(folder.path().join("ready")).unwrap();
         let line = format!("{DAEMONS}\nsleep 1000");
-        kill_and_look(nobody(start(&program, way, &line, folder.path())), folder.path());
+        kill_and_look(nobody(start(&program, (way, kind), &line, folder.path())), folder.path());
     }
 }

@@ -1,0 +1,90 @@
+//! Reads a stream to its end, keeps what is to be shown of it and spills the whole.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use haft_text::Limits;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::spill::Spill;
+use super::{Capture, Captured, Ends, SpillFrom};
+use crate::live::{Live, Stream};
+
+/// How long output is still read after everything that could write it is gone.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+const CHUNK: usize = 64 * 1024;
+
+/// Keeps what is read from one stream.
+pub(crate) struct Recorder {
+    limits: Limits,
+    live: Live,
+    stream: Stream,
+    spill: Spill,
+    from: SpillFrom,
+}
+
+impl Recorder {
+    pub(crate) fn new(capture: &Capture, stream: Stream, live: &Live) -> Self {
+        live.begin(stream, capture.limits);
+        Self {
+            limits: capture.limits,
+            live: live.clone(),
+            stream,
+            spill: Spill::new(capture.file_of(stream), capture.spill_bytes, capture.spill_from),
+            from: capture.spill_from,
+        }
+    }
+
+    /// Reads to the end, or until a moment after `stop`: a process outside our reach may hold the pipe for ever.
+    pub(crate) async fn drain(mut self, mut from: impl AsyncRead + Unpin, stop: &CancellationToken) -> Captured {
+        let mut stopped = pin!(async {
+            stop.cancelled().await;
+            sleep(LAST_WORDS).await;
+        });
+        match self.from {
+            SpillFrom::Start => self.open_spill(&[]).await,
+            SpillFrom::Overflow => {}
+        }
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            let read = tokio::select! {
+                read = from.read(&mut chunk) => read,
+                () = &mut stopped => break,
+            };
+            match read {
+                // A pipe that cannot be read has nothing more to say.
+                Ok(0) | Err(_) => break,
+                Ok(length) => self.push(&chunk[..length]).await,
+            }
+        }
+        self.finish().await
+    }
+
+    pub(super) async fn push(&mut self, chunk: &[u8]) {
+        if self.spill.is_waiting() {
+            // Up to here nothing was dropped: head and tail together hold at least the limit.
+            let before = self.live.with(self.stream, |ends| {
+                let (bytes, lines) = ends.counts_with(chunk);
+                (bytes > self.limits.bytes as u64 || lines > self.limits.lines as u64).then(|| ends.held())
+            });
+            if let Some(before) = before {
+                self.open_spill(&before).await;
+            }
+        }
+        self.spill.write(chunk).await;
+        self.live.push(self.stream, chunk);
+    }
+
+    async fn open_spill(&mut self, before: &[u8]) {
+        self.spill.open(before).await;
+        self.live.spills_to(self.stream, self.spill.path());
+    }
+
+    pub(super) async fn finish(self) -> Captured {
+        let captured = self.live.with(self.stream, Ends::captured);
+        let (spill, spill_problem) = self.spill.finish().await;
+        Captured { spill, spill_problem, ..captured }
+    }
+}

@@ -1,0 +1,61 @@
+//! What `/proc` tells of processes.
+
+use std::fs;
+
+use rustix::process::Pid;
+
+/// All processes below `root`, parents before children.
+pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let processes: Vec<(Pid, Pid)> = entries
+        .filter_map(|entry| {
+            let pid = entry.ok()?.file_name().to_str()?.parse().ok().and_then(Pid::from_raw)?;
+            let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+            Some((pid, parent(&stat)?))
+        })
+        .collect();
+    let mut found = Vec::new();
+    let mut above = vec![root];
+    while let Some(parent) = above.pop() {
+        for (pid, _) in processes.iter().filter(|(_, its)| *its == parent) {
+            found.push(*pid);
+            above.push(*pid);
+        }
+    }
+    found
+}
+
+/// The parent in `pid (name) state parent …`.
+fn parent(stat: &[u8]) -> Option<Pid> {
+    field(stat, 1)?.parse().ok().and_then(Pid::from_raw)
+}
+
+/// A field of a `stat` file, counted from the state, which is 0. The name before it may hold anything, also parentheses.
+pub(crate) fn field(stat: &[u8], index: usize) -> Option<&str> {
+    let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
+    let rest = std::str::from_utf8(&stat[after_name..]).ok()?;
+    rest.split_ascii_whitespace().nth(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parent_is_found_behind_any_name() {
+        assert_eq!(parent(b"12 (a) b) (c) S 7 12 12 0"), Pid::from_raw(7));
+        assert_eq!(parent(b"12 (\xff\n) R 1 0"), Pid::from_raw(1));
+        assert_eq!(parent(b"1 (init) S 0 1"), None);
+        assert_eq!(parent(b"garbage"), None);
+    }
+
+    #[test]
+    fn a_child_is_a_descendant() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        assert!(descendants(rustix::process::getpid()).contains(&pid));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!descendants(rustix::process::getpid()).contains(&pid));
+    }
+}

@@ -1,0 +1,111 @@
+//! A pseudo-terminal: our side of it is read and written, the other side is the command's.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use rustix::fs::{Dev, fstat};
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::waiting::Own;
+
+/// How large a terminal says it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TerminalSize {
+    /// Lines.
+    pub rows: u16,
+    /// Characters a line.
+    pub columns: u16,
+}
+
+impl Default for TerminalSize {
+    /// Wide enough that programs do not break lines a model would have to join again.
+    fn default() -> Self {
+        Self { rows: 40, columns: 160 }
+    }
+}
+
+/// Our side of a pseudo-terminal.
+#[derive(Debug)]
+pub(crate) struct Master {
+    fd: AsyncFd<OwnedFd>,
+    device: Dev,
+}
+
+/// Opens a pseudo-terminal: our side, and the side for the command.
+pub(crate) fn open(size: TerminalSize) -> io::Result<(Arc<Master>, OwnedFd)> {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let master = openpt(flags)?;
+    grantpt(&master)?;
+    unlockpt(&master)?;
+    // Not by its name: `/dev/pts` may be another one, or not there.
+    let other = ioctl_tiocgptpeer(&master, flags)?;
+    tcsetwinsize(&other, Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 })?;
+    ioctl_fionbio(&master, true)?;
+    let device = fstat(&other)?.st_rdev;
+    Ok((Arc::new(Master { fd: watched(master)?, device }), other))
+}
+
+#[expect(unsafe_code, reason = "tokio cannot know by itself that a descriptor stays open")]
+fn watched(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: it owns the descriptor, which so stays open and the same for as long as it is watched.
+    Ok(unsafe { AsyncFd::register(fd) }?)
+}
+
+impl Master {
+    /// By which a wait at this terminal is known.
+    pub(crate) fn own(&self) -> Own<'_> {
+        Own { master: self.as_fd(), device: self.device }
+    }
+
+    /// Whether the terminal collects a whole line before it hands it on. Such a line has a limit.
+    pub(crate) fn collects_lines(&self) -> bool {
+        tcgetattr(self).is_ok_and(|settings| settings.local_modes.contains(LocalModes::ICANON))
+    }
+
+    /// Types all of this. It waits while the other side does not read.
+    pub(crate) async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let mut ready = self.fd.writable().await?;
+            match ready.try_io(|fd| Ok(rustix::io::write(fd, bytes)?)) {
+                Ok(written) => bytes = &bytes[written?..],
+                Err(_would_block) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for Master {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.get_ref().as_fd()
+    }
+}
+
+/// Reads what is written to the terminal.
+pub(crate) struct Screen(pub(crate) Arc<Master>);
+
+impl AsyncRead for Screen {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let mut ready = ready!(self.0.fd.poll_read_ready(context))?;
+            let read = ready.try_io(|fd| Ok(rustix::io::read(fd, buffer.initialize_unfilled())?));
+            match read {
+                Ok(Ok(length)) => {
+                    buffer.advance(length);
+                    return Poll::Ready(Ok(()));
+                }
+                // Nobody holds the other side any more: that is the end.
+                Ok(Err(error)) if Errno::from_io_error(&error) == Some(Errno::IO) => return Poll::Ready(Ok(())),
+                Ok(Err(error)) => return Poll::Ready(Err(error)),
+                Err(_would_block) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Whether a process waits for somebody to type.
+//!
+//! A thread that sleeps in a read of a terminal waits for a line; one that sleeps in a poll while its terminal hands out
+//! single keys waits for a key. What a process may not show, such as one of another user, is told by the terminal: it asks
+//! for a password when it does not echo.
+
+use std::fs;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::{Dev, major, minor};
+use rustix::process::Pid;
+use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp};
+
+use crate::proc;
+
+/// What a process waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// A line, ended by Enter.
+    Line,
+    /// A line that is not shown while it is typed, such as a password.
+    Hidden,
+    /// A single key.
+    Key,
+}
+
+/// A thread that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) what: Awaited,
+    thread: Pid,
+    /// How often it was scheduled: the same number is the same wait.
+    switches: u64,
+}
+
+/// At which terminals a wait counts.
+#[derive(Clone, Copy)]
+pub(crate) enum Terminals<'a> {
+    /// Every pseudo-terminal.
+    Any,
+    /// This one.
+    One(&'a Own<'a>),
+}
+
+/// A terminal of ours.
+#[derive(Clone, Copy)]
+pub(crate) struct Own<'a> {
+    pub(crate) master: BorrowedFd<'a>,
+    /// The other side's device number.
+    pub(crate) device: Dev,
+}
+
+/// The first process below `root` that waits.
+pub(crate) fn find(root: Pid, terminals: Terminals<'_>) -> Option<Waiting> {
+    proc::descendants(root).into_iter().find_map(|pid| of_process(pid, terminals))
+}
+
+fn of_process(pid: Pid, terminals: Terminals<'_>) -> Option<Waiting> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let threads = threads.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
+    let waiting = |thread: Pid| {
+        let what = match call_of(pid, thread) {
+            Call::Read(descriptor) => is_terminal(pid, descriptor, terminals).then(|| terminals.line())?,
+            Call::Poll => terminals.takes_keys(pid).then_some(Awaited::Key)?,
+            Call::Unknown => terminals.asks_for_password(pid).then_some(Awaited::Hidden)?,
+            Call::Other => return None,
+        };
+        Some(Waiting { what, thread, switches: switches(pid, thread)? })
+    };
+    threads.into_iter().find_map(waiting)
+}
+
+impl Terminals<'_> {
+    fn modes(self) -> Option<LocalModes> {
+        match self {
+            Self::Any => None,
+            Self::One(own) => tcgetattr(own.master).ok().map(|settings| settings.local_modes),
+        }
+    }
+
+    /// What a read from the terminal waits for.
+    fn line(self) -> Awaited {
+        match self.modes() {
+            Some(modes) if !modes.contains(LocalModes::ICANON) => Awaited::Key,
+            Some(modes) if !modes.contains(LocalModes::ECHO) => Awaited::Hidden,
+            Some(_) | None => Awaited::Line,
+        }
+    }
+
+    /// Whether the process reads keys from the terminal, which it would do once the poll says that there are some.
+    fn takes_keys(self, pid: Pid) -> bool {
+        self.modes().is_some_and(|modes| !modes.contains(LocalModes::ICANON))
+            && is_terminal(pid, 0, self)
+            && self.is_in_front(pid)
+    }
+
+    fn asks_for_password(self, pid: Pid) -> bool {
+        let hides = |modes: LocalModes| modes.contains(LocalModes::ICANON) && !modes.contains(LocalModes::ECHO);
+        self.modes().is_some_and(hides) && self.is_in_front(pid) && sleeps(pid)
+    }
+
+    /// Whether the process is one of those the terminal's keys go to.
+    fn is_in_front(self, pid: Pid) -> bool {
+        match self {
+            Self::Any => false,
+            Self::One(own) => {
+                let group = |stat: Vec<u8>| proc::field(&stat, 2)?.parse().ok().and_then(Pid::from_raw);
+                let its = fs::read(format!("/proc/{pid}/stat")).ok().and_then(group);
+                its.is_some() && tcgetpgrp(own.master).ok() == its
+            }
+        }
+    }
+}
+
+/// What a thread is doing in the kernel.
+#[derive(Debug, PartialEq, Eq)]
+enum Call {
+    Read(u64),
+    Poll,
+    Other,
+    /// It does not say.
+    Unknown,
+}
+
+fn call_of(pid: Pid, thread: Pid) -> Call {
+    fs::read_to_string(format!("/proc/{pid}/task/{thread}/syscall")).map_or(Call::Unknown, |line| parse_call(&line))
+}
+
+/// Reads `number argument argument …`; a thread that runs has no number.
+fn parse_call(line: &str) -> Call {
+    let mut words = line.split_ascii_whitespace();
+    let Some(number) = words.next().and_then(|word| word.parse::<libc::c_long>().ok()) else { return Call::Other };
+    let first = words.next().and_then(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok());
+    match first {
+        Some(descriptor) if READS.contains(&number) => Call::Read(descriptor),
+        Some(_) if POLLS.contains(&number) => Call::Poll,
+        Some(_) | None => Call::Other,
+    }
+}
+
+const READS: &[libc::c_long] = &[libc::SYS_read, libc::SYS_readv];
+
+#[cfg(target_arch = "x86_64")]
+const POLLS: &[libc::c_long] = &[
+    libc::SYS_ppoll,
+    libc::SYS_pselect6,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_poll,
+    libc::SYS_select,
+    libc::SYS_epoll_wait,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const POLLS: &[libc::c_long] = &[libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait, libc::SYS_epoll_pwait2];
+
+/// Whether the descriptor is one of the terminals, or the process's own under the name `/dev/tty`.
+fn is_terminal(pid: Pid, descriptor: u64, terminals: Terminals<'_>) -> bool {
+    let Ok(file) = fs::metadata(format!("/proc/{pid}/fd/{descriptor}")) else { return false };
+    let device = file.rdev();
+    // From the kernel's list of devices.
+    let is_controlling = (major(device), minor(device)) == (5, 0);
+    is_controlling
+        || match terminals {
+            Terminals::Any => (136..=143).contains(&major(device)),
+            Terminals::One(own) => device == own.device,
+        }
+}
+
+fn sleeps(pid: Pid) -> bool {
+    fs::read(format!("/proc/{pid}/stat")).is_ok_and(|stat| proc::field(&stat, 0) == Some("S"))
+}
+
+fn switches(pid: Pid, thread: Pid) -> Option<u64> {
+    let status = fs::read(format!("/proc/{pid}/task/{thread}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let counts = status.lines().filter_map(|line| line.split_once("ctxt_switches:")?.1.trim().parse::<u64>().ok());
+    Some(counts.sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_says_what_it_does() {
+        let read = libc::SYS_read;
+        assert_eq!(parse_call(&format!("{read} 0x3 0x7f0c 0x20000 0x0 0x0 0x0 0x7ffd 0x7f0c\n")), Call::Read(3));
+        assert_eq!(parse_call(&format!("{} 0x7f 0x1 0x0 0x0 0x0 0x0 0x7ffd 0x7f0c", libc::SYS_ppoll)), Call::Poll);
+        assert_eq!(parse_call("running\n"), Call::Other);
+        assert_eq!(parse_call("-1 0x7ffd 0x7f0c\n"), Call::Other);
+        assert_eq!(parse_call(""), Call::Other);
+    }
+}

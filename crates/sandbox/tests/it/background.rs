@@ -1,0 +1,113 @@
+//! Commands that run beside everything else.
+
+use haft_sandbox::{Aftermath, Awaited, Capture, Exit, Live, SandboxError, SpillFrom};
+use haft_text::Limits;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::processes::{DAEMONS, mark, marked, wait_until};
+use crate::{WAYS, block_on, path, shell, supervisor};
+
+#[test]
+fn both_streams_are_one_in_order() {
+    for way in WAYS {
+        block_on(async {
+            let task = supervisor(way).start(shell("echo 1; echo 2 >&2; echo 3", "/".as_ref()), Capture::default());
+            let ending = task.ended().await.unwrap();
+            let finished = ending.as_ref().as_ref().unwrap();
+            assert_eq!((finished.exit, finished.stdout.head.as_slice()), (Exit::Code(0), b"1\n2\n3\n".as_slice()));
+            assert_eq!(finished.stderr.bytes, 0);
+        });
+    }
+}
+
+#[test]
+fn its_output_can_be_read_while_it_runs() {
+    let folder = TempDir::new().unwrap();
+    block_on(async {
+        let limits = Limits::default();
+        let capture =
+            Capture { spill_from: SpillFrom::Start, ..Capture::spilling_to(limits, folder.path().join("task")) };
+        let line = "echo begun; while [ ! -e go ]; do sleep 0.01; done; echo over";
+        let task = supervisor(WAYS[0]).start(shell(line, folder.path()), capture);
+        task.live().wrote_more_than(5).await;
+        assert!(task.ending().is_none());
+        let so_far = task.live().stdout();
+        assert_eq!(so_far.text(limits).text, "begun\n");
+        let file = so_far.spill.unwrap();
+        assert_eq!(file, folder.path().join("task.log"));
+        tokio::task::spawn_blocking({
+            let file = file.clone();
+            move || wait_until("file", || std::fs::read(&file).is_ok_and(|bytes| bytes == b"begun\n"))
+        })
+        .await
+        .unwrap();
+        std::fs::write(folder.path().join("go"), "").unwrap();
+        task.ended().await.unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"begun\nover\n");
+        drop(task);
+        assert!(file.exists(), "it stays");
+    });
+}
+
+#[test]
+fn nothing_is_left_when_it_is_stopped_or_dropped() {
+    for way in WAYS {
+        for stop in [true, false] {
+            let folder = TempDir::new().unwrap();
+            block_on(async {
+                let command = shell(&format!("{DAEMONS}\nsleep 1000"), folder.path());
+                let command = command.env(vec![path(), mark(folder.path())]);
+                let task = supervisor(way).start(command, Capture::default());
+                let ready = folder.path().join("ready");
+                tokio::task::spawn_blocking(move || wait_until("daemons", || ready.exists())).await.unwrap();
+                assert_ne!(marked(folder.path()), [0; 0], "the mark works");
+                if stop {
+                    task.stop();
+                    let ending = task.ended().await.unwrap();
+                    let finished = ending.as_ref().as_ref().unwrap();
+                    assert_eq!((finished.exit, finished.aftermath), (Exit::Cancelled, Aftermath::AllGone));
+                    assert_eq!(marked(folder.path()), [0; 0], "{way:?}");
+                }
+            });
+            wait_until("nobody", || marked(folder.path()).is_empty());
+        }
+    }
+}
+
+#[test]
+fn one_that_cannot_start_says_why() {
+    block_on(async {
+        let task = supervisor(WAYS[0]).start(shell("true", "/nonexistent".as_ref()), Capture::default());
+        assert!(matches!(task.ended().await.as_deref(), Some(Err(SandboxError::Folder { .. }))));
+    });
+}
+
+#[test]
+fn a_command_that_made_its_own_terminal_and_waits_there_is_found() {
+    let folder = TempDir::new().unwrap();
+    block_on(async {
+        let (live, cancel) = (Live::default(), CancellationToken::new());
+        let command = shell("exec script -qc 'touch ready; read answer' /dev/null", folder.path());
+        let supervisor = supervisor(WAYS[0]);
+        let capture = Capture::default();
+        let mut running = Box::pin(supervisor.run_watched(&command, &capture, &cancel, &live));
+        loop {
+            tokio::select! {
+                finished = &mut running => {
+                    let finished = finished.unwrap();
+                    assert_eq!(finished.exit, Exit::Code(127), "it waits until it is ended");
+                    return eprintln!("skipped: there is no script");
+                }
+                () = tokio::time::sleep(std::time::Duration::from_millis(10)) => {}
+            }
+            if live.awaits_input().is_some() {
+                break;
+            }
+        }
+        assert_eq!(live.awaits_input(), Some(Awaited::Line));
+        cancel.cancel();
+        assert_eq!(running.await.unwrap().exit, Exit::Cancelled);
+        assert_eq!(live.awaits_input(), None);
+    });
+}

@@ -1,0 +1,200 @@
+//! Commands at a terminal of their own.
+
+use std::time::Duration;
+
+use haft_sandbox::{
+    Aftermath, Awaited, Capture, Captured, Command, Exit, Pause, PidNamespace, SandboxError, TerminalSession,
+    TerminalSize, TypeError,
+};
+use haft_text::Limits;
+use tempfile::TempDir;
+
+use crate::processes::{DAEMONS, mark, marked, wait_until};
+use crate::{WAYS, block_on, path, shell, supervisor};
+
+/// Longer than anything takes, so that only what happens decides.
+const LONG: Duration = Duration::from_mins(2);
+
+fn open(way: PidNamespace, command: Command, capture: Capture) -> TerminalSession {
+    supervisor(way).open_terminal(command, TerminalSize { rows: 33, columns: 123 }, capture).unwrap()
+}
+
+fn text(captured: &Captured) -> String {
+    captured.text(Limits::default()).text
+}
+
+/// The exit of a session that has ended.
+fn exit(session: &TerminalSession) -> Exit {
+    session.ending().unwrap().as_ref().as_ref().unwrap().exit
+}
+
+#[test]
+fn it_is_a_real_terminal() {
+    let line = "tty; test -t 0 -a -t 1 -a -t 2 && echo terminal; stty size; echo tty > /dev/tty; exit 7";
+    for way in WAYS {
+        block_on(async {
+            let session = open(way, shell(line, "/".as_ref()), Capture::default());
+            assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Ended);
+            assert_eq!(exit(&session), Exit::Code(7));
+            let text = text(&session.take_output());
+            assert!(text.starts_with("/dev/pts/"), "{text}");
+            assert!(text.ends_with("\nterminal\n33 123\ntty\n"), "{text}");
+        });
+    }
+}
+
+#[test]
+fn a_conversation_goes_to_and_fro() {
+    let line = r#"printf 'name? '; read name; printf 'secret? '; stty -echo; read secret; stty echo; echo; echo "$name:$secret""#;
+    for way in WAYS {
+        block_on(async {
+            let session = open(way, shell(line, "/".as_ref()), Capture::default());
+            assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Awaits(Awaited::Line));
+            assert_eq!(text(&session.take_output()), "name? ");
+            assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Awaits(Awaited::Line), "it still waits");
+            assert_eq!(text(&session.take_output()), "");
+            assert_eq!(session.interact(b"ann\r", LONG).await.unwrap(), Pause::Awaits(Awaited::Hidden));
+            assert_eq!(text(&session.take_output()), "ann\nsecret? ");
+            assert_eq!(session.interact(b"s3\r", LONG).await.unwrap(), Pause::Ended);
+            assert_eq!(text(&session.take_output()), "\nann:s3\n");
+            assert_eq!(exit(&session), Exit::Code(0));
+            assert_eq!(session.interact(b"more\r", LONG).await.unwrap(), Pause::Ended, "nobody listens any more");
+        });
+    }
+}
+
+#[test]
+fn keys_reach_the_program_in_front() {
+    block_on(async {
+        let session = open(WAYS[0], shell("cat; echo after", "/".as_ref()), Capture::default());
+        assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Awaits(Awaited::Line));
+        assert_eq!(session.interact(b"one\r", LONG).await.unwrap(), Pause::Awaits(Awaited::Line));
+        assert_eq!(text(&session.take_output()), "one\none\n");
+        // The end of input.
+        assert_eq!(session.interact(b"\x04", LONG).await.unwrap(), Pause::Ended);
+        assert_eq!(text(&session.take_output()), "after\n");
+
+        let session = open(WAYS[0], shell("sleep 1000", "/".as_ref()), Capture::default());
+        assert_eq!(session.interact(b"", Duration::from_millis(300)).await.unwrap(), Pause::Busy);
+        assert_eq!(session.interact(b"\x03", LONG).await.unwrap(), Pause::Ended);
+        assert_eq!(exit(&session), Exit::Signal(2));
+    });
+}
+
+#[test]
+fn a_program_that_takes_keys_waits_for_one() {
+    // In raw mode, as editors and pagers are: once blocked in a read, once in a poll.
+    let poll = "import select,sys,termios,tty; tty.setcbreak(0); print('ready'); select.poll; p=select.poll(); p.register(0); p.poll(); print(sys.stdin.read(1))";
+    let read = "import os,tty; tty.setcbreak(0); print('ready'); print(os.read(0, 1))";
+    for program in [poll, read] {
+        block_on(async {
+            let command =
+                Command { argv: vec!["python3".into(), "-c".into(), program.into()], ..shell("", "/".as_ref()) };
+            let session = open(WAYS[0], command, Capture::default());
+            let pause = session.interact(b"", LONG).await.unwrap();
+            if matches!(session.ending().as_deref(), Some(Err(SandboxError::Program { .. }))) {
+                return eprintln!("skipped: there is no python3");
+            }
+            assert_eq!(pause, Pause::Awaits(Awaited::Key));
+            assert_eq!(session.interact(b"q", LONG).await.unwrap(), Pause::Ended);
+            assert!(text(&session.take_output()).contains('q'));
+        });
+    }
+}
+
+#[test]
+fn one_that_is_busy_or_quiet_is_not_said_to_wait() {
+    block_on(async {
+        // It reads from something else than the terminal.
+        let session = open(WAYS[0], shell("echo up; sleep 1000 | cat", "/".as_ref()), Capture::default());
+        assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Quiet);
+        assert_eq!(text(&session.take_output()), "up\n");
+        assert_eq!(session.interact(b"", Duration::from_millis(300)).await.unwrap(), Pause::Busy);
+    });
+}
+
+#[test]
+fn a_line_the_terminal_would_cut_is_refused() {
+    block_on(async {
+        let session = open(WAYS[0], shell("read line; echo ${#line}", "/".as_ref()), Capture::default());
+        session.interact(b"", LONG).await.unwrap();
+        let long = [b"x".repeat(4_096), b"\r".to_vec()].concat();
+        assert!(matches!(session.interact(&long, LONG).await, Err(TypeError::LongLine { bytes: 4_096 })));
+        assert_eq!(session.interact(&long[1..], LONG).await.unwrap(), Pause::Ended);
+        assert!(text(&session.take_output()).ends_with("4095\n"));
+    });
+}
+
+#[test]
+fn endless_output_is_bounded_and_whole_in_the_file() {
+    let folder = TempDir::new().unwrap();
+    let limits = Limits { lines: 100, bytes: 4_096 };
+    block_on(async {
+        let capture = Capture::spilling_to(limits, folder.path().join("out"));
+        let session = open(WAYS[0], shell("seq 1 200000", folder.path()), capture);
+        assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Ended);
+        let fresh = session.take_output();
+        assert!(fresh.head.len() <= limits.bytes && fresh.tail.len() <= limits.bytes);
+        assert_eq!(fresh.lines, 200_000);
+        let all = session.output();
+        let whole = std::fs::read_to_string(all.spill.unwrap()).unwrap();
+        assert_eq!(whole.len() as u64, all.bytes);
+        assert!(whole.starts_with("1\r\n2\r\n") && whole.ends_with("200000\r\n"));
+        assert_eq!(session.take_output().bytes, 0);
+    });
+}
+
+#[test]
+fn nothing_is_left_however_a_session_ends() {
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum End {
+        Stop,
+        Drop,
+        Exit,
+        Timeout,
+    }
+    for way in WAYS {
+        for end in [End::Stop, End::Drop, End::Exit, End::Timeout] {
+            let folder = TempDir::new().unwrap();
+            let last = if end == End::Exit { "exit 4" } else { "read never" };
+            let command = shell(&format!("{DAEMONS}\n{last}"), folder.path());
+            let mut command = command.env(vec![path(), mark(folder.path())]);
+            if end == End::Timeout {
+                command = command.timeout(Duration::from_secs(2));
+            }
+            block_on(async {
+                let session = open(way, command, Capture::default());
+                match end {
+                    End::Stop | End::Drop => {
+                        assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Awaits(Awaited::Line));
+                        assert_ne!(marked(folder.path()), [0; 0], "the mark works");
+                    }
+                    End::Exit | End::Timeout => while session.interact(b"", LONG).await.unwrap() != Pause::Ended {},
+                }
+                let expected = match end {
+                    End::Drop => return drop(session),
+                    End::Stop => {
+                        session.stop().await.unwrap();
+                        Exit::Cancelled
+                    }
+                    End::Exit => Exit::Code(4),
+                    End::Timeout => Exit::TimedOut,
+                };
+                let ending = session.ending().unwrap();
+                let finished = ending.as_ref().as_ref().unwrap();
+                assert_eq!((finished.exit, finished.aftermath), (expected, Aftermath::AllGone));
+                assert_eq!(marked(folder.path()), [0; 0], "{way:?} {end:?}");
+            });
+            wait_until("nobody", || marked(folder.path()).is_empty());
+        }
+    }
+}
+
+#[test]
+fn what_cannot_start_says_why() {
+    block_on(async {
+        let session = open(WAYS[0], shell("true", "/nonexistent".as_ref()), Capture::default());
+        assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Ended);
+        assert!(matches!(session.ending().as_deref(), Some(Err(SandboxError::Folder { .. }))));
+    });
+}
