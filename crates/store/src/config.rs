@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct StoreConfig {
     /// How long a write waits while another process holds the database, in milliseconds.
     pub lock_timeout_ms: u32,
+    /// How much room the file versions behind undo may take, in megabytes; the oldest go first.
+    pub versions_mb: u32,
 }
 
 impl StoreConfig {
@@ -21,6 +23,6 @@ impl StoreConfig {
 
 impl Default for StoreConfig {
     fn default() -> Self {
-        Self { lock_timeout_ms: 10_000 }
+        Self { lock_timeout_ms: 10_000, versions_mb: 1024 }
     }
 }

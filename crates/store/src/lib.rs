@@ -6,7 +6,7 @@
 //! This crate makes no ids and reads no wall clock, environment or home folder: ids come in with the values, the time through
 //! [`haft_types::Clock`], the place as a path. It knows nothing of turns, tools or models beyond the values it keeps.
 //!
-//! Read first: [`Store`] (what can be done), [`NewConversation`], [`StoreError`], [`SqliteStore`].
+//! Read first: [`Store`] (what can be done), [`NewConversation`], [`StoreError`], [`SqliteStore`]; for undo [`versions`].
 
 mod config;
 mod conversation;
@@ -17,6 +17,7 @@ mod pending;
 mod request_log;
 mod sqlite;
 mod store;
+pub mod versions;
 
 pub use config::StoreConfig;
 pub use conversation::{Conversation, DEFAULT_NAMESPACE, Found, Listed, NewConversation, Scope};

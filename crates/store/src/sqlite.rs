@@ -12,6 +12,10 @@ mod rows;
 mod worker;
 mod write;
 
+pub(crate) use self::failure::{Failure, Place};
+pub(crate) use self::open::{create_file, use_wal};
+pub(crate) use self::write::begin;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,7 +24,6 @@ use haft_types::{Clock, ConversationId, Message};
 use rusqlite::Connection;
 use serde_json::Value;
 
-use self::failure::Place;
 use self::open::{Purpose, connect};
 use self::requests::LastRequests;
 use self::rows::MessageRow;

@@ -10,7 +10,7 @@ use crate::error::StoreError;
 
 /// A failure inside a job.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// SQLite refused.
     Sqlite(rusqlite::Error),
     /// A row cannot be what was written.
@@ -33,14 +33,14 @@ impl From<StoreError> for Failure {
 
 /// The database a failure belongs to.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
-    pub(super) path: PathBuf,
-    pub(super) lock_timeout: Duration,
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
+    pub(crate) lock_timeout: Duration,
 }
 
 impl Place {
     /// The failure as the caller sees it.
-    pub(super) fn explain(&self, failure: Failure) -> StoreError {
+    pub(crate) fn explain(&self, failure: Failure) -> StoreError {
         match failure {
             Failure::Sqlite(error) => self.explain_sqlite(error),
             Failure::Damaged(detail) => StoreError::Damaged { path: self.path.clone(), detail },

@@ -12,7 +12,7 @@ use crate::error::StoreError;
 use crate::store::Swap;
 
 /// A transaction that has the right to write from its first statement, so that it cannot fail for that later.
-pub(super) fn begin(connection: &mut Connection) -> Result<Transaction<'_>, Failure> {
+pub(crate) fn begin(connection: &mut Connection) -> Result<Transaction<'_>, Failure> {
     Ok(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
 }
 

@@ -42,7 +42,7 @@ impl Place {
 
     pub(crate) fn try_open(&self) -> Result<SqliteStore, StoreError> {
         // Long enough for a busy machine, short enough for the tests that wait for it in vain.
-        SqliteStore::open(&self.path(), &StoreConfig { lock_timeout_ms: 200 }, Ticking::new())
+        SqliteStore::open(&self.path(), &StoreConfig { lock_timeout_ms: 200, ..StoreConfig::default() }, Ticking::new())
     }
 
     pub(crate) fn open(&self) -> SqliteStore {

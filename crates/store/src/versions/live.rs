@@ -1,0 +1,60 @@
+//! Who is at work: a lock on a file for every conversation and tree in use, which a killed process gives up too.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use haft_types::ContentHash;
+
+/// Something that is in use.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Used<'a> {
+    Conversation(&'a str),
+    Tree(&'a [u8]),
+}
+
+impl Used<'_> {
+    fn file(self, folder: &Path) -> PathBuf {
+        let (kind, name) = match self {
+            Self::Conversation(id) => ("conversation", id.as_bytes()),
+            Self::Tree(root) => ("tree", root),
+        };
+        folder.join("live").join(format!("{kind}-{}", ContentHash::of(name)))
+    }
+}
+
+/// Keeps a conversation and its trees from being removed while it lives.
+#[derive(Debug)]
+pub struct Live {
+    _locked: Vec<File>,
+}
+
+pub(super) fn hold(folder: &Path, used: &[Used<'_>]) -> io::Result<Live> {
+    let locked = used.iter().map(|used| {
+        let file = open(&used.file(folder))?;
+        file.lock_shared()?;
+        Ok(file)
+    });
+    Ok(Live { _locked: locked.collect::<io::Result<_>>()? })
+}
+
+/// Whether anybody uses it; what cannot be asked counts as used.
+pub(super) fn is_used(folder: &Path, used: Used<'_>) -> bool {
+    let path = used.file(folder);
+    match File::open(&path) {
+        Ok(file) => match file.try_lock() {
+            Ok(()) => false,
+            Err(TryLockError::WouldBlock | TryLockError::Error(_)) => true,
+        },
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
+}
+
+/// Opens a private file for locking.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
