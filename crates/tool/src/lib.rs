@@ -3,20 +3,27 @@
 //! This crate knows no particular tool, no model and no store; `haft-tools` holds the built-in tools and `haft-engine`
 //! implements the ports.
 //!
-//! Read first: [`Tool`] (what a tool is), [`ToolContext`] (what it is given), [`Registry`] (where it is found).
+//! Read first: [`Tool`] (what a tool is), [`ToolContext`] (what it is given), [`Registry`] (where it is found and how it is
+//! called), [`Plugin`] (who looks over its shoulder).
 
 mod context;
+mod manual;
+mod plugin;
 mod ports;
 mod registry;
 mod schema;
+mod selection;
 
 pub use context::{OutputLimits, ToolContext, Workspace};
+pub use manual::{Alias, CaseDocument, Group, Manual, Set, Source};
+pub use plugin::Plugin;
 pub use ports::{
     Added, FileHistory, FileState, MarkAction, MarkReport, NewUseful, Note, Notes, PortError, ReadLedger, Recalled,
     TodoItem, TodoList, TodoState, Transcript, TranscriptLine, UsefulInfo, UsefulItem,
 };
-pub use registry::Registry;
+pub use registry::{Registry, Resolved, Statistics, Switch};
 pub use schema::{InvalidArguments, parse_arguments, schema_of};
+pub use selection::{PROFILES, UnknownChoice};
 
 use async_trait::async_trait;
 use haft_types::{ChangeKind, Envelope, Image, ToolSpec};
@@ -42,6 +49,11 @@ pub trait Tool: Send + Sync {
     /// Name, description and parameters as offered to the model.
     fn spec(&self) -> &ToolSpec;
 
+    /// What there is to say of it beside the specification.
+    fn manual(&self) -> &Manual {
+        &Manual::NONE
+    }
+
     /// What a call may do.
     fn access(&self) -> Access;
 
@@ -60,6 +72,18 @@ pub struct ToolOutput {
     pub changes: Vec<FileChange>,
     /// How the turn goes on.
     pub flow: Flow,
+    /// Whether the tool itself works.
+    pub health: Health,
+}
+
+/// Whether a tool works. A non-zero exit, an edit that does not fit, bad arguments and a denial are no fault of the tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Health {
+    /// It does, whatever came of the call.
+    #[default]
+    Sound,
+    /// It crashed, or what it needs is not there.
+    Broken,
 }
 
 impl From<Envelope> for ToolOutput {

@@ -1,51 +1,223 @@
-//! Where tools are found by name.
+//! Where tools are found by name, and the one way a call is run: breaker, plugins, the tool, plugins, statistics.
+//!
+//! Invariant: whatever a tool or a plugin does, [`Registry::call`] gives back an output.
 
-use std::sync::Arc;
+mod breaker;
 
-use haft_types::ToolSpec;
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use crate::Tool;
+use futures::FutureExt as _;
+use haft_types::{Envelope, ToolSpec, ToolStatus};
+use serde_json::Value;
 
-/// The tools of one agent, in the order they are offered.
+use crate::{Alias, CaseDocument, Health, Plugin, Source, Tool, ToolContext, ToolOutput};
+use breaker::Breaker;
+
+/// The tools of one agent, in the order they are offered. Clones share statistics.
 #[derive(Clone, Default)]
 pub struct Registry {
-    tools: Vec<Arc<dyn Tool>>,
+    tools: Vec<Registered>,
+    cases: Vec<CaseDocument>,
+    plugins: Vec<(Arc<dyn Plugin>, Switch)>,
+    record: Arc<Mutex<HashMap<String, Record>>>,
+}
+
+#[derive(Clone)]
+struct Registered {
+    tool: Arc<dyn Tool>,
+    source: Source,
+}
+
+/// Whether a plugin is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    /// It is.
+    On,
+    /// It is not.
+    Off,
+}
+
+#[derive(Clone, Default)]
+struct Record {
+    statistics: Statistics,
+    breaker: Breaker,
+}
+
+/// How a tool was used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Calls that ran.
+    pub calls: u64,
+    /// Those of them that ended in an error result, whoever's fault it was.
+    pub errors: u64,
+    /// Those of them in which the tool itself broke.
+    pub broken: u64,
+    /// How long they took together.
+    pub time: Duration,
+}
+
+/// A tool that was found, and how its arguments are to be read.
+pub struct Resolved<'a> {
+    /// The tool.
+    pub tool: &'a Arc<dyn Tool>,
+    /// The alias it was called by.
+    pub alias: Option<&'static Alias>,
 }
 
 impl Registry {
     /// Adds a tool; one of the same name is replaced in its place.
-    pub fn register(&mut self, tool: Arc<dyn Tool>) {
+    pub fn register(&mut self, tool: Arc<dyn Tool>, source: Source) {
         let name = &tool.spec().name;
-        match self.tools.iter_mut().find(|known| known.spec().name == *name) {
-            Some(known) => *known = tool,
-            None => self.tools.push(tool),
+        match self.tools.iter_mut().find(|known| known.tool.spec().name == *name) {
+            Some(known) => *known = Registered { tool, source },
+            None => self.tools.push(Registered { tool, source }),
         }
     }
 
     /// Takes a tool away and says whether it was there.
     pub fn remove(&mut self, name: &str) -> bool {
         let before = self.tools.len();
-        self.tools.retain(|tool| tool.spec().name != name);
+        self.tools.retain(|known| known.tool.spec().name != name);
         self.tools.len() != before
+    }
+
+    /// Adds a text about how some tools are best used.
+    pub fn add_case(&mut self, case: CaseDocument) {
+        self.cases.push(case);
+    }
+
+    /// The texts about tools that are offered, in order.
+    pub fn cases(&self) -> impl Iterator<Item = &CaseDocument> {
+        self.cases.iter().filter(|case| case.tools.iter().any(|name| self.get(name).is_some()))
+    }
+
+    /// Adds a plugin, switched on; one of the same name is replaced in its place.
+    pub fn add_plugin(&mut self, plugin: Arc<dyn Plugin>) {
+        match self.plugins.iter_mut().find(|(known, _)| known.name() == plugin.name()) {
+            Some(known) => *known = (plugin, Switch::On),
+            None => self.plugins.push((plugin, Switch::On)),
+        }
+    }
+
+    /// Switches a plugin and says whether it is there.
+    pub fn switch_plugin(&mut self, name: &str, to: Switch) -> bool {
+        let found = self.plugins.iter_mut().find(|(plugin, _)| plugin.name() == name);
+        found.map(|(_, switch)| *switch = to).is_some()
     }
 
     /// The tool of this name.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools.iter().find(|tool| tool.spec().name == name)
+        self.tools.iter().map(|known| &known.tool).find(|tool| tool.spec().name == name)
+    }
+
+    /// The tool of this name, or the one that answers to it.
+    pub fn resolve(&self, name: &str) -> Option<Resolved<'_>> {
+        if let Some(tool) = self.get(name) {
+            return Some(Resolved { tool, alias: None });
+        }
+        self.iter().find_map(|tool| {
+            let alias = tool.manual().aliases.iter().find(|alias| alias.name == name)?;
+            Some(Resolved { tool, alias: Some(alias) })
+        })
     }
 
     /// All tools, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
-        self.tools.iter()
+        self.tools.iter().map(|known| &known.tool)
+    }
+
+    /// Where a tool comes from.
+    pub fn source(&self, name: &str) -> Option<&Source> {
+        self.tools.iter().find(|known| known.tool.spec().name == name).map(|known| &known.source)
     }
 
     /// All specifications, in order.
     pub fn specs(&self) -> Vec<ToolSpec> {
-        self.tools.iter().map(|tool| tool.spec().clone()).collect()
+        self.iter().map(|tool| tool.spec().clone()).collect()
     }
 
-    /// Keeps only the tools named, in the registry's own order.
-    pub fn retain(&mut self, keep: impl Fn(&str) -> bool) {
-        self.tools.retain(|tool| keep(&tool.spec().name));
+    /// Keeps only the tools wanted, in the registry's own order.
+    pub fn retain(&mut self, keep: impl Fn(&dyn Tool) -> bool) {
+        self.tools.retain(|known| keep(known.tool.as_ref()));
+    }
+
+    /// How a tool was used so far.
+    pub fn statistics(&self, name: &str) -> Statistics {
+        self.record(name, |record| record.statistics)
+    }
+
+    /// Runs a call of a tool.
+    pub async fn call(&self, tool: &dyn Tool, context: &ToolContext, mut arguments: Value) -> ToolOutput {
+        let name = tool.spec().name.as_str();
+        if let Some(rest) = self.record(name, |record| record.breaker.rest(Instant::now())) {
+            return resting(name, rest);
+        }
+        for plugin in self.active() {
+            let asked = guarded(plugin.before(name, context, &mut arguments)).await;
+            if let Err(why) = asked {
+                return refused(name, plugin.name(), "did not run", &why);
+            }
+        }
+        let begun = Instant::now();
+        let ran = AssertUnwindSafe(tool.call(context, arguments)).catch_unwind().await;
+        let mut output = ran.unwrap_or_else(|_| crashed(name));
+        let took = begun.elapsed();
+        self.record(name, |record| {
+            record.breaker.note(output.health, Instant::now());
+            let statistics = &mut record.statistics;
+            statistics.calls += 1;
+            statistics.errors += u64::from(output.envelope.status == ToolStatus::Error);
+            statistics.broken += u64::from(output.health == Health::Broken);
+            statistics.time += took;
+        });
+        for plugin in self.active() {
+            let looked = match output.envelope.status {
+                ToolStatus::Success | ToolStatus::Partial => guarded(plugin.after(name, context, &mut output)).await,
+                ToolStatus::Error => guarded(plugin.on_error(name, context, &mut output)).await,
+            };
+            if let Err(why) = looked {
+                // What the call did stays done, and what it changed stays told.
+                let told = refused(name, plugin.name(), "ran, but its result was held back", &why);
+                output.envelope = told.envelope;
+                output.images.clear();
+            }
+        }
+        output
+    }
+
+    fn active(&self) -> impl Iterator<Item = &Arc<dyn Plugin>> {
+        self.plugins.iter().filter(|(_, switch)| *switch == Switch::On).map(|(plugin, _)| plugin)
+    }
+
+    fn record<T>(&self, name: &str, look: impl FnOnce(&mut Record) -> T) -> T {
+        let mut records = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        look(records.entry(name.to_owned()).or_default())
     }
 }
+
+/// A plugin's answer; a panic is one too.
+async fn guarded(asked: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+    AssertUnwindSafe(asked).catch_unwind().await.unwrap_or_else(|_| Err("it crashed".to_owned()))
+}
+
+fn crashed(tool: &str) -> ToolOutput {
+    let message = format!("`{tool}` crashed. This is a bug in the tool; try another way.");
+    ToolOutput { health: Health::Broken, ..Envelope::failure("crashed", message).into() }
+}
+
+fn resting(tool: &str, rest: Duration) -> ToolOutput {
+    let seconds = rest.as_secs().max(1);
+    let message =
+        format!("`{tool}` failed three times in a row and is not called for another {seconds} s; go another way.");
+    Envelope::failure("circuit_open", message).into()
+}
+
+fn refused(tool: &str, plugin: &str, what: &str, why: &str) -> ToolOutput {
+    Envelope::failure("plugin", format!("`{tool}` {what}: the plugin `{plugin}` said: {why}")).into()
+}
+
+#[cfg(test)]
+mod tests;

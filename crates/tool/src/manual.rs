@@ -1,0 +1,118 @@
+//! What there is to say of a tool beside its specification.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// What a tool is for; profiles are made of groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Group {
+    /// Reading, finding and changing files.
+    Files,
+    /// Running programs.
+    Running,
+    /// Talking with the user.
+    Dialogue,
+    /// What the conversation and the project know.
+    Knowledge,
+    /// Everything else.
+    Others,
+}
+
+impl Group {
+    /// All of them, in the order they are shown.
+    pub const ALL: [Self; 5] = [Self::Files, Self::Running, Self::Dialogue, Self::Knowledge, Self::Others];
+
+    /// Its name in lists and in `--allowed-tools`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Files => "files",
+            Self::Running => "running",
+            Self::Dialogue => "dialogue",
+            Self::Knowledge => "knowledge",
+            Self::Others => "others",
+        }
+    }
+}
+
+/// Whether a tool is offered when nobody chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Set {
+    /// It belongs to the set every agent starts with.
+    Default,
+    /// It is offered only where it is named.
+    Extension,
+}
+
+/// Where a tool comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// It is part of haft.
+    BuiltIn,
+    /// The embedding program registered it.
+    Embedded,
+}
+
+impl Source {
+    /// The word in lists.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::BuiltIn => "built-in",
+            Self::Embedded => "embedded",
+        }
+    }
+}
+
+/// Another name a tool answers to, with the parameters it had under that name.
+#[derive(Clone, Copy, Debug)]
+pub struct Alias {
+    /// The name.
+    pub name: &'static str,
+    /// From the arguments that go with the name to those of the tool. The tool's own parameters pass as they are.
+    pub translate: fn(Map<String, Value>) -> Map<String, Value>,
+}
+
+/// What there is to say of a tool beside its specification.
+#[derive(Clone, Copy, Debug)]
+pub struct Manual {
+    /// What it is for.
+    pub group: Group,
+    /// Whether it is offered when nobody chose.
+    pub set: Set,
+    /// When one calls it like in the example, in a few words.
+    pub example_of: &'static str,
+    /// The arguments of a good call, as a JSON object. Empty when there is none to show.
+    pub example: &'static str,
+    /// A rule for its use that no schema can say; empty when there is none.
+    pub guideline: &'static str,
+    /// Its other names.
+    pub aliases: &'static [Alias],
+}
+
+impl Manual {
+    /// Nothing to say of a tool that somebody else made.
+    pub const NONE: Self =
+        Self { group: Group::Others, set: Set::Default, example_of: "", example: "", guideline: "", aliases: &[] };
+
+    /// A built-in tool of this group.
+    pub const fn of(group: Group) -> Self {
+        Self { group, ..Self::NONE }
+    }
+}
+
+/// A text about how some tools are best used; the model gets it while one of them is offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaseDocument {
+    /// Its heading.
+    pub name: String,
+    /// The text.
+    pub text: String,
+    /// The tools it is about.
+    pub tools: Vec<String>,
+}
+
+impl fmt::Display for CaseDocument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "# {}\n\n{}", self.name, self.text.trim_end())
+    }
+}

@@ -1,0 +1,61 @@
+//! A tool that is broken is left alone for a while (SPEC 10.1).
+
+use std::time::{Duration, Instant};
+
+/// Failures of the tool itself, one after another, that open the circuit.
+const FAILURES: u32 = 3;
+/// How long it stays open. Then one call may try.
+const REST: Duration = Duration::from_mins(5);
+
+/// Whether a tool may be called.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Breaker {
+    failures: u32,
+    opened: Option<Instant>,
+}
+
+impl Breaker {
+    /// How much longer the tool is left alone; `None` when it may be called.
+    pub(super) fn rest(&self, now: Instant) -> Option<Duration> {
+        let left = REST.checked_sub(now.saturating_duration_since(self.opened?))?;
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// Notes how a call ended.
+    pub(super) fn note(&mut self, health: crate::Health, now: Instant) {
+        match health {
+            crate::Health::Sound => *self = Self::default(),
+            crate::Health::Broken => {
+                self.failures += 1;
+                // The one call that tries after the rest opens it again at once.
+                if self.failures >= FAILURES {
+                    self.opened = Some(now);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Health;
+
+    #[test]
+    fn three_failures_in_a_row_open_it_and_one_good_call_closes_it() {
+        let start = Instant::now();
+        let mut breaker = Breaker::default();
+        for health in [Health::Broken, Health::Broken, Health::Sound, Health::Broken, Health::Broken] {
+            breaker.note(health, start);
+            assert_eq!(breaker.rest(start), None);
+        }
+        breaker.note(Health::Broken, start);
+        assert_eq!(breaker.rest(start + Duration::from_secs(100)), Some(Duration::from_secs(200)));
+        let later = start + Duration::from_mins(5);
+        assert_eq!(breaker.rest(later), None);
+        breaker.note(Health::Broken, later);
+        assert_eq!(breaker.rest(later), Some(REST), "it had its chance");
+        breaker.note(Health::Sound, later);
+        assert_eq!(breaker.rest(later), None);
+    }
+}
