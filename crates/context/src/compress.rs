@@ -55,6 +55,9 @@ impl Default for CompressLimits {
 /// Characters of a text without line structure that are kept, half head and half tail.
 const OTHER_CHARS: usize = 4_000;
 
+/// Under which name a result's metadata holds the tool's own name: the model may have called it by another one.
+pub const TOOL: &str = "tool";
+
 /// Who puts compressed results into a request.
 const COMPRESSED: &str = "history:compressed";
 
@@ -73,7 +76,12 @@ fn compressed_entry(entry: &Arc<Entry>, limits: CompressLimits, maker: Maker<'_>
         let compress_one = |result: &ToolResult| {
             let envelope = Envelope {
                 status: result.envelope.status,
-                text: compressed_text(&result.name, &result.envelope, images, limits),
+                text: compressed_text(
+                    message.metadata.get(TOOL).and_then(Value::as_str).unwrap_or(&result.name),
+                    &result.envelope,
+                    images,
+                    limits,
+                ),
                 ..Envelope::default()
             };
             let (tool_call_id, name) = (result.tool_call_id.clone(), result.name.clone());

@@ -140,7 +140,7 @@ pub use assemble::assemble;
 pub use blocks::{Blocks, Repair, interrupted, repair};
 pub use budget::Budget;
 pub use compaction::{CompactionPlan, compaction_due, plan_compaction, summary_message, summary_request};
-pub use compress::{Compress, CompressLimits, compress};
+pub use compress::{Compress, CompressLimits, TOOL, compress};
 pub use documents::{Document, DocumentKind, Documents, Need};
 pub use error::ContextError;
 pub use hints::{MessageIds, strip_hints};

@@ -61,6 +61,8 @@ pub struct SystemInput<'a> {
     pub examples: &'a [String],
     /// Guidelines of particular tools, numbered after the general ones.
     pub guidelines: &'a [String],
+    /// How some of the tools are best used, each a finished text with its heading.
+    pub cases: &'a [String],
     /// What the project's packages say about themselves.
     pub package_context: Option<&'a str>,
     /// The machine and the place of work.
@@ -89,6 +91,7 @@ impl Default for SystemInput<'_> {
             call_format: None,
             examples: &[],
             guidelines: &[],
+            cases: &[],
             package_context: None,
             environment: &NOWHERE,
             focus_files: &[],
@@ -123,7 +126,7 @@ pub(crate) const BARE: &[Section] = &[Section::Rules];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
     Full,
-    /// Without examples and package context.
+    /// Without examples, case documents and package context.
     Short,
     /// Role, tools and rules only.
     Bare,
@@ -210,6 +213,7 @@ struct View<'a> {
     call_format: Option<&'a str>,
     examples: &'a [String],
     guidelines: Vec<String>,
+    cases: &'a [String],
     package_context: Option<&'a str>,
     environment: &'a Environment,
     focus_files: &'a [String],
@@ -224,7 +228,7 @@ pub fn render_system(input: &SystemInput<'_>) -> Result<String, ContextError> {
 pub(crate) fn render_detail(input: &SystemInput<'_>, detail: Detail) -> Result<String, ContextError> {
     let input = match detail {
         Detail::Full => input,
-        Detail::Short | Detail::Bare => &SystemInput { examples: &[], package_context: None, ..*input },
+        Detail::Short | Detail::Bare => &SystemInput { examples: &[], cases: &[], package_context: None, ..*input },
     };
     let role = match input.role {
         RoleText::BuiltIn => None,
@@ -239,6 +243,7 @@ pub(crate) fn render_detail(input: &SystemInput<'_>, detail: Detail) -> Result<S
         },
         examples: input.examples,
         guidelines: Vec::new(),
+        cases: input.cases,
         package_context: input.package_context,
         environment: input.environment,
         focus_files: input.focus_files,

@@ -1,15 +1,19 @@
 //! Runs the calls of one reply: reads side by side, everything with effects one after another, results in the order of the calls.
 
-use haft_tool::{Access, Flow, ToolContext, ToolOutput};
+use haft_tool::{Access, Flow, Registry, ToolContext, ToolOutput};
 use haft_types::{Envelope, ToolCall};
 use tokio::task::JoinHandle;
 
 use crate::gate::Admitted;
 
 /// Starts one call in a task of its own, so that a tool that panics is an error result and nothing more.
-pub(crate) fn start(admitted: Admitted, context: ToolContext) -> (ToolCall, JoinHandle<ToolOutput>) {
+pub(crate) fn start(
+    admitted: Admitted,
+    registry: Registry,
+    context: ToolContext,
+) -> (ToolCall, JoinHandle<ToolOutput>) {
     let Admitted { call, tool, arguments } = admitted;
-    let task = tokio::spawn(async move { tool.call(&context, arguments).await });
+    let task = tokio::spawn(async move { registry.call(tool.as_ref(), &context, arguments).await });
     (call, task)
 }
 

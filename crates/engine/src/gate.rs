@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use haft_tool::{Registry, Tool};
+use haft_tool::{Registry, Resolved, Tool};
 use haft_types::{Decision, Envelope, PermissionMode, StopReason, ToolCall};
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ pub(crate) fn admit(
         let message = "The reply was cut off by the output limit in the middle of this call, so it did not run. Make it again, in smaller pieces.";
         return refuse(call, Envelope::failure("cut", message));
     }
-    let Some(tool) = registry.get(&call.name) else {
+    let Some(Resolved { tool, alias }) = registry.resolve(&call.name) else {
         let message = unknown_tool(&call.name, registry);
         return refuse(call, Envelope::failure("unknown_tool", message));
     };
@@ -57,6 +57,10 @@ pub(crate) fn admit(
         return refuse(call, Envelope::failure("not_closed", message));
     }
     let arguments = match strict_json::object(&call.arguments) {
+        Ok(Value::Object(arguments)) => match alias {
+            Some(alias) => Value::Object((alias.translate)(arguments)),
+            None => Value::Object(arguments),
+        },
         Ok(arguments) => arguments,
         Err(why) => {
             let message =

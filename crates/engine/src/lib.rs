@@ -19,4 +19,6 @@ pub mod turn;
 
 pub use emit::EventSink;
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};
-pub use session::{EngineError, OpenError, Roles, RunReport, Services, Session, SessionConfig, Standby, Which};
+pub use session::{
+    EngineError, OpenError, Roles, RunReport, Services, Session, SessionConfig, Standby, Which, all_tools,
+};

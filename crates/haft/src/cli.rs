@@ -3,6 +3,7 @@
 mod context;
 mod knowledge;
 mod models;
+mod tools;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use haft_types::{Api, PermissionMode};
 pub(crate) use context::{ContextArgs, ContextCommand, DiffArgs, LookArgs, RenderArgs, ReportArgs, ShowArgs, WhyArgs};
 pub(crate) use knowledge::{Lines, NotesArgs, NotesCommand, OfConversation, UsefulArgs, UsefulCommand};
 pub(crate) use models::{AddArgs, CountArgs, ListArgs, ModelsArgs, ModelsCommand, RolesArgs, ShowModelArgs, TestArgs};
+pub(crate) use tools::{ToolListArgs, ToolsArgs, ToolsCommand};
 
 /// The top of `haft --help`: commands in groups, in the order people meet them.
 const HELP: &str = "\
@@ -33,6 +35,9 @@ Context:
 Knowledge:
   useful         Keep file ranges in view of a conversation
   notes          Write and read notes on folders and files of this project
+
+Tools:
+  tools          List and show what the model can call, and how it was used
 
 Models:
   models         List, show, declare and test models
@@ -94,6 +99,8 @@ pub(crate) enum Command {
     Useful(UsefulArgs),
     /// Write and read notes on folders and files of this project.
     Notes(NotesArgs),
+    /// List and show what the model can call, and how it was used.
+    Tools(ToolsArgs),
     /// List, show, declare and test models.
     Models(ModelsArgs),
     /// Count the tokens of files.
@@ -140,7 +147,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "MODE")]
     pub(crate) permission_mode: Option<PermissionMode>,
 
-    /// Offer only these tools, separated by commas.
+    /// Offer only these tools: names, groups or profiles (`haft tools list` shows them), `*`, `none`.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) allowed_tools: Option<Vec<String>>,
 

@@ -1,6 +1,6 @@
 //! Puts the parts together: store, model, session.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -51,7 +51,8 @@ pub(crate) struct RunPlan {
     pub(crate) added_folders: Vec<PathBuf>,
     pub(crate) roles: Roles,
     pub(crate) mode: PermissionMode,
-    pub(crate) allowed_tools: Option<Vec<String>>,
+    pub(crate) offered_tools: Vec<String>,
+    pub(crate) tool_profiles: BTreeMap<String, Vec<String>>,
     pub(crate) focus_files: Vec<String>,
     pub(crate) limits: Limits,
     pub(crate) which: Which,
@@ -64,7 +65,7 @@ pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan)
     let declared = declared(&config, &plan.model)?;
     let key = secrets::key_of(&declared.spec.provider, &declared.provider)?;
     let (session, services) = prepare(places, config, plan, store, (declared, key))?;
-    Ok(Session::open(session, services, which).await?)
+    Ok(Box::pin(Session::open(session, services, which)).await?)
 }
 
 /// Opens a conversation as these messages tell it, only to see what would be sent next. No key is asked for.
@@ -77,7 +78,7 @@ pub(crate) async fn look(
 ) -> anyhow::Result<Session> {
     let declared = declared(&config, &plan.model)?;
     let (session, services) = prepare(places, config, plan, store, (declared, None))?;
-    Ok(Session::look(session, services, conversation, messages).await?)
+    Ok(Box::pin(Session::look(session, services, conversation, messages)).await?)
 }
 
 /// The model of that name, as it is declared or built in.
@@ -131,7 +132,9 @@ fn prepare(
         },
         child_environment: Arc::new(haft_sandbox::child_environment(std::env::vars_os())),
         mode: plan.mode,
-        allowed_tools: plan.allowed_tools,
+        offered_tools: plan.offered_tools,
+        tool_profiles: plan.tool_profiles,
+        plugins: Vec::new(),
         focus_files: plan.focus_files,
         limits: plan.limits,
         namespace: plan.project.namespace(),

@@ -38,6 +38,7 @@
 mod ask_followup_question;
 mod atomic;
 mod attempt_completion;
+mod cases;
 mod conversation_message_ids_read;
 mod conversation_message_ids_write;
 mod disk;
@@ -48,6 +49,7 @@ mod failure;
 mod guard;
 mod knowledge;
 mod list_files;
+mod manual;
 mod note_add;
 mod note_delete;
 mod note_query;
@@ -72,6 +74,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use cases::cases;
 pub use excerpt::{ExcerptError, excerpt};
 
 use std::sync::Arc;

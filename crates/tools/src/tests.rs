@@ -1,3 +1,6 @@
+mod calls;
+mod manuals;
+
 use std::fmt::Write as _;
 
 /// What every model is told about the built-in tools, whole: a change here is a change of the product.

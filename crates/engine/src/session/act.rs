@@ -79,7 +79,7 @@ impl Session {
                 self.note_begun(&call.call).await?;
             }
             let context = self.tool_context(&call.call, cancel);
-            started.push(calls::start(call, context));
+            started.push(calls::start(call, self.registry.clone(), context));
         }
         for (call, task) in started {
             let output = calls::finish(&call, task).await;
@@ -125,7 +125,7 @@ impl Session {
         output: ToolOutput,
         emitter: &mut Emitter<'_>,
     ) -> Result<(), EngineError> {
-        let ToolOutput { envelope, images, changes, flow: _ } = output;
+        let ToolOutput { envelope, images, changes, flow: _, health: _ } = output;
         let event = EventBody::ToolResult {
             id: call.id.clone(),
             name: call.name.clone(),

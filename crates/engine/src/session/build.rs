@@ -8,9 +8,10 @@ use haft_context::{
     SentSegment, Snapshot, SystemInput, Todo, assemble, render_system, system_entry, todo_text,
 };
 use haft_store::{LoggedRequest, Store};
-use haft_tool::{Registry, TodoState};
-use haft_types::{ConversationId, Entry, EventBody, Layer, ModelSpec, Request, TokenCounter, ToolSet};
+use haft_tool::TodoState;
+use haft_types::{ConversationId, Entry, EventBody, Layer, Request, TokenCounter, ToolSet};
 
+use super::told::Told;
 use super::{EngineError, Session, SessionConfig};
 use crate::documents::DocumentFiles;
 use crate::emit::Emitter;
@@ -29,9 +30,8 @@ impl Session {
     /// Tells another model of the tools, in its own protocol.
     pub(super) fn tell_again(&mut self) -> Result<(), ContextError> {
         let counter = self.services.counter.as_ref();
-        (self.tools, self.call_format) = told_of(&self.config.model, &self.registry, counter);
-        let format = self.call_format.as_deref();
-        self.system = system_of(&self.config, &self.tools, format, &self.documents, counter)?;
+        self.told = Told::of(&self.config.model, &self.registry, counter);
+        self.system = system_of(&self.config, &self.told, &self.documents, counter)?;
         Ok(())
     }
 
@@ -53,12 +53,12 @@ impl Session {
             ..ExecutionState::default()
         };
         let role = assembled_role(&self.config, &self.documents);
-        let input = system_input(&self.config, &self.tools, self.call_format.as_deref(), role.as_deref());
+        let input = system_input(&self.config, &self.told, role.as_deref());
         let plain = Snapshot::new(
             &self.config.model,
             &self.config.policy,
             &self.system,
-            &self.tools,
+            &self.told.tools,
             &self.history,
             self.services.counter.as_ref(),
         );
@@ -160,12 +160,7 @@ fn assembled_role(config: &SessionConfig, documents: &DocumentFiles) -> Option<S
     Some(parts.join())
 }
 
-fn system_input<'a>(
-    config: &'a SessionConfig,
-    tools: &'a ToolSet,
-    call_format: Option<&'a str>,
-    role: Option<&'a str>,
-) -> SystemInput<'a> {
+fn system_input<'a>(config: &'a SessionConfig, told: &'a Told, role: Option<&'a str>) -> SystemInput<'a> {
     let role = match (&config.roles.system_prompt, role) {
         (Some(prompt), _) => RoleText::Custom(prompt),
         (None, Some(role)) => RoleText::Role(role),
@@ -174,37 +169,26 @@ fn system_input<'a>(
     SystemInput {
         role,
         append: config.roles.append.as_deref(),
-        tools: &tools.specs,
+        tools: &told.tools.specs,
         protocol: config.model.tool_protocol,
-        call_format,
+        call_format: told.call_format.as_deref(),
+        examples: &told.examples,
+        guidelines: &told.guidelines,
+        cases: &told.cases,
         environment: &config.environment,
         focus_files: &config.focus_files,
         ..SystemInput::default()
     }
 }
 
-/// The tools as this model is offered them, and how it is told to write calls where they are part of its text.
-pub(super) fn told_of(
-    model: &ModelSpec,
-    registry: &Registry,
-    counter: &dyn TokenCounter,
-) -> (Arc<ToolSet>, Option<String>) {
-    let tools = ToolSet::new(registry.specs(), counter);
-    match haft_model::call_format(model.tool_protocol, &tools.specs) {
-        Some(format) => (tools.told_in_words(), Some(format)),
-        None => (tools, None),
-    }
-}
-
 pub(super) fn system_of(
     config: &SessionConfig,
-    tools: &ToolSet,
-    call_format: Option<&str>,
+    told: &Told,
     documents: &DocumentFiles,
     counter: &dyn TokenCounter,
 ) -> Result<Arc<Entry>, ContextError> {
     let role = assembled_role(config, documents);
-    Ok(system_entry(render_system(&system_input(config, tools, call_format, role.as_deref()))?, counter))
+    Ok(system_entry(render_system(&system_input(config, told, role.as_deref()))?, counter))
 }
 
 /// The name of what broke the prefix, as programs and the log know it.

@@ -9,19 +9,20 @@ mod cut;
 mod drive;
 mod models;
 mod open;
+mod told;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use haft_context::{Cleared, Memo, Policy, Sent};
+use haft_context::{Cleared, Memo, Policy, Sent, TOOL};
 use haft_model::Client;
 use haft_sandbox::Supervisor;
 use haft_store::{Conversation, NewConversation, Store, StoreError};
-use haft_tool::{Registry, Workspace};
+use haft_tool::{Plugin, Registry, Workspace};
 use haft_types::{
     Clock, Cost, Entry, Envelope, IdSource, Image, Message, MessageId, Metadata, ModelSpec, Origin, Part,
-    PermissionMode, Price, Role, ShortId, TokenCounter, ToolCall, ToolResult, ToolSet, Usage,
+    PermissionMode, Price, Role, ShortId, TokenCounter, ToolCall, ToolResult, Usage,
 };
 
 use crate::documents::DocumentFiles;
@@ -29,9 +30,11 @@ use crate::ports::{Knowledge, Reads, StoredTodo};
 use crate::resume::Begun;
 use crate::turn::{Limits, Spent};
 
+use told::Told;
+
 pub use drive::RunReport;
 pub use models::Standby;
-pub use open::{OpenError, Which};
+pub use open::{OpenError, Which, all_tools};
 
 /// Something went wrong that is not the model's or a tool's doing.
 #[derive(Debug, thiserror::Error)]
@@ -88,8 +91,12 @@ pub struct SessionConfig {
     pub child_environment: Arc<Vec<(String, String)>>,
     /// How much may happen without asking.
     pub mode: PermissionMode,
-    /// The only tools offered; all when absent.
-    pub allowed_tools: Option<Vec<String>>,
+    /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when empty.
+    pub offered_tools: Vec<String>,
+    /// The user's profiles of tools.
+    pub tool_profiles: BTreeMap<String, Vec<String>>,
+    /// Who looks over the shoulder of every call.
+    pub plugins: Vec<Arc<dyn Plugin>>,
     /// Paths named as the focus of the task.
     pub focus_files: Vec<String>,
     /// What the run may use up.
@@ -110,9 +117,8 @@ pub struct Session {
     short_ids: HashSet<ShortId>,
     begun: HashSet<Begun>,
     registry: Registry,
-    tools: Arc<ToolSet>,
-    /// How the model is told to write calls, where they are part of its text.
-    call_format: Option<String>,
+    /// What the model is told of them.
+    told: Told,
     system: Arc<Entry>,
     todo: Arc<StoredTodo>,
     reads: Arc<Reads>,
@@ -209,7 +215,15 @@ impl Session {
         let result = ToolResult { tool_call_id: call.id.clone(), name: call.name.clone(), envelope };
         let mut content = vec![Part::ToolResult(Box::new(result))];
         content.extend(images.into_iter().map(Part::Image));
-        self.append(Role::Tool, content, Metadata::new()).await
+        self.append(Role::Tool, content, self.result_metadata(call)).await
+    }
+
+    /// The tool's own name, whatever the model called it, and which step of the round it was (SPEC 4.2).
+    fn result_metadata(&self, call: &ToolCall) -> Metadata {
+        let name = self.registry.resolve(&call.name).map_or(&call.name, |found| &found.tool.spec().name);
+        let round = self.history.iter().rev().take_while(|entry| !entry.message.opens_round());
+        let step = round.filter(|entry| entry.message.role == Role::Tool).count() + 1;
+        Metadata::from_iter([(TOOL.to_owned(), name.as_str().into()), ("step".to_owned(), step.into())])
     }
 
     /// Adds a request's usage to the totals and gives its cost.

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use haft_context::{ContextError, Memo};
+use haft_sandbox::Supervisor;
 use haft_store::{Conversation, Fact, Found, Scope, StoreError};
-use haft_tool::Registry;
+use haft_tool::{Registry, Source, UnknownChoice};
 use haft_types::{ConversationId, Cost, Entry, Message, MessageId, Metadata, Usage};
 
-use super::build::{CLEARED, last_sent, system_of, told_of};
+use super::build::{CLEARED, last_sent, system_of};
 use super::models::FACTORS;
+use super::told::Told;
 use super::{Services, Session, SessionConfig, Totals};
 use crate::documents::DocumentFiles;
 use crate::ports::{Knowledge, Reads, StoredTodo};
@@ -50,14 +52,9 @@ pub enum OpenError {
         /// What fits.
         candidates: String,
     },
-    /// `--allowed-tools` names something that is not a tool.
-    #[error("`{name}` is not a tool; the tools are {known}")]
-    UnknownTool {
-        /// What was named.
-        name: String,
-        /// What there is.
-        known: String,
-    },
+    /// The choice of tools names something that is not there.
+    #[error(transparent)]
+    UnknownTool(#[from] UnknownChoice),
     /// The system prompt could not be made.
     #[error(transparent)]
     Context(#[from] ContextError),
@@ -98,7 +95,7 @@ impl Session {
     ) -> Result<Self, OpenError> {
         let safe_zone = config.policy.safe_zone.tokens(config.model.context_window).map_err(ContextError::from)?;
         config.environment.safe_zone_tokens = Some(safe_zone);
-        let (tools, call_format) = told_of(&config.model, &registry, services.counter.as_ref());
+        let told = Told::of(&config.model, &registry, services.counter.as_ref());
         let store = &services.store;
         let facts = if resumed { store.facts(&conversation.id).await? } else { Vec::new() };
         let (begun, ended) = read_facts(facts);
@@ -109,7 +106,7 @@ impl Session {
         let history: Vec<_> = messages.into_iter().map(|message| Entry::new(message, counter)).collect();
         let mut documents = DocumentFiles::new(&config.workspace.root);
         drop(documents.look(counter));
-        let system = system_of(&config, &tools, call_format.as_deref(), &documents, counter)?;
+        let system = system_of(&config, &told, &documents, counter)?;
         let sent = if resumed { last_sent(store.as_ref(), &conversation.id, &config, counter).await? } else { None };
         let cleared = if resumed { store.state(&conversation.id, CLEARED).await? } else { None };
         let factors = if resumed { store.state(&conversation.id, FACTORS).await? } else { None };
@@ -132,8 +129,7 @@ impl Session {
             short_ids,
             begun,
             registry,
-            tools,
-            call_format,
+            told,
             system,
             documents,
             memo: Memo::default(),
@@ -158,17 +154,24 @@ struct Opened {
     messages: Vec<Message>,
 }
 
-fn offered(config: &SessionConfig, services: &Services) -> Result<Registry, OpenError> {
+/// Every tool there is, with the texts about their use.
+pub fn all_tools(supervisor: Arc<Supervisor>) -> Registry {
     let mut registry = Registry::default();
-    for tool in haft_tools::builtin(Arc::clone(&services.supervisor)) {
-        registry.register(tool);
+    for tool in haft_tools::builtin(supervisor) {
+        registry.register(tool, Source::BuiltIn);
     }
-    let Some(allowed) = &config.allowed_tools else { return Ok(registry) };
-    if let Some(name) = allowed.iter().find(|name| registry.get(name).is_none()) {
-        let known: Vec<_> = registry.iter().map(|tool| tool.spec().name.as_str()).collect();
-        return Err(OpenError::UnknownTool { name: name.clone(), known: known.join(", ") });
+    for case in haft_tools::cases() {
+        registry.add_case(case);
     }
-    registry.retain(|name| allowed.iter().any(|allowed| allowed == name));
+    registry
+}
+
+fn offered(config: &SessionConfig, services: &Services) -> Result<Registry, OpenError> {
+    let mut registry = all_tools(Arc::clone(&services.supervisor));
+    for plugin in &config.plugins {
+        registry.add_plugin(Arc::clone(plugin));
+    }
+    registry.select(&config.offered_tools, &config.tool_profiles)?;
     Ok(registry)
 }
 

@@ -8,6 +8,7 @@ mod count;
 mod models;
 mod notes;
 mod run;
+mod tools;
 mod useful;
 
 use crate::cli::{Cli, Command, Common};
@@ -24,6 +25,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Context(args)) => context::run(args.command),
         Some(Command::Useful(args)) => useful::run(args.command),
         Some(Command::Notes(args)) => notes::run(args.command),
+        Some(Command::Tools(args)) => tools::run(args.command),
         Some(Command::Models(args)) => models::run(args.command),
         Some(Command::Count(args)) => count::run(&args),
         Some(Command::Config(args)) => config::run(&args.command),

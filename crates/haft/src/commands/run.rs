@@ -45,7 +45,8 @@ pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyh
         project,
         roles: roles(args, &config.roles)?,
         mode: args.permission_mode.unwrap_or(config.permissions.mode),
-        allowed_tools: args.allowed_tools.clone(),
+        offered_tools: args.allowed_tools.clone().unwrap_or_else(|| config.tools.offer.clone()),
+        tool_profiles: config.tools.profiles.clone(),
         focus_files: args.file.clone(),
         limits: Limits { turns: args.max_turns, budget_usd: args.max_budget_usd, wall_time: args.max_wall_time },
         which,
@@ -135,7 +136,7 @@ fn usage_errors(error: anyhow::Error) -> anyhow::Error {
             OpenError::NothingToContinue
             | OpenError::Unknown(_)
             | OpenError::Ambiguous { .. }
-            | OpenError::UnknownTool { .. }
+            | OpenError::UnknownTool(_)
             | OpenError::Context(ContextError::SafeZone(_)),
         ) => Mistake(format!("{error:#}")).into(),
         Some(OpenError::Context(_) | OpenError::Store(_)) | None => error,

@@ -37,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) roles: RolesConfig,
     /// What may happen without asking.
     pub(crate) permissions: PermissionsConfig,
+    /// Which tools are offered.
+    pub(crate) tools: ToolsConfig,
     /// Where conversations are kept.
     pub(crate) store: StoreConfig,
     /// How failed requests are tried again.
@@ -73,6 +75,16 @@ pub(crate) struct RolesConfig {
     /// A file that holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) system_prompt_file: Option<String>,
+}
+
+/// The `[tools]` section.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ToolsConfig {
+    /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when empty.
+    pub(crate) offer: Vec<String>,
+    /// Profiles of the user's own.
+    pub(crate) profiles: BTreeMap<String, Vec<String>>,
 }
 
 /// The `[permissions]` section.

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::rig::Rig;
 
@@ -90,4 +90,68 @@ fn files_of_the_user_are_private() {
     rig.task(&["hi"]);
     let mode = |path: &str| std::fs::metadata(rig.home().join(path)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("data"), mode("data/conversations.db")), (0o700, 0o600));
+}
+
+#[test]
+fn tools_are_listed_with_their_source_and_their_price() {
+    let rig = Rig::new(Api::OpenaiChat, Script::turns([Reply::text("Hello.")]).unwrap());
+    let listed = rig.run(&["tools", "list", "--json"]).json();
+    let of = |name: &str| listed.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap().clone();
+    let read = of("read_file");
+    assert_eq!(
+        (&read["group"], &read["access"], &read["source"]),
+        (&json!("files"), &json!("reads"), &json!("built-in"))
+    );
+    assert_eq!((&read["aliases"], &read["offered"]), (&json!(["Read"]), &json!(true)));
+    assert!(read["tokens"].as_u64().unwrap() > 100);
+    let minimal = rig.run(&["tools", "list", "--json", "--set", "tools.offer=[\"minimal\"]"]).json();
+    let offered = minimal.as_array().unwrap().iter().filter(|tool| tool["offered"] == true).count();
+    assert_eq!(offered, 7);
+    let shown = rig.run(&["tools", "show", "Bash"]).stdout();
+    assert!(shown.starts_with("execute_command (running, runs, built-in)\nAnswers to Bash too"), "{shown}");
+    let unknown = rig.run(&["tools", "show", "nothing"]);
+    assert_eq!(unknown.code(), 2);
+}
+
+/// A model that was trained on other agents calls tools by the names it knows.
+#[test]
+fn classic_names_and_parameters_work_and_later_rounds_are_compressed_as_usual() {
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::turns([
+            Reply::call("Write", json!({"file_path": "a.txt", "content": "one\ntwo\n"})),
+            Reply::call("Read", json!({"file_path": "a.txt", "offset": 2, "limit": 1})),
+            Reply::text("Done."),
+            Reply::text("Still done."),
+        ])
+        .unwrap(),
+    );
+    assert_eq!(rig.task(&["write and read"]).code(), 0);
+    assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "one\ntwo\n");
+    assert_eq!(rig.task(&["-c", "and now?"]).code(), 0);
+    let last = rig.server.generations().last().unwrap().json().unwrap();
+    let results: Vec<_> = last["messages"].as_array().unwrap().iter().filter(|one| one["role"] == "tool").collect();
+    let read: Value = serde_json::from_str(results[1]["content"].as_str().unwrap()).unwrap();
+    assert_eq!((&read["data"]["path"], &read["data"]["start_line"]), (&json!("a.txt"), &json!(2)), "{read}");
+    let stats = rig.run(&["tools", "stats", "--json"]).json();
+    assert_eq!((&stats["read_file"]["calls"], &stats["write_to_file"]["errors"]), (&json!(1), &json!(0)), "{stats}");
+}
+
+#[test]
+fn a_profile_offers_only_what_it_needs() {
+    let rig = Rig::new(Api::OpenaiChat, Script::turns([Reply::text("Hello.")]).unwrap());
+    let offered = |arguments: &[&str]| {
+        assert_eq!(rig.task(arguments).code(), 0);
+        let seen = rig.server.generations().last().unwrap().seen().unwrap();
+        seen.tools.into_iter().map(|tool| tool.name).collect::<Vec<_>>()
+    };
+    assert_eq!(offered(&["hi", "--allowed-tools", "Read,attempt_completion"]), ["read_file", "attempt_completion"]);
+    assert!(offered(&["hi", "--allowed-tools", "none"]).is_empty());
+    assert!(!offered(&["hi", "--allowed-tools", "read-only"]).contains(&"write_to_file".to_owned()));
+    let own = ["--set", "tools.profiles={ mine = [\"dialogue\", \"read_file\"] }", "--set", "tools.offer=[\"mine\"]"];
+    let mine = offered(&[&["hi"][..], &own].concat());
+    assert_eq!(mine, ["read_file", "ask_followup_question", "attempt_completion"]);
+    let unknown = rig.task(&["hi", "--allowed-tools", "files,nothing"]);
+    assert_eq!(unknown.code(), 2);
+    assert!(unknown.stderr().contains("`nothing` is not a tool, a group or a profile"), "{}", unknown.stderr());
 }

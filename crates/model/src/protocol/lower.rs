@@ -143,7 +143,7 @@ fn xml_assistant(message: &Message, maker: Maker) -> Cow<'_, Message> {
     Cow::Owned(with(message, Role::Assistant, out.finish()))
 }
 
-fn xml_call(call: &ToolCall) -> String {
+pub(super) fn xml_call(call: &ToolCall) -> String {
     let name = tool_name(&call.name);
     let Some(arguments) = object(&call.arguments) else {
         // A call that was left open begins with its tag already.
@@ -229,7 +229,7 @@ fn paragraph(message: &Message, maker: Maker) -> Vec<Part> {
     out.finish()
 }
 
-fn react_call(call: &ToolCall) -> String {
+pub(super) fn react_call(call: &ToolCall) -> String {
     if call.arguments.starts_with(ACTION) {
         return call.arguments.clone();
     }

@@ -21,7 +21,7 @@ mod tests;
 use haft_types::{ToolCall, ToolProtocol, ToolSpec};
 
 pub(crate) use lower::{Joined, Maker, lower};
-pub use prompt::call_format;
+pub use prompt::{call_format, written_call};
 pub(crate) use reply::read_calls;
 
 /// What `Action: Finish[…]` stands for, where it is offered.

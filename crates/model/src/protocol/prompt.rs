@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use haft_types::{ToolProtocol, ToolSpec};
+use haft_types::{ToolCall, ToolProtocol, ToolSpec};
 use serde_json::{Map, Value};
 
+use super::lower::{react_call, xml_call};
 use super::{COMPLETION, values};
 
 /// The part of the system text that tells a model how to call these tools; nothing where the API has its own way, or where
@@ -39,6 +40,17 @@ pub fn call_format(protocol: ToolProtocol, tools: &[ToolSpec]) -> Option<String>
     sections.push("# Tools".to_owned());
     sections.extend(tools.iter().map(|tool| describe(tool, protocol)));
     Some(sections.join("\n\n"))
+}
+
+/// A call as a model of a text protocol writes it; nothing where the API has its own way. `arguments` is a JSON object.
+pub fn written_call(protocol: ToolProtocol, name: &str, arguments: &str) -> Option<String> {
+    let (id, signature) = (String::new(), None);
+    let call = ToolCall { id, name: name.to_owned(), arguments: arguments.to_owned(), signature };
+    match protocol {
+        ToolProtocol::Native => None,
+        ToolProtocol::Xml => Some(xml_call(&call)),
+        ToolProtocol::React => Some(react_call(&call)),
+    }
 }
 
 fn describe(tool: &ToolSpec, protocol: ToolProtocol) -> String {

@@ -8,9 +8,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, settle};
+use crate::manual::{Group, Manual};
 use crate::spec_of;
 
 const NAME: &str = "ask_followup_question";
+
+static MANUAL: Manual = Manual {
+    example_of: "Asking for a decision that only the user can take",
+    example: r#"{"question": "Should names that are too long be refused or cut?", "options": ["Refuse them", "Cut them"]}"#,
+    ..Manual::of(Group::Dialogue)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -36,6 +43,10 @@ impl AskFollowupQuestion {
 impl Tool for AskFollowupQuestion {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {

@@ -8,9 +8,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, settle};
+use crate::manual::{Group, Manual};
 use crate::spec_of;
 
 const NAME: &str = "attempt_completion";
+
+static MANUAL: Manual = Manual {
+    example_of: "Reporting that the task is done",
+    example: r#"{"result": "Names may now be 64 characters long; the tests of the parser pass.", "command": "cargo test -p parser"}"#,
+    ..Manual::of(Group::Dialogue)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -36,6 +43,10 @@ impl AttemptCompletion {
 impl Tool for AttemptCompletion {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {

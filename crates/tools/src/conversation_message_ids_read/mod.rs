@@ -10,9 +10,13 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, settle};
 use crate::knowledge::{failure, one_line};
+use crate::manual::{Group, Manual};
 use crate::spec_of;
 
 const NAME: &str = "conversation_message_ids_read";
+
+static MANUAL: Manual =
+    Manual { example_of: "Seeing which messages take the most room", example: "{}", ..Manual::of(Group::Knowledge) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -33,6 +37,10 @@ impl ConversationMessageIdsRead {
 impl Tool for ConversationMessageIdsRead {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {

@@ -11,9 +11,16 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, settle};
 use crate::knowledge::{failure, one_line};
+use crate::manual::{Group, Manual};
 use crate::spec_of;
 
 const NAME: &str = "conversation_message_ids_write";
+
+static MANUAL: Manual = Manual {
+    example_of: "Leaving out two results that are no longer needed",
+    example: r#"{"message_ids": "1a2b3c4d,5e6f7a8b", "action": "append"}"#,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -39,6 +46,10 @@ impl ConversationMessageIdsWrite {
 impl Tool for ConversationMessageIdsWrite {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {

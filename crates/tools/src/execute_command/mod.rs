@@ -23,11 +23,19 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::failure::{Coded, Failure, settle};
+use crate::manual::{Alias, Arguments, Group, Manual, forget};
 use crate::{paths, spec_of};
 
 use report::Ran;
 
 const NAME: &str = "execute_command";
+
+static MANUAL: Manual = Manual {
+    example_of: "Running the tests of one module",
+    example: r#"{"command": "cargo test -p parser limits", "requires_approval": false, "timeout": 300}"#,
+    aliases: &[Alias { name: "Bash", translate: classic }],
+    ..Manual::of(Group::Running)
+};
 const DEFAULT_TIMEOUT: u64 = 120;
 const MAX_TIMEOUT: u64 = 3600;
 
@@ -90,6 +98,10 @@ impl ExecuteCommand {
 impl Tool for ExecuteCommand {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {
@@ -159,6 +171,18 @@ fn capture(limits: Limits, folder: Option<&TempDir>) -> Capture {
         Some(folder) => Capture::spilling_to(half, folder.path().join("output")),
         None => Capture { limits: half, ..Capture::default() },
     }
+}
+
+/// `timeout` in milliseconds, and a description for people. Whether to ask is decided by the rules.
+fn classic(mut arguments: Arguments) -> Arguments {
+    forget(&mut arguments, &["description"]);
+    arguments.entry("requires_approval").or_insert(Value::Bool(false));
+    if let Some(timeout) = arguments.get_mut("timeout")
+        && let Some(milliseconds) = timeout.as_u64()
+    {
+        *timeout = milliseconds.div_ceil(1_000).clamp(1, MAX_TIMEOUT).into();
+    }
+    arguments
 }
 
 #[cfg(test)]

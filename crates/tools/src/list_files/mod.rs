@@ -12,10 +12,18 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::failure::{Coded, Failure, settle};
+use crate::manual::{Alias, Arguments, Group, Manual, forget};
 use crate::scope::{Scope, blocking};
 use crate::{paths, spec_of, visible, walk};
 
 const NAME: &str = "list_files";
+
+static MANUAL: Manual = Manual {
+    example_of: "Seeing what a folder holds",
+    example: r#"{"path": "src", "recursive": true}"#,
+    aliases: &[Alias { name: "LS", translate: classic }],
+    ..Manual::of(Group::Files)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -41,6 +49,10 @@ impl ListFiles {
 impl Tool for ListFiles {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {
@@ -172,6 +184,12 @@ impl Listing {
         }
         Envelope::success(text).with_data(data)
     }
+}
+
+/// A folder alone; what to leave out is in the project's ignore files.
+fn classic(mut arguments: Arguments) -> Arguments {
+    forget(&mut arguments, &["ignore"]);
+    arguments
 }
 
 #[cfg(test)]

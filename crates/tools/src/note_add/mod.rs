@@ -9,10 +9,17 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, settle};
 use crate::knowledge::{failure, one_line, project_path, words};
+use crate::manual::{Group, Manual};
 use crate::scope::off_thread;
 use crate::spec_of;
 
 const NAME: &str = "note_add";
+
+static MANUAL: Manual = Manual {
+    example_of: "Leaving a note for later conversations",
+    example: r#"{"path": "src/parser.rs", "note": "Generated from grammar.pest; change that file instead."}"#,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -38,6 +45,10 @@ impl NoteAdd {
 impl Tool for NoteAdd {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {

@@ -9,9 +9,16 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, settle};
 use crate::knowledge::{failure, one_line};
+use crate::manual::{Group, Manual};
 use crate::spec_of;
 
 const NAME: &str = "note_delete";
+
+static MANUAL: Manual = Manual {
+    example_of: "Removing a note that no longer holds",
+    example: r#"{"note_id": "n3"}"#,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -35,6 +42,10 @@ impl NoteDelete {
 impl Tool for NoteDelete {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {

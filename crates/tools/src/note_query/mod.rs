@@ -10,10 +10,17 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, settle};
 use crate::knowledge::{failure, one_line, project_path};
+use crate::manual::{Group, Manual};
 use crate::scope::off_thread;
 use crate::spec_of;
 
 const NAME: &str = "note_query";
+
+static MANUAL: Manual = Manual {
+    example_of: "Looking for notes on a folder",
+    example: r#"{"path": "src"}"#,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -37,6 +44,10 @@ impl NoteQuery {
 impl Tool for NoteQuery {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {

@@ -9,9 +9,16 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, settle};
 use crate::knowledge::{failure, one_line, words};
+use crate::manual::{Group, Manual};
 use crate::spec_of;
 
 const NAME: &str = "note_update";
+
+static MANUAL: Manual = Manual {
+    example_of: "Correcting a note",
+    example: r#"{"note_id": "n3", "note": "Generated from grammar.pest by `make grammar`."}"#,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -37,6 +44,10 @@ impl NoteUpdate {
 impl Tool for NoteUpdate {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {

@@ -20,12 +20,20 @@ use serde_json::{Value, json};
 use crate::disk::{self, Loaded, MAX_LOADED, mtime_ns, show_mtime};
 use crate::encoding::{Encoding, decode, describe_binary};
 use crate::failure::{Coded, Failure, settle};
+use crate::manual::{Alias, Arguments, Group, Manual, rename};
 use crate::scope::{Scope, blocking};
 use crate::{paths, spec_of};
 
 use page::{Page, Range};
 
 const NAME: &str = "read_file";
+
+static MANUAL: Manual = Manual {
+    example_of: "Reading one function of a large file",
+    example: r#"{"path": "src/parser.rs", "start_line": 120, "end_line": 180}"#,
+    aliases: &[Alias { name: "Read", translate: classic }],
+    ..Manual::of(Group::Files)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -55,6 +63,10 @@ impl ReadFile {
 impl Tool for ReadFile {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {
@@ -183,6 +195,17 @@ fn add_line(text: &mut String, line: &str) {
         text.push('\n');
     }
     text.push_str(line);
+}
+
+/// `file_path`, `offset` (the first line) and `limit` (how many).
+fn classic(mut arguments: Arguments) -> Arguments {
+    rename(&mut arguments, "file_path", "path");
+    rename(&mut arguments, "offset", "start_line");
+    let start = arguments.get("start_line").and_then(Value::as_u64).unwrap_or(1).max(1);
+    if let Some(limit) = arguments.shift_remove("limit").as_ref().and_then(Value::as_u64) {
+        arguments.entry("end_line").or_insert_with(|| start.saturating_add(limit.max(1) - 1).into());
+    }
+    arguments
 }
 
 #[cfg(test)]

@@ -16,10 +16,17 @@ use tempfile::NamedTempFile;
 
 use crate::failure::{Failure, settle};
 use crate::knowledge::failure;
+use crate::manual::{Group, Manual};
 use crate::scope::{Scope, off_thread};
 use crate::spec_of;
 
 const NAME: &str = "recall";
+
+static MANUAL: Manual = Manual {
+    example_of: "Reading a result again that was cut short",
+    example: r#"{"message_id": "1a2b3c4d"}"#,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -43,6 +50,10 @@ impl Recall {
 impl Tool for Recall {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {

@@ -22,12 +22,19 @@ use crate::disk;
 use crate::encoding::{decode, describe_binary, encode};
 use crate::failure::{Coded, Failure, settle};
 use crate::guard::{self, Knowledge};
+use crate::manual::{Group, Manual};
 use crate::scope::{Scope, blocking};
 use crate::{paths, spec_of, visible};
 
 use apply::{Applied, Match};
 
 const NAME: &str = "replace_in_file";
+
+static MANUAL: Manual = Manual {
+    example_of: "Changing two places of a file",
+    example: r#"{"path": "src/limits.rs", "diff": "<<<<<<< SEARCH\nconst LONGEST: usize = 32;\n=======\nconst LONGEST: usize = 64;\n>>>>>>> REPLACE\n<<<<<<< SEARCH\n    // TODO: check the length\n=======\n>>>>>>> REPLACE"}"#,
+    ..Manual::of(Group::Files)
+};
 
 /// Lines of the diff that are shown.
 const MAX_DIFF: usize = 50;
@@ -60,6 +67,10 @@ impl ReplaceInFile {
 impl Tool for ReplaceInFile {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {

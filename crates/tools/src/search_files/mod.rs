@@ -20,12 +20,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::disk;
 use crate::failure::{Coded, Failure, settle};
+use crate::manual::{Alias, Arguments, Group, Manual, forget, rename};
 use crate::scope::{Scope, blocking};
 use crate::{paths, spec_of, walk};
 
 use report::{Report, Sink};
 
 const NAME: &str = "search_files";
+
+static MANUAL: Manual = Manual {
+    example_of: "Finding every use of a function in Rust files",
+    example: r#"{"path": ".", "regex": "\\bparse_limit\\(", "file_pattern": "*.rs"}"#,
+    aliases: &[Alias { name: "Grep", translate: classic }],
+    ..Manual::of(Group::Files)
+};
 
 /// The longest line, in bytes, that is looked at; a file with a longer one counts as unreadable.
 const MAX_LINE: usize = 64 * 1024 * 1024;
@@ -56,6 +64,10 @@ impl SearchFiles {
 impl Tool for SearchFiles {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {
@@ -222,6 +234,19 @@ impl Read for Cancellable<'_> {
         }
         self.file.read(buffer)
     }
+}
+
+/// `pattern`, `glob` and `-i`. Context lines and line numbers always come, and matches are always shown as lines.
+fn classic(mut arguments: Arguments) -> Arguments {
+    rename(&mut arguments, "pattern", "regex");
+    rename(&mut arguments, "glob", "file_pattern");
+    arguments.entry("path").or_insert_with(|| ".".into());
+    let insensitive = arguments.shift_remove("-i") == Some(Value::Bool(true));
+    if let (true, Some(Value::String(regex))) = (insensitive, arguments.get_mut("regex")) {
+        regex.insert_str(0, "(?i)");
+    }
+    forget(&mut arguments, &["output_mode", "-n", "-A", "-B", "-C", "head_limit"]);
+    arguments
 }
 
 #[cfg(test)]

@@ -10,9 +10,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, settle};
+use crate::manual::{Alias, Arguments, Group, Manual};
 use crate::{spec_of, visible};
 
 const NAME: &str = "todo_read";
+
+static MANUAL: Manual = Manual {
+    example_of: "Looking at the list again",
+    example: "{}",
+    aliases: &[Alias { name: "TodoRead", translate: classic }],
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -33,6 +41,10 @@ impl TodoRead {
 impl Tool for TodoRead {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {
@@ -73,4 +85,8 @@ fn render(items: &[TodoItem]) -> String {
     }
     text.truncate(text.trim_end().len());
     text
+}
+
+fn classic(arguments: Arguments) -> Arguments {
+    arguments
 }

@@ -8,9 +8,17 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::failure::{Failure, settle};
+use crate::manual::{Alias, Arguments, Group, Manual, forget};
 use crate::{spec_of, todo_read};
 
 const NAME: &str = "todo_write";
+
+static MANUAL: Manual = Manual {
+    example_of: "Keeping the list while working",
+    example: r#"{"todos": [{"content": "Find where limits are checked", "status": "completed"}, {"content": "Raise the limit to 64", "status": "in_progress"}, {"content": "Run the tests", "status": "pending"}]}"#,
+    aliases: &[Alias { name: "TodoWrite", translate: classic }],
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -34,6 +42,10 @@ impl TodoWrite {
 impl Tool for TodoWrite {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {
@@ -62,6 +74,15 @@ async fn write(context: &ToolContext, arguments: Value) -> Result<ToolOutput, Fa
         Failure::new("store", format!("the TODO list could not be stored and is unchanged: {reason}"))
     })?;
     Ok(envelope.into())
+}
+
+/// Items with more fields than are kept here.
+fn classic(mut arguments: Arguments) -> Arguments {
+    let items = arguments.get_mut("todos").and_then(Value::as_array_mut);
+    for item in items.into_iter().flatten().filter_map(Value::as_object_mut) {
+        forget(item, &["id", "priority", "activeForm"]);
+    }
+    arguments
 }
 
 #[cfg(test)]

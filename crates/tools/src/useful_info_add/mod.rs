@@ -12,10 +12,17 @@ use serde_json::{Value, json};
 use crate::excerpt::{ExcerptError, excerpt};
 use crate::failure::{Coded, Failure, settle};
 use crate::knowledge::{failure, one_line, words};
+use crate::manual::{Group, Manual};
 use crate::scope::{Scope, off_thread};
 use crate::{paths, spec_of, useful_info_list};
 
 const NAME: &str = "useful_info_add";
+
+static MANUAL: Manual = Manual {
+    example_of: "Keeping a range in view for the rest of the work",
+    example: r#"{"path": "src/limits.rs", "start_line": 10, "end_line": 42, "description": "all limits and where they are checked"}"#,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -47,6 +54,10 @@ impl UsefulInfoAdd {
 impl Tool for UsefulInfoAdd {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {

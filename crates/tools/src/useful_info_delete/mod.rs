@@ -9,9 +9,16 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, settle};
 use crate::knowledge::failure;
+use crate::manual::{Group, Manual};
 use crate::{spec_of, useful_info_list};
 
 const NAME: &str = "useful_info_delete";
+
+static MANUAL: Manual = Manual {
+    example_of: "Dropping a range that is no longer needed",
+    example: r#"{"number": 2}"#,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -36,6 +43,10 @@ impl UsefulInfoDelete {
 impl Tool for UsefulInfoDelete {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {

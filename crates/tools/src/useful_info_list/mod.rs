@@ -9,9 +9,13 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, settle};
 use crate::knowledge::{failure, one_line};
+use crate::manual::{Group, Manual};
 use crate::spec_of;
 
 const NAME: &str = "useful_info_list";
+
+static MANUAL: Manual =
+    Manual { example_of: "Seeing what is kept in view", example: "{}", ..Manual::of(Group::Knowledge) };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -32,6 +36,10 @@ impl UsefulInfoList {
 impl Tool for UsefulInfoList {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {

@@ -11,10 +11,18 @@ use crate::atomic::{self, Replaces};
 use crate::disk::{self, DiskError};
 use crate::failure::{Failure, settle};
 use crate::guard::{self, Knowledge};
+use crate::manual::{Alias, Arguments, Group, Manual, rename};
 use crate::scope::{Scope, blocking};
 use crate::{paths, spec_of};
 
 const NAME: &str = "write_to_file";
+
+static MANUAL: Manual = Manual {
+    example_of: "Creating a file",
+    example: r#"{"path": "docs/limits.md", "content": "Limits\n\nNames are at most 64 characters long.\n"}"#,
+    aliases: &[Alias { name: "Write", translate: classic }],
+    ..Manual::of(Group::Files)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -40,6 +48,10 @@ impl WriteToFile {
 impl Tool for WriteToFile {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {
@@ -80,6 +92,12 @@ fn write(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> 
         .with_data(json!({ "path": name, "change": change, "lines": lines, "bytes": bytes.len() }));
     envelope.context = scope.saw(&path, state);
     Ok(ToolOutput { changes: vec![FileChange { path, kind }], ..envelope.into() })
+}
+
+/// `file_path`.
+fn classic(mut arguments: Arguments) -> Arguments {
+    rename(&mut arguments, "file_path", "path");
+    arguments
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub(super) fn run(command: ContextCommand) -> anyhow::Result<Exit> {
     wiring::runtime()?.block_on(async {
         match command {
             ContextCommand::Show(args) => show::run(&args).await,
-            ContextCommand::Report(args) => Box::pin(report::run(&args)).await,
+            ContextCommand::Report(args) => report::run(&args).await,
             ContextCommand::Diff(args) => diff::run(&args).await,
             ContextCommand::Why(args) => why::run(&args).await,
             ContextCommand::Render(args) => render::run(&args).await,

@@ -1,0 +1,28 @@
+//! `haft tools`: what the model can call, what it is told of it, and how it was used.
+
+mod list;
+mod show;
+mod stats;
+
+use std::sync::Arc;
+
+use haft_sandbox::Supervisor;
+use haft_tool::Registry;
+
+use crate::cli::{ToolListArgs, ToolsCommand};
+use crate::exit::Exit;
+use crate::wiring;
+
+pub(super) fn run(command: Option<ToolsCommand>) -> anyhow::Result<Exit> {
+    match command.unwrap_or_else(|| ToolsCommand::List(ToolListArgs::default())) {
+        ToolsCommand::List(args) => list::run(&args)?,
+        ToolsCommand::Show { name, json, common } => show::run(&name, json, &common)?,
+        ToolsCommand::Stats { of, json, common } => wiring::runtime()?.block_on(stats::run(&of, json, &common))?,
+    }
+    Ok(Exit::Completed)
+}
+
+/// Every tool there is.
+fn registry() -> anyhow::Result<Registry> {
+    Ok(haft_engine::all_tools(Arc::new(Supervisor::new(std::env::current_exe()?))))
+}

@@ -1,0 +1,53 @@
+//! `haft tools show`.
+
+use std::fmt::Write as _;
+
+use haft_tool::Source;
+use serde_json::{Value, json};
+
+use super::list::access_name;
+use crate::cli::Common;
+use crate::exit::mistake;
+use crate::output;
+
+pub(super) fn run(name: &str, json: bool, common: &Common) -> anyhow::Result<()> {
+    super::super::configuration(common)?;
+    let registry = super::registry()?;
+    let found = registry.resolve(name);
+    let tool = found.ok_or_else(|| mistake(format!("there is no tool `{name}`; `haft tools list` shows them")))?.tool;
+    let (spec, manual) = (tool.spec(), tool.manual());
+    let source = registry.source(&spec.name).map_or("", Source::name);
+    let aliases: Vec<_> = manual.aliases.iter().map(|alias| alias.name).collect();
+    let example: Value = serde_json::from_str(manual.example).unwrap_or_default();
+    let cases: Vec<_> = registry.cases().filter(|case| case.tools.contains(&spec.name)).collect();
+    if json {
+        return output::print_json(&json!({
+            "name": spec.name,
+            "group": manual.group.name(),
+            "access": access_name(tool.access()),
+            "source": source,
+            "aliases": aliases,
+            "description": spec.description,
+            "parameters": spec.parameters,
+            "example": example,
+            "guideline": manual.guideline,
+            "cases": cases.iter().map(|case| case.name.as_str()).collect::<Vec<_>>(),
+        }));
+    }
+    let mut text = format!("{} ({}, {}, {source})\n", spec.name, manual.group.name(), access_name(tool.access()));
+    // Writing to a String cannot fail.
+    if !aliases.is_empty() {
+        let _ = writeln!(text, "Answers to {} too, with the parameters known by that name.", aliases.join(", "));
+    }
+    let _ = writeln!(text, "\n{}\n\nParameters:\n{:#}", spec.description, spec.parameters);
+    if !example.is_null() {
+        let _ = writeln!(text, "\n{}:\n{example:#}", manual.example_of);
+    }
+    if !manual.guideline.is_empty() {
+        let _ = writeln!(text, "\n{}", manual.guideline);
+    }
+    for case in cases {
+        let _ = writeln!(text, "\n{case}");
+    }
+    output::print(&haft_text::sanitise(&text))
+}

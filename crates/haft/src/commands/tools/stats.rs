@@ -1,0 +1,62 @@
+//! `haft tools stats`: how the tools were used in a conversation, from what is stored of it.
+
+use std::collections::BTreeMap;
+
+use haft_context::TOOL;
+use haft_model::O200k;
+use haft_types::{Entry, Message, Role, ToolStatus};
+use serde::Serialize;
+
+use crate::cli::{Common, OfConversation};
+use crate::commands::conversations;
+use crate::output::{self, Table};
+use crate::wiring;
+
+/// The use of one tool.
+#[derive(Default, Serialize)]
+struct Used {
+    calls: u32,
+    errors: u32,
+    /// Of the results as they were first sent.
+    tokens: u64,
+}
+
+pub(super) async fn run(of: &OfConversation, json: bool, common: &Common) -> anyhow::Result<()> {
+    let (places, loaded) = super::super::configuration(common)?;
+    let store = wiring::open_store(&places, &loaded.config)?;
+    let conversation = match &of.conversation {
+        Some(id) => conversations::find(store.as_ref(), id).await?,
+        None => conversations::current(store.as_ref()).await?,
+    };
+    let used = count(store.messages(&conversation.id).await?);
+    if json {
+        return output::print_json(&serde_json::to_value(&used)?);
+    }
+    if used.is_empty() {
+        return output::print("No tool was called in this conversation.\n");
+    }
+    let mut rows: Vec<_> = used.into_iter().collect();
+    rows.sort_by_key(|(_, used)| std::cmp::Reverse(used.tokens));
+    let mut table = Table::new(&["TOOL", "CALLS", "ERRORS", "TOKENS"]);
+    for (name, Used { calls, errors, tokens }) in rows {
+        table.row(vec![name, calls.to_string(), errors.to_string(), tokens.to_string()]);
+    }
+    output::print(&table.to_string())
+}
+
+fn count(messages: Vec<Message>) -> BTreeMap<String, Used> {
+    let mut used = BTreeMap::<String, Used>::new();
+    for message in messages.into_iter().filter(|message| message.role == Role::Tool) {
+        let own = message.metadata.get(TOOL).and_then(serde_json::Value::as_str).map(str::to_owned);
+        for result in message.tool_results() {
+            let one = used.entry(own.clone().unwrap_or_else(|| result.name.clone())).or_default();
+            one.calls += 1;
+            one.errors += u32::from(result.envelope.status == ToolStatus::Error);
+        }
+        let name = own.or_else(|| message.tool_results().next().map(|result| result.name.clone()));
+        if let Some(one) = name.and_then(|name| used.get_mut(&name)) {
+            one.tokens += u64::from(Entry::new(message, &O200k).tokens);
+        }
+    }
+    used
+}
