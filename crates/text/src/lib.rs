@@ -1,10 +1,11 @@
 //! What untrusted text may look like before a person or a model sees it.
 //!
-//! One sanitiser for terminals and models alike, cuts that keep the head and the tail of something too long, and the
+//! One sanitiser for terminals and models alike, one masker for secrets, cuts that keep the head and the tail of something too long, and the
 //! width of text in terminal columns. Everything here is a pure function over text; this crate does no I/O and knows
 //! neither colours nor the size of a terminal.
 //!
-//! Read first: [`sanitise`] (what may be shown), [`cut_lines`] (how much of it), [`Limits`].
+//! Read first: [`sanitise`] (what may be shown), [`cut_lines`] (how much of it), [`Limits`],
+//! [`Masker`] (what may be kept).
 //!
 //! ```
 //! use haft_text::{Limits, cut_lines, sanitise};
@@ -20,10 +21,12 @@
 
 mod cut;
 mod invisible;
+mod mask;
 mod sanitise;
 mod terminal;
 mod width;
 
 pub use cut::{Cut, Gap, Limits, cut_ends, cut_lines};
+pub use mask::Masker;
 pub use sanitise::{sanitise, sanitise_bytes};
 pub use width::{truncate_to_width, width};

@@ -1,0 +1,200 @@
+//! Takes secrets out of text before it is stored, logged or exported (SPEC 11.4).
+//!
+//! Found are keys of known shapes, private keys, bearer tokens, passwords in addresses, assignments to variables whose names
+//! say what they hold, and the values it was told. What is found is replaced by a word that says what stood there.
+//!
+//! Invariant: masking twice gives what masking once gave, and text without a secret is returned as it was, not copied.
+
+mod shapes;
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use shapes::{Letters, SHAPES};
+
+/// Shorter values are words, not secrets.
+const SHORTEST_KNOWN: usize = 8;
+
+/// Finds secrets.
+#[derive(Clone, Debug, Default)]
+pub struct Masker {
+    known: Option<AhoCorasick>,
+}
+
+/// A secret and what it is.
+struct Found {
+    at: Range<usize>,
+    name: &'static str,
+}
+
+/// Where a look is worth it.
+static STARTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let starts = SHAPES.iter().map(|shape| shape.start).chain([JWT, PRIVATE_KEY, BEARER, BEARER_LOWER, ADDRESS]);
+    // Fails only for more patterns than there are.
+    AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(starts).ok()
+});
+
+const JWT: &str = "eyJ";
+const PRIVATE_KEY: &str = "-----BEGIN ";
+const BEARER: &str = "Bearer ";
+const BEARER_LOWER: &str = "bearer ";
+const ADDRESS: &str = "://";
+
+/// What names of secret variables hold.
+const SECRET_NAMES: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "AUTH"];
+
+impl Masker {
+    /// A masker that also knows these values, such as the keys of the configuration. Short ones are left out: they would
+    /// take ordinary words away.
+    pub fn knowing<Text: AsRef<str>>(values: impl IntoIterator<Item = Text>) -> Self {
+        let values: Vec<_> = values.into_iter().filter(|value| value.as_ref().trim().len() >= SHORTEST_KNOWN).collect();
+        let trimmed = values.iter().map(|value| value.as_ref().trim());
+        let known = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(trimmed);
+        Self { known: known.ok().filter(|_| !values.is_empty()) }
+    }
+
+    /// The text without its secrets.
+    pub fn mask<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut found = Vec::new();
+        if let Some(known) = &self.known {
+            found.extend(known.find_iter(text).map(|hit| Found { at: hit.range(), name: "key" }));
+        }
+        find_shapes(text, &mut found);
+        find_assignments(text, &mut found);
+        if found.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        found.sort_by_key(|found| (found.at.start, std::cmp::Reverse(found.at.end)));
+        let mut out = String::with_capacity(text.len());
+        let mut done = 0;
+        for Found { at, name } in found {
+            // Overlaps are one secret, told by the name of the first.
+            if at.start < done {
+                if at.end > done {
+                    done = at.end;
+                }
+                continue;
+            }
+            out.push_str(&text[done..at.start]);
+            out.push_str("[masked: ");
+            out.push_str(name);
+            out.push(']');
+            done = at.end;
+        }
+        out.push_str(&text[done..]);
+        Cow::Owned(out)
+    }
+}
+
+fn find_shapes(text: &str, found: &mut Vec<Found>) {
+    let Some(starts) = STARTS.as_ref() else { return };
+    for hit in starts.find_iter(text) {
+        let which = hit.pattern().as_usize();
+        let one = match SHAPES.get(which) {
+            Some(shape) => {
+                let end = run(text, hit.end(), shape.letters);
+                let long = end - hit.end() >= shape.min && begins_a_word(text, hit.start());
+                (long && looks_random(&text[hit.end()..end])).then_some((hit.start()..end, shape.name))
+            }
+            None => match &text[hit.range()] {
+                JWT => web_token(text, hit.start()),
+                PRIVATE_KEY => private_key(text, hit.start()),
+                ADDRESS => password(text, hit.end()),
+                _ => bearer(text, hit.end()),
+            },
+        };
+        found.extend(one.map(|(at, name)| Found { at, name }));
+    }
+}
+
+/// Where a run of these letters ends.
+fn run(text: &str, start: usize, letters: Letters) -> usize {
+    let length = text.as_bytes()[start..].iter().take_while(|letter| letters.has(**letter)).count();
+    start + length
+}
+
+fn begins_a_word(text: &str, at: usize) -> bool {
+    !text[..at].bytes().next_back().is_some_and(|before| before.is_ascii_alphanumeric() || before == b'_')
+}
+
+/// Keys are made by dice: they hold digits. Names made of words rarely do.
+fn looks_random(body: &str) -> bool {
+    body.bytes().any(|letter| letter.is_ascii_digit()) && body.bytes().any(|letter| letter.is_ascii_alphabetic())
+}
+
+/// Three parts between dots, the first of them a JSON object.
+fn web_token(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
+    let end = run(text, start, Letters::Dotted);
+    let parts: Vec<_> = text[start..end].split('.').collect();
+    let whole = parts.len() >= 3 && parts.iter().take(2).all(|part| part.len() >= 10);
+    (whole && begins_a_word(text, start)).then_some((start..end, "web token"))
+}
+
+/// Everything between the two lines around it, or to the end when the second is missing.
+fn private_key(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
+    let rest = &text[start..];
+    let heading = rest.find("-----\n").or_else(|| rest.find("-----\\n")).or_else(|| rest.find("-----\r"))?;
+    if !rest[..heading].ends_with("PRIVATE KEY") && !rest[..heading].ends_with("PRIVATE KEY BLOCK") {
+        return None;
+    }
+    let body = start + heading + "-----".len();
+    let end = text[body..].find("-----END").map_or(text.len(), |end| body + end);
+    // What was masked before is not masked again.
+    let inside = text[body..end].trim_matches(['\n', '\r', ' ']);
+    (!inside.is_empty() && !inside.starts_with("[masked")).then_some((body..end, "private key"))
+}
+
+fn bearer(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
+    let end = run(text, start, Letters::Base64).max(run(text, start, Letters::Dotted));
+    let body = &text[start..end];
+    (body.len() >= 16 && looks_random(body)).then_some((start..end, "bearer token"))
+}
+
+/// `scheme://user:password@host`
+fn password(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
+    let rest = &text[start..];
+    let end = rest.find(|letter: char| letter.is_whitespace() || "/\"'`<>".contains(letter)).unwrap_or(rest.len());
+    let (credentials, _) = rest[..end].rsplit_once('@')?;
+    let (user, password) = credentials.split_once(':')?;
+    let is_variable = password.starts_with(['$', '{', '%', '[']);
+    let at = start + user.len() + 1;
+    (password.len() >= 3 && !is_variable).then_some((at..at + password.len(), "password"))
+}
+
+/// `NAME=value` where the name says that the value is secret, as in environment files and on command lines; and the two
+/// settings of AWS, which have spaces around the sign in its own file.
+fn find_assignments(text: &str, found: &mut Vec<Found>) {
+    for (sign, _) in text.match_indices('=') {
+        let before = text[..sign].trim_end_matches(' ');
+        let name_start = before.rfind(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
+        let name = &before[name_start.map_or(0, |at| at + text[at..].chars().next().map_or(1, char::len_utf8))..];
+        let spaced = before.len() < sign || text[sign + 1..].starts_with(' ');
+        let of_aws =
+            name.eq_ignore_ascii_case("aws_secret_access_key") || name.eq_ignore_ascii_case("aws_session_token");
+        let secret = !spaced && is_constant(name) && SECRET_NAMES.iter().any(|part| name.contains(part));
+        if !of_aws && !secret {
+            continue;
+        }
+        let value_start = sign + 1 + text[sign + 1..].len() - text[sign + 1..].trim_start_matches(' ').len();
+        let quoted = text[value_start..].starts_with(['"', '\'']);
+        let value_start = value_start + usize::from(quoted);
+        let value = &text[value_start..];
+        let end = value.find(|letter: char| letter.is_whitespace() || "\"'`;,&|<>()\\".contains(letter));
+        let value = &value[..end.unwrap_or(value.len())];
+        let is_path = value.starts_with(['=', '/', '~', '.', '$', '%', '{', '[']);
+        if value.len() >= 12 && !is_path && looks_random(value) {
+            found.push(Found { at: value_start..value_start + value.len(), name: "secret" });
+        }
+    }
+}
+
+fn is_constant(name: &str) -> bool {
+    !name.is_empty()
+        && name.bytes().all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == b'_')
+}
+
+#[cfg(test)]
+mod tests;
