@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use haft_context::{Document, DocumentKind, Documents, Need};
+use haft_text::Masker;
 use haft_types::{ContentHash, TokenCounter};
 
 /// The largest file that is taken in whole. A larger one is left out and said to be.
@@ -16,6 +17,7 @@ const LARGEST: u64 = 256 * 1024;
 /// The project's documents as they were last seen.
 pub(crate) struct DocumentFiles {
     root: PathBuf,
+    masker: Masker,
     listed: Option<Stamp>,
     files: Vec<File>,
     layer: Documents,
@@ -47,8 +49,8 @@ pub(crate) struct Looked {
 }
 
 impl DocumentFiles {
-    pub(crate) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), listed: None, files: Vec::new(), layer: Documents::default() }
+    pub(crate) fn new(root: &Path, masker: Masker) -> Self {
+        Self { root: root.to_owned(), masker, listed: None, files: Vec::new(), layer: Documents::default() }
     }
 
     /// The documents layer.
@@ -72,7 +74,7 @@ impl DocumentFiles {
             looked.changed |= self.list();
         }
         for file in &mut self.files {
-            match file.look() {
+            match file.look(&self.masker) {
                 Ok(changed) => looked.changed |= changed,
                 Err(problem) => looked.problems.push(problem),
             }
@@ -122,7 +124,7 @@ impl DocumentFiles {
 
 impl File {
     /// Reads the file if it may have changed, and says whether its content did.
-    fn look(&mut self) -> Result<bool, String> {
+    fn look(&mut self, masker: &Masker) -> Result<bool, String> {
         let now = stamp(&self.path);
         if now == self.stamp && self.stamp.is_some() {
             return Ok(false);
@@ -137,7 +139,7 @@ impl File {
         match fs::read(&self.path) {
             Ok(bytes) => {
                 self.hash = Some(ContentHash::of(&bytes));
-                self.text = String::from_utf8_lossy(&bytes).into_owned();
+                self.text = masker.mask(&String::from_utf8_lossy(&bytes)).into_owned();
                 Ok(self.hash != before)
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(before.is_some()),
@@ -180,7 +182,7 @@ mod tests {
     #[test]
     fn files_are_found_changed_and_gone() {
         let folder = tempfile::tempdir().unwrap();
-        let mut files = DocumentFiles::new(folder.path());
+        let mut files = DocumentFiles::new(folder.path(), Masker::default());
         assert!(!files.look(&Letters).changed, "nothing there");
         fs::write(folder.path().join("AGENTS.md"), "Use tabs.").unwrap();
         fs::write(folder.path().join("code_law.md"), "lower").unwrap();
@@ -203,7 +205,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("AGENTS.md");
         fs::write(&path, "same").unwrap();
-        let mut files = DocumentFiles::new(folder.path());
+        let mut files = DocumentFiles::new(folder.path(), Masker::default());
         files.look(&Letters);
         let later = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
         fs::File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
@@ -215,7 +217,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("AGENTS.md"), "same").unwrap();
         std::os::unix::fs::symlink("AGENTS.md", folder.path().join("CLAUDE.md")).unwrap();
-        let mut files = DocumentFiles::new(folder.path());
+        let mut files = DocumentFiles::new(folder.path(), Masker::default());
         files.look(&Letters);
         assert_eq!(headings(&files), ["AGENTS.md"]);
     }
@@ -224,7 +226,7 @@ mod tests {
     fn a_huge_file_is_left_out_and_said_to_be() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("AGENTS.md"), "x".repeat(300 * 1024)).unwrap();
-        let mut files = DocumentFiles::new(folder.path());
+        let mut files = DocumentFiles::new(folder.path(), Masker::default());
         let looked = files.look(&Letters);
         assert!(looked.problems[0].contains("larger than 256 KB"), "{looked:?}");
         assert_eq!(files.agents_md(), None);

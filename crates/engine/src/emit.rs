@@ -1,7 +1,10 @@
 //! Numbers events and hands them to whoever listens.
 
 use haft_model::ModelError;
+use haft_text::Masker;
 use haft_types::{ConversationId, Event, EventBody};
+
+use crate::secrets::mask_text;
 
 /// Takes the events of a run, in order. It must not block for long: the turn waits for it.
 pub trait EventSink: Send {
@@ -19,15 +22,23 @@ impl<F: FnMut(&Event) + Send> EventSink for F {
 pub(crate) struct Emitter<'a> {
     sink: &'a mut dyn EventSink,
     conversation_id: ConversationId,
+    masker: Masker,
     seq: u64,
 }
 
 impl<'a> Emitter<'a> {
-    pub(crate) fn new(sink: &'a mut dyn EventSink, conversation_id: ConversationId) -> Self {
-        Self { sink, conversation_id, seq: 0 }
+    pub(crate) fn new(sink: &'a mut dyn EventSink, conversation_id: ConversationId, masker: Masker) -> Self {
+        Self { sink, conversation_id, masker, seq: 0 }
     }
 
-    pub(crate) fn emit(&mut self, body: EventBody) {
+    pub(crate) fn emit(&mut self, mut body: EventBody) {
+        // What servers say of a failure may repeat the key they were given.
+        match &mut body {
+            EventBody::Error { message, .. } => mask_text(&self.masker, message),
+            EventBody::Retry { reason, .. } => mask_text(&self.masker, reason),
+            EventBody::Result(result) => mask_text(&self.masker, &mut result.message),
+            _ => {}
+        }
         self.seq += 1;
         let event = Event { body, conversation_id: self.conversation_id.clone(), seq: self.seq, agent: "main".into() };
         self.sink.event(&event);

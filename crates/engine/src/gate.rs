@@ -7,7 +7,7 @@ use haft_tool::{Registry, Resolved, Tool};
 use haft_types::{Decision, Envelope, PermissionMode, StopReason, ToolCall};
 use serde_json::Value;
 
-use crate::{names, permission, strict_json};
+use crate::{calls, names, permission, secrets, strict_json};
 
 /// A call that may run.
 pub(crate) struct Admitted {
@@ -55,6 +55,13 @@ pub(crate) fn admit(
             call.name
         );
         return refuse(call, Envelope::failure("not_closed", message));
+    }
+    if calls::has_effects(tool.access()) && secrets::holds_a_mask(&call.arguments) {
+        let message = format!(
+            "`{}` did not run: its arguments hold `[masked: …]`, which stands for a secret that is kept out of this conversation. Writing it would destroy the secret. Change only what is around it, with `replace_in_file`, or use a variable or a file that holds it.",
+            call.name
+        );
+        return refuse(call, Envelope::failure("masked", message));
     }
     let arguments = match strict_json::object(&call.arguments) {
         Ok(Value::Object(arguments)) => match alias {

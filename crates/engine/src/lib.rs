@@ -13,6 +13,7 @@ mod names;
 mod permission;
 mod ports;
 mod resume;
+mod secrets;
 mod session;
 mod strict_json;
 pub mod turn;

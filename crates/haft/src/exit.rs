@@ -57,6 +57,15 @@ pub(crate) fn mistake(message: impl Into<String>) -> anyhow::Error {
     Mistake(message.into()).into()
 }
 
+/// A panic is told like any failure: on one line, without what must not be shown.
+pub(crate) fn mask_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let known = haft_sandbox::secret_values(std::env::vars_os());
+        let text = haft_text::Masker::knowing(known).mask(&panic.to_string()).replace('\n', " ");
+        drop(writeln!(std::io::stderr(), "haft: this is a bug: {}", haft_text::sanitise(&text)));
+    }));
+}
+
 /// Tells a failure on stderr and gives its exit code.
 pub(crate) fn report(failure: &anyhow::Error) -> Exit {
     let text = in_one_line(failure);

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
     if let Some(code) = haft_sandbox::helper_entry(std::env::args_os()) {
         return code;
     }
+    exit::mask_panics();
     match cli::Cli::from_process() {
         Ok(cli) => match commands::dispatch(cli) {
             Ok(exit) => exit.into(),

@@ -10,6 +10,7 @@ use haft_engine::{Roles, Services, Session, SessionConfig, Standby, Which};
 use haft_model::{Catalogue, Client, Declared, O200k, Secret};
 use haft_sandbox::Supervisor;
 use haft_store::{Conversation, SqliteStore, Store};
+use haft_text::Masker;
 use haft_tool::Workspace;
 use haft_types::{Message, PermissionMode};
 
@@ -109,6 +110,8 @@ fn prepare(
     (declared, key): (Declared, Option<Secret>),
 ) -> anyhow::Result<(SessionConfig, Services)> {
     let model = declared.spec.clone();
+    let own = key.as_ref().map(|key| key.expose().to_owned());
+    let masker = Masker::knowing(haft_sandbox::secret_values(std::env::vars_os()).into_iter().chain(own));
     let services = Services {
         store,
         fallbacks: standby(&config, config.models_of(ModelRole::Code).iter().filter(|name| **name != plan.model))?,
@@ -131,6 +134,7 @@ fn prepare(
             spill,
         },
         child_environment: Arc::new(haft_sandbox::child_environment(std::env::vars_os())),
+        masker,
         mode: plan.mode,
         offered_tools: plan.offered_tools,
         tool_profiles: plan.tool_profiles,

@@ -116,6 +116,20 @@ fn may_pass(name: &str, value: &str) -> bool {
     allowed && !names_a_secret(name) && !(is_proxy(name) && value.contains('@'))
 }
 
+/// The values of variables whose names say that they are secret: what must never be stored or shown. Paths, words and names
+/// of people are none.
+pub fn secret_values<Text: Into<OsString>>(all: impl IntoIterator<Item = (Text, Text)>) -> Vec<String> {
+    let readable = |text: Text| text.into().into_string().ok();
+    let all = all.into_iter().filter_map(|(name, value)| Some((readable(name)?, readable(value)?)));
+    let all = all.filter(|(name, value)| names_a_secret(name) && !name.contains("AUTHOR") && looks_secret(value));
+    all.map(|(_, value)| value).collect()
+}
+
+fn looks_secret(value: &str) -> bool {
+    let random = value.len() >= 16 || value.bytes().any(|letter| letter.is_ascii_digit());
+    value.len() >= 8 && random && !value.starts_with('/') && !value.contains(char::is_whitespace)
+}
+
 fn names_a_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRETS.iter().any(|secret| name.contains(secret))
@@ -168,5 +182,20 @@ mod tests {
         assert_eq!(value(&child, "PAGER"), Some("cat"));
         assert_eq!(value(&child, "GIT_TERMINAL_PROMPT"), Some("0"));
         assert!(value(&child, "PATH").is_some());
+    }
+
+    #[test]
+    fn secret_values_are_those_of_secret_names() {
+        let all = [
+            ("OPENAI_API_KEY", "sk-123456789"),
+            ("DB_PASSWORD", "correct-horse-battery"),
+            ("SSH_AUTH_SOCK", "/tmp/ssh-1/agent.1"),
+            ("GIT_AUTHOR_NAME", "Somebody1234 Else"),
+            ("GIT_AUTHOR_EMAIL", "somebody1@example.com"),
+            ("MY_TOKEN", "short"),
+            ("KEYBOARD", "qwertzde"),
+            ("HOME", "/home/me12345678"),
+        ];
+        assert_eq!(secret_values(all), ["sk-123456789", "correct-horse-battery"]);
     }
 }

@@ -59,7 +59,7 @@ mod wire;
 pub use background::{Background, Ending};
 pub use capture::{Capture, Captured, SpillFrom, SpillProblem};
 pub use command::{Aftermath, Command, Exit, Finished, PidNamespace, Reaper, Stdin};
-pub use environment::child_environment;
+pub use environment::{child_environment, secret_values};
 pub use error::SandboxError;
 pub use helper::helper_entry;
 pub use live::Live;

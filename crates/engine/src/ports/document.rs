@@ -6,11 +6,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haft_store::{Store, StoreError, Swap};
+use haft_text::Masker;
 use haft_tool::PortError;
 use haft_types::ConversationId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use crate::secrets;
 
 /// To whom a document belongs.
 pub(super) enum Owner {
@@ -104,8 +107,10 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Document<T> {
     }
 
     fn encode(&self, value: &T) -> Result<Value, PortError> {
-        serde_json::to_value(value)
-            .map_err(|error| PortError::Store(format!("`{}` has no JSON form: {error}", self.key)))
+        let mut json = serde_json::to_value(value)
+            .map_err(|error| PortError::Store(format!("`{}` has no JSON form: {error}", self.key)))?;
+        secrets::mask_value(&Masker::default(), &mut json);
+        Ok(json)
     }
 
     fn keep(&self, value: T) {

@@ -15,6 +15,7 @@ use crate::emit::Emitter;
 use crate::gate::{self, Admitted, Refused, ReplyFacts};
 use crate::ports::Unrecorded;
 use crate::resume::stop_reason;
+use crate::secrets;
 use crate::turn::{Input, Question, ToolsDone};
 
 impl Session {
@@ -125,7 +126,8 @@ impl Session {
         output: ToolOutput,
         emitter: &mut Emitter<'_>,
     ) -> Result<(), EngineError> {
-        let ToolOutput { envelope, images, changes, flow: _, health: _ } = output;
+        let ToolOutput { mut envelope, images, changes, flow: _, health: _ } = output;
+        secrets::mask_envelope(&self.config.masker, &mut envelope);
         let event = EventBody::ToolResult {
             id: call.id.clone(),
             name: call.name.clone(),

@@ -87,11 +87,12 @@ impl Session {
         };
         let todo: Vec<_> =
             items.iter().map(|item| Todo { content: &item.content, progress: progress(item.status) }).collect();
+        let masked = |text: String| self.config.masker.mask(&text).into_owned();
         Reminders {
             role: assembled_role(&self.config, &self.documents),
-            todo: Some(todo_text(&todo, ListOwner::Reader)),
-            useful: Some(self.knowledge.useful.useful_reminder(&self.config.workspace.root)),
-            folder_notes: Some(self.knowledge.notes.reminder(self.reads.paths().iter().map(PathBuf::as_path))),
+            todo: Some(masked(todo_text(&todo, ListOwner::Reader))),
+            useful: Some(masked(self.knowledge.useful.useful_reminder(&self.config.workspace.root))),
+            folder_notes: Some(masked(self.knowledge.notes.reminder(self.reads.paths().iter().map(PathBuf::as_path)))),
             clock: Some(self.services.clock.now().to_string()),
         }
     }

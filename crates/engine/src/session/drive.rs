@@ -39,7 +39,7 @@ impl Session {
         sink: &mut dyn EventSink,
         cancel: &CancellationToken,
     ) -> RunReport {
-        let mut emitter = Emitter::new(sink, self.conversation.id.clone());
+        let mut emitter = Emitter::new(sink, self.conversation.id.clone(), self.config.masker.clone());
         let mut run = Run { turn: Turn::new(self.config.limits), request: None, cause: None, never_valid: false };
         let position = if self.stored {
             self.announce(&mut emitter);

@@ -19,6 +19,7 @@ use haft_context::{Cleared, Memo, Policy, Sent, TOOL};
 use haft_model::Client;
 use haft_sandbox::Supervisor;
 use haft_store::{Conversation, NewConversation, Store, StoreError};
+use haft_text::Masker;
 use haft_tool::{Plugin, Registry, Workspace};
 use haft_types::{
     Clock, Cost, Entry, Envelope, IdSource, Image, Message, MessageId, Metadata, ModelSpec, Origin, Part,
@@ -28,6 +29,7 @@ use haft_types::{
 use crate::documents::DocumentFiles;
 use crate::ports::{Knowledge, Reads, StoredTodo};
 use crate::resume::Begun;
+use crate::secrets;
 use crate::turn::{Limits, Spent};
 
 use told::Told;
@@ -89,6 +91,8 @@ pub struct SessionConfig {
     pub workspace: Workspace,
     /// The environment of child processes.
     pub child_environment: Arc<Vec<(String, String)>>,
+    /// Finds secrets that may not be kept.
+    pub masker: Masker,
     /// How much may happen without asking.
     pub mode: PermissionMode,
     /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when empty.
@@ -183,7 +187,8 @@ impl Session {
 
     /// Stores a message, then takes it into memory. The first one brings a new conversation into being, in one transaction:
     /// a kill leaves either both or nothing.
-    async fn append_message(&mut self, message: Message) -> Result<(), EngineError> {
+    async fn append_message(&mut self, mut message: Message) -> Result<(), EngineError> {
+        secrets::mask_message(&self.config.masker, &mut message);
         if self.stored {
             self.services.store.append(&self.conversation.id, &message).await?;
         } else {

@@ -104,7 +104,7 @@ impl Session {
         let short_ids = messages.iter().map(|message| message.message_id.short()).collect();
         let counter = services.counter.as_ref();
         let history: Vec<_> = messages.into_iter().map(|message| Entry::new(message, counter)).collect();
-        let mut documents = DocumentFiles::new(&config.workspace.root);
+        let mut documents = DocumentFiles::new(&config.workspace.root, config.masker.clone());
         drop(documents.look(counter));
         let system = system_of(&config, &told, &documents, counter)?;
         let sent = if resumed { last_sent(store.as_ref(), &conversation.id, &config, counter).await? } else { None };
@@ -205,7 +205,7 @@ async fn find_or_plan(
     };
     let id = ConversationId::from(services.ids.uuid());
     let now = services.clock.now();
-    let title = title_of(&title);
+    let title = config.masker.mask(&title_of(&title)).into_owned();
     Ok((
         Conversation {
             name: if title.is_empty() { format!("Conversation {}", id.short()) } else { title },

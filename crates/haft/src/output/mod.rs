@@ -8,6 +8,8 @@ mod table;
 
 use std::io::{ErrorKind, Write};
 
+use haft_text::Masker;
+
 pub(crate) use events::Printer;
 pub(crate) use table::Table;
 
@@ -28,5 +30,5 @@ pub(crate) fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
 /// Tells a person something, on stderr.
 pub(crate) fn tell(line: &str) {
     // Where stderr is gone there is nobody to tell.
-    drop(writeln!(std::io::stderr(), "{}", haft_text::sanitise(line)));
+    drop(writeln!(std::io::stderr(), "{}", haft_text::sanitise(&Masker::default().mask(line))));
 }

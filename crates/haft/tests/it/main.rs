@@ -12,6 +12,7 @@ mod long_session;
 mod models;
 mod protocols;
 mod rig;
+mod secrets;
 mod surface;
 mod text_protocols;
 mod turns;
