@@ -1,7 +1,9 @@
 //! A conversation without its messages: what is given to create one, and what is read back.
 
-use haft_types::{ConversationId, Message, Metadata, Timestamp};
+use haft_types::{ConversationId, Message, MessageId, Metadata, Timestamp};
 use serde::{Deserialize, Serialize};
+
+use crate::document::ConversationDocument;
 
 /// The name of the unnamed namespace.
 pub const DEFAULT_NAMESPACE: &str = "default";
@@ -28,6 +30,17 @@ pub struct NewConversation {
     pub messages: Vec<Message>,
     /// Whether it becomes the current one of its namespace, in the same moment.
     pub make_current: bool,
+    /// When it was created and last appended to, if that was elsewhere; now when absent.
+    pub times: Option<Times>,
+}
+
+/// When a conversation was created and last appended to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// Its creation.
+    pub created_at: Timestamp,
+    /// Its newest message.
+    pub updated_at: Timestamp,
 }
 
 impl NewConversation {
@@ -41,6 +54,19 @@ impl NewConversation {
             metadata: Metadata::new(),
             messages: Vec::new(),
             make_current: false,
+            times: None,
+        }
+    }
+
+    /// What a document says, in this namespace.
+    pub fn from_document(document: ConversationDocument, namespace: impl Into<String>) -> Self {
+        Self {
+            name: Some(document.name),
+            description: document.description,
+            metadata: document.metadata,
+            messages: document.messages,
+            times: Some(Times { created_at: document.created_at, updated_at: document.updated_at }),
+            ..Self::new(document.id, namespace)
         }
     }
 
@@ -51,6 +77,29 @@ impl NewConversation {
         self
     }
 }
+
+/// A fork to be made: a conversation that begins as another one did and goes its own way from there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewFork {
+    /// Its id, given by the user or freshly made by the caller.
+    pub id: ConversationId,
+    /// The last message both have; all of them when absent.
+    pub at: Option<MessageId>,
+    /// Its name; the other one's and ` (fork)` when absent.
+    pub name: Option<String>,
+    /// Whether it becomes the current one of its namespace, in the same moment.
+    pub make_current: bool,
+}
+
+impl NewFork {
+    /// A fork after the newest message, with the default name.
+    pub fn new(id: ConversationId) -> Self {
+        Self { id, at: None, name: None, make_current: false }
+    }
+}
+
+/// Under which key of its metadata a fork says where it comes from.
+pub(crate) const FORKED_FROM: &str = "forked_from";
 
 /// A stored conversation without its messages.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,10 +116,12 @@ pub struct Conversation {
     pub metadata: Metadata,
     /// When it was created.
     pub created_at: Timestamp,
-    /// When it was created or last appended to.
+    /// When it was created, last appended to, or a message of it was revised.
     pub updated_at: Timestamp,
     /// How many messages it has.
     pub messages: u64,
+    /// How often a message was revised in it. Together with `messages` it says whether anything of them changed.
+    pub revisions: u64,
 }
 
 /// A conversation in a list; its JSON form is that of `conversations list --json`.
@@ -84,7 +135,7 @@ pub struct Listed {
     pub namespace: String,
     /// When it was created.
     pub created_at: Timestamp,
-    /// When it was created or last appended to.
+    /// When it was created, last appended to, or a message of it was revised.
     pub updated_at: Timestamp,
     /// How many messages it has.
     pub messages: u64,
@@ -97,6 +148,8 @@ pub enum Scope<'a> {
     Namespace(&'a str),
     /// In all of them.
     Everywhere,
+    /// Among those that were deleted, of every namespace.
+    Trash,
 }
 
 /// What a search by id prefix or name found.
@@ -108,4 +161,15 @@ pub enum Found {
     One(Box<Conversation>),
     /// Several: the candidates, last used first.
     Several(Vec<Listed>),
+}
+
+/// A namespace in a list; its JSON form is that of `conversations namespaces --json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Namespace {
+    /// Its name.
+    pub namespace: String,
+    /// How many conversations it has, without those in the trash.
+    pub conversations: u64,
+    /// The conversation last made current in it.
+    pub current: Option<ConversationId>,
 }

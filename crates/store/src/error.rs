@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use haft_types::{ConversationId, MessageId};
 
+use crate::lock::{Holder, Locked};
+
 /// Why a store could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -50,13 +52,36 @@ pub enum StoreError {
         taken_by: MessageId,
     },
 
-    /// Another process kept the database locked for too long.
-    #[error("{} stayed locked by another process for {} s; wait for it to finish, then try again", .path.display(), .waited.as_secs_f64())]
+    /// Somebody else kept writing for too long.
+    #[error("{what} stayed locked by {} for {} s; wait for it to finish, then try again", holder_name(.holder.as_ref()), .waited.as_secs_f64())]
     LockTimeout {
-        /// The database.
-        path: PathBuf,
+        /// What was locked.
+        what: Locked,
+        /// Who had it, where that is known.
+        holder: Option<Holder>,
         /// How long was waited.
         waited: Duration,
+    },
+
+    /// Something can only be done while nobody else has the database open.
+    #[error("{} is open in another process; end it, then try again", .path.display())]
+    InUse {
+        /// The database.
+        path: PathBuf,
+    },
+
+    /// A conversation must be called something.
+    #[error("`{}` cannot be the name of a conversation: it must not be empty or hold control characters", .name.escape_debug())]
+    InvalidName {
+        /// The name.
+        name: String,
+    },
+
+    /// Nothing can be looked for.
+    #[error("`{text}` holds no word to search for")]
+    EmptySearch {
+        /// What was given.
+        text: String,
     },
 
     /// The file belongs to something else.
@@ -118,4 +143,8 @@ pub enum StoreError {
     /// The store has been shut down, or its thread died.
     #[error("the conversation store is closed; open it again")]
     Closed,
+}
+
+fn holder_name(holder: Option<&Holder>) -> String {
+    holder.map_or_else(|| "another process".to_owned(), ToString::to_string)
 }

@@ -8,23 +8,37 @@
 //!
 //! Read first: [`Store`] (what can be done), [`NewConversation`], [`StoreError`], [`SqliteStore`]; for undo [`versions`].
 
+mod backup;
+mod cache;
 mod config;
 mod conversation;
 mod document;
 mod error;
 mod fact;
+mod lock;
+mod message;
 mod pending;
 mod request_log;
+mod search;
 mod sqlite;
+mod statistics;
 mod store;
 pub mod versions;
 
+pub use backup::Backup;
+pub use cache::Cached;
 pub use config::StoreConfig;
-pub use conversation::{Conversation, DEFAULT_NAMESPACE, Found, Listed, NewConversation, Scope};
+pub use conversation::{
+    Conversation, DEFAULT_NAMESPACE, Found, Listed, Namespace, NewConversation, NewFork, Scope, Times,
+};
 pub use document::ConversationDocument;
 pub use error::StoreError;
 pub use fact::Fact;
+pub use lock::{Holder, Locked, WriteLock};
+pub use message::{Page, PageEnd, Revision};
 pub use pending::Pending;
 pub use request_log::{LoggedRequest, LoggedSegment, OutlineSegment, RequestOutline, RequestSummary, SentRequest};
-pub use sqlite::SqliteStore;
-pub use store::{Store, Swap};
+pub use search::{Hit, HitMessage, SearchQuery, Snippet};
+pub use sqlite::{Backups, SqliteStore};
+pub use statistics::{Statistics, Totals};
+pub use store::{Imported, Store, Swap};

@@ -2,8 +2,14 @@
 //!
 //! Two threads own one connection each. All writing goes through the first, in order. Reads have their own, so that a long
 //! export never keeps an append waiting, nor a sync to disk a read. A read sees every write acknowledged before it began.
+//! A third thread owns the search index, a fourth makes backups where they are asked for.
 
+mod backups;
 mod failure;
+mod files;
+mod index;
+mod lineage;
+mod locks;
 mod migrations;
 mod open;
 mod read;
@@ -12,137 +18,279 @@ mod rows;
 mod worker;
 mod write;
 
+<<<<<<< HEAD
 pub(crate) use self::failure::{Failure, Place};
 pub(crate) use self::open::{create_file, use_wal};
 pub(crate) use self::write::begin;
 
 use std::path::Path;
+=======
+use std::path::{Path, PathBuf};
+>>>>>>> f77533c (store: forks, revisions, trash, search, locks, backups, pages and a cache)
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use haft_types::{Clock, ConversationId, Message};
+use haft_types::{Clock, ConversationId, Message, MessageId, Timestamp};
 use rusqlite::Connection;
 use serde_json::Value;
 
+<<<<<<< HEAD
+=======
+pub use self::backups::Backups;
+use self::backups::Keeper;
+use self::failure::{Failure, Place};
+use self::index::Index;
+use self::locks::{Locks, Use};
+>>>>>>> f77533c (store: forks, revisions, trash, search, locks, backups, pages and a cache)
 use self::open::{Purpose, connect};
+use self::read::Where;
 use self::requests::LastRequests;
 use self::rows::MessageRow;
-use self::worker::Worker;
+use self::worker::{Pastime, Worker};
 use crate::config::StoreConfig;
-use crate::conversation::{Conversation, Found, Listed, NewConversation, Scope, namespace_name};
+use crate::conversation::{
+    Conversation, Found, Listed, Namespace, NewConversation, NewFork, Scope, Times, namespace_name,
+};
 use crate::document::ConversationDocument;
 use crate::error::StoreError;
 use crate::fact::Fact;
+use crate::lock::WriteLock;
+use crate::message::{Page, PageEnd, Revision};
 use crate::pending::Pending;
 use crate::request_log::{LoggedRequest, RequestOutline, RequestSummary, SentRequest};
+use crate::search::{Hit, SearchQuery, query};
+use crate::statistics::{Counters, Statistics, Totals};
 use crate::store::{Store, Swap};
+
+/// How long nothing must be written before what was written is indexed.
+const QUIET: Duration = Duration::from_secs(2);
 
 /// What the writing thread owns.
 struct Writer {
     connection: Connection,
     last_requests: LastRequests,
+    locks: Arc<Locks>,
 }
 
 /// Conversations in one SQLite file. Dropping it waits for the writes already asked for.
 pub struct SqliteStore {
     // Dropped in this order: the writer is the last to close the file and leaves it without a write-ahead log.
+    keeper: Option<Keeper>,
+    index: Worker<Index>,
     reader: Worker<Connection>,
     writer: Worker<Writer>,
+    _use: Use,
+    locks: Arc<Locks>,
+    counters: Counters,
     clock: Arc<dyn Clock>,
+    path: PathBuf,
+    config: StoreConfig,
 }
 
 impl SqliteStore {
     /// Opens the database at `path`. A missing file is created with its folders, for their owner only; an older format is
     /// brought up to date. Blocks for as long as that takes.
     pub fn open(path: &Path, config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
-        let place = Arc::new(Place { path: path.to_path_buf(), lock_timeout: config.lock_timeout() });
-        let writer = Writer { connection: connect(&place, Purpose::Write)?, last_requests: LastRequests::default() };
+        let place = Place { path: path.to_path_buf(), lock_timeout: config.lock_timeout() };
+        let shared_use = Use::together(path, place.lock_timeout)?;
+        let locks = Arc::new(Locks::new(path, place.lock_timeout));
+        let writer = Writer {
+            connection: connect(&place, Purpose::Write)?,
+            last_requests: LastRequests::default(),
+            locks: Arc::clone(&locks),
+        };
         let reader = connect(&place, Purpose::Read)?;
+        let index = Index::new(place.clone());
+        let pastime = Pastime { after: QUIET, work: Index::fill_a_little };
+        let place = Arc::new(place);
         Ok(Self {
+            keeper: None,
+            index: Worker::start_with("haft-store-index", Arc::clone(&place), index, pastime)?,
             reader: Worker::start("haft-store-read", Arc::clone(&place), reader)?,
             writer: Worker::start("haft-store-write", place, writer)?,
+            _use: shared_use,
+            locks,
+            counters: Counters::default(),
             clock,
+            path: path.to_path_buf(),
+            config: config.clone(),
         })
+    }
+
+    /// Makes backups in this folder while the store is open: one now if anything changed, then every hour.
+    pub fn keep_backups(&mut self, folder: &Path) -> Result<(), StoreError> {
+        if self.config.backups > 0 {
+            let backups = Backups::new(&self.path, folder, &self.config, Arc::clone(&self.clock));
+            self.keeper = Some(Keeper::start(backups)?);
+        }
+        Ok(())
+    }
+
+    /// Queues a write to a conversation, which is done once nobody else has the right to write to it.
+    fn write<T: Send + 'static>(
+        &self,
+        id: &ConversationId,
+        job: impl FnOnce(&mut Writer, &ConversationId, Timestamp) -> Result<T, Failure> + Send + 'static,
+    ) -> Pending<T> {
+        let (id, now) = (id.clone(), self.clock.now());
+        self.writer.submit(move |writer| {
+            let _right = writer.locks.for_one_write(&id, now)?;
+            job(writer, &id, now)
+        })
+    }
+
+    /// Queues a read.
+    fn read<T: Send + 'static>(
+        &self,
+        id: &ConversationId,
+        job: impl FnOnce(&mut Connection, &ConversationId) -> Result<T, Failure> + Send + 'static,
+    ) -> Pending<T> {
+        let id = id.clone();
+        self.reader.submit(move |connection| job(connection, &id))
+    }
+
+    /// Waits for what is queued to be written: requests are logged without waiting, and must be seen by who reads them.
+    async fn written(&self) -> Result<(), StoreError> {
+        self.writer.submit(|_| Ok(())).await
     }
 }
 
-fn namespace_of(scope: Scope<'_>) -> Option<String> {
+fn place_of(scope: Scope<'_>) -> Where {
     match scope {
-        Scope::Namespace(namespace) => Some(namespace_name(namespace).to_owned()),
-        Scope::Everywhere => None,
+        Scope::Namespace(namespace) => Where::Namespace(namespace_name(namespace).to_owned()),
+        Scope::Everywhere => Where::Everywhere,
+        Scope::Trash => Where::Trash,
     }
 }
 
 #[async_trait]
 impl Store for SqliteStore {
     async fn create(&self, new: NewConversation) -> Result<Conversation, StoreError> {
-        if new.id.as_str().is_empty() || new.id.as_str().contains(char::is_control) {
-            return Err(StoreError::InvalidId { id: new.id });
-        }
+        check_id(&new.id)?;
         let now = self.clock.now();
+        let Times { created_at, updated_at } = new.times.unwrap_or(Times { created_at: now, updated_at: now });
         let metadata = rows::encode("the metadata of a conversation", &new.metadata)?;
         let messages = new.messages.iter().map(MessageRow::new).collect::<Result<Vec<_>, _>>()?;
+        let count = messages.len() as u64;
         let conversation = Conversation {
             name: new.name.unwrap_or_else(|| format!("Conversation {}", new.id.short())),
             id: new.id,
             namespace: namespace_name(&new.namespace).to_owned(),
             description: new.description,
             metadata: new.metadata,
-            created_at: now,
-            updated_at: now,
+            created_at,
+            updated_at,
             messages: 0,
+            revisions: 0,
         };
         let current = new.make_current;
         let write = move |writer: &mut Writer| {
             write::create(&mut writer.connection, conversation, &metadata, &messages, current)
         };
-        self.writer.submit(write).await
+        let created = self.writer.submit(write).await?;
+        self.counters.created(count);
+        self.index.poke();
+        Ok(created)
     }
 
     async fn get(&self, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
-        let id = id.clone();
-        self.reader.submit(move |connection| read::get(connection, &id)).await
+        self.read(id, |connection, id| read::get(connection, id)).await
     }
 
     async fn find(&self, text: &str, scope: Scope<'_>) -> Result<Found, StoreError> {
-        let (text, namespace) = (text.to_owned(), namespace_of(scope));
-        self.reader.submit(move |connection| read::find(connection, &text, namespace.as_deref())).await
+        let (text, place) = (text.to_owned(), place_of(scope));
+        self.reader.submit(move |connection| read::find(connection, &text, &place)).await
     }
 
     async fn list(&self, scope: Scope<'_>) -> Result<Vec<Listed>, StoreError> {
-        let namespace = namespace_of(scope);
-        self.reader.submit(move |connection| read::list(connection, namespace.as_deref())).await
+        let place = place_of(scope);
+        self.reader.submit(move |connection| read::list(connection, &place)).await
+    }
+
+    async fn lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError> {
+        Ok(WriteLock::new(self.locks.keep(id, self.clock.now()).await?))
     }
 
     async fn append(&self, id: &ConversationId, message: &Message) -> Result<(), StoreError> {
-        let (id, message, now) = (id.clone(), MessageRow::new(message)?, self.clock.now());
-        self.writer.submit(move |writer| write::append(&mut writer.connection, &id, &message, now)).await
+        let message = MessageRow::new(message)?;
+        self.write(id, move |writer, id, now| write::append(&mut writer.connection, id, &message, now)).await?;
+        self.counters.added();
+        self.index.poke();
+        Ok(())
+    }
+
+    async fn update(&self, id: &ConversationId, message: MessageId, revision: Revision) -> Result<Message, StoreError> {
+        let write = move |writer: &mut Writer, id: &ConversationId, now: Timestamp| {
+            write::update(&mut writer.connection, id, message, revision, now)
+        };
+        let updated = self.write(id, write).await?;
+        self.index.poke();
+        Ok(updated)
     }
 
     async fn messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError> {
-        let id = id.clone();
-        self.reader.submit(move |connection| read::messages(connection, &id)).await
+        self.counters.loaded();
+        self.read(id, read::messages).await
+    }
+
+    async fn page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<Page, StoreError> {
+        if end == PageEnd::Newest {
+            self.counters.loaded();
+        }
+        self.read(id, move |connection, id| read::page(connection, id, end, most)).await
+    }
+
+    async fn rename(&self, id: &ConversationId, name: &str) -> Result<(), StoreError> {
+        check_name(name)?;
+        let name = name.to_owned();
+        self.write(id, move |writer, id, _| write::rename(&mut writer.connection, id, &name)).await
+    }
+
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        self.write(id, |writer, id, now| write::delete(&mut writer.connection, id, now)).await
+    }
+
+    async fn restore(&self, id: &ConversationId) -> Result<Conversation, StoreError> {
+        self.write(id, |writer, id, _| write::restore(&mut writer.connection, id)).await
+    }
+
+    async fn fork(&self, id: &ConversationId, fork: NewFork) -> Result<Conversation, StoreError> {
+        check_id(&fork.id)?;
+        fork.name.as_deref().map_or(Ok(()), check_name)?;
+        let (id, now) = (id.clone(), self.clock.now());
+        // Nobody else's right is asked for: the other conversation is only read, and this one is new.
+        let forked = self.writer.submit(move |writer| write::fork(&mut writer.connection, &id, fork, now)).await?;
+        self.counters.created(0);
+        Ok(forked)
+    }
+
+    async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<Hit>, StoreError> {
+        let items = query::parse(query.text);
+        if items.is_empty() {
+            return Err(StoreError::EmptySearch { text: query.text.to_owned() });
+        }
+        let (place, limit) = (place_of(query.scope), query.limit);
+        self.index.submit(move |index| index.search(&items, &place, limit)).await
     }
 
     async fn note(&self, id: &ConversationId, fact: Fact) -> Result<(), StoreError> {
-        let (id, about, now) = (id.clone(), fact.message_id(), self.clock.now());
-        let fact = rows::encode("a fact", &fact)?;
-        self.writer.submit(move |writer| write::note(&mut writer.connection, &id, about, &fact, now)).await
+        let (about, fact) = (fact.message_id(), rows::encode("a fact", &fact)?);
+        self.write(id, move |writer, id, now| write::note(&mut writer.connection, id, about, &fact, now)).await
     }
 
     async fn facts(&self, id: &ConversationId) -> Result<Vec<Fact>, StoreError> {
-        let id = id.clone();
-        self.reader.submit(move |connection| read::facts(connection, &id)).await
+        self.read(id, |connection, id| read::facts(connection, id)).await
     }
 
     async fn state(&self, id: &ConversationId, key: &str) -> Result<Option<Value>, StoreError> {
-        let (id, key) = (id.clone(), key.to_owned());
-        self.reader.submit(move |connection| read::state(connection, &id, &key)).await
+        let key = key.to_owned();
+        self.read(id, move |connection, id| read::state(connection, id, &key)).await
     }
 
     async fn set_state(&self, id: &ConversationId, key: &str, value: Value) -> Result<(), StoreError> {
-        let (id, key, value) = (id.clone(), key.to_owned(), rows::encode("a state", &value)?);
-        self.writer.submit(move |writer| write::set_state(&mut writer.connection, &id, &key, &value)).await
+        let (key, value) = (key.to_owned(), rows::encode("a state", &value)?);
+        self.write(id, move |writer, id, _| write::set_state(&mut writer.connection, id, &key, &value)).await
     }
 
     async fn project_state(&self, namespace: &str, key: &str) -> Result<Option<Value>, StoreError> {
@@ -174,29 +322,24 @@ impl Store for SqliteStore {
     }
 
     fn log_request(&self, id: &ConversationId, sent: SentRequest) -> Pending<u64> {
-        let (id, now) = (id.clone(), self.clock.now());
-        self.writer.submit(move |Writer { connection, last_requests }| {
-            requests::log(connection, last_requests, &id, &sent, now)
+        self.write(id, move |writer, id, now| {
+            requests::log(&mut writer.connection, &mut writer.last_requests, id, &sent, now)
         })
     }
 
     async fn requests(&self, id: &ConversationId) -> Result<Vec<RequestSummary>, StoreError> {
-        let id = id.clone();
-        // Requests are logged without waiting; those queued must be seen here.
-        self.writer.submit(|_| Ok(())).await?;
-        self.reader.submit(move |connection| requests::list(connection, &id)).await
+        self.written().await?;
+        self.read(id, |connection, id| requests::list(connection, id)).await
     }
 
     async fn request_outlines(&self, id: &ConversationId) -> Result<Vec<RequestOutline>, StoreError> {
-        let id = id.clone();
-        self.writer.submit(|_| Ok(())).await?;
-        self.reader.submit(move |connection| requests::outlines(connection, &id)).await
+        self.written().await?;
+        self.read(id, requests::outlines).await
     }
 
     async fn request(&self, id: &ConversationId, number: u64) -> Result<Option<LoggedRequest>, StoreError> {
-        let id = id.clone();
-        self.writer.submit(|_| Ok(())).await?;
-        self.reader.submit(move |connection| requests::get(connection, &id, number)).await
+        self.written().await?;
+        self.read(id, move |connection, id| requests::get(connection, id, number)).await
     }
 
     async fn current(&self, namespace: &str) -> Result<Option<ConversationId>, StoreError> {
@@ -209,13 +352,38 @@ impl Store for SqliteStore {
         self.writer.submit(move |writer| write::set_current(&mut writer.connection, &namespace, &id)).await
     }
 
+    async fn namespaces(&self) -> Result<Vec<Namespace>, StoreError> {
+        self.reader.submit(read::namespaces).await
+    }
+
     async fn export(&self, id: &ConversationId) -> Result<Option<ConversationDocument>, StoreError> {
-        let id = id.clone();
-        self.reader.submit(move |connection| read::export(connection, &id)).await
+        self.read(id, read::export).await
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.counters.so_far()
+    }
+
+    async fn totals(&self) -> Result<Totals, StoreError> {
+        self.reader.submit(read::totals).await
     }
 
     async fn flush(&self) -> Result<(), StoreError> {
-        self.writer.submit(|_| Ok(())).await?;
+        self.written().await?;
         self.writer.take_unseen().map_or(Ok(()), Err)
     }
+}
+
+fn check_id(id: &ConversationId) -> Result<(), StoreError> {
+    if id.as_str().is_empty() || id.as_str().contains(char::is_control) {
+        return Err(StoreError::InvalidId { id: id.clone() });
+    }
+    Ok(())
+}
+
+fn check_name(name: &str) -> Result<(), StoreError> {
+    if name.trim().is_empty() || name.contains(char::is_control) {
+        return Err(StoreError::InvalidName { name: name.to_owned() });
+    }
+    Ok(())
 }

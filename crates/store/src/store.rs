@@ -1,15 +1,19 @@
 //! The trait every place for conversations implements.
 
 use async_trait::async_trait;
-use haft_types::{ConversationId, Message};
+use haft_types::{ConversationId, Message, MessageId};
 use serde_json::Value;
 
-use crate::conversation::{Conversation, Found, Listed, NewConversation, Scope};
+use crate::conversation::{Conversation, Found, Listed, Namespace, NewConversation, NewFork, Scope};
 use crate::document::ConversationDocument;
 use crate::error::StoreError;
 use crate::fact::Fact;
+use crate::lock::WriteLock;
+use crate::message::{Page, PageEnd, Revision};
 use crate::pending::Pending;
 use crate::request_log::{LoggedRequest, RequestOutline, RequestSummary, SentRequest};
+use crate::search::{Hit, SearchQuery};
+use crate::statistics::{Statistics, Totals};
 
 /// What came of [`Store::swap_project_state`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +24,21 @@ pub enum Swap {
     Overtaken,
 }
 
+/// What came of [`Store::import`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Imported {
+    /// It was not there before.
+    New(Conversation),
+    /// The very same was there already; nothing was written.
+    Same(Conversation),
+}
+
 /// Keeps conversations.
 ///
 /// What a write acknowledged is durable: it survives a kill and a power cut. Writes take effect in the order they were asked
 /// for, and go through even when the future is dropped. Reading an unknown conversation is no error, writing to one is
-/// [`StoreError::UnknownConversation`]. The empty namespace is [`DEFAULT_NAMESPACE`](crate::DEFAULT_NAMESPACE).
+/// [`StoreError::UnknownConversation`]; one in the trash is unknown to all but [`restore`](Self::restore) and
+/// [`Scope::Trash`]. The empty namespace is [`DEFAULT_NAMESPACE`](crate::DEFAULT_NAMESPACE).
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Creates a conversation with its first messages: all of it or nothing.
@@ -39,11 +53,37 @@ pub trait Store: Send + Sync {
     /// The conversations of a scope, last used first.
     async fn list(&self, scope: Scope<'_>) -> Result<Vec<Listed>, StoreError>;
 
+    /// Takes the right to write to a conversation, which may not exist yet. While somebody else has it, this waits, and so do
+    /// single writes of those who have not; after the lock timeout it is [`StoreError::LockTimeout`], which names the holder.
+    async fn lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError>;
+
     /// Appends a message. On [`StoreError::MessageIdTaken`] nothing was stored and another id is to be drawn.
     async fn append(&self, id: &ConversationId, message: &Message) -> Result<(), StoreError>;
 
-    /// The messages of a conversation, in order.
+    /// Changes a stored message by a new revision, and gives it as it is now.
+    async fn update(&self, id: &ConversationId, message: MessageId, revision: Revision) -> Result<Message, StoreError>;
+
+    /// The messages of a conversation, in order, each in its newest revision.
     async fn messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError>;
+
+    /// At most so many messages up to `end`: a long conversation is read from its tail, and what lies before on demand.
+    async fn page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<Page, StoreError>;
+
+    /// Gives a conversation another name.
+    async fn rename(&self, id: &ConversationId, name: &str) -> Result<(), StoreError>;
+
+    /// Puts a conversation into the trash. Its forks keep what they share with it.
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError>;
+
+    /// Takes a conversation out of the trash.
+    async fn restore(&self, id: &ConversationId) -> Result<Conversation, StoreError>;
+
+    /// Makes a conversation that begins with the messages of another one, in the same namespace. They are shared, not copied:
+    /// what it costs does not depend on how many there are. From then on neither notices what becomes of the other.
+    async fn fork(&self, id: &ConversationId, fork: NewFork) -> Result<Conversation, StoreError>;
+
+    /// The messages that hold all these words, best first; before them the conversations whose name or description do.
+    async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<Hit>, StoreError>;
 
     /// Notes something learnt about a stored message.
     async fn note(&self, id: &ConversationId, fact: Fact) -> Result<(), StoreError>;
@@ -93,8 +133,31 @@ pub trait Store: Send + Sync {
     /// Makes a conversation the current one of a namespace.
     async fn set_current(&self, namespace: &str, id: &ConversationId) -> Result<(), StoreError>;
 
+    /// Every namespace that has a conversation or a current one, by name.
+    async fn namespaces(&self) -> Result<Vec<Namespace>, StoreError>;
+
     /// The whole conversation as one document, as it was at one moment.
     async fn export(&self, id: &ConversationId) -> Result<Option<ConversationDocument>, StoreError>;
+
+    /// Takes a document in as a conversation with its id and times. Importing the same twice is no error, another one of that id
+    /// is [`StoreError::IdTaken`].
+    async fn import(&self, document: ConversationDocument, namespace: &str) -> Result<Imported, StoreError> {
+        let id = document.id.clone();
+        match self.create(NewConversation::from_document(document.clone(), namespace)).await {
+            Ok(conversation) => Ok(Imported::New(conversation)),
+            Err(taken @ StoreError::IdTaken { .. }) => match self.get(&id).await? {
+                Some(conversation) if self.export(&id).await? == Some(document) => Ok(Imported::Same(conversation)),
+                Some(_) | None => Err(taken),
+            },
+            Err(other) => Err(other),
+        }
+    }
+
+    /// What this store has done since it was opened.
+    fn statistics(&self) -> Statistics;
+
+    /// What the store holds.
+    async fn totals(&self) -> Result<Totals, StoreError>;
 
     /// Waits for all writes asked for so far; tells what went wrong with those nobody waited for.
     async fn flush(&self) -> Result<(), StoreError>;

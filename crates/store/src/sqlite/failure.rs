@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use rusqlite::ErrorCode;
 
+use super::migrations::FORMAT;
 use crate::error::StoreError;
+use crate::lock::Locked;
 
 /// A failure inside a job.
 #[derive(Debug)]
@@ -15,6 +17,8 @@ pub(crate) enum Failure {
     Sqlite(rusqlite::Error),
     /// A row cannot be what was written.
     Damaged(String),
+    /// A newer haft changed the format while this one had the file open.
+    NewerFormat(u32),
     /// Anything that already has its final form.
     Store(StoreError),
 }
@@ -44,6 +48,7 @@ impl Place {
         match failure {
             Failure::Sqlite(error) => self.explain_sqlite(error),
             Failure::Damaged(detail) => StoreError::Damaged { path: self.path.clone(), detail },
+            Failure::NewerFormat(found) => StoreError::NewerFormat { path: self.path.clone(), found, known: FORMAT },
             Failure::Store(error) => error,
         }
     }
@@ -55,7 +60,7 @@ impl Place {
         }
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                StoreError::LockTimeout { path, waited: self.lock_timeout }
+                StoreError::LockTimeout { what: Locked::Database(path), holder: None, waited: self.lock_timeout }
             }
             Some(ErrorCode::NotADatabase) => StoreError::NotADatabase { path },
             Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged { path, detail: error.to_string() },

@@ -7,8 +7,11 @@ use super::failure::Failure;
 /// Marks a file as ours in its header: `haft` in ASCII.
 pub(super) const APPLICATION_ID: i32 = i32::from_be_bytes(*b"haft");
 
-const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001_conversations.sql"), include_str!("migrations/0002_project_states.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_conversations.sql"),
+    include_str!("migrations/0002_project_states.sql"),
+    include_str!("migrations/0003_forks_revisions_trash.sql"),
+];
 
 /// The format this version writes.
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;

@@ -2,7 +2,6 @@
 //!
 //! Invariant: a file that is not a haft database, or has a newer format, is left as it was.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -12,6 +11,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::failure::{Failure, Place};
+use super::files;
 use super::migrations::{APPLICATION_ID, FORMAT, identity, migrate};
 use crate::error::StoreError;
 
@@ -82,7 +82,11 @@ fn check_ours(connection: &Connection, place: &Place) -> Result<(), Failure> {
 }
 
 /// Switches to write-ahead logging. SQLite does not wait for another process doing the same, so the waiting is here.
+<<<<<<< HEAD
 pub(crate) fn use_wal(connection: &Connection, place: &Place) -> Result<(), Failure> {
+=======
+pub(super) fn use_wal(connection: &Connection, place: &Place) -> Result<(), Failure> {
+>>>>>>> f77533c (store: forks, revisions, trash, search, locks, backups, pages and a cache)
     let started = Instant::now();
     loop {
         match connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0)) {
@@ -104,53 +108,25 @@ pub(crate) fn use_wal(connection: &Connection, place: &Place) -> Result<(), Fail
 }
 
 /// Creates the file and its folders, readable by their owner only, unless they exist.
+<<<<<<< HEAD
 pub(crate) fn create_file(path: &Path) -> Result<(), StoreError> {
+=======
+pub(super) fn create_file(path: &Path) -> Result<(), StoreError> {
+>>>>>>> f77533c (store: forks, revisions, trash, search, locks, backups, pages and a cache)
     let failed = |action, path: &Path, source| StoreError::Io { action, path: path.to_path_buf(), source };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = files::folder_of(path);
     let _alone = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
     if path.exists() {
         return Ok(());
     }
-    create_private_folder(folder).map_err(|error| failed("create the folder", folder, error))?;
-    match create_private_file(path) {
+    files::create_private_folder(folder).map_err(|error| failed("create the folder", folder, error))?;
+    match files::create_private_file(path) {
         Ok(file) => {
             // The name of the file must survive a power cut as well as its content.
             drop(file);
-            sync_folder(folder).map_err(|error| failed("save the folder", folder, error))
+            files::sync_folder(folder).map_err(|error| failed("save the folder", folder, error))
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(failed("create", path, error)),
     }
-}
-
-#[cfg(unix)]
-fn create_private_folder(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
-#[cfg(not(unix))]
-fn create_private_folder(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)
-}
-
-#[cfg(unix)]
-fn create_private_file(path: &Path) -> io::Result<fs::File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    fs::File::options().write(true).create_new(true).mode(0o600).open(path)
-}
-
-#[cfg(not(unix))]
-fn create_private_file(path: &Path) -> io::Result<fs::File> {
-    fs::File::options().write(true).create_new(true).open(path)
-}
-
-#[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    fs::File::open(folder)?.sync_all()
-}
-
-#[cfg(not(unix))]
-fn sync_folder(_folder: &Path) -> io::Result<()> {
-    Ok(())
 }

@@ -10,7 +10,7 @@ use haft_types::{ContentHash, ConversationId, Message, Segment, Timestamp, ToolS
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::failure::Failure;
-use super::{rows, write};
+use super::{lineage, rows, write};
 use crate::error::StoreError;
 use crate::request_log::delta::{self, Delta, SegmentRef, Source};
 use crate::request_log::{LoggedRequest, LoggedSegment, OutlineSegment, RequestOutline, RequestSummary, SentRequest};
@@ -73,7 +73,10 @@ pub(super) fn log(
 
 fn count_request(connection: &Connection, id: &ConversationId) -> Result<(i64, i64), Failure> {
     connection
-        .prepare_cached("UPDATE conversations SET requests = requests + 1 WHERE id = ?1 RETURNING key, requests")?
+        .prepare_cached(
+            "UPDATE conversations SET requests = requests + 1 WHERE id = ?1 AND deleted_at IS NULL
+             RETURNING key, requests",
+        )?
         .query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?
         .ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
@@ -82,17 +85,7 @@ fn count_request(connection: &Connection, id: &ConversationId) -> Result<(i64, i
 /// Makes sure that what the segment holds is stored, and says where.
 fn keep(connection: &Connection, conversation: i64, segment: &Segment) -> Result<Source, Failure> {
     let message = &segment.entry.message;
-    let as_stored = connection
-        .prepare_cached(
-            "SELECT 1 FROM messages WHERE conversation = ?1 AND short_id = ?2 AND message_id = ?3 AND hash = ?4",
-        )?
-        .exists((
-            conversation,
-            rows::short(message.message_id.short()),
-            message.message_id.to_string(),
-            &segment.entry.hash.0,
-        ))?;
-    if as_stored {
+    if lineage::stored_as(connection, conversation, message.message_id, segment.entry.hash)? {
         return Ok(Source::Message);
     }
     keep_text(connection, segment.entry.hash, || rows::encode("a message", message))?;
@@ -146,8 +139,8 @@ struct Logged {
 
 fn logged(row: &Row<'_>) -> Result<Logged, Failure> {
     let number = row.get(0)?;
-    let sent_at = rows::read_time(row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?)?;
-    let body = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
+    let sent_at = rows::read_time(rows::text(row, 1)?)?;
+    let body = rows::text(row, 2)?;
     Ok(Logged { number, sent_at, delta: rows::decode(|| format!("logged request {number}"), body)? })
 }
 
@@ -170,7 +163,7 @@ impl Logged {
 pub(super) fn list(connection: &Connection, id: &ConversationId) -> Result<Vec<RequestSummary>, Failure> {
     let mut statement = connection.prepare_cached(
         "SELECT number, sent_at, body FROM requests
-         WHERE conversation = (SELECT key FROM conversations WHERE id = ?1) ORDER BY number",
+         WHERE conversation = (SELECT key FROM conversations WHERE id = ?1 AND deleted_at IS NULL) ORDER BY number",
     )?;
     statement.query_and_then([id.as_str()], |row| logged(row)?.summary())?.collect()
 }
@@ -256,10 +249,7 @@ pub(super) fn get(
 /// What a segment held, checked against its hash.
 fn message_of(connection: &Connection, conversation: i64, segment: &SegmentRef) -> Result<Message, Failure> {
     let body = match segment.source {
-        Source::Message => connection
-            .prepare_cached("SELECT body FROM messages WHERE conversation = ?1 AND short_id = ?2")?
-            .query_row((conversation, rows::short(segment.message_id.short())), |row| row.get(0))
-            .optional()?
+        Source::Message => lineage::first_body(connection, conversation, segment.message_id.short())?
             .ok_or_else(|| Failure::Damaged(format!("message `{}` of a logged request is gone", segment.message_id)))?,
         Source::Text => text(connection, segment.hash)?,
     };

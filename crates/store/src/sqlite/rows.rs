@@ -38,6 +38,11 @@ pub(super) fn decode<T: DeserializeOwned>(what: impl FnOnce() -> String, text: &
     serde_json::from_str(text).map_err(|error| Failure::Damaged(format!("{} cannot be read: {error}", what())))
 }
 
+/// The text in a column, without a copy.
+pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Failure> {
+    Ok(row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?)
+}
+
 /// A time as stored: with all nine decimals, so that times sort as text.
 pub(super) fn write_time(time: Timestamp) -> String {
     format!("{time:.9}")
@@ -67,46 +72,65 @@ pub(super) fn listed(row: &Row<'_>) -> Result<Listed, Failure> {
         id: ConversationId::new(row.get::<_, String>(0)?),
         name: row.get(1)?,
         namespace: row.get(2)?,
-        created_at: read_time(row.get_ref(3)?.as_str().map_err(rusqlite::Error::from)?)?,
-        updated_at: read_time(row.get_ref(4)?.as_str().map_err(rusqlite::Error::from)?)?,
+        created_at: read_time(text(row, 3)?)?,
+        updated_at: read_time(text(row, 4)?)?,
         messages: read_count(row.get(5)?)?,
     })
 }
 
-/// The key and the whole row of a conversation.
+/// The columns [`conversation`] reads.
+const CONVERSATION: &str =
+    "id, name, namespace, created_at, updated_at, messages, key, description, metadata, revisions";
+
+/// The key and the whole row of a conversation that is not in the trash.
 pub(super) fn conversation(
     connection: &Connection,
     id: &ConversationId,
 ) -> Result<Option<(i64, Conversation)>, Failure> {
-    let sql = format!("SELECT {LISTED}, key, description, metadata FROM conversations WHERE id = ?1");
-    let mut statement = connection.prepare_cached(&sql)?;
+    let sql = format!("SELECT {CONVERSATION} FROM conversations WHERE id = ?1 AND deleted_at IS NULL");
+    read_conversation(connection, &sql, id)
+}
+
+/// The same of one that is.
+pub(super) fn trashed(connection: &Connection, id: &ConversationId) -> Result<Option<(i64, Conversation)>, Failure> {
+    let sql = format!("SELECT {CONVERSATION} FROM conversations WHERE id = ?1 AND deleted_at IS NOT NULL");
+    read_conversation(connection, &sql, id)
+}
+
+fn read_conversation(
+    connection: &Connection,
+    sql: &str,
+    id: &ConversationId,
+) -> Result<Option<(i64, Conversation)>, Failure> {
+    let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([id.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let Listed { id, name, namespace, created_at, updated_at, messages } = listed(row)?;
-    let metadata = decode(|| format!("the metadata of conversation `{id}`"), &row.get::<_, String>(8)?)?;
-    let conversation =
-        Conversation { id, name, namespace, description: row.get(7)?, metadata, created_at, updated_at, messages };
+    let metadata = decode(|| format!("the metadata of conversation `{id}`"), text(row, 8)?)?;
+    let conversation = Conversation {
+        id,
+        name,
+        namespace,
+        description: row.get(7)?,
+        metadata,
+        created_at,
+        updated_at,
+        messages,
+        revisions: read_count(row.get(9)?)?,
+    };
     Ok(Some((row.get(6)?, conversation)))
 }
 
 /// The key of a conversation, which must exist.
 pub(super) fn key(connection: &Connection, id: &ConversationId) -> Result<i64, Failure> {
-    connection
-        .prepare_cached("SELECT key FROM conversations WHERE id = ?1")?
-        .query_row([id.as_str()], |row| row.get(0))
-        .optional()?
-        .ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
+    find_key(connection, id)?.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
-/// The id of the message with this short id.
-pub(super) fn message_with(
-    connection: &Connection,
-    conversation: i64,
-    short_id: ShortId,
-) -> Result<Option<MessageId>, Failure> {
-    let id: Option<String> = connection
-        .prepare_cached("SELECT message_id FROM messages WHERE conversation = ?1 AND short_id = ?2")?
-        .query_row((conversation, short(short_id)), |row| row.get(0))
+/// The key of a conversation.
+pub(super) fn find_key(connection: &Connection, id: &ConversationId) -> Result<Option<i64>, Failure> {
+    let key = connection
+        .prepare_cached("SELECT key FROM conversations WHERE id = ?1 AND deleted_at IS NULL")?
+        .query_row([id.as_str()], |row| row.get(0))
         .optional()?;
-    id.map(|id| id.parse().map_err(|_| Failure::Damaged(format!("`{id}` is not a message id")))).transpose()
+    Ok(key)
 }

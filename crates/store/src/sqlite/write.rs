@@ -1,19 +1,34 @@
 //! Everything that changes the database but the request log. Each function is one transaction.
+//!
+//! Invariant: a message row is inserted once and never changed; a conversation's counters say how many messages it has, and are
+//! changed in the transaction that changes that.
 
-use haft_types::{ConversationId, MessageId, Timestamp};
+use haft_types::{ConversationId, Message, MessageId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::failure::Failure;
+use super::lineage::{self, Span};
+use super::migrations::FORMAT;
 use super::read;
 use super::rows::{self, MessageRow};
-use crate::conversation::{Conversation, namespace_name};
+use crate::conversation::{Conversation, FORKED_FROM, NewFork, namespace_name};
 use crate::error::StoreError;
+use crate::message::Revision;
 use crate::store::Swap;
 
 /// A transaction that has the right to write from its first statement, so that it cannot fail for that later.
+<<<<<<< HEAD
 pub(crate) fn begin(connection: &mut Connection) -> Result<Transaction<'_>, Failure> {
     Ok(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
+=======
+pub(super) fn begin(connection: &mut Connection) -> Result<Transaction<'_>, Failure> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // A newer haft may have changed the format since this process opened the file; what is written the old way would be lost to it.
+    let format: u32 =
+        transaction.prepare_cached("SELECT user_version FROM pragma_user_version")?.query_row([], |row| row.get(0))?;
+    if format > FORMAT { Err(Failure::NewerFormat(format)) } else { Ok(transaction) }
+>>>>>>> f77533c (store: forks, revisions, trash, search, locks, backups, pages and a cache)
 }
 
 /// Inserts a conversation whose message count is still zero, and then its messages.
@@ -25,25 +40,8 @@ pub(super) fn create(
     make_current: bool,
 ) -> Result<Conversation, Failure> {
     let transaction = begin(connection)?;
-    let inserted = transaction
-        .prepare_cached(
-            "INSERT INTO conversations (id, namespace, name, description, metadata, created_at, updated_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO NOTHING RETURNING key",
-        )?
-        .query_row(
-            (
-                new.id.as_str(),
-                &new.namespace,
-                &new.name,
-                &new.description,
-                metadata,
-                rows::write_time(new.created_at),
-                rows::write_time(new.updated_at),
-            ),
-            |row| row.get(0),
-        )
-        .optional()?;
-    let Some(key) = inserted else { return Err(StoreError::IdTaken { id: new.id }.into()) };
+    let key = insert_conversation(&transaction, &new, metadata)?;
+    lineage::begin(&transaction, key, 1)?;
     for message in messages {
         let position = count_message(&transaction, &new.id, new.updated_at)?.1;
         insert_message(&transaction, (key, &new.id), position, message)?;
@@ -54,6 +52,29 @@ pub(super) fn create(
     transaction.commit()?;
     new.messages = messages.len() as u64;
     Ok(new)
+}
+
+fn insert_conversation(connection: &Connection, new: &Conversation, metadata: &str) -> Result<i64, Failure> {
+    connection
+        .prepare_cached(
+            "INSERT INTO conversations (id, namespace, name, description, metadata, created_at, updated_at, messages)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (id) DO NOTHING RETURNING key",
+        )?
+        .query_row(
+            (
+                new.id.as_str(),
+                &new.namespace,
+                &new.name,
+                &new.description,
+                metadata,
+                rows::write_time(new.created_at),
+                rows::write_time(new.updated_at),
+                new.messages.cast_signed(),
+            ),
+            |row| row.get(0),
+        )
+        .optional()?
+        .ok_or_else(|| StoreError::IdTaken { id: new.id.clone() }.into())
 }
 
 /// Appends one message.
@@ -75,8 +96,8 @@ fn count_message(connection: &Connection, id: &ConversationId, now: Timestamp) -
     // A clock that was set back must not move a conversation down the list.
     connection
         .prepare_cached(
-            "UPDATE conversations SET messages = messages + 1, updated_at = max(updated_at, ?2) WHERE id = ?1
-             RETURNING key, messages",
+            "UPDATE conversations SET messages = messages + 1, updated_at = max(updated_at, ?2)
+             WHERE id = ?1 AND deleted_at IS NULL RETURNING key, messages",
         )?
         .query_row((id.as_str(), rows::write_time(now)), |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?
@@ -89,7 +110,7 @@ fn insert_message(
     position: i64,
     message: &MessageRow,
 ) -> Result<(), Failure> {
-    if let Some(taken_by) = rows::message_with(connection, key, message.id.short())? {
+    if let Some((_, taken_by)) = lineage::find(connection, key, message.id.short())? {
         return Err(StoreError::MessageIdTaken { conversation: id.clone(), message: message.id, taken_by }.into());
     }
     connection
@@ -109,6 +130,106 @@ fn insert_message(
     Ok(())
 }
 
+/// Revises a message that must exist.
+pub(super) fn update(
+    connection: &mut Connection,
+    id: &ConversationId,
+    message: MessageId,
+    revision: Revision,
+    now: Timestamp,
+) -> Result<Message, Failure> {
+    let transaction = begin(connection)?;
+    let key = rows::key(&transaction, id)?;
+    let position = lineage::position(&transaction, (key, id), message)?;
+    let stored = lineage::messages(&transaction, (key, id), Span { first: position, last: position })?.pop();
+    let stored = stored.ok_or(StoreError::UnknownMessage { conversation: id.clone(), message })?;
+    let revised = revision.of(stored);
+    let row = MessageRow::new(&revised)?;
+    transaction
+        .prepare_cached(
+            "INSERT INTO revisions (conversation, position, made_at, hash, body) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute((key, position, rows::write_time(now), &row.hash.0, &row.body))?;
+    transaction
+        .prepare_cached(
+            "UPDATE conversations SET revisions = revisions + 1, updated_at = max(updated_at, ?2) WHERE key = ?1",
+        )?
+        .execute((key, rows::write_time(now)))?;
+    transaction.commit()?;
+    Ok(revised)
+}
+
+/// Makes a conversation that begins with the messages of another.
+pub(super) fn fork(
+    connection: &mut Connection,
+    id: &ConversationId,
+    fork: NewFork,
+    now: Timestamp,
+) -> Result<Conversation, Failure> {
+    let transaction = begin(connection)?;
+    let unknown = || StoreError::UnknownConversation { id: id.clone() };
+    let (parent, from) = rows::conversation(&transaction, id)?.ok_or_else(unknown)?;
+    let last = match fork.at {
+        Some(message) => rows::read_count(lineage::position(&transaction, (parent, id), message)?)?,
+        None => from.messages,
+    };
+    let mut metadata = from.metadata;
+    metadata.insert(FORKED_FROM.into(), json!({ "conversation": id, "messages": last }));
+    let new = Conversation {
+        id: fork.id,
+        name: fork.name.unwrap_or_else(|| format!("{} (fork)", from.name)),
+        namespace: from.namespace,
+        description: from.description,
+        created_at: now,
+        updated_at: now,
+        messages: last,
+        revisions: 0,
+        metadata,
+    };
+    let metadata = rows::encode("the metadata of a conversation", &new.metadata)?;
+    let key = insert_conversation(&transaction, &new, &metadata)?;
+    lineage::inherit(&transaction, key, parent, last.cast_signed())?;
+    transaction
+        .prepare_cached(
+            "INSERT INTO states (conversation, name, value) SELECT ?1, name, value FROM states WHERE conversation = ?2",
+        )?
+        .execute((key, parent))?;
+    if fork.make_current {
+        point_current_at(&transaction, &new.namespace, key)?;
+    }
+    transaction.commit()?;
+    Ok(new)
+}
+
+/// Gives a conversation another name.
+pub(super) fn rename(connection: &mut Connection, id: &ConversationId, name: &str) -> Result<(), Failure> {
+    let transaction = begin(connection)?;
+    let key = rows::key(&transaction, id)?;
+    transaction.prepare_cached("UPDATE conversations SET name = ?2 WHERE key = ?1")?.execute((key, name))?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Puts a conversation into the trash.
+pub(super) fn delete(connection: &mut Connection, id: &ConversationId, now: Timestamp) -> Result<(), Failure> {
+    let transaction = begin(connection)?;
+    let key = rows::key(&transaction, id)?;
+    transaction
+        .prepare_cached("UPDATE conversations SET deleted_at = ?2 WHERE key = ?1")?
+        .execute((key, rows::write_time(now)))?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Takes a conversation out of the trash; one that is not in it stays as it is.
+pub(super) fn restore(connection: &mut Connection, id: &ConversationId) -> Result<Conversation, Failure> {
+    let transaction = begin(connection)?;
+    transaction.prepare_cached("UPDATE conversations SET deleted_at = NULL WHERE id = ?1")?.execute([id.as_str()])?;
+    let restored = read::get(&transaction, id)?;
+    transaction.commit()?;
+    restored.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
+}
+
 /// Notes a fact about a message that must exist.
 pub(super) fn note(
     connection: &mut Connection,
@@ -119,14 +240,10 @@ pub(super) fn note(
 ) -> Result<(), Failure> {
     let transaction = begin(connection)?;
     let key = rows::key(&transaction, id)?;
-    if rows::message_with(&transaction, key, about.short())? != Some(about) {
-        return Err(StoreError::UnknownMessage { conversation: id.clone(), message: about }.into());
-    }
-    transaction.prepare_cached("INSERT INTO facts (conversation, noted_at, body) VALUES (?1, ?2, ?3)")?.execute((
-        key,
-        rows::write_time(now),
-        fact,
-    ))?;
+    let position = lineage::position(&transaction, (key, id), about)?;
+    transaction
+        .prepare_cached("INSERT INTO facts (conversation, position, noted_at, body) VALUES (?1, ?2, ?3, ?4)")?
+        .execute((key, position, rows::write_time(now), fact))?;
     transaction.commit()?;
     Ok(())
 }

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-use haft_store::{NewConversation, Scope, Store, StoreError};
+use haft_store::{Backups, Fact, NewConversation, NewFork, Scope, SearchQuery, Store, StoreConfig, StoreError};
 use rusqlite::Connection;
 
-use crate::support::{Place, conversation, user};
+use crate::support::{Place, Ticking, conversation, id, user};
 
 async fn fill(place: &Place) {
     let store = place.open();
@@ -31,8 +31,18 @@ async fn folder_and_files_are_for_their_owner_only() {
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let folder = place.path().parent().unwrap().to_path_buf();
     assert_eq!(mode(&folder), 0o700);
-    let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert_eq!(files.len(), 3, "database, log and index: {files:?}");
+    // A search makes its index, a lock its file.
+    let _lock = store.lock(&conversation("a")).await.unwrap();
+    store.search(SearchQuery { text: "x", scope: Scope::Everywhere, limit: 1 }).await.unwrap();
+    Backups::new(&place.path(), &folder.join("backups"), &StoreConfig::default(), Ticking::new()).create().unwrap();
+    let below =
+        |folder: &Path| -> Vec<_> { fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect() };
+    let (folders, mut files): (Vec<_>, Vec<_>) = below(&folder).into_iter().partition(|path| path.is_dir());
+    for folder in &folders {
+        assert_eq!(mode(folder), 0o700, "{}", folder.display());
+        files.extend(below(folder));
+    }
+    assert_eq!((folders.len(), files.len()), (2, 10), "{files:?}");
     for file in files {
         assert_eq!(mode(&file), 0o600, "{}", file.display());
     }
@@ -42,7 +52,8 @@ async fn folder_and_files_are_for_their_owner_only() {
 async fn what_was_stored_is_there_after_opening_again() {
     let place = Place::new();
     fill(&place).await;
-    let files = fs::read_dir(place.path().parent().unwrap()).unwrap().count();
+    let folder = fs::read_dir(place.path().parent().unwrap()).unwrap();
+    let files = folder.filter(|entry| entry.as_ref().unwrap().path().is_file()).count();
     assert_eq!(files, 1, "closing leaves one file");
     assert_eq!(place.open().messages(&conversation("a")).await.unwrap().len(), 40);
 }
@@ -55,19 +66,57 @@ async fn the_settings_that_keep_promises_are_on() {
     let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
     let mark: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).unwrap();
     let format: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!((mode.as_str(), &mark.to_be_bytes(), format), ("wal", b"haft", 2));
+    assert_eq!((mode.as_str(), &mark.to_be_bytes(), format), ("wal", b"haft", 3));
+}
+
+/// A database as the first format left it: two messages, and a fact about the second.
+fn make_first_format(path: &Path) {
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    change(path, include_str!("../../src/sqlite/migrations/0001_conversations.sql"));
+    let old = Connection::open(path).unwrap();
+    old.execute_batch(&format!("PRAGMA user_version = 1; PRAGMA application_id = {}", i32::from_be_bytes(*b"haft")))
+        .unwrap();
+    let time = "2026-11-15T10:00:00.000000000Z";
+    let conversation = "INSERT INTO conversations VALUES (1, 'a', 'p', 'name', '', '{}', ?1, ?1, 2, 0)";
+    old.execute(conversation, [time]).unwrap();
+    for n in 1..=2 {
+        let message = user(n, &n.to_string());
+        let body = serde_json::to_string(&message).unwrap();
+        let row = (n, message.message_id.to_string(), &message.content_hash().0, body);
+        old.execute("INSERT INTO messages VALUES (?1, 1, ?1, ?1, ?2, 'user', ?3, ?4)", row).unwrap();
+    }
+    let fact = serde_json::to_string(&Fact::ToolStarted { message_id: id(2), call_id: "c".into() }).unwrap();
+    old.execute("INSERT INTO facts VALUES (1, 1, ?1, ?2)", (time, fact)).unwrap();
 }
 
 #[tokio::test]
 async fn an_older_format_is_brought_up_to_date_with_all_it_holds() {
     let place = Place::new();
-    fill(&place).await;
-    // As the first format left it: without what came later.
-    change(&place.path(), "DROP TABLE project_states; PRAGMA user_version = 1");
+    make_first_format(&place.path());
     let store = place.open();
-    assert_eq!(store.messages(&conversation("a")).await.unwrap().len(), 40);
+    let a = conversation("a");
+    assert_eq!(store.messages(&a).await.unwrap(), [user(1, "1"), user(2, "2")]);
+    assert_eq!(store.facts(&a).await.unwrap().len(), 1);
     store.set_project_state("p", "notes", serde_json::json!([])).await.unwrap();
-    assert!(store.project_state("p", "notes").await.unwrap().is_some());
+    store.append(&a, &user(3, "3")).await.unwrap();
+    // The fact came with a place, so that a fork before it goes without.
+    let fork = async |name: &str, n| {
+        let fork = NewFork { at: Some(id(n)), ..NewFork::new(conversation(name)) };
+        store.fork(&a, fork).await.unwrap();
+        store.facts(&conversation(name)).await.unwrap().len()
+    };
+    assert_eq!((fork("b", 1).await, fork("c", 2).await), (0, 1));
+}
+
+#[tokio::test]
+async fn a_newer_haft_that_changed_the_format_meanwhile_is_noticed() {
+    let place = Place::new();
+    let store = place.open();
+    store.create(NewConversation::new(conversation("a"), "p")).await.unwrap();
+    change(&place.path(), "PRAGMA user_version = 99");
+    let error = store.append(&conversation("a"), &user(1, "one")).await.unwrap_err();
+    assert!(matches!(error, StoreError::NewerFormat { found: 99, .. }), "{error:?}");
+    assert_eq!(store.messages(&conversation("a")).await.unwrap(), []);
 }
 
 #[test]
@@ -77,9 +126,9 @@ fn a_newer_format_is_refused_by_name_and_left_alone() {
     change(&place.path(), "PRAGMA user_version = 7");
     let before = fs::read(place.path()).unwrap();
     let error = place.try_open().err().unwrap();
-    assert!(matches!(error, StoreError::NewerFormat { found: 7, known: 2, .. }), "{error:?}");
+    assert!(matches!(error, StoreError::NewerFormat { found: 7, known: 3, .. }), "{error:?}");
     let message = error.to_string();
-    assert!(message.contains('7') && message.contains('2') && message.contains("conversations.db"), "{message}");
+    assert!(message.contains('7') && message.contains('3') && message.contains("conversations.db"), "{message}");
     assert_eq!(fs::read(place.path()).unwrap(), before);
 }
 
@@ -201,8 +250,8 @@ async fn a_lock_held_by_another_is_an_error_of_its_own_and_passes() {
 fn many_can_create_and_use_one_database_at_once() {
     let place = Place::new();
     let work = |who: u32| {
-        let config = haft_store::StoreConfig::default();
-        let store = haft_store::SqliteStore::open(&place.path(), &config, crate::support::Ticking::new()).unwrap();
+        let config = StoreConfig::default();
+        let store = haft_store::SqliteStore::open(&place.path(), &config, Ticking::new()).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let own = conversation(&format!("own {who}"));

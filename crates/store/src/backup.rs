@@ -1,0 +1,148 @@
+//! Copies of the database: how they are named, and which of them are kept. Making and restoring them is the store's work.
+//!
+//! Names begin with a number that only grows, so that a clock set back changes nothing about which one is the newest.
+
+use std::path::{Path, PathBuf};
+
+use haft_types::Timestamp;
+use serde::Serialize;
+
+/// A copy of the database; its JSON form is that of `conversations backup list --json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Backup {
+    /// Its file name.
+    pub name: String,
+    /// When it was made.
+    pub made_at: Timestamp,
+    /// Its size.
+    pub bytes: u64,
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its place in the order in which they were made.
+    #[serde(skip)]
+    pub(crate) number: u64,
+    /// What the database looked like from outside when it was made.
+    #[serde(skip)]
+    pub(crate) seen: String,
+}
+
+/// What a restore put aside is kept like a backup, and never taken for a copy of the present database.
+pub(crate) const REPLACED: &str = "replaced";
+
+const PREFIX: &str = "conversations-";
+const SUFFIX: &str = ".db";
+const TIME: &str = "%Y%m%dT%H%M%SZ";
+
+impl Backup {
+    /// A new one, still without size.
+    pub(crate) fn new(folder: &Path, number: u64, made_at: Timestamp, seen: &str) -> Self {
+        let name = format!("{PREFIX}{number:06}-{}-{seen}{SUFFIX}", made_at.strftime(TIME));
+        Self { path: folder.join(&name), name, made_at, bytes: 0, number, seen: seen.to_owned() }
+    }
+
+    /// What a file name says; none if it is not the name of a backup.
+    pub(crate) fn parse(folder: &Path, name: &str, bytes: u64) -> Option<Self> {
+        let middle = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+        let mut pieces = middle.splitn(3, '-');
+        let (number, time, seen) = (pieces.next()?, pieces.next()?, pieces.next()?);
+        // strptime wants an offset; the text says `Z`.
+        let made_at = jiff::civil::DateTime::strptime(TIME, time).ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+        Some(Self {
+            name: name.to_owned(),
+            made_at: made_at.timestamp(),
+            bytes,
+            path: folder.join(name),
+            number: number.parse().ok()?,
+            seen: seen.to_owned(),
+        })
+    }
+}
+
+/// What may be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Keep {
+    /// How many.
+    pub(crate) most: usize,
+    /// How many bytes in all.
+    pub(crate) bytes: u64,
+}
+
+/// Which of these backups, oldest first, have to go.
+///
+/// The newer half is kept as it is. Of the older ones those go first whose neighbours are nearest in time, so that what is left
+/// reaches far back instead of covering only the last few runs. Too many bytes: the oldest goes. The newest is never removed.
+pub(crate) fn to_remove(mut backups: Vec<Backup>, keep: Keep) -> Vec<Backup> {
+    let mut removed = Vec::new();
+    while backups.len() > keep.most.max(1) {
+        let thinned = backups.len() - keep.most.max(1).div_ceil(2);
+        let gap = |index: usize| {
+            let (before, after) = (backups[index - 1].made_at, backups[index + 1].made_at);
+            after.duration_since(before).abs()
+        };
+        let victim = (1..thinned).min_by_key(|&index| gap(index)).unwrap_or(0);
+        removed.push(backups.remove(victim));
+    }
+    while backups.len() > 1 && backups.iter().map(|backup| backup.bytes).sum::<u64>() > keep.bytes {
+        removed.push(backups.remove(0));
+    }
+    removed
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn backup(number: u64, minute: i64, bytes: u64) -> Backup {
+        let made_at = Timestamp::from_second(1_794_736_800 + minute * 60).unwrap();
+        let name = Backup::new(Path::new("/b"), number, made_at, "0011aabb").name;
+        Backup::parse(Path::new("/b"), &name, bytes).unwrap()
+    }
+
+    #[test]
+    fn names_say_everything() {
+        let one = backup(7, 3, 9);
+        assert_eq!(one.name, "conversations-000007-20261115T100300Z-0011aabb.db");
+        assert_eq!((one.number, one.bytes, one.seen.as_str()), (7, 9, "0011aabb"));
+        assert_eq!(one.path, Path::new("/b/conversations-000007-20261115T100300Z-0011aabb.db"));
+        for other in
+            ["conversations.db", "conversations-x-20261115T100300Z-a.db", "conversations-000007-y-a.db", "notes"]
+        {
+            assert_eq!(Backup::parse(Path::new("/b"), other, 0), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn ten_are_kept_and_reach_far_back() {
+        let keep = Keep { most: 10, bytes: u64::MAX };
+        let mut kept: Vec<Backup> = Vec::new();
+        for n in 0..1_000 {
+            kept.push(backup(n, n as i64, 1));
+            let gone: BTreeSet<u64> = to_remove(kept.clone(), keep).iter().map(|backup| backup.number).collect();
+            assert!(!gone.contains(&n), "the newest was removed");
+            kept.retain(|backup| !gone.contains(&backup.number));
+            assert!(kept.len() <= 10);
+        }
+        let numbers: Vec<u64> = kept.iter().map(|backup| backup.number).collect();
+        assert_eq!(numbers.len(), 10);
+        assert_eq!(numbers[5..], [995, 996, 997, 998, 999], "{numbers:?}");
+        let steps: Vec<u64> = numbers[..6].windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(steps.iter().all(|step| *step >= 50), "spread out: {numbers:?}");
+    }
+
+    #[test]
+    fn too_many_bytes_take_the_oldest() {
+        let all: Vec<Backup> = (0..4).map(|n| backup(n, n as i64, 10)).collect();
+        let gone = to_remove(all.clone(), Keep { most: 10, bytes: 25 });
+        assert_eq!(gone.iter().map(|backup| backup.number).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(to_remove(all, Keep { most: 10, bytes: 1 }).len(), 3, "the newest stays");
+    }
+
+    #[test]
+    fn a_clock_set_back_changes_no_order() {
+        let all = vec![backup(1, 100, 1), backup(2, 50, 1), backup(3, 0, 1)];
+        let gone = to_remove(all, Keep { most: 1, bytes: u64::MAX });
+        assert!(gone.iter().all(|backup| backup.number < 3), "the newest by number stays: {gone:?}");
+    }
+}

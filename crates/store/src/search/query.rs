@@ -1,0 +1,86 @@
+//! What a person typed, as items that must all be found.
+
+use super::words::{Kind, Run, runs};
+
+/// One word or phrase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    /// Its runs, folded, in order.
+    pub(crate) runs: Vec<(Kind, String)>,
+    /// Its terms as the index has them, in order.
+    pub(crate) terms: Vec<String>,
+    /// Whether the last term is only the beginning of one.
+    pub(crate) prefix: bool,
+}
+
+/// The items of a query. Empty when it holds no word.
+pub(crate) fn parse(text: &str) -> Vec<Item> {
+    let mut items = Vec::new();
+    // Every second piece stands between quotes; an unclosed one reaches to the end.
+    for (index, piece) in text.split('"').enumerate() {
+        if index % 2 == 1 {
+            items.extend(item(piece));
+        } else {
+            items.extend(piece.split_whitespace().filter_map(item));
+        }
+    }
+    items
+}
+
+fn item(text: &str) -> Option<Item> {
+    let runs: Vec<Run<'_>> = runs(text).collect();
+    let last = runs.last()?;
+    let mut terms: Vec<String> = runs.iter().flat_map(Run::terms).collect();
+    let mut prefix = text.ends_with('*');
+    if last.kind == Kind::Unspaced {
+        if last.text.chars().count() > 1 {
+            // In a text the run may go on where this one ends.
+            terms.pop();
+        } else {
+            prefix = true;
+        }
+    }
+    let runs = runs.iter().map(|run| (run.kind, run.folded())).collect();
+    Some(Item { runs, terms, prefix })
+}
+
+/// The query in the language of FTS5. Terms hold letters and digits only, so nothing in them has a meaning there.
+pub(crate) fn fts5(items: &[Item]) -> String {
+    let phrases =
+        items.iter().map(|item| format!("\"{}\"{}", item.terms.join(" "), if item.prefix { " *" } else { "" }));
+    phrases.collect::<Vec<_>>().join(" AND ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn as_fts5(text: &str) -> String {
+        fts5(&parse(text))
+    }
+
+    #[test]
+    fn words_phrases_and_beginnings() {
+        assert_eq!(as_fts5("login Test"), r#""login" AND "test""#);
+        assert_eq!(as_fts5(r#"the "exact words" deplo*"#), r#""the" AND "exact words" AND "deplo" *"#);
+        assert_eq!(as_fts5("read_file"), r#""read file""#);
+        assert_eq!(as_fts5(r#""unclosed phrase"#), r#""unclosed phrase""#);
+    }
+
+    #[test]
+    fn scripts_without_spaces() {
+        assert_eq!(as_fts5("測試"), r#""測試""#);
+        assert_eq!(as_fts5("行測試"), r#""行測 測試""#);
+        assert_eq!(as_fts5("測"), r#""測" *"#);
+        assert_eq!(as_fts5("測試ok"), r#""測試 試 ok""#);
+    }
+
+    #[test]
+    fn what_has_a_meaning_in_fts5_has_none_here() {
+        assert_eq!(
+            as_fts5("a AND (b OR NEAR(c)) ^d -e col:f"),
+            r#""a" AND "and" AND "b" AND "or" AND "near c" AND "d" AND "e" AND "col f""#
+        );
+        assert_eq!(as_fts5("!? \"\" * "), "");
+    }
+}

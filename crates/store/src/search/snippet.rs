@@ -1,0 +1,176 @@
+//! The place in a text where the words of a query stand, on one line, with the words marked.
+
+use super::Snippet;
+use super::query::Item;
+use super::words::{Kind, fold};
+
+/// How many characters a snippet has around what was found.
+const WIDTH: usize = 120;
+/// How many of them stand before the first word.
+const BEFORE: usize = 30;
+/// More places than this say nothing new.
+const PLACES: usize = 1_000;
+
+/// A place where something was found, in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    start: usize,
+    end: usize,
+    /// Which of the needles.
+    needle: usize,
+}
+
+/// What is looked for.
+struct Needle {
+    letters: Vec<char>,
+    kind: Kind,
+    prefix: bool,
+}
+
+/// The best piece of the text for these items; none when no item is found in it.
+pub(crate) fn snippet(text: &str, items: &[Item]) -> Option<Snippet> {
+    let original: Vec<char> = text.chars().collect();
+    let folded: Vec<char> = original.iter().copied().map(fold).collect();
+    let needles: Vec<Needle> = items.iter().flat_map(needles).collect();
+    let places = places(&original, &folded, &needles);
+    let best = best(&places)?;
+    Some(cut(&original, &places, best))
+}
+
+fn needles(item: &Item) -> impl Iterator<Item = Needle> + '_ {
+    let last = item.runs.len() - 1;
+    item.runs.iter().enumerate().map(move |(index, (kind, run))| Needle {
+        letters: run.chars().collect(),
+        kind: *kind,
+        prefix: item.prefix && index == last,
+    })
+}
+
+fn places(original: &[char], folded: &[char], needles: &[Needle]) -> Vec<Place> {
+    let mut places = Vec::new();
+    for start in 0..folded.len() {
+        for (needle, wanted) in needles.iter().enumerate() {
+            let end = start + wanted.letters.len();
+            if folded.get(start..end) == Some(wanted.letters.as_slice()) && stands(wanted, original, start, end) {
+                places.push(Place { start, end, needle });
+            }
+        }
+        if places.len() >= PLACES {
+            break;
+        }
+    }
+    places
+}
+
+/// Whether what stands there is a word of its own, or a part of a name.
+fn stands(wanted: &Needle, original: &[char], start: usize, end: usize) -> bool {
+    if wanted.kind == Kind::Unspaced {
+        return true;
+    }
+    let begins = start == 0 || !original[start - 1].is_alphanumeric() || is_part(original, start);
+    let ends = wanted.prefix || original.get(end).is_none_or(|c| !c.is_alphanumeric()) || is_part(original, end);
+    begins && ends
+}
+
+/// Whether a part of a name may begin here.
+fn is_part(original: &[char], at: usize) -> bool {
+    original.get(at).is_some_and(|c| c.is_uppercase()) || super::words::runs_differ(original[at - 1], original[at])
+}
+
+/// The place after which most different needles are near; the first of those.
+fn best(places: &[Place]) -> Option<Place> {
+    let near = |place: &Place| {
+        let mut seen: Vec<usize> = places
+            .iter()
+            .filter(|other| other.start >= place.start && other.end <= place.start + WIDTH - BEFORE)
+            .map(|other| other.needle)
+            .collect();
+        seen.sort_unstable();
+        seen.dedup();
+        seen.len()
+    };
+    // Looking from each of very many places would be quadratic.
+    let first = places.first().copied()?;
+    Some(
+        places
+            .iter()
+            .take(100)
+            .copied()
+            .fold((near(&first), first), |(most, best), place| {
+                let here = near(&place);
+                if here > most { (here, place) } else { (most, best) }
+            })
+            .1,
+    )
+}
+
+fn cut(original: &[char], places: &[Place], best: Place) -> Snippet {
+    let mut from = best.start.saturating_sub(BEFORE);
+    let to = original.len().min(from + WIDTH.max(best.end - from));
+    // Not in the middle of a word, where one ends nearby.
+    if from > 0
+        && let Some(space) = original[from..best.start].iter().position(|c| c.is_whitespace())
+    {
+        from += space + 1;
+    }
+    let mut text = String::new();
+    let mut shift = 0;
+    if from > 0 {
+        text.push('…');
+        shift = 1;
+    }
+    text.extend(original[from..to].iter().map(|c| if c.is_whitespace() || c.is_control() { ' ' } else { *c }));
+    if to < original.len() {
+        text.push('…');
+    }
+    let mut highlights: Vec<(usize, usize)> = Vec::new();
+    for place in places.iter().filter(|place| place.start >= from && place.end <= to) {
+        let (start, end) = (place.start - from + shift, place.end - from + shift);
+        match highlights.last_mut() {
+            Some(last) if start < last.1 => last.1 = last.1.max(end),
+            Some(_) | None => highlights.push((start, end)),
+        }
+    }
+    Snippet { text, highlights }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::query::parse;
+    use super::*;
+
+    fn marked(text: &str, query: &str) -> Option<String> {
+        snippet(text, &parse(query)).map(|snippet| snippet.marked("[", "]"))
+    }
+
+    #[test]
+    fn words_are_marked_whole_whatever_their_case() {
+        assert_eq!(marked("The Login test: log in, LOGIN.", "login").unwrap(), "The [Login] test: log in, [LOGIN].");
+        assert_eq!(marked("Das ÜBER", "über").unwrap(), "Das [ÜBER]");
+        assert_eq!(marked("relogin", "login"), None);
+        assert_eq!(marked("the deployment", "deplo*").unwrap(), "the [deplo]yment");
+        assert_eq!(marked("run readFile or read_file", "file read").unwrap(), "run [read][File] or [read]_[file]");
+        assert_eq!(marked("call readFile", "readfile").unwrap(), "call [readFile]");
+    }
+
+    #[test]
+    fn scripts_without_spaces_are_marked_anywhere() {
+        assert_eq!(marked("請運行測試然後提交", "測試").unwrap(), "請運行[測試]然後提交");
+        assert_eq!(marked("測試ok了", "測試ok").unwrap(), "[測試][ok]了");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_around_the_best_place() {
+        let text = format!("apple {} the apple and\nthe pear {}", "filler ".repeat(100), "more ".repeat(100));
+        let marked = marked(&text, "pear apple").unwrap();
+        assert!(marked.starts_with('…') && marked.ends_with('…'), "{marked}");
+        assert!(marked.contains("the [apple] and the [pear] more"), "{marked}");
+        assert!(marked.chars().count() < WIDTH + 10, "{marked}");
+    }
+
+    #[test]
+    fn nothing_found_is_no_snippet() {
+        assert_eq!(marked("", "a"), None);
+        assert_eq!(marked("other words", "absent"), None);
+    }
+}

@@ -1,0 +1,287 @@
+//! Making copies of the database while it is in use, and putting one of them in its place.
+//!
+//! Invariant: a file in the backup folder with the name of a backup is a whole, checked copy of the database at one moment. It
+//! gets its name only after it was checked and synced, so a kill leaves at most a file with another name; a database that is
+//! damaged never takes the place of a sound copy.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use haft_types::{Clock, ContentHash};
+use rusqlite::backup::{Backup as Copying, StepResult};
+use rusqlite::{Connection, OpenFlags};
+
+use super::failure::{Failure, Place};
+use super::locks::Use;
+use super::migrations::{APPLICATION_ID, FORMAT, identity};
+use super::{files, index, open};
+use crate::backup::{Backup, Keep, REPLACED, to_remove};
+use crate::config::StoreConfig;
+use crate::error::StoreError;
+use crate::lock::Locked;
+
+/// On opening, a backup is made only if the one before was long enough ago that both together wrote no faster than this: many
+/// short runs with a large database would write it again and again.
+const BYTES_A_SECOND: u64 = 4 * 1024 * 1024;
+
+/// The copies of one database.
+#[derive(Clone)]
+pub struct Backups {
+    folder: PathBuf,
+    place: Place,
+    keep: Keep,
+    every: Duration,
+    clock: Arc<dyn Clock>,
+}
+
+impl std::fmt::Debug for Backups {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Backups").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl Backups {
+    /// The copies of this database in this folder.
+    pub fn new(database: &Path, folder: &Path, config: &StoreConfig, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            folder: folder.to_path_buf(),
+            place: Place { path: database.to_path_buf(), lock_timeout: config.lock_timeout() },
+            keep: Keep { most: config.backups as usize, bytes: u64::from(config.backups_mb) * 1024 * 1024 },
+            every: Duration::from_secs(u64::from(config.backup_minutes.max(1)) * 60),
+            clock,
+        }
+    }
+
+    /// All there are, oldest first.
+    pub fn list(&self) -> Result<Vec<Backup>, StoreError> {
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(|source| self.failed("read the folder", source))?,
+        };
+        let mut backups = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|source| self.failed("read the folder", source))?;
+            let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
+            backups.extend(entry.file_name().to_str().and_then(|name| Backup::parse(&self.folder, name, bytes)));
+        }
+        backups.sort_by_key(|backup| backup.number);
+        Ok(backups)
+    }
+
+    /// Makes one now, whether or not anything changed.
+    pub fn create(&self) -> Result<Backup, StoreError> {
+        let _alone = Use::backup(&self.place.path, self.place.lock_timeout)?;
+        self.make()
+    }
+
+    /// Makes one if anything changed since the newest.
+    fn create_if_changed(&self, when: When) -> Result<(), StoreError> {
+        let _alone = Use::backup(&self.place.path, self.place.lock_timeout)?;
+        let due = self.list()?.pop().is_none_or(|newest| {
+            let changed = newest.seen != self.seen();
+            let age = self.clock.now().duration_since(newest.made_at);
+            let long_ago = age.as_secs().unsigned_abs() >= newest.bytes / BYTES_A_SECOND;
+            match when {
+                // A clock that was set back makes it negative: then its age is not known.
+                When::Opened => changed && (age.is_negative() || long_ago),
+                When::Running => changed,
+            }
+        });
+        if due {
+            self.make()?;
+        }
+        Ok(())
+    }
+
+    /// Copies the database under a name that is no backup's, and names the copy once it is whole. Nobody else does the same.
+    fn make(&self) -> Result<Backup, StoreError> {
+        files::create_private_folder(&self.folder).map_err(|source| self.failed("create the folder", source))?;
+        let number = self.list()?.last().map_or(1, |newest| newest.number + 1);
+        let (made_at, seen) = (self.clock.now(), self.seen());
+        let unfinished = self.folder.join("unfinished");
+        // A killed process may have left one.
+        remove_database(&unfinished).map_err(|source| self.failed("remove an unfinished backup from", source))?;
+        if let Err(error) = self.copy(&unfinished) {
+            let _ = remove_database(&unfinished);
+            return Err(error);
+        }
+        let backup = Backup::new(&self.folder, number, made_at, &seen);
+        let named = fs::rename(&unfinished, &backup.path).and_then(|()| files::sync_folder(&self.folder));
+        named.map_err(|source| self.failed("name a backup in", source))?;
+        self.prune()?;
+        Ok(Backup { bytes: fs::metadata(&backup.path).map_or(0, |metadata| metadata.len()), ..backup })
+    }
+
+    fn copy(&self, to: &Path) -> Result<(), StoreError> {
+        open::create_file(to)?;
+        let copied = (|| {
+            let source = open::connect(&self.place, open::Purpose::Read)?;
+            let mut copy = Connection::open(to)?;
+            // All pages in one step are one read transaction: the source stands still, however many others write meanwhile.
+            let copying = Copying::new(&source, &mut copy)?;
+            if copying.step(-1)? != StepResult::Done {
+                return Err(StoreError::LockTimeout {
+                    what: Locked::Database(self.place.path.clone()),
+                    holder: None,
+                    waited: self.place.lock_timeout,
+                }
+                .into());
+            }
+            drop(copying);
+            check(&copy)
+        })();
+        copied.map_err(|failure| self.place.explain(failure))?;
+        let synced = fs::File::open(to).and_then(|file| file.sync_all());
+        synced.map_err(|source| self.failed("save a backup in", source))
+    }
+
+    /// Removes what is too much.
+    fn prune(&self) -> Result<(), StoreError> {
+        for backup in to_remove(self.list()?, self.keep) {
+            remove_database(&backup.path).map_err(|source| self.failed("remove a backup from", source))?;
+        }
+        Ok(())
+    }
+
+    /// Puts a backup in the place of the database. What was there is kept as a backup too.
+    pub fn restore(&self, backup: &Path) -> Result<(), StoreError> {
+        let database = &self.place.path;
+        let _alone = Use::alone(database)?;
+        self.check_file(backup)?;
+        // First a whole copy under another name, so that the last step is a rename.
+        let new = files::beside(database, ".new");
+        let _ = remove_database(&new);
+        copy_file(backup, &new).map_err(|source| self.failed("copy a backup out of", source))?;
+        if database.exists() {
+            self.put_aside()?;
+        }
+        let replaced = (|| {
+            // The log of the old database must not be taken for one of the new.
+            files::remove(&files::beside(database, "-wal"))?;
+            files::remove(&files::beside(database, "-shm"))?;
+            fs::rename(&new, database)?;
+            files::sync_folder(files::folder_of(database))?;
+            index::remove(database)
+        })();
+        replaced.map_err(|source| StoreError::Io { action: "replace", path: database.clone(), source })?;
+        self.prune()
+    }
+
+    /// Copies the database as it is, damaged or not, with its log.
+    fn put_aside(&self) -> Result<(), StoreError> {
+        files::create_private_folder(&self.folder).map_err(|source| self.failed("create the folder", source))?;
+        let number = self.list()?.last().map_or(1, |newest| newest.number + 1);
+        let path = Backup::new(&self.folder, number, self.clock.now(), REPLACED).path;
+        let log = files::beside(&self.place.path, "-wal");
+        let copied = (|| {
+            if log.exists() {
+                copy_file(&log, &files::beside(&path, "-wal"))?;
+            }
+            copy_file(&self.place.path, &path)?;
+            files::sync_folder(&self.folder)
+        })();
+        copied.map_err(|source| self.failed("keep the present database in", source))
+    }
+
+    /// Whether a file is a sound database that this haft can read.
+    fn check_file(&self, path: &Path) -> Result<(), StoreError> {
+        let place = Place { path: path.to_path_buf(), lock_timeout: self.place.lock_timeout };
+        let checked = (|| {
+            // Its log, if it has one, belongs to it: what was put aside may not have been closed.
+            let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+            let (application, format) = identity(&connection)?;
+            if application != APPLICATION_ID {
+                return Err(StoreError::NotADatabase { path: path.to_path_buf() }.into());
+            }
+            if format > FORMAT {
+                return Err(Failure::NewerFormat(format));
+            }
+            connection.pragma_update_and_check(None, "wal_checkpoint", "TRUNCATE", |_| Ok(()))?;
+            check(&connection)
+        })();
+        checked.map_err(|failure| place.explain(failure))
+    }
+
+    /// What the database looks like from outside: two looks differ if anything was written in between.
+    fn seen(&self) -> String {
+        let look = |path: &Path| {
+            let metadata = fs::metadata(path).ok().filter(|metadata| metadata.len() > 0);
+            let modified = metadata.as_ref().and_then(|metadata| metadata.modified().ok());
+            let since = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+            format!("{:?} {:?}", metadata.map(|metadata| metadata.len()), since)
+        };
+        let looks = [look(&self.place.path), look(&files::beside(&self.place.path, "-wal"))].join(" ");
+        ContentHash::of(looks.as_bytes()).to_string()[..8].to_owned()
+    }
+
+    fn failed(&self, action: &'static str, source: io::Error) -> StoreError {
+        StoreError::Io { action, path: self.folder.clone(), source }
+    }
+}
+
+/// On which occasion a backup is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    Opened,
+    Running,
+}
+
+fn check(connection: &Connection) -> Result<(), Failure> {
+    let found: String = connection.pragma_query_value(None, "quick_check", |row| row.get(0))?;
+    if found == "ok" { Ok(()) } else { Err(Failure::Damaged(found)) }
+}
+
+/// Removes a database with its log.
+fn remove_database(path: &Path) -> io::Result<()> {
+    ["-wal", "-shm", "-journal", ""].iter().try_for_each(|addition| files::remove(&files::beside(path, addition)))
+}
+
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    let mut target = files::create_private_file(to)?;
+    io::copy(&mut fs::File::open(from)?, &mut target)?;
+    target.sync_all()
+}
+
+/// A thread that makes backups while a store is open. Dropping it waits for one that is being made.
+pub(super) struct Keeper {
+    // Dropped to end the thread.
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    /// Makes one now if anything changed, and then every hour, or as often as is configured.
+    pub(super) fn start(backups: Backups) -> Result<Self, StoreError> {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let path = backups.place.path.clone();
+        let run = move || {
+            let mut when = When::Opened;
+            loop {
+                // A backup that fails is missed, not fatal: `doctor` tells how old the newest is, and the next try may succeed.
+                let _ = backups.create_if_changed(when);
+                when = When::Running;
+                match stopped.recv_timeout(backups.every) {
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("haft-store-backup".into()).spawn(run);
+        let thread = thread.map_err(|source| StoreError::Io { action: "start a thread for", path, source })?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

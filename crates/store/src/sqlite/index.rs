@@ -1,0 +1,316 @@
+//! The full-text index: a database of its own beside the conversations, made from them and made again when it is lost.
+//!
+//! Invariant: the index holds the messages and revisions up to the keys it names, and nothing else. Entries are the terms of
+//! [`words::terms`]; the text itself stands in the conversations only. It is filled when nothing else is to be done and before a
+//! search answers, never by an append.
+
+use std::path::{Path, PathBuf};
+
+use haft_types::{ContentHash, Message};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
+
+use super::failure::{Failure, Place};
+use super::lineage::{self, Span};
+use super::read::Where;
+use super::rows::{self, LISTED};
+use super::worker::Idle;
+use super::{files, open};
+use crate::error::StoreError;
+use crate::search::query::{self, Item};
+use crate::search::{Hit, HitMessage, Snippet, searchable, snippet, words};
+
+/// Counts up when entries are made in another way: an older index is made anew.
+const VERSION: i32 = 1;
+/// Messages in one transaction: few enough that a search, or the end of the process, need not wait for it.
+const BATCH: i64 = 256;
+/// Candidates read at once.
+const CANDIDATES: u32 = 200;
+
+const SCHEMA: &str = "
+    CREATE VIRTUAL TABLE entries USING fts5 (
+        terms, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 0'
+    );
+    -- Up to which keys entries were made. The hash of the last message shows when the conversations are others than they were.
+    CREATE TABLE progress (
+        one       INTEGER PRIMARY KEY CHECK (one = 1),
+        message   INTEGER NOT NULL,
+        hash      BLOB,
+        revision  INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO progress VALUES (1, 0, NULL, 0);
+";
+
+/// What the indexing thread owns.
+pub(super) struct Index {
+    place: Place,
+    /// Opened when it is first needed.
+    open: Option<Connections>,
+}
+
+struct Connections {
+    conversations: Connection,
+    index: Connection,
+}
+
+/// The index of a database.
+pub(super) fn path_of(database: &Path) -> PathBuf {
+    files::folder_of(database).join("search.db")
+}
+
+/// Removes the index of a database; it is made again when it is needed.
+pub(super) fn remove(database: &Path) -> std::io::Result<()> {
+    let path = path_of(database);
+    ["-wal", "-shm", ""].iter().try_for_each(|addition| files::remove(&files::beside(&path, addition)))
+}
+
+impl Index {
+    pub(super) fn new(place: Place) -> Self {
+        Self { place, open: None }
+    }
+
+    /// Indexes one batch. What goes wrong here is told by the next search.
+    pub(super) fn fill_a_little(&mut self) -> Idle {
+        match self.connections().and_then(Connections::fill) {
+            Ok(Filled::More) => Idle::More,
+            Ok(Filled::All) | Err(_) => Idle::Done,
+        }
+    }
+
+    /// Indexes what is new, then looks for the items.
+    pub(super) fn search(&mut self, items: &[Item], place: &Where, limit: usize) -> Result<Vec<Hit>, Failure> {
+        match self.try_search(items, place, limit) {
+            Err(Failure::Sqlite(error)) if is_damage(&error) => {
+                // The index holds nothing that is not in the conversations.
+                self.start_over()?;
+                self.try_search(items, place, limit)
+            }
+            done => done,
+        }
+    }
+
+    fn try_search(&mut self, items: &[Item], place: &Where, limit: usize) -> Result<Vec<Hit>, Failure> {
+        let connections = self.connections()?;
+        while connections.fill()? == Filled::More {}
+        connections.search(items, place, limit)
+    }
+
+    fn connections(&mut self) -> Result<&mut Connections, Failure> {
+        let opened = match self.open.take() {
+            Some(open) => open,
+            None => self.connect()?,
+        };
+        Ok(self.open.insert(opened))
+    }
+
+    fn connect(&mut self) -> Result<Connections, Failure> {
+        let conversations = open::connect(&self.place, open::Purpose::Read)?;
+        match open_index(&self.place) {
+            Err(Failure::Sqlite(error)) if is_damage(&error) => {
+                self.start_over()?;
+                Ok(Connections { conversations, index: open_index(&self.place)? })
+            }
+            index => Ok(Connections { conversations, index: index? }),
+        }
+    }
+
+    fn start_over(&mut self) -> Result<(), Failure> {
+        self.open = None;
+        remove(&self.place.path).map_err(|source| {
+            let path = path_of(&self.place.path);
+            StoreError::Io { action: "remove the damaged index", path, source }.into()
+        })
+    }
+}
+
+fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+fn open_index(place: &Place) -> Result<Connection, Failure> {
+    let path = path_of(&place.path);
+    open::create_file(&path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut index = Connection::open_with_flags(&path, flags)?;
+    index.busy_timeout(place.lock_timeout)?;
+    open::use_wal(&index, place)?;
+    // What a power cut takes is indexed again.
+    index.pragma_update(None, "synchronous", "NORMAL")?;
+    let transaction = index.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let version: i32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version != VERSION {
+        transaction.execute_batch("DROP TABLE IF EXISTS entries; DROP TABLE IF EXISTS progress")?;
+        transaction.execute_batch(SCHEMA)?;
+        transaction.pragma_update(None, "user_version", VERSION)?;
+    }
+    transaction.commit()?;
+    index.set_prepared_statement_cache_capacity(16);
+    Ok(index)
+}
+
+/// Whether there is more to index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Filled {
+    More,
+    All,
+}
+
+impl Connections {
+    /// Indexes at most [`BATCH`] messages and revisions. Another process may be doing the same: who comes second finds it done.
+    fn fill(&mut self) -> Result<Filled, Failure> {
+        let transaction = self.index.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let progress = "SELECT message, hash, revision FROM progress";
+        let (mut message, hash, mut revision): (i64, Option<[u8; 16]>, i64) =
+            transaction.query_row(progress, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        if !are_the_same(&self.conversations, message, hash)? {
+            transaction.execute_batch(
+                "INSERT INTO entries (entries) VALUES ('delete-all');
+                 UPDATE progress SET message = 0, hash = NULL, revision = 0",
+            )?;
+            (message, revision) = (0, 0);
+        }
+        let mut last_hash = hash;
+        let mut left = BATCH;
+        // Messages first: a revision is indexed after what it revises.
+        let sql = "SELECT key, hash, body FROM messages WHERE key > ?1 ORDER BY key LIMIT ?2";
+        for row in self.conversations.prepare_cached(sql)?.query_and_then((message, left), read_new)? {
+            let new = row?;
+            add(&transaction, new.key, &new.terms)?;
+            (message, last_hash) = (new.key, Some(new.hash.0));
+            left -= 1;
+        }
+        let sql = "SELECT key, hash, body FROM revisions WHERE key > ?1 ORDER BY key LIMIT ?2";
+        for row in self.conversations.prepare_cached(sql)?.query_and_then((revision, left), read_new)? {
+            let new = row?;
+            add(&transaction, -new.key, &new.terms)?;
+            revision = new.key;
+            left -= 1;
+        }
+        if left == BATCH {
+            return Ok(Filled::All);
+        }
+        transaction
+            .prepare_cached("UPDATE progress SET message = ?1, hash = ?2, revision = ?3")?
+            .execute((message, last_hash, revision))?;
+        transaction.commit()?;
+        Ok(if left == 0 { Filled::More } else { Filled::All })
+    }
+
+    fn search(&mut self, items: &[Item], place: &Where, limit: usize) -> Result<Vec<Hit>, Failure> {
+        let mut hits = named(&self.conversations, items, place, limit)?;
+        let wanted = query::fts5(items);
+        let mut statement = self.index.prepare_cached(
+            "SELECT rowid FROM entries WHERE entries MATCH ?1 ORDER BY rank, rowid DESC LIMIT ?2 OFFSET ?3",
+        )?;
+        let mut seen = std::collections::HashSet::new();
+        let mut offset = 0;
+        while hits.len() < limit {
+            let rows = statement.query_map((&wanted, CANDIDATES, offset), |row| row.get::<_, i64>(0))?;
+            let candidates = rows.collect::<Result<Vec<_>, _>>()?;
+            for candidate in &candidates {
+                if hits.len() >= limit {
+                    break;
+                }
+                let Some(at) = owner(&self.conversations, *candidate)? else { continue };
+                // The message and its revisions are entries of their own.
+                if seen.insert(at) {
+                    hits.extend(hit(&self.conversations, at, items, place)?);
+                }
+            }
+            if candidates.len() < CANDIDATES as usize {
+                break;
+            }
+            offset += CANDIDATES;
+        }
+        Ok(hits)
+    }
+}
+
+/// Whether the last message indexed is still what it was. It is not when a backup was restored.
+fn are_the_same(conversations: &Connection, message: i64, hash: Option<[u8; 16]>) -> Result<bool, Failure> {
+    let Some(hash) = hash else { return Ok(message == 0) };
+    let there = conversations
+        .prepare_cached("SELECT hash FROM messages WHERE key = ?1")?
+        .query_row([message], |row| row.get::<_, [u8; 16]>(0))
+        .optional()?;
+    Ok(there == Some(hash))
+}
+
+/// Something to be indexed.
+struct New {
+    key: i64,
+    hash: ContentHash,
+    terms: String,
+}
+
+fn read_new(row: &rusqlite::Row<'_>) -> Result<New, Failure> {
+    let (key, hash) = (row.get(0)?, ContentHash(row.get(1)?));
+    // One that cannot be read is not found either; `doctor` is who tells of it.
+    let message = serde_json::from_str::<Message>(rows::text(row, 2)?).ok();
+    Ok(New { key, hash, terms: message.map_or_else(String::new, |message| words::terms(&searchable(&message))) })
+}
+
+fn add(index: &Connection, key: i64, terms: &str) -> Result<(), Failure> {
+    index.prepare_cached("INSERT INTO entries (rowid, terms) VALUES (?1, ?2)")?.execute((key, terms))?;
+    Ok(())
+}
+
+/// The conversation and position an entry is about.
+fn owner(conversations: &Connection, entry: i64) -> Result<Option<(i64, i64)>, Failure> {
+    let sql = match entry {
+        ..0 => "SELECT conversation, position FROM revisions WHERE key = ?1",
+        0.. => "SELECT conversation, position FROM messages WHERE key = ?1",
+    };
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    Ok(conversations.prepare_cached(sql)?.query_row([entry.abs()], read).optional()?)
+}
+
+/// The message at this place as a conversation of the scope has it: its own one if that is in scope, else a fork of it.
+fn hit(
+    conversations: &Connection,
+    (source, position): (i64, i64),
+    items: &[Item],
+    place: &Where,
+) -> Result<Option<Hit>, Failure> {
+    let sql = format!(
+        "SELECT {LISTED}, key FROM conversations
+         WHERE {} AND key IN (SELECT conversation FROM lineage WHERE source = ?2 AND last_position >= ?3)
+         ORDER BY key = ?2 DESC, updated_at DESC LIMIT 1",
+        place.condition()
+    );
+    let mut statement = conversations.prepare_cached(&sql)?;
+    let mut rows = statement.query((place.namespace(), source, position))?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let (conversation, key) = (rows::listed(row)?, row.get(6)?);
+    let span = Span { first: position, last: position };
+    let Some(message) = lineage::messages(conversations, (key, &conversation.id), span)?.pop() else { return Ok(None) };
+    // What was found may have been revised since.
+    let Some(snippet) = snippet::snippet(&searchable(&message), items) else { return Ok(None) };
+    let message = HitMessage { message_id: message.message_id, role: message.role, created_at: message.created_at };
+    Ok(Some(Hit { conversation, message: Some(message), snippet }))
+}
+
+/// The conversations whose name or description hold every item.
+fn named(conversations: &Connection, items: &[Item], place: &Where, limit: usize) -> Result<Vec<Hit>, Failure> {
+    let sql = format!(
+        "SELECT {LISTED}, description FROM conversations WHERE {} ORDER BY updated_at DESC, key DESC",
+        place.condition()
+    );
+    let mut statement = conversations.prepare_cached(&sql)?;
+    let mut rows = statement.query([place.namespace()])?;
+    let mut hits = Vec::new();
+    while let Some(row) = rows.next()?
+        && hits.len() < limit
+    {
+        let (name, description) = (rows::text(row, 1)?, rows::text(row, 6)?);
+        if let Some(snippet) = in_name(name, description, items) {
+            hits.push(Hit { conversation: rows::listed(row)?, message: None, snippet });
+        }
+    }
+    Ok(hits)
+}
+
+fn in_name(name: &str, description: &str, items: &[Item]) -> Option<Snippet> {
+    let text = if description.is_empty() { name.to_owned() } else { format!("{name}: {description}") };
+    let every = items.iter().all(|item| snippet::snippet(&text, std::slice::from_ref(item)).is_some());
+    if every { snippet::snippet(&text, items) } else { None }
+}

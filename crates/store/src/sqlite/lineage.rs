@@ -1,0 +1,165 @@
+//! The messages of a conversation, wherever their rows stand: its own, and those it shares with what it was forked from.
+//!
+//! Invariant: the sources of a conversation are read oldest first, each up to its last position; positions of one source end
+//! where those of the next begin, so that reading them in this order is reading the conversation in order.
+
+use std::collections::HashMap;
+
+use haft_types::{ContentHash, ConversationId, Message, MessageId, ShortId};
+use rusqlite::{Connection, OptionalExtension};
+
+use super::failure::Failure;
+use super::rows;
+use crate::error::StoreError;
+
+/// Nothing is later than this.
+pub(super) const NO_END: i64 = i64::MAX;
+
+/// Which messages of a conversation to read.
+#[derive(Clone, Copy)]
+pub(super) struct Span {
+    /// From this position on.
+    pub(super) first: i64,
+    /// Up to this one.
+    pub(super) last: i64,
+}
+
+impl Span {
+    /// All of them.
+    pub(super) const ALL: Self = Self { first: 1, last: NO_END };
+}
+
+/// Makes a new conversation the last source of itself.
+pub(super) fn begin(connection: &Connection, conversation: i64, step: i64) -> Result<(), Failure> {
+    connection
+        .prepare_cached(
+            "INSERT INTO lineage (conversation, step, source, last_position, last_revision, last_fact)
+             VALUES (?1, ?2, ?1, ?3, ?3, ?3)",
+        )?
+        .execute((conversation, step, NO_END))?;
+    Ok(())
+}
+
+/// Gives a new conversation the sources of its parent, up to a position, as they are now.
+pub(super) fn inherit(connection: &Connection, child: i64, parent: i64, last: i64) -> Result<(), Failure> {
+    connection
+        .prepare_cached(
+            "INSERT INTO lineage (conversation, step, source, last_position, last_revision, last_fact)
+             SELECT ?1, step, source, min(last_position, ?3),
+                    min(last_revision, (SELECT coalesce(max(key), 0) FROM revisions)),
+                    min(last_fact, (SELECT coalesce(max(key), 0) FROM facts))
+             FROM lineage WHERE conversation = ?2",
+        )?
+        .execute((child, parent, last))?;
+    let steps: i64 = connection
+        .prepare_cached("SELECT max(step) FROM lineage WHERE conversation = ?1")?
+        .query_row([child], |row| row.get(0))?;
+    begin(connection, child, steps + 1)
+}
+
+/// The messages of a span, in order, each in its newest revision.
+pub(super) fn messages(
+    connection: &Connection,
+    (key, id): (i64, &ConversationId),
+    span: Span,
+) -> Result<Vec<Message>, Failure> {
+    let revised = revised(connection, key, span)?;
+    let mut statement = connection.prepare_cached(
+        "SELECT messages.position, messages.body FROM lineage CROSS JOIN messages
+         ON messages.conversation = lineage.source AND messages.position <= lineage.last_position
+         WHERE lineage.conversation = ?1 AND messages.position BETWEEN ?2 AND ?3
+         ORDER BY lineage.step, messages.position",
+    )?;
+    let read = |row: &rusqlite::Row<'_>| {
+        let position: i64 = row.get(0)?;
+        let body = match revised.get(&position) {
+            Some(body) => body,
+            None => rows::text(row, 1)?,
+        };
+        rows::decode(|| format!("message {position} of conversation `{id}`"), body)
+    };
+    statement.query_and_then((key, span.first, span.last), read)?.collect()
+}
+
+/// The newest revision of each message of a span that has one, by position. Those made in a fork count over those it shares.
+fn revised(connection: &Connection, key: i64, span: Span) -> Result<HashMap<i64, String>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT revisions.position, revisions.body FROM lineage CROSS JOIN revisions
+         ON revisions.conversation = lineage.source AND revisions.position <= lineage.last_position
+            AND revisions.key <= lineage.last_revision
+         WHERE lineage.conversation = ?1 AND revisions.position BETWEEN ?2 AND ?3
+         ORDER BY lineage.step, revisions.key",
+    )?;
+    let rows = statement.query_map((key, span.first, span.last), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// The position and the id of the message with this short id.
+pub(super) fn find(
+    connection: &Connection,
+    conversation: i64,
+    short_id: ShortId,
+) -> Result<Option<(i64, MessageId)>, Failure> {
+    let found: Option<(i64, String)> = connection
+        .prepare_cached(
+            "SELECT messages.position, messages.message_id FROM lineage CROSS JOIN messages
+             ON messages.conversation = lineage.source AND messages.short_id = ?2
+                AND messages.position <= lineage.last_position
+             WHERE lineage.conversation = ?1",
+        )?
+        .query_row((conversation, rows::short(short_id)), |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let read = |(position, id): (i64, String)| match id.parse() {
+        Ok(id) => Ok((position, id)),
+        Err(_) => Err(Failure::Damaged(format!("`{id}` is not a message id"))),
+    };
+    found.map(read).transpose()
+}
+
+/// The position of a message that must exist.
+pub(super) fn position(
+    connection: &Connection,
+    (key, id): (i64, &ConversationId),
+    message: MessageId,
+) -> Result<i64, Failure> {
+    match find(connection, key, message.short())? {
+        Some((position, found)) if found == message => Ok(position),
+        Some(_) | None => Err(StoreError::UnknownMessage { conversation: id.clone(), message }.into()),
+    }
+}
+
+/// The body of a message as it was first stored, by short id.
+pub(super) fn first_body(
+    connection: &Connection,
+    conversation: i64,
+    short_id: ShortId,
+) -> Result<Option<String>, Failure> {
+    let body = connection
+        .prepare_cached(
+            "SELECT messages.body FROM lineage CROSS JOIN messages
+             ON messages.conversation = lineage.source AND messages.short_id = ?2
+                AND messages.position <= lineage.last_position
+             WHERE lineage.conversation = ?1",
+        )?
+        .query_row((conversation, rows::short(short_id)), |row| row.get(0))
+        .optional()?;
+    Ok(body)
+}
+
+/// Whether a message was first stored with exactly this content.
+pub(super) fn stored_as(
+    connection: &Connection,
+    conversation: i64,
+    message: MessageId,
+    hash: ContentHash,
+) -> Result<bool, Failure> {
+    let stored = connection
+        .prepare_cached(
+            "SELECT 1 FROM lineage CROSS JOIN messages
+             ON messages.conversation = lineage.source AND messages.short_id = ?2
+                AND messages.position <= lineage.last_position
+             WHERE lineage.conversation = ?1 AND messages.message_id = ?3 AND messages.hash = ?4",
+        )?
+        .exists((conversation, rows::short(message.short()), message.to_string(), &hash.0))?;
+    Ok(stored)
+}

@@ -1,0 +1,61 @@
+//! The search index is made from the conversations, and again when it is lost.
+
+use std::fs;
+
+use haft_store::{NewConversation, Scope, SearchQuery, Store};
+
+use crate::support::{Place, conversation, user};
+
+const APPLE: SearchQuery<'_> = SearchQuery { text: "apple", scope: Scope::Everywhere, limit: 5 };
+
+async fn place_with_an_apple() -> Place {
+    let place = Place::new();
+    let mut new = NewConversation::new(conversation("a"), "p");
+    new.messages = (0..600).map(|n| user(n, if n == 300 { "the apple" } else { "a pear" })).collect();
+    place.open().create(new).await.unwrap();
+    place
+}
+
+#[tokio::test]
+async fn a_damaged_index_is_made_again() {
+    let place = place_with_an_apple().await;
+    let index = place.path().with_file_name("search.db");
+    assert_eq!(place.open().search(APPLE).await.unwrap().len(), 1);
+    let sound = fs::read(&index).unwrap();
+    let mut holes = sound.clone();
+    holes[4_096..].fill(0xa5);
+    for damaged in [Vec::new(), b"not a database".repeat(500), holes, sound[..sound.len() / 2].to_vec()] {
+        fs::write(&index, damaged).unwrap();
+        assert_eq!(place.open().search(APPLE).await.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn what_several_index_at_once_is_found_once() {
+    let place = place_with_an_apple().await;
+    let stores: Vec<_> = (0..4).map(|_| place.open()).collect();
+    let searches = stores.iter().map(|store| store.search(APPLE));
+    let mut found = Vec::new();
+    for search in searches {
+        found.push(search.await.unwrap().len());
+    }
+    assert_eq!(found, [1; 4]);
+}
+
+/// Nobody searches, and yet it is filled: a search then has little left to do.
+#[tokio::test]
+async fn it_is_filled_when_nothing_else_happens() {
+    let place = place_with_an_apple().await;
+    let index = place.path().with_file_name("search.db");
+    assert!(!index.exists());
+    let store = place.open();
+    store.append(&conversation("a"), &user(1_000, "one more")).await.unwrap();
+    // Waits for it as long as it takes: the time decides nothing.
+    let indexed = || {
+        let index = rusqlite::Connection::open(&index).ok()?;
+        index.query_row("SELECT message FROM progress", [], |row| row.get::<_, i64>(0)).ok()
+    };
+    while !index.exists() || indexed() != Some(601) {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}

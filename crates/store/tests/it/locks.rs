@@ -1,0 +1,119 @@
+//! One writer at a time per conversation, between stores and processes.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use haft_store::{Locked, NewConversation, NewFork, SqliteStore, Store, StoreConfig, StoreError};
+
+use crate::support::{Place, Ticking, conversation, user};
+
+async fn place_with_a() -> Place {
+    let place = Place::new();
+    place.open().create(NewConversation::new(conversation("a"), "p")).await.unwrap();
+    place
+}
+
+#[track_caller]
+fn assert_held_by(error: &StoreError, pid: u32) {
+    let StoreError::LockTimeout { what, holder: Some(holder), waited } = error else { panic!("{error:?}") };
+    assert_eq!(*what, Locked::Conversation(conversation("a")));
+    assert_eq!((holder.pid, *waited), (pid, Duration::from_millis(200)));
+    let message = error.to_string();
+    for part in ["conversation `a`", &format!("process {pid} on {}", holder.host), "since 2026-11-15T10:", "0.2 s"] {
+        assert!(message.contains(part), "{message} lacks {part}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_else_writes_while_one_has_the_right() {
+    let place = place_with_a().await;
+    let (one, other) = (place.open(), place.open());
+    let a = conversation("a");
+    let lock = one.lock(&a).await.unwrap();
+    one.append(&a, &user(1, "its own")).await.unwrap();
+    let us = std::process::id();
+    assert_held_by(&other.append(&a, &user(2, "another's")).await.unwrap_err(), us);
+    assert_held_by(&other.rename(&a, "name").await.unwrap_err(), us);
+    assert_held_by(&other.lock(&a).await.unwrap_err(), us);
+    assert_held_by(&one.lock(&a).await.unwrap_err(), us);
+    // Reading, forking and every other conversation go on.
+    assert_eq!(other.messages(&a).await.unwrap().len(), 1);
+    other.fork(&a, NewFork::new(conversation("b"))).await.unwrap();
+    other.append(&conversation("b"), &user(3, "elsewhere")).await.unwrap();
+    drop(lock);
+    other.append(&a, &user(4, "now")).await.unwrap();
+    let _lock = other.lock(&a).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_waits_gets_the_right_when_it_is_given_back() {
+    let place = place_with_a().await;
+    let config = StoreConfig::default();
+    let open = || SqliteStore::open(&place.path(), &config, Ticking::new()).unwrap();
+    let (one, other) = (open(), open());
+    let a = conversation("a");
+    let lock = one.lock(&a).await.unwrap();
+    let waiting = tokio::spawn(async move {
+        let _lock = other.lock(&conversation("a")).await.unwrap();
+        other.append(&conversation("a"), &user(2, "second")).await.unwrap();
+    });
+    one.append(&a, &user(1, "first")).await.unwrap();
+    drop(lock);
+    waiting.await.unwrap();
+    let order: Vec<_> = one.messages(&a).await.unwrap().iter().map(|message| message.message_id.short().0).collect();
+    assert_eq!(order, [1, 2]);
+}
+
+#[tokio::test]
+async fn a_right_leaves_no_file_behind() {
+    let place = place_with_a().await;
+    let store = place.open();
+    let lock = store.lock(&conversation("a")).await.unwrap();
+    let locks = place.path().parent().unwrap().join("locks");
+    let count = || fs::read_dir(&locks).unwrap().count();
+    assert_eq!(count(), 2, "that of the database and that of the conversation");
+    drop(lock);
+    store.append(&conversation("a"), &user(1, "one")).await.unwrap();
+    assert_eq!(count(), 1);
+}
+
+const PATH: &str = "LOCK_TEST_PATH";
+
+/// Not a test by itself: a process that takes the right and keeps it until it is killed.
+#[tokio::test]
+#[ignore = "run by the test below as a process of its own"]
+async fn child() {
+    let Some(path) = std::env::var_os(PATH) else { return };
+    let store = SqliteStore::open(path.as_ref(), &StoreConfig::default(), Ticking::new()).unwrap();
+    let _lock = store.lock(&conversation("a")).await.unwrap();
+    println!("\nlocked");
+    std::thread::sleep(Duration::from_mins(10));
+}
+
+fn start(place: &Place) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "locks::child", "--ignored", "--nocapture"])
+        .env(PATH, place.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == "locked"));
+    child
+}
+
+#[tokio::test]
+async fn another_process_is_named_and_its_death_gives_the_right_back() {
+    let place = place_with_a().await;
+    let mut child = start(&place);
+    let store = place.open();
+    assert_held_by(&store.append(&conversation("a"), &user(1, "one")).await.unwrap_err(), child.id());
+    assert_held_by(&store.lock(&conversation("a")).await.unwrap_err(), child.id());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let _lock = store.lock(&conversation("a")).await.unwrap();
+    store.append(&conversation("a"), &user(1, "one")).await.unwrap();
+}
