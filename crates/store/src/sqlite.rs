@@ -18,15 +18,11 @@ mod rows;
 mod worker;
 mod write;
 
-<<<<<<< HEAD
 pub(crate) use self::failure::{Failure, Place};
 pub(crate) use self::open::{create_file, use_wal};
-pub(crate) use self::write::begin;
+pub(crate) use self::write::immediate;
 
-use std::path::Path;
-=======
 use std::path::{Path, PathBuf};
->>>>>>> f77533c (store: forks, revisions, trash, search, locks, backups, pages and a cache)
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,14 +31,10 @@ use haft_types::{Clock, ConversationId, Message, MessageId, Timestamp};
 use rusqlite::Connection;
 use serde_json::Value;
 
-<<<<<<< HEAD
-=======
 pub use self::backups::Backups;
 use self::backups::Keeper;
-use self::failure::{Failure, Place};
 use self::index::Index;
 use self::locks::{Locks, Use};
->>>>>>> f77533c (store: forks, revisions, trash, search, locks, backups, pages and a cache)
 use self::open::{Purpose, connect};
 use self::read::Where;
 use self::requests::LastRequests;

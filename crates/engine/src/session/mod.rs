@@ -18,7 +18,7 @@ use std::time::Instant;
 use haft_context::{Cleared, Memo, Policy, Sent, TOOL};
 use haft_model::Client;
 use haft_sandbox::Supervisor;
-use haft_store::{Conversation, NewConversation, Store, StoreError};
+use haft_store::{Conversation, NewConversation, Store, StoreError, WriteLock};
 use haft_text::Masker;
 use haft_tool::{Plugin, Registry, Workspace};
 use haft_types::{
@@ -114,6 +114,8 @@ pub struct Session {
     config: SessionConfig,
     services: Services,
     conversation: Conversation,
+    /// Nobody else writes to the conversation while this session has it open.
+    _lock: Option<WriteLock>,
     resumed: bool,
     /// Whether the store knows the conversation yet.
     stored: bool,

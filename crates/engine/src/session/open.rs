@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use haft_context::{ContextError, Memo};
 use haft_sandbox::Supervisor;
-use haft_store::{Conversation, Fact, Found, Scope, StoreError};
+use haft_store::{Conversation, Fact, Found, NewFork, Scope, StoreError, WriteLock};
 use haft_tool::{Registry, Source, UnknownChoice};
 use haft_types::{ConversationId, Cost, Entry, Message, MessageId, Metadata, Usage};
 
@@ -33,6 +33,8 @@ pub enum Which {
     },
     /// The one with this id, name, or unique beginning of an id.
     Named(String),
+    /// A copy of that one, which goes its own way from here; where there is none to copy, as without this.
+    Fork(Box<Which>),
 }
 
 /// A conversation could not be opened.
@@ -68,11 +70,14 @@ impl Session {
     pub async fn open(config: SessionConfig, services: Services, which: Which) -> Result<Self, OpenError> {
         let registry = offered(&config, &services)?;
         let (conversation, resumed) = find_or_plan(&config, &services, which).await?;
+        // Taken before anything is read: what is in memory must stay all there is.
+        let lock = services.store.lock(&conversation.id).await?;
         let messages = if resumed { services.store.messages(&conversation.id).await? } else { Vec::new() };
         if resumed {
             services.store.set_current(&config.namespace, &conversation.id).await?;
         }
-        Self::load(config, services, registry, Opened { conversation, resumed, messages }).await
+        let opened = Opened { conversation, resumed, messages, lock: Some(lock) };
+        Self::load(config, services, registry, opened).await
     }
 
     /// Opens a conversation as these messages tell it, only to look at it: nothing is written, and the current conversation
@@ -84,14 +89,14 @@ impl Session {
         messages: Vec<Message>,
     ) -> Result<Self, OpenError> {
         let registry = offered(&config, &services)?;
-        Self::load(config, services, registry, Opened { conversation, resumed: true, messages }).await
+        Self::load(config, services, registry, Opened { conversation, resumed: true, messages, lock: None }).await
     }
 
     async fn load(
         mut config: SessionConfig,
         services: Services,
         registry: Registry,
-        Opened { conversation, resumed, messages }: Opened,
+        Opened { conversation, resumed, messages, lock }: Opened,
     ) -> Result<Self, OpenError> {
         let safe_zone = config.policy.safe_zone.tokens(config.model.context_window).map_err(ContextError::from)?;
         config.environment.safe_zone_tokens = Some(safe_zone);
@@ -123,6 +128,7 @@ impl Session {
             config,
             services,
             conversation,
+            _lock: lock,
             resumed,
             stored: resumed,
             history,
@@ -152,6 +158,7 @@ struct Opened {
     conversation: Conversation,
     resumed: bool,
     messages: Vec<Message>,
+    lock: Option<WriteLock>,
 }
 
 /// Every tool there is, with the texts about their use.
@@ -182,6 +189,14 @@ async fn find_or_plan(
 ) -> Result<(Conversation, bool), OpenError> {
     let store = &services.store;
     let title = match which {
+        Which::Fork(which) => {
+            let (conversation, resumed) = Box::pin(find_or_plan(config, services, *which)).await?;
+            if !resumed {
+                return Ok((conversation, false));
+            }
+            let fork = NewFork::new(ConversationId::from(services.ids.uuid()));
+            return Ok((store.fork(&conversation.id, fork).await?, true));
+        }
         Which::New { title } => title,
         Which::Current { or_new } => {
             if let Some(id) = store.current(&config.namespace).await?
@@ -216,6 +231,7 @@ async fn find_or_plan(
             created_at: now,
             updated_at: now,
             messages: 0,
+            revisions: 0,
         },
         false,
     ))

@@ -82,11 +82,7 @@ fn check_ours(connection: &Connection, place: &Place) -> Result<(), Failure> {
 }
 
 /// Switches to write-ahead logging. SQLite does not wait for another process doing the same, so the waiting is here.
-<<<<<<< HEAD
 pub(crate) fn use_wal(connection: &Connection, place: &Place) -> Result<(), Failure> {
-=======
-pub(super) fn use_wal(connection: &Connection, place: &Place) -> Result<(), Failure> {
->>>>>>> f77533c (store: forks, revisions, trash, search, locks, backups, pages and a cache)
     let started = Instant::now();
     loop {
         match connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0)) {
@@ -108,11 +104,7 @@ pub(super) fn use_wal(connection: &Connection, place: &Place) -> Result<(), Fail
 }
 
 /// Creates the file and its folders, readable by their owner only, unless they exist.
-<<<<<<< HEAD
 pub(crate) fn create_file(path: &Path) -> Result<(), StoreError> {
-=======
-pub(super) fn create_file(path: &Path) -> Result<(), StoreError> {
->>>>>>> f77533c (store: forks, revisions, trash, search, locks, backups, pages and a cache)
     let failed = |action, path: &Path, source| StoreError::Io { action, path: path.to_path_buf(), source };
     let folder = files::folder_of(path);
     let _alone = CREATING.lock().unwrap_or_else(PoisonError::into_inner);

@@ -18,17 +18,18 @@ use crate::message::Revision;
 use crate::store::Swap;
 
 /// A transaction that has the right to write from its first statement, so that it cannot fail for that later.
-<<<<<<< HEAD
-pub(crate) fn begin(connection: &mut Connection) -> Result<Transaction<'_>, Failure> {
+pub(crate) fn immediate(connection: &mut Connection) -> Result<Transaction<'_>, Failure> {
     Ok(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
-=======
+}
+
+/// A transaction on the conversations.
 pub(super) fn begin(connection: &mut Connection) -> Result<Transaction<'_>, Failure> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // A newer haft may have changed the format since this process opened the file; what is written the old way would be lost to it.
+    let transaction = immediate(connection)?;
+    // A newer haft may have changed the format since this process opened the file; what is written the old way would be lost
+    // to it.
     let format: u32 =
         transaction.prepare_cached("SELECT user_version FROM pragma_user_version")?.query_row([], |row| row.get(0))?;
     if format > FORMAT { Err(Failure::NewerFormat(format)) } else { Ok(transaction) }
->>>>>>> f77533c (store: forks, revisions, trash, search, locks, backups, pages and a cache)
 }
 
 /// Inserts a conversation whose message count is still zero, and then its messages.

@@ -251,7 +251,7 @@ impl Versions {
 
     fn write<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, VersionsError> {
         self.with(|connection| {
-            let transaction = crate::sqlite::begin(connection)?;
+            let transaction = crate::sqlite::immediate(connection)?;
             let done = work(&transaction)?;
             transaction.commit()?;
             Ok(done)
@@ -288,7 +288,7 @@ impl Versions {
         connection.pragma_update(None, "checkpoint_fullfsync", "ON")?;
         connection.pragma_update(None, "foreign_keys", "ON")?;
         if self.check(&connection)? == Found::Nothing {
-            let transaction = crate::sqlite::begin(&mut connection)?;
+            let transaction = crate::sqlite::immediate(&mut connection)?;
             // Looked at again now that nobody else can write.
             if self.check(&transaction)? == Found::Nothing {
                 transaction.execute_batch(include_str!("schema.sql"))?;

@@ -25,7 +25,7 @@ pub(super) fn trim(connection: &mut Connection, folder: &Path, cap: u64) -> Resu
         return Ok(());
     }
     let target = cap / 10 * TARGET;
-    let transaction = crate::sqlite::begin(connection)?;
+    let transaction = crate::sqlite::immediate(connection)?;
     sweep(&transaction)?;
     while used_bytes(&transaction)? > target && (drop_tree(&transaction, folder)? || drop_steps(&transaction, folder)?)
     {

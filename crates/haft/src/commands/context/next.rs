@@ -108,6 +108,7 @@ fn imagined(id: ConversationId, messages: usize) -> Conversation {
         created_at: Timestamp::UNIX_EPOCH,
         updated_at: Timestamp::UNIX_EPOCH,
         messages: messages as u64,
+        revisions: 0,
     }
 }
 
