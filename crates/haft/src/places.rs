@@ -59,6 +59,11 @@ impl Places {
         self.data.join("conversations.db")
     }
 
+    /// Copies of that database.
+    pub(crate) fn backups(&self) -> PathBuf {
+        self.data.join("backups")
+    }
+
     /// Whole outputs of commands that were too long for the model.
     pub(crate) fn spill(&self) -> PathBuf {
         self.cache.join("spill")

@@ -9,7 +9,7 @@ use haft_engine::turn::Limits;
 use haft_engine::{Roles, Services, Session, SessionConfig, Standby, Which};
 use haft_model::{Catalogue, Client, Declared, O200k, Secret};
 use haft_sandbox::Supervisor;
-use haft_store::{Conversation, SqliteStore, Store};
+use haft_store::{Cached, Conversation, SqliteStore, Store};
 use haft_text::Masker;
 use haft_tool::Workspace;
 use haft_types::{Message, PermissionMode};
@@ -40,9 +40,20 @@ impl Runtime {
     }
 }
 
-/// Opens the user's conversations.
+/// Opens the user's conversations for one look or one change.
 pub(crate) fn open_store(places: &Places, config: &Config) -> anyhow::Result<Arc<dyn Store>> {
-    Ok(Arc::new(SqliteStore::open(&places.database(), &config.store, Arc::new(WallClock))?))
+    Ok(Arc::new(Cached::new(open_database(places, config)?, &config.store)))
+}
+
+/// Opens the user's conversations for a session, with backups.
+fn open_store_with_backups(places: &Places, config: &Config) -> anyhow::Result<Arc<dyn Store>> {
+    let mut database = open_database(places, config)?;
+    database.keep_backups(&places.backups())?;
+    Ok(Arc::new(Cached::new(database, &config.store)))
+}
+
+fn open_database(places: &Places, config: &Config) -> anyhow::Result<SqliteStore> {
+    Ok(SqliteStore::open(&places.database(), &config.store, Arc::new(WallClock))?)
 }
 
 /// What a run was told, after flags and configuration are one.
@@ -61,7 +72,7 @@ pub(crate) struct RunPlan {
 
 /// Opens the session a run works in.
 pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan) -> anyhow::Result<Session> {
-    let store = open_store(places, &config)?;
+    let store = open_store_with_backups(places, &config)?;
     let which = plan.which.clone();
     let declared = declared(&config, &plan.model)?;
     let key = secrets::key_of(&declared.spec.provider, &declared.provider)?;

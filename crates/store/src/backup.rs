@@ -118,7 +118,7 @@ mod tests {
         let keep = Keep { most: 10, bytes: u64::MAX };
         let mut kept: Vec<Backup> = Vec::new();
         for n in 0..1_000 {
-            kept.push(backup(n, n as i64, 1));
+            kept.push(backup(n, n.cast_signed(), 1));
             let gone: BTreeSet<u64> = to_remove(kept.clone(), keep).iter().map(|backup| backup.number).collect();
             assert!(!gone.contains(&n), "the newest was removed");
             kept.retain(|backup| !gone.contains(&backup.number));
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn too_many_bytes_take_the_oldest() {
-        let all: Vec<Backup> = (0..4).map(|n| backup(n, n as i64, 10)).collect();
+        let all: Vec<Backup> = (0..4).map(|n| backup(n, n.cast_signed(), 10)).collect();
         let gone = to_remove(all.clone(), Keep { most: 10, bytes: 25 });
         assert_eq!(gone.iter().map(|backup| backup.number).collect::<Vec<_>>(), [0, 1]);
         assert_eq!(to_remove(all, Keep { most: 10, bytes: 1 }).len(), 3, "the newest stays");

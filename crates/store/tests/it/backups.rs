@@ -86,7 +86,7 @@ async fn one_can_be_made_and_put_back_while_the_other_is_kept() {
     let store = place.open();
     store.append(&conversation("a"), &user(1, "the apple")).await.unwrap();
     let backup: Backup = backups(&place).create().unwrap();
-    assert_eq!(backups(&place).list().unwrap(), [backup.clone()]);
+    assert_eq!(backups(&place).list().unwrap(), std::slice::from_ref(&backup));
     assert!(backup.bytes > 0);
     store.append(&conversation("a"), &user(2, "the pear")).await.unwrap();
     let search = SearchQuery { text: "the", scope: Scope::Everywhere, limit: 5 };

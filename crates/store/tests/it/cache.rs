@@ -7,8 +7,8 @@ use haft_types::Part;
 
 use crate::support::{Place, conversation, id, user};
 
-fn cached(place: &Place, config: StoreConfig) -> Cached<SqliteStore> {
-    Cached::new(place.open(), &config)
+fn cached(place: &Place, config: &StoreConfig) -> Cached<SqliteStore> {
+    Cached::new(place.open(), config)
 }
 
 /// Hits and misses so far.
@@ -25,7 +25,7 @@ async fn fill(store: &dyn Store, name: &str, messages: u32) {
 #[tokio::test]
 async fn what_was_read_is_read_from_memory_and_what_is_new_is_added() {
     let place = Place::new();
-    let store = cached(&place, StoreConfig::default());
+    let store = cached(&place, &StoreConfig::default());
     let other = place.open();
     let a = conversation("a");
     fill(&store, "a", 3).await;
@@ -50,7 +50,7 @@ async fn what_was_read_is_read_from_memory_and_what_is_new_is_added() {
 #[tokio::test]
 async fn the_least_used_makes_room() {
     let place = Place::new();
-    let store = cached(&place, StoreConfig { cache_conversations: 2, ..StoreConfig::default() });
+    let store = cached(&place, &StoreConfig { cache_conversations: 2, ..StoreConfig::default() });
     for name in ["a", "b", "c"] {
         fill(&store, name, 1).await;
     }
@@ -63,8 +63,8 @@ async fn the_least_used_makes_room() {
 #[tokio::test]
 async fn nothing_stays_longer_than_it_may() {
     let place = Place::new();
-    let never = cached(&place, StoreConfig { cache_seconds: 0, ..StoreConfig::default() });
-    let off = cached(&place, StoreConfig { cache_conversations: 0, ..StoreConfig::default() });
+    let never = cached(&place, &StoreConfig { cache_seconds: 0, ..StoreConfig::default() });
+    let off = cached(&place, &StoreConfig { cache_conversations: 0, ..StoreConfig::default() });
     fill(&never, "a", 1).await;
     for _ in 0..2 {
         never.messages(&conversation("a")).await.unwrap();
