@@ -19,6 +19,7 @@
 //! | `replace_in_file` | `path, change: edited, applied, changed_ranges: [{start_line, end_line}], added, removed, diff?, truncated?, fallback?` |
 //! | `list_files` | `path, recursive, total, files, folders, entries, truncated?` |
 //! | `search_files` | `path, regex, file_pattern?, matches, files, lines: [{path, line, text}], truncated?` |
+//! | `list_code_definition_names` | `path, files, definitions, truncated?` |
 //! | `execute_command` | `command, cwd, exit_code? or signal? or timed_out? or cancelled?, stdout, stderr, stdout_lines, stdout_bytes, stderr_lines, stderr_bytes, duration_ms, spill?: [path], truncated?` |
 //! | `todo_read`, `todo_write` | `items: [{content, status}], pending, in_progress, completed` |
 //! | `ask_followup_question` | `question, options` |
@@ -48,6 +49,7 @@ mod execute_command;
 mod failure;
 mod guard;
 mod knowledge;
+mod list_code_definition_names;
 mod list_files;
 mod manual;
 mod note_add;
@@ -108,6 +110,7 @@ pub fn builtin(supervisor: Arc<Supervisor>) -> Vec<Arc<dyn Tool>> {
         Arc::new(conversation_message_ids_read::ConversationMessageIdsRead::new()),
         Arc::new(conversation_message_ids_write::ConversationMessageIdsWrite::new()),
         Arc::new(recall::Recall::new()),
+        Arc::new(list_code_definition_names::ListCodeDefinitionNames::new()),
     ]
 }
 

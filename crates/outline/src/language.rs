@@ -1,0 +1,178 @@
+//! Which language a file is written in.
+
+use std::path::Path;
+
+use crate::languages::{Grammar, bash, c, cpp, csharp, go, java, javascript, php, python, ruby, rust, typescript};
+
+/// A language whose definitions can be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Language {
+    /// Bash, and other shells as far as they are like it.
+    Bash,
+    /// C.
+    C,
+    /// C++.
+    Cpp,
+    /// C#.
+    CSharp,
+    /// Go.
+    Go,
+    /// Java.
+    Java,
+    /// JavaScript, with JSX.
+    JavaScript,
+    /// PHP.
+    Php,
+    /// Python.
+    Python,
+    /// Ruby.
+    Ruby,
+    /// Rust.
+    Rust,
+    /// TypeScript with JSX.
+    Tsx,
+    /// TypeScript.
+    TypeScript,
+}
+
+impl Language {
+    /// Every language.
+    pub const ALL: [Self; 13] = [
+        Self::Bash,
+        Self::C,
+        Self::Cpp,
+        Self::CSharp,
+        Self::Go,
+        Self::Java,
+        Self::JavaScript,
+        Self::Php,
+        Self::Python,
+        Self::Ruby,
+        Self::Rust,
+        Self::Tsx,
+        Self::TypeScript,
+    ];
+
+    /// The language of a file, by its name; where names do not tell, by its text.
+    pub fn of(path: &Path, source: &str) -> Option<Self> {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        match extension {
+            Some("h") => Some(if looks_like_cpp(source) { Self::Cpp } else { Self::C }),
+            Some(extension) => Self::of_extension(extension),
+            None => match path.file_name().and_then(|name| name.to_str()) {
+                Some("Gemfile" | "Rakefile" | "Vagrantfile") => Some(Self::Ruby),
+                _ => of_interpreter(source.lines().next().unwrap_or_default()),
+            },
+        }
+    }
+
+    /// Whether a file of this name may be in one of the languages: it is worth opening.
+    pub fn may_be(path: &Path) -> bool {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("h") | None => true,
+            Some(extension) => Self::of_extension(extension).is_some(),
+        }
+    }
+
+    fn of_extension(extension: &str) -> Option<Self> {
+        Some(match extension {
+            "bash" | "sh" | "zsh" | "ksh" | "bats" => Self::Bash,
+            "c" => Self::C,
+            "cc" | "cpp" | "cxx" | "c++" | "hh" | "hpp" | "hxx" | "h++" | "ipp" | "tpp" | "cu" | "cuh" => Self::Cpp,
+            "cs" | "csx" => Self::CSharp,
+            "go" => Self::Go,
+            "java" => Self::Java,
+            "js" | "jsx" | "mjs" | "cjs" => Self::JavaScript,
+            "php" | "phtml" => Self::Php,
+            "py" | "pyi" | "pyw" => Self::Python,
+            "rb" | "rake" | "gemspec" | "ru" => Self::Ruby,
+            "rs" => Self::Rust,
+            "tsx" => Self::Tsx,
+            "ts" | "mts" | "cts" => Self::TypeScript,
+            _ => return None,
+        })
+    }
+
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bash => "Bash",
+            Self::C => "C",
+            Self::Cpp => "C++",
+            Self::CSharp => "C#",
+            Self::Go => "Go",
+            Self::Java => "Java",
+            Self::JavaScript => "JavaScript",
+            Self::Php => "PHP",
+            Self::Python => "Python",
+            Self::Ruby => "Ruby",
+            Self::Rust => "Rust",
+            Self::Tsx => "TSX",
+            Self::TypeScript => "TypeScript",
+        }
+    }
+
+    pub(crate) fn grammar(self) -> &'static Grammar {
+        match self {
+            Self::Bash => &bash::GRAMMAR,
+            Self::C => &c::GRAMMAR,
+            Self::Cpp => &cpp::GRAMMAR,
+            Self::CSharp => &csharp::GRAMMAR,
+            Self::Go => &go::GRAMMAR,
+            Self::Java => &java::GRAMMAR,
+            Self::JavaScript => &javascript::GRAMMAR,
+            Self::Php => &php::GRAMMAR,
+            Self::Python => &python::GRAMMAR,
+            Self::Ruby => &ruby::GRAMMAR,
+            Self::Rust => &rust::GRAMMAR,
+            Self::Tsx => &typescript::TSX,
+            Self::TypeScript => &typescript::TYPESCRIPT,
+        }
+    }
+}
+
+/// Whether a header says something that C has no word for.
+fn looks_like_cpp(source: &str) -> bool {
+    const WORDS: [&str; 8] =
+        ["class ", "namespace ", "template", "public:", "private:", "protected:", "using ", "constexpr "];
+    source.lines().any(|line| WORDS.iter().any(|word| line.trim_start().starts_with(word)))
+}
+
+/// The language of a script, by its `#!` line.
+fn of_interpreter(line: &str) -> Option<Language> {
+    let mut words = line.strip_prefix("#!")?.split_whitespace();
+    let first = words.next()?.rsplit('/').next()?;
+    let program = if first == "env" { words.find(|word| !word.starts_with('-'))? } else { first };
+    match program.trim_end_matches(|last: char| last.is_ascii_digit() || last == '.') {
+        "sh" | "bash" | "dash" | "zsh" | "ksh" => Some(Language::Bash),
+        "python" | "pypy" => Some(Language::Python),
+        "ruby" => Some(Language::Ruby),
+        "node" => Some(Language::JavaScript),
+        "php" => Some(Language::Php),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_first_lines_tell_the_language() {
+        for (path, source, language) in [
+            ("src/main.rs", "", Some(Language::Rust)),
+            ("a/b.test.tsx", "", Some(Language::Tsx)),
+            ("Rakefile", "", Some(Language::Ruby)),
+            ("run", "#!/usr/bin/env -S python3.12 -u\n", Some(Language::Python)),
+            ("run", "#!/bin/sh\n", Some(Language::Bash)),
+            ("run", "plain words\n", None),
+            ("notes.md", "#!/bin/sh\n", None),
+            ("list.h", "struct list { int n; };\n", Some(Language::C)),
+            ("list.h", "#pragma once\nnamespace a {\n}\n", Some(Language::Cpp)),
+            ("list.h", "#pragma once\n  template <class T>\n", Some(Language::Cpp)),
+        ] {
+            assert_eq!(Language::of(Path::new(path), source), language, "{path}");
+        }
+        assert!(!Language::may_be(Path::new("photo.png")) && Language::may_be(Path::new("bin/tool")));
+    }
+}

@@ -1,0 +1,27 @@
+//! Names, kinds and lines of the definitions in a source file.
+//!
+//! A source text goes in, a flat list of definitions in order of their lines comes out, each with how deep it lies in others.
+//! The tree-sitter grammars live here and nowhere else, so that nothing else is compiled again with them. This crate reads no
+//! file and knows no tool; how the list is shown is not its business.
+//!
+//! Read first: [`outline`] (the one function), [`Definition`] (what comes out), [`Language`] (for which files), and one of the
+//! queries in `languages/`, such as `rust.scm`.
+//!
+//! ```
+//! use haft_outline::{Kind, Language, Limits, outline};
+//!
+//! let source = "struct Cup;\n\nimpl Cup {\n    fn fill(&mut self) {}\n}\n";
+//! let found = outline(Language::Rust, source, Limits::default(), &|| false)?;
+//! let fill = &found.definitions[2];
+//! assert_eq!((fill.kind, fill.name.as_str(), fill.start_line, fill.depth), (Kind::Method, "fill", 4, 1));
+//! # Ok::<(), haft_outline::OutlineError>(())
+//! ```
+
+mod collect;
+mod kind;
+mod language;
+mod languages;
+
+pub use collect::{Definition, Limits, Outline, OutlineError, outline};
+pub use kind::Kind;
+pub use language::Language;

@@ -1,0 +1,60 @@
+//! One real source file a language, and the list of its definitions as a person reads it.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use haft_outline::{Language, Limits, Outline, outline};
+
+fn folder(language: Language) -> PathBuf {
+    let name = match language {
+        Language::Cpp => "cpp".to_owned(),
+        Language::CSharp => "csharp".to_owned(),
+        other => other.name().to_lowercase(),
+    };
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
+}
+
+/// The lists: `FIRST-LAST KIND NAME`, indented by depth, and a last line where the grammar does not understand everything:
+/// macros of C can look like nothing at all.
+fn listed(outline: &Outline) -> String {
+    let mut text = String::new();
+    for one in &outline.definitions {
+        let indent = "  ".repeat(one.depth);
+        let _ = writeln!(text, "{indent}{}-{} {} {}", one.start_line, one.end_line, one.kind, one.name);
+    }
+    if outline.damaged {
+        text.push_str("damaged\n");
+    }
+    text
+}
+
+#[test]
+fn the_definitions_of_real_files_are_those_a_person_finds() {
+    let mut wrong = String::new();
+    for language in Language::ALL {
+        let folder = folder(language);
+        let source = fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .find(|path| path.file_stem().is_some_and(|stem| stem == "source"))
+            .unwrap();
+        let text = fs::read_to_string(&source).unwrap();
+        assert_eq!(Language::of(&source, &text), Some(language), "{}", source.display());
+        assert!(text.lines().count() >= 400, "{}", source.display());
+        let found = outline(language, &text, Limits::default(), &|| false).unwrap();
+        assert_eq!(found.left_out, 0);
+        let (found, expected) = (listed(&found), fs::read_to_string(folder.join("expected")).unwrap());
+        if found != expected {
+            let (found, expected): (Vec<_>, Vec<_>) = (found.lines().collect(), expected.lines().collect());
+            let _ = writeln!(wrong, "{}:", language.name());
+            for line in expected.iter().filter(|line| !found.contains(line)) {
+                let _ = writeln!(wrong, "  missing: {line}");
+            }
+            for line in found.iter().filter(|line| !expected.contains(line)) {
+                let _ = writeln!(wrong, "  not expected: {line}");
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
