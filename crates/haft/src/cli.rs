@@ -1,6 +1,7 @@
 //! The command line, literally: what was typed, not yet what it means.
 
 mod context;
+mod conversations;
 mod knowledge;
 mod models;
 mod tools;
@@ -12,6 +13,11 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use haft_types::{Api, PermissionMode};
 
 pub(crate) use context::{ContextArgs, ContextCommand, DiffArgs, LookArgs, RenderArgs, ReportArgs, ShowArgs, WhyArgs};
+pub(crate) use conversations::{
+    BackupArgs, BackupCommand, ConversationsArgs, ConversationsCommand, CurrentArgs, DeleteArgs, ExportArgs, ForkArgs,
+    ListConversationsArgs, NamespaceArgs, NamespacesArgs, NewArgs, RenameArgs, RestoreArgs, SearchArgs,
+    ShowConversationArgs, StatsArgs, UseArgs,
+};
 pub(crate) use knowledge::{Lines, NotesArgs, NotesCommand, OfConversation, UsefulArgs, UsefulCommand};
 pub(crate) use models::{AddArgs, CountArgs, ListArgs, ModelsArgs, ModelsCommand, RolesArgs, ShowModelArgs, TestArgs};
 pub(crate) use tools::{ToolListArgs, ToolsArgs, ToolsCommand};
@@ -27,7 +33,7 @@ Run:
   demo           Watch the agent fix a bug, with no key and no network
 
 Conversations:
-  conversations  List, show and export conversations
+  conversations  List, show, search, fork, export and back up conversations
 
 Context:
   context        Look at what was sent: segments, budget, differences, breaks, bytes
@@ -91,7 +97,7 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Watch the agent fix a bug, with no key and no network: a scripted model drives the real agent.
     Demo(DemoArgs),
-    /// List, show and export conversations.
+    /// List, show, search, fork, export and back up conversations.
     Conversations(ConversationsArgs),
     /// Look at what was sent, and at what would be sent next.
     Context(ContextArgs),
@@ -138,6 +144,10 @@ pub(crate) struct RunArgs {
     /// Go on with this conversation: an id, the beginning of one, or a name.
     #[arg(short, long, value_name = "ID")]
     pub(crate) resume: Option<String>,
+
+    /// With `-c` or `-r`: go on in a copy of the conversation, and leave the conversation as it is.
+    #[arg(long)]
+    pub(crate) fork_session: bool,
 
     /// What to print.
     #[arg(long, value_enum, default_value_t)]
@@ -216,47 +226,6 @@ pub(crate) struct DemoArgs {
     /// Keep the sample project and say where it is.
     #[arg(long)]
     pub(crate) keep: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ConversationsArgs {
-    #[command(subcommand)]
-    pub(crate) command: ConversationsCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ConversationsCommand {
-    /// List the conversations of this project, last used first.
-    List {
-        /// Those of every project.
-        #[arg(long)]
-        all: bool,
-        /// As JSON.
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        common: Common,
-    },
-    /// Show a conversation.
-    Show {
-        /// An id, the beginning of one, or a name; the current conversation when absent.
-        id: Option<String>,
-        /// What each request cost, and all of them.
-        #[arg(long)]
-        cost: bool,
-        /// As JSON.
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        common: Common,
-    },
-    /// Print a conversation as JSON, whole.
-    Export {
-        /// An id, the beginning of one, or a name.
-        id: String,
-        #[command(flatten)]
-        common: Common,
-    },
 }
 
 #[derive(Debug, Args)]

@@ -29,7 +29,7 @@ pub struct Backup {
 /// What a restore put aside is kept like a backup, and never taken for a copy of the present database.
 pub(crate) const REPLACED: &str = "replaced";
 
-const PREFIX: &str = "conversations-";
+const PREFIX: &str = "haft-";
 const SUFFIX: &str = ".db";
 const TIME: &str = "%Y%m%dT%H%M%SZ";
 
@@ -103,12 +103,10 @@ mod tests {
     #[test]
     fn names_say_everything() {
         let one = backup(7, 3, 9);
-        assert_eq!(one.name, "conversations-000007-20261115T100300Z-0011aabb.db");
+        assert_eq!(one.name, "haft-000007-20261115T100300Z-0011aabb.db");
         assert_eq!((one.number, one.bytes, one.seen.as_str()), (7, 9, "0011aabb"));
-        assert_eq!(one.path, Path::new("/b/conversations-000007-20261115T100300Z-0011aabb.db"));
-        for other in
-            ["conversations.db", "conversations-x-20261115T100300Z-a.db", "conversations-000007-y-a.db", "notes"]
-        {
+        assert_eq!(one.path, Path::new("/b/haft-000007-20261115T100300Z-0011aabb.db"));
+        for other in ["conversations.db", "haft-x-20261115T100300Z-a.db", "haft-000007-y-a.db", "notes"] {
             assert_eq!(Backup::parse(Path::new("/b"), other, 0), None, "{other}");
         }
     }

@@ -35,10 +35,14 @@ pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyh
     let which = match (&args.resume, args.resume_current) {
         (Some(id), _) => Which::Named(id.clone()),
         (None, true) => Which::Current { or_new: task.map(str::to_owned) },
+        (None, false) if args.fork_session => {
+            return Err(mistake("`--fork-session` copies a conversation; say which one with `-c` or `-r ID`"));
+        }
         (None, false) => Which::New {
             title: task.ok_or_else(|| mistake("what should the model do? Give a prompt, or pipe one in"))?.to_owned(),
         },
     };
+    let which = if args.fork_session { Which::Fork(Box::new(which)) } else { which };
     Ok(RunPlan {
         model: main_model(args, config)?,
         added_folders: args.add_dir.iter().map(|folder| added_folder(folder)).collect::<Result<_, _>>()?,

@@ -32,3 +32,31 @@ pub(crate) fn tell(line: &str) {
     // Where stderr is gone there is nobody to tell.
     drop(writeln!(std::io::stderr(), "{}", haft_text::sanitise(&Masker::default().mask(line))));
 }
+
+/// A size for people.
+pub(crate) fn bytes(count: u64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    if count < 1_000 {
+        return format!("{count} B");
+    }
+    let (mut size, mut unit) = (count as f64 / 1_000.0, UNITS[0]);
+    for larger in &UNITS[1..] {
+        // Rounded it would read as a thousand of the smaller unit.
+        if size < 999.95 {
+            break;
+        }
+        (size, unit) = (size / 1_000.0, larger);
+    }
+    format!("{size:.1} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_at_a_glance() {
+        let sizes = [0, 999, 1_000, 999_949, 999_950, 2_147_483_648, u64::MAX].map(bytes);
+        assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "2.1 GB", "18446744.1 TB"]);
+    }
+}

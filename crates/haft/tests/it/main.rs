@@ -6,6 +6,7 @@
 mod architecture;
 mod bad_input;
 mod context;
+mod conversations;
 mod engine_of_context;
 mod knowledge;
 mod long_session;

@@ -92,10 +92,16 @@ impl Backups {
                 When::Running => changed,
             }
         });
-        if due {
+        if due && self.holds_anything()? {
             self.make()?;
         }
         Ok(())
+    }
+
+    fn holds_anything(&self) -> Result<bool, StoreError> {
+        let source = open::connect(&self.place, open::Purpose::Read)?;
+        let exists = source.query_row("SELECT EXISTS (SELECT 1 FROM conversations)", [], |row| row.get(0));
+        exists.map_err(|error| self.place.explain(error.into()))
     }
 
     /// Copies the database under a name that is no backup's, and names the copy once it is whole. Nobody else does the same.

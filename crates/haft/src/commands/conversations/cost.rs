@@ -4,7 +4,7 @@ use haft_types::{Cost, LlmMetadata, Message, Usage};
 use serde_json::{Value, json};
 
 use super::{named_or_current, open};
-use crate::cli::Common;
+use crate::cli::ShowConversationArgs;
 use crate::output::{self, Table};
 
 /// A request, by what its reply says of it.
@@ -32,9 +32,9 @@ struct Total {
     unpriced: usize,
 }
 
-pub(super) async fn show(id: Option<String>, as_json: bool, common: &Common) -> anyhow::Result<()> {
-    let store = open(common).await?;
-    let conversation = named_or_current(store.as_ref(), id).await?;
+pub(super) async fn show(args: ShowConversationArgs) -> anyhow::Result<()> {
+    let store = open(&args.common)?;
+    let conversation = named_or_current(store.as_ref(), args.id.as_deref()).await?;
     let messages = store.messages(&conversation.id).await?;
     let asked: Vec<_> =
         messages.iter().filter_map(|message| Some(Asked { message, made: message.llm_metadata.as_ref()? })).collect();
@@ -46,7 +46,7 @@ pub(super) async fn show(id: Option<String>, as_json: bool, common: &Common) -> 
             None => total.unpriced += 1,
         }
     }
-    if as_json {
+    if args.json {
         return output::print_json(&json!({
             "id": conversation.id,
             "requests": asked.iter().map(request_json).collect::<Vec<_>>(),

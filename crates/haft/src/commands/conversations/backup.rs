@@ -1,0 +1,65 @@
+//! `haft conversations backup`: copies of the database.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use haft_store::Backups;
+
+use crate::cli::{BackupArgs, BackupCommand, Common};
+use crate::clock::WallClock;
+use crate::exit::mistake;
+use crate::output::{self, Table};
+
+pub(super) fn run(args: &BackupArgs) -> anyhow::Result<()> {
+    match &args.command {
+        None => create(&args.common),
+        Some(BackupCommand::List { json, common }) => list(*json, common),
+        Some(BackupCommand::Restore { name, common }) => restore(name, common),
+    }
+}
+
+fn backups(common: &Common) -> anyhow::Result<Backups> {
+    let (places, loaded) = super::super::configuration(common)?;
+    Ok(Backups::new(&places.database(), &places.backups(), &loaded.config.store, Arc::new(WallClock)))
+}
+
+fn create(common: &Common) -> anyhow::Result<()> {
+    let (places, _) = super::super::configuration(common)?;
+    if !places.database().exists() {
+        return Err(mistake("there are no conversations to back up yet"));
+    }
+    let backup = backups(common)?.create()?;
+    output::print(&format!("{} ({})\n", backup.path.display(), output::bytes(backup.bytes)))
+}
+
+fn list(json: bool, common: &Common) -> anyhow::Result<()> {
+    let backups = backups(common)?.list()?;
+    if json {
+        return output::print_json(&serde_json::to_value(backups)?);
+    }
+    if backups.is_empty() {
+        return output::print(
+            "No backups yet. `haft run` makes one when it starts, `haft conversations backup` now.\n",
+        );
+    }
+    let mut table = Table::new(&["NAME", "MADE", "SIZE"]);
+    for backup in backups {
+        let made = backup.made_at.strftime("%Y-%m-%d %H:%M:%S").to_string();
+        table.row(vec![backup.name, made, output::bytes(backup.bytes)]);
+    }
+    output::print(&table.to_string())
+}
+
+fn restore(name: &str, common: &Common) -> anyhow::Result<()> {
+    let backups = backups(common)?;
+    let all = backups.list()?;
+    let path = match name {
+        "newest" => all.last().map(|backup| backup.path.clone()),
+        name => all.iter().find(|backup| backup.name == name).map(|backup| backup.path.clone()),
+    };
+    let path = path.or_else(|| Some(PathBuf::from(name)).filter(|path| path.exists()));
+    let path = path
+        .ok_or_else(|| mistake(format!("there is no backup `{name}`; `haft conversations backup list` shows them")))?;
+    backups.restore(&path)?;
+    output::print(&format!("restored {}; what was there before is the newest backup now\n", path.display()))
+}

@@ -1,0 +1,141 @@
+//! `haft conversations new`, `use`, `rename`, `delete`, `restore` and `fork`.
+
+use haft_store::{Conversation, NewConversation, NewFork, Scope, Store};
+use haft_types::{ConversationId, IdSource, Message, MessageId, Metadata};
+use serde_json::Value;
+
+use super::list::listed;
+use super::{find, find_in, named_or_current, namespace, open};
+use crate::cli::{DeleteArgs, ForkArgs, NewArgs, RenameArgs, RestoreArgs, UseArgs};
+use crate::clock::RandomIds;
+use crate::exit::mistake;
+use crate::output;
+
+pub(super) async fn new(args: NewArgs) -> anyhow::Result<()> {
+    let store = open(&args.common)?;
+    let new = NewConversation {
+        name: args.name,
+        description: args.description,
+        metadata: metadata(&args.metadata)?,
+        make_current: true,
+        ..NewConversation::new(given_or_fresh(args.id), namespace(&args.place)?)
+    };
+    print_made("created", store.create(new).await?, args.json)
+}
+
+fn given_or_fresh(id: Option<String>) -> ConversationId {
+    id.map_or_else(|| ConversationId::from(RandomIds.uuid()), ConversationId::new)
+}
+
+fn metadata(pairs: &[String]) -> anyhow::Result<Metadata> {
+    let pair = |pair: &String| {
+        let (key, value) =
+            pair.split_once('=').ok_or_else(|| mistake(format!("`--metadata {pair}`: expected KEY=VALUE")))?;
+        Ok((key.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| Value::from(value))))
+    };
+    pairs.iter().map(pair).collect()
+}
+
+fn print_made(done: &str, conversation: Conversation, json: bool) -> anyhow::Result<()> {
+    if json {
+        return output::print_json(&serde_json::to_value(listed(conversation))?);
+    }
+    tell(done, &conversation)
+}
+
+fn tell(done: &str, conversation: &Conversation) -> anyhow::Result<()> {
+    output::print(&format!("{done} {}  {}\n", conversation.id, haft_text::sanitise(&conversation.name)))
+}
+
+pub(super) async fn use_it(args: &UseArgs) -> anyhow::Result<()> {
+    let store = open(&args.common)?;
+    let conversation = find(store.as_ref(), &args.id).await?;
+    store.set_current(&namespace(&args.place)?, &conversation.id).await?;
+    tell("using", &conversation)
+}
+
+pub(super) async fn rename(args: &RenameArgs) -> anyhow::Result<()> {
+    let store = open(&args.common)?;
+    let conversation = find(store.as_ref(), &args.id).await?;
+    store.rename(&conversation.id, &args.name).await?;
+    tell("renamed", &Conversation { name: args.name.clone(), ..conversation })
+}
+
+pub(super) async fn delete(args: &DeleteArgs) -> anyhow::Result<()> {
+    let store = open(&args.common)?;
+    for conversation in all(store.as_ref(), &args.ids, Scope::Everywhere).await? {
+        store.delete(&conversation.id).await?;
+        tell("deleted", &conversation)?;
+    }
+    Ok(())
+}
+
+pub(super) async fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
+    let store = open(&args.common)?;
+    for conversation in all(store.as_ref(), &args.ids, Scope::Trash).await? {
+        tell("restored", &store.restore(&conversation.id).await?)?;
+    }
+    Ok(())
+}
+
+/// Every conversation that is named, or an error before anything is done to one of them.
+async fn all(store: &dyn Store, names: &[String], scope: Scope<'_>) -> anyhow::Result<Vec<Conversation>> {
+    let mut found: Vec<Conversation> = Vec::with_capacity(names.len());
+    for name in names {
+        let conversation = find_in(store, name, scope).await?;
+        if found.iter().all(|other| other.id != conversation.id) {
+            found.push(conversation);
+        }
+    }
+    Ok(found)
+}
+
+pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<()> {
+    let store = open(&args.common)?;
+    let conversation = named_or_current(store.as_ref(), args.id.as_deref()).await?;
+    let at = match &args.at {
+        Some(text) => Some(message(&store.messages(&conversation.id).await?, text)?),
+        None => None,
+    };
+    let fork = NewFork { id: given_or_fresh(args.new_id), at, name: args.name, make_current: true };
+    print_made("forked", store.fork(&conversation.id, fork).await?, args.json)
+}
+
+/// The message a person means: by its id or the beginning of it.
+fn message(messages: &[Message], text: &str) -> anyhow::Result<MessageId> {
+    let wanted = text.to_ascii_lowercase();
+    let mut fitting =
+        messages.iter().map(|message| message.message_id).filter(|id| id.to_string().starts_with(&wanted));
+    match (fitting.next(), fitting.next()) {
+        (Some(id), None) if !wanted.is_empty() => Ok(id),
+        (Some(_), Some(_)) => Err(mistake(format!("`{text}` could be several messages; give more of the id"))),
+        (Some(_), None) | (None, _) => {
+            Err(mistake(format!("the conversation has no message `{text}`; `haft conversations show` names them")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haft_types::{Role, Timestamp};
+
+    #[test]
+    fn metadata_is_json_or_a_string() {
+        let pairs = ["n=1", "list=[1, 2]", "text=some words", "empty=", "a=b=c"].map(str::to_owned);
+        let read = Value::Object(metadata(&pairs).unwrap());
+        assert_eq!(read, serde_json::json!({"n": 1, "list": [1, 2], "text": "some words", "empty": "", "a": "b=c"}));
+        assert!(metadata(&["no value".to_owned()]).unwrap_err().to_string().contains("no value"));
+    }
+
+    #[test]
+    fn a_message_is_named_by_the_beginning_of_its_id() {
+        let made = |id: &str| Message::text(id.parse().unwrap(), Role::User, "x", Timestamp::UNIX_EPOCH);
+        let messages = [made("0a1b2c3d-0000-4000-8000-000000000000"), made("0a1bffff-0000-4000-8000-000000000000")];
+        assert_eq!(message(&messages, "0A1B2").unwrap(), messages[0].message_id);
+        assert_eq!(message(&messages, &messages[1].message_id.to_string()).unwrap(), messages[1].message_id);
+        for wrong in ["0a1b", "ff", ""] {
+            assert!(message(&messages, wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! `haft conversations list`, `current` and `namespaces`.
+
+use haft_store::{Conversation, Listed, Namespace, Scope};
+
+use super::{current_of, namespace, open};
+use crate::cli::{CurrentArgs, ListConversationsArgs, NamespacesArgs};
+use crate::output::{self, Table};
+
+pub(super) async fn list(args: &ListConversationsArgs) -> anyhow::Result<()> {
+    let store = open(&args.common)?;
+    let namespace = namespace(&args.place)?;
+    let (scope, none) = match (args.trash, args.all) {
+        (true, _) => (Scope::Trash, "The trash is empty.\n"),
+        (false, true) => (Scope::Everywhere, "No conversations yet. Start one with `haft run \"…\"`.\n"),
+        (false, false) => {
+            (Scope::Namespace(&namespace), "No conversations here yet. Start one with `haft run \"…\"`.\n")
+        }
+    };
+    let rows = store.list(scope).await?;
+    if args.json {
+        return output::print_json(&serde_json::to_value(&rows)?);
+    }
+    if rows.is_empty() {
+        return output::print(none);
+    }
+    output::print(&as_table(&rows, args.all || args.trash))
+}
+
+fn as_table(rows: &[Listed], of_several_projects: bool) -> String {
+    let mut headings = vec!["ID", "NAME", "MESSAGES", "UPDATED"];
+    if of_several_projects {
+        headings.push("PROJECT");
+    }
+    let mut table = Table::new(&headings);
+    for row in rows {
+        let mut cells = vec![
+            row.id.short().to_owned(),
+            row.name.clone(),
+            row.messages.to_string(),
+            row.updated_at.strftime("%Y-%m-%d %H:%M").to_string(),
+        ];
+        if of_several_projects {
+            cells.push(row.namespace.clone());
+        }
+        table.row(cells);
+    }
+    table.to_string()
+}
+
+/// A conversation as a list shows it.
+pub(super) fn listed(conversation: Conversation) -> Listed {
+    let Conversation { id, name, namespace, created_at, updated_at, messages, .. } = conversation;
+    Listed { id, name, namespace, created_at, updated_at, messages }
+}
+
+pub(super) async fn current(args: &CurrentArgs) -> anyhow::Result<()> {
+    let store = open(&args.common)?;
+    let current = listed(current_of(store.as_ref(), &namespace(&args.place)?).await?);
+    if args.json {
+        return output::print_json(&serde_json::to_value(current)?);
+    }
+    output::print(&format!("{}  {}\n", current.id, haft_text::sanitise(&current.name)))
+}
+
+pub(super) async fn namespaces(args: &NamespacesArgs) -> anyhow::Result<()> {
+    let namespaces = open(&args.common)?.namespaces().await?;
+    if args.json {
+        return output::print_json(&serde_json::to_value(namespaces)?);
+    }
+    if namespaces.is_empty() {
+        return output::print("No namespaces yet. Each project becomes one with its first conversation.\n");
+    }
+    let mut table = Table::new(&["NAMESPACE", "CONVERSATIONS", "CURRENT"]);
+    for Namespace { namespace, conversations, current } in namespaces {
+        let current = current.map_or_else(|| "-".to_owned(), |id| id.short().to_owned());
+        table.row(vec![namespace, conversations.to_string(), current]);
+    }
+    output::print(&table.to_string())
+}

@@ -1,0 +1,57 @@
+//! `haft conversations search`.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+
+use haft_store::{Hit, Scope, SearchQuery, Snippet};
+
+use super::{namespace, open};
+use crate::cli::SearchArgs;
+use crate::output;
+
+pub(super) async fn run(args: &SearchArgs) -> anyhow::Result<()> {
+    let store = open(&args.common)?;
+    let namespace = namespace(&args.place)?;
+    let scope = match (args.trash, args.all) {
+        (true, _) => Scope::Trash,
+        (false, true) => Scope::Everywhere,
+        (false, false) => Scope::Namespace(&namespace),
+    };
+    let text = args.words.join(" ");
+    let hits = store.search(SearchQuery { text: &text, scope, limit: args.limit }).await?;
+    if args.json {
+        return output::print_json(&serde_json::to_value(&hits)?);
+    }
+    if hits.is_empty() {
+        let wider = if args.all || args.trash { "" } else { " in this project; `--all` searches every one" };
+        return output::print(&format!("Nothing found{wider}.\n"));
+    }
+    output::print(&as_text(&hits))
+}
+
+/// Two lines a hit: where, and what stands there.
+fn as_text(hits: &[Hit]) -> String {
+    let mut text = String::new();
+    for hit in hits {
+        let place = match &hit.message {
+            Some(message) => {
+                let time = message.created_at.strftime("%Y-%m-%d %H:%M");
+                format!("{} {} {time}", message.message_id.short(), message.role)
+            }
+            None => "name".to_owned(),
+        };
+        let name = haft_text::sanitise(&hit.conversation.name).into_owned();
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{}  {name}  {place}\n    {}", hit.conversation.id.short(), marked(&hit.snippet));
+    }
+    text
+}
+
+/// What was found in bold, or between asterisks where there is no bold.
+fn marked(snippet: &Snippet) -> String {
+    // Made harmless first; the marks are ours. A snippet holds no control characters, so its characters keep their places.
+    let text = haft_text::sanitise(&snippet.text).into_owned();
+    let kept = text.chars().count() == snippet.text.chars().count();
+    let snippet = Snippet { highlights: if kept { snippet.highlights.clone() } else { Vec::new() }, text };
+    if std::io::stdout().is_terminal() { snippet.marked("\u{1b}[1m", "\u{1b}[0m") } else { snippet.marked("**", "**") }
+}

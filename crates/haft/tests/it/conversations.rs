@@ -1,0 +1,212 @@
+//! `haft conversations` and forks of a session.
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+use serde_json::{Value, json};
+
+use crate::rig::Rig;
+
+fn rig() -> Rig {
+    let replies = (1..=9).map(|n| Reply::text(format!("Answer {n}: the quick brown fox, 快速的棕色狐狸.")));
+    Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap())
+}
+
+/// Runs a command that must succeed.
+fn ok(rig: &Rig, arguments: &[&str]) -> String {
+    let ran = rig.run(arguments);
+    assert_eq!(ran.code(), 0, "{arguments:?}: {}{}", ran.stdout(), ran.stderr());
+    ran.stdout()
+}
+
+fn json_of(rig: &Rig, arguments: &[&str]) -> Value {
+    serde_json::from_str(&ok(rig, arguments)).unwrap()
+}
+
+/// Runs a command that must be refused as a mistake in usage, and gives what it said.
+fn refused(rig: &Rig, arguments: &[&str]) -> String {
+    let ran = rig.run(arguments);
+    assert_eq!(ran.code(), 2, "{arguments:?}: {}{}", ran.stdout(), ran.stderr());
+    ran.stderr()
+}
+
+fn ids(listed: &Value) -> Vec<&str> {
+    listed.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn conversations_are_created_used_renamed_deleted_and_restored() {
+    let rig = rig();
+    let new = ["conversations", "new", "First", "--id", "one", "--description", "why", "--metadata", "n=1", "--json"];
+    let made = json_of(&rig, &new);
+    let keys: Vec<_> = made.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["id", "name", "namespace", "created_at", "updated_at", "messages"]);
+    assert_eq!((&made["id"], &made["name"], &made["messages"]), (&json!("one"), &json!("First"), &json!(0)));
+    let exported = json_of(&rig, &["conversations", "export", "one"]);
+    assert_eq!((&exported["description"], &exported["metadata"]), (&json!("why"), &json!({"n": 1})));
+    assert!(refused(&rig, &new).contains("`one` is taken"));
+
+    let second = ok(&rig, &["conversations", "new"]);
+    let id = second.split_whitespace().nth(1).unwrap();
+    assert!(second.contains(&format!("Conversation {}", &id[..8])), "{second}");
+    assert!(ok(&rig, &["conversations", "current"]).starts_with(id));
+    ok(&rig, &["conversations", "use", "First"]);
+    assert_eq!(json_of(&rig, &["conversations", "current", "--json"])["id"], "one");
+
+    ok(&rig, &["conversations", "rename", "one", "第一个"]);
+    assert_eq!(json_of(&rig, &["conversations", "current", "--json"])["name"], "第一个");
+    assert!(refused(&rig, &["conversations", "rename", "one", " "]).contains("cannot be the name"));
+
+    // Nothing is deleted when one of the names is wrong.
+    assert!(refused(&rig, &["conversations", "delete", "one", "nobody"]).contains("`nobody`"));
+    ok(&rig, &["conversations", "delete", "第一个"]);
+    assert_eq!(ids(&json_of(&rig, &["conversations", "list", "--json"])), [id]);
+    assert!(refused(&rig, &["conversations", "current"]).contains("no current conversation"));
+    assert_eq!(ids(&json_of(&rig, &["conversations", "list", "--trash", "--json"])), ["one"]);
+    assert!(refused(&rig, &["conversations", "restore", id]).contains("list --trash"));
+    ok(&rig, &["conversations", "restore", "one"]);
+    assert_eq!(json_of(&rig, &["conversations", "current", "--json"])["id"], "one");
+    assert_eq!(ok(&rig, &["conversations", "list", "--trash"]), "The trash is empty.\n");
+}
+
+#[test]
+fn namespaces_are_apart() {
+    let rig = rig();
+    ok(&rig, &["conversations", "new", "--id", "here"]);
+    ok(&rig, &["conversations", "new", "--id", "there", "--namespace", "other"]);
+    ok(&rig, &["conversations", "new", "--id", "unnamed", "--namespace", ""]);
+    assert_eq!(ids(&json_of(&rig, &["conversations", "list", "--json"])), ["here"]);
+    assert_eq!(ids(&json_of(&rig, &["conversations", "list", "--namespace", "other", "--json"])), ["there"]);
+    assert_eq!(ids(&json_of(&rig, &["conversations", "list", "--all", "--json"])), ["unnamed", "there", "here"]);
+    let project = rig.project().display().to_string();
+    let namespace = |name: &str, current: &str| json!({"namespace": name, "conversations": 1, "current": current});
+    let expected = [namespace(&project, "here"), namespace("default", "unnamed"), namespace("other", "there")];
+    assert_eq!(json_of(&rig, &["conversations", "namespaces", "--json"]), json!(expected));
+    assert!(ok(&rig, &["conversations", "namespaces"]).contains("other"));
+}
+
+#[test]
+fn messages_are_found_by_their_words() {
+    let rig = rig();
+    rig.task(&["where is the login form?"]);
+    let hits = json_of(&rig, &["conversations", "search", "brown", "FOX", "--json"]);
+    assert_eq!(hits.as_array().unwrap().len(), 1);
+    let hit = &hits[0];
+    assert_eq!(
+        (&hit["conversation"]["name"], &hit["message"]["role"]),
+        (&json!("where is the login form?"), &json!("assistant"))
+    );
+    let (text, highlights) = (hit["snippet"]["text"].as_str().unwrap(), &hit["snippet"]["highlights"]);
+    let marked: Vec<String> = highlights
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|pair| {
+            let at = |n: usize| pair[n].as_u64().unwrap() as usize;
+            text.chars().skip(at(0)).take(at(1) - at(0)).collect()
+        })
+        .collect();
+    assert_eq!(marked, ["brown", "fox"]);
+    assert!(ok(&rig, &["conversations", "search", "狐狸"]).contains("快速的棕色**狐狸**"));
+    // Both the message and the conversation named after it.
+    assert_eq!(json_of(&rig, &["conversations", "search", "login", "--json"]).as_array().unwrap().len(), 2);
+    assert!(ok(&rig, &["conversations", "search", "absent"]).contains("--all"));
+    assert!(ok(&rig, &["conversations", "search", "login", "--namespace", "other"]).starts_with("Nothing found"));
+    assert!(refused(&rig, &["conversations", "search", "?!"]).contains("no word"));
+}
+
+#[test]
+fn a_long_conversation_is_shown_from_its_end() {
+    let rig = rig();
+    for n in 1..=3 {
+        rig.task(&["-c", &format!("question {n}")]);
+    }
+    let shown = ok(&rig, &["conversations", "show", "--last", "2"]);
+    assert!(
+        shown.contains("4 earlier messages") && shown.contains("question 3") && !shown.contains("question 2"),
+        "{shown}"
+    );
+    let all = ok(&rig, &["conversations", "show", "--all"]);
+    assert!(all.contains("question 1") && !all.contains("earlier"), "{all}");
+    let stats = json_of(&rig, &["conversations", "stats", "--json"]);
+    assert_eq!((&stats["conversations"], &stats["messages"], &stats["requests"]), (&json!(1), &json!(6), &json!(3)));
+    assert!(ok(&rig, &["conversations", "stats"]).contains("messages"));
+}
+
+#[test]
+fn a_fork_keeps_what_was_said_up_to_its_message() {
+    let rig = rig();
+    rig.task(&["first question"]);
+    rig.task(&["-c", "second question"]);
+    let original = rig.export();
+    let messages = original["messages"].as_array().unwrap();
+    let at = &messages[1]["message_id"].as_str().unwrap()[..8];
+    let fork = json_of(&rig, &["conversations", "fork", "--at", at, "--name", "Other way", "--json"]);
+    assert_eq!((&fork["name"], &fork["messages"]), (&json!("Other way"), &json!(2)));
+    assert_eq!(json_of(&rig, &["conversations", "current", "--json"])["id"], fork["id"], "it is the current one now");
+    rig.task(&["-c", "another second question"]);
+    let exported = json_of(&rig, &["conversations", "export", fork["id"].as_str().unwrap()]);
+    let forked = exported["messages"].as_array().unwrap();
+    assert_eq!(forked[..2], messages[..2]);
+    assert_eq!((forked.len(), &forked[2]["content"]), (4, &json!("another second question")));
+    let unchanged = json_of(&rig, &["conversations", "export", original["id"].as_str().unwrap()]);
+    assert_eq!(unchanged, original);
+    assert!(refused(&rig, &["conversations", "fork", "--at", "ffffffff"]).contains("no message `ffffffff`"));
+}
+
+#[test]
+fn a_forked_session_leaves_the_conversation_as_it_is() {
+    let rig = rig();
+    rig.task(&["first question"]);
+    let original = rig.export();
+    let ran = rig.task(&["-c", "--fork-session", "second question"]);
+    let fork = ran.result()["conversation_id"].as_str().unwrap().to_owned();
+    assert_ne!(json!(fork), original["id"]);
+    let sent = rig.server.generations().pop().unwrap().json().unwrap();
+    assert!(sent.to_string().contains("first question"), "the model sees what was said before: {sent}");
+    let exported = json_of(&rig, &["conversations", "export", &fork]);
+    assert_eq!(exported["messages"].as_array().unwrap().len(), 4);
+    assert_eq!(exported["messages"][0], original["messages"][0], "with its ids");
+    let id = original["id"].as_str().unwrap();
+    assert_eq!(json_of(&rig, &["conversations", "export", id]), original);
+    // By name, and without anything to copy.
+    let again = rig.task(&["-r", id, "--fork-session", "third question"]);
+    assert_ne!(again.result()["conversation_id"], original["id"]);
+    assert!(refused(&rig, &["run", "--fork-session", "x"]).contains("--fork-session"));
+}
+
+#[test]
+fn a_backup_is_made_by_a_run_and_can_be_put_back() {
+    let rig = rig();
+    rig.task(&["first question"]);
+    let name = |index: usize| {
+        json_of(&rig, &["conversations", "backup", "list", "--json"])[index]["name"].as_str().unwrap().to_owned()
+    };
+    ok(&rig, &["conversations", "backup"]);
+    rig.task(&["-c", "second question"]);
+    assert_eq!(rig.export()["messages"].as_array().unwrap().len(), 4);
+    let listed = json_of(&rig, &["conversations", "backup", "list", "--json"]);
+    let made = listed.as_array().unwrap().len();
+    assert!(ok(&rig, &["conversations", "backup", "list"]).contains(&name(made - 1)));
+    assert!(refused(&rig, &["conversations", "backup", "restore", "unknown"]).contains("backup list"));
+    ok(&rig, &["conversations", "backup", "restore", &name(made - 1)]);
+    assert_eq!(rig.export()["messages"].as_array().unwrap().len(), 2);
+    ok(&rig, &["conversations", "backup", "restore", "newest"]);
+    assert_eq!(rig.export()["messages"].as_array().unwrap().len(), 4, "what was replaced was kept");
+}
+
+#[test]
+fn all_conversations_are_exported_as_files() {
+    let rig = rig();
+    ok(&rig, &["conversations", "new", "--id", "one"]);
+    ok(&rig, &["conversations", "new", "--id", "two/../three", "--namespace", "other"]);
+    let folder = rig.project().join("exported");
+    ok(&rig, &["conversations", "export", "--all", folder.to_str().unwrap()]);
+    let mut names: Vec<_> =
+        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["current_conversations.json", "one.json", "two%2f..%2fthree.json"]);
+    let read = |name: &str| -> Value { serde_json::from_slice(&std::fs::read(folder.join(name)).unwrap()).unwrap() };
+    let project = rig.project().display().to_string();
+    assert_eq!(read("current_conversations.json"), json!({project: "one", "other": "two/../three"}));
+    assert_eq!(read("one.json")["id"], "one");
+}
