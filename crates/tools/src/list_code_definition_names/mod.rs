@@ -13,10 +13,17 @@ use serde_json::{Value, json};
 use crate::disk::{self, DiskError};
 use crate::encoding::decode;
 use crate::failure::{Coded, Failure, settle};
+use crate::manual::{Group, Manual};
 use crate::scope::{Scope, blocking};
 use crate::{paths, spec_of, visible, walk};
 
 const NAME: &str = "list_code_definition_names";
+
+static MANUAL: Manual = Manual {
+    example_of: "Seeing what a source file defines before reading it",
+    example: r#"{"path": "src/config.rs"}"#,
+    ..Manual::of(Group::Files)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -40,6 +47,10 @@ impl ListCodeDefinitionNames {
 impl Tool for ListCodeDefinitionNames {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {
