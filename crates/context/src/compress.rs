@@ -168,6 +168,7 @@ fn compressed_data(name: &str, envelope: &Envelope, limits: CompressLimits) -> M
         "search_files" => first(&mut data, "lines", limits.grep),
         "read_file" => numbered(&mut data, limits.read),
         "write_to_file" | "replace_in_file" => small_diff(&mut data, limits.edit),
+        "multi_edit" | "apply_patch" => small_diffs(&mut data, limits.edit),
         "execute_command" => shell(&mut data, limits),
         "todo_read" | "todo_write" => todo(&mut data),
         _ => return other(envelope, limits.other),
@@ -205,6 +206,17 @@ fn small_diff(data: &mut Map<String, Value>, limit: u32) {
     if data.get("diff").is_some_and(large) {
         data.remove("diff");
         data.insert("truncated".into(), true.into());
+    }
+}
+
+/// Keeps those diffs of several files that are small together; counts and ranges stay.
+fn small_diffs(data: &mut Map<String, Value>, limit: u32) {
+    let Some(Value::Array(files)) = data.get_mut("files") else { return };
+    let mut room = limit;
+    for file in files.iter_mut().filter_map(Value::as_object_mut) {
+        small_diff(file, room);
+        let kept = file.get("diff").and_then(Value::as_str).map_or(0, |diff| diff.lines().count());
+        room = room.saturating_sub(kept as u32);
     }
 }
 

@@ -64,6 +64,11 @@ impl Places {
         self.data.join("backups")
     }
 
+    /// Notes on changes of files that are under way.
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.data.join("journal")
+    }
+
     /// Whole outputs of commands that were too long for the model.
     pub(crate) fn spill(&self) -> PathBuf {
         self.cache.join("spill")

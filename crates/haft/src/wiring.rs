@@ -1,17 +1,18 @@
 //! Puts the parts together: store, model, session.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_context::Environment;
 use haft_engine::turn::Limits;
-use haft_engine::{Roles, Services, Session, SessionConfig, Standby, Which};
+use haft_engine::{Notice, Roles, Services, Session, SessionConfig, Standby, Which};
 use haft_model::{Catalogue, Client, Declared, O200k, Secret};
 use haft_sandbox::Supervisor;
 use haft_store::{Cached, Conversation, SqliteStore, Store};
 use haft_text::Masker;
 use haft_tool::Workspace;
+use haft_tools::RecoveryOutcome;
 use haft_types::{Message, PermissionMode};
 
 use crate::clock::{RandomIds, WallClock};
@@ -76,8 +77,27 @@ pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan)
     let which = plan.which.clone();
     let declared = declared(&config, &plan.model)?;
     let key = secrets::key_of(&declared.spec.provider, &declared.provider)?;
-    let (session, services) = prepare(places, config, plan, store, (declared, key))?;
+    let (mut session, services) = prepare(places, config, plan, store, (declared, key))?;
+    session.notices = recovered(&session.workspace.journal);
     Ok(Box::pin(Session::open(session, services, which)).await?)
+}
+
+/// Takes back what a process that died in the middle of changing files left, in whatever project, and says so.
+fn recovered(journal: &Path) -> Vec<Notice> {
+    let code = |outcome: &RecoveryOutcome| match outcome {
+        RecoveryOutcome::NothingChanged
+        | RecoveryOutcome::AllChanged
+        | RecoveryOutcome::RolledBack
+        | RecoveryOutcome::RolledBackExcept { .. } => "recovered",
+        RecoveryOutcome::Failed { .. } => "recovery_failed",
+    };
+    match haft_tools::recover(journal) {
+        Ok(found) => found.iter().map(|one| Notice { code: code(&one.outcome), message: one.to_string() }).collect(),
+        Err(error) => {
+            let message = format!("cannot look for interrupted changes in `{}`: {error}", journal.display());
+            vec![Notice { code: "recovery_failed", message }]
+        }
+    }
 }
 
 /// Opens a conversation as these messages tell it, only to see what would be sent next. No key is asked for.
@@ -143,6 +163,7 @@ fn prepare(
             extra: plan.added_folders,
             cwd: plan.project.cwd.clone(),
             spill,
+            journal: places.journal(),
         },
         child_environment: Arc::new(haft_sandbox::child_environment(std::env::vars_os())),
         masker,
@@ -153,6 +174,7 @@ fn prepare(
         focus_files: plan.focus_files,
         limits: plan.limits,
         namespace: plan.project.namespace(),
+        notices: Vec::new(),
         model,
     };
     Ok((session, services))

@@ -18,6 +18,8 @@ pub struct Workspace {
     pub cwd: PathBuf,
     /// A private folder for whole outputs that were too long for the model.
     pub spill: PathBuf,
+    /// A private folder, outside of all of these, for notes on changes under way.
+    pub journal: PathBuf,
 }
 
 impl Workspace {

@@ -1,14 +1,16 @@
 //! Opening and loading regular files, and what makes one refused.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use haft_tool::FileState;
 use haft_types::{ContentHash, Timestamp};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
+use crate::change::reach;
 use crate::failure::Coded;
 
 /// The largest file that is held in memory whole: for hashing, decoding and editing.
@@ -23,6 +25,8 @@ pub(crate) enum DiskError {
     Folder { name: String },
     #[error("`{name}` is not a regular file (a pipe, socket or device) and is never opened")]
     Special { name: String },
+    #[error("a symbolic link was put in the way of `{name}` just now; it is not followed, look again")]
+    Link { name: String },
     #[error(
         "`{name}` has {size} bytes; files of more than {MAX_LOADED} bytes cannot be edited or overwritten here, use `execute_command`"
     )]
@@ -37,6 +41,7 @@ impl Coded for DiskError {
             Self::NotFound { .. } => "not_found",
             Self::Folder { .. } => "is_folder",
             Self::Special { .. } => "not_a_file",
+            Self::Link { .. } => "link_in_the_way",
             Self::TooLarge { .. } => "too_large",
             Self::Io { .. } => "io",
         }
@@ -48,19 +53,22 @@ pub(crate) struct Loaded {
     pub(crate) bytes: Vec<u8>,
     pub(crate) state: FileState,
     pub(crate) metadata: Metadata,
+    /// The file itself, for what else it has.
+    pub(crate) file: File,
 }
 
-/// Opens a resolved path if it is a regular file.
+/// Opens a resolved path if it is a regular file. No link is followed: the path was resolved already.
 pub(crate) fn open(path: &Path, name: &str) -> Result<(File, Metadata), DiskError> {
     let fail = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound => DiskError::NotFound { name: name.to_owned() },
+        _ if source.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => DiskError::Link { name: name.to_owned() },
         _ => DiskError::Io { doing: "open", name: name.to_owned(), source },
     };
     // Looked at before it is opened: opening a device can have effects of its own.
-    check_kind(&path.symlink_metadata().map_err(fail)?, name)?;
-    // A pipe put there in between must not block, and a link must not be followed: the path was resolved already.
-    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(fail)?;
+    let place = File::from(reach(path, OFlags::PATH).map_err(fail)?);
+    check_kind(&place.metadata().map_err(fail)?, name)?;
+    // A pipe put there in between must not block.
+    let file = File::from(reach(path, OFlags::RDONLY | OFlags::NONBLOCK).map_err(fail)?);
     let metadata = file.metadata().map_err(fail)?;
     check_kind(&metadata, name)?;
     Ok((file, metadata))
@@ -69,6 +77,8 @@ pub(crate) fn open(path: &Path, name: &str) -> Result<(File, Metadata), DiskErro
 fn check_kind(metadata: &Metadata, name: &str) -> Result<(), DiskError> {
     if metadata.is_dir() {
         Err(DiskError::Folder { name: name.to_owned() })
+    } else if metadata.is_symlink() {
+        Err(DiskError::Link { name: name.to_owned() })
     } else if metadata.is_file() {
         Ok(())
     } else {
@@ -93,7 +103,7 @@ pub(crate) fn load_open(file: File, metadata: &Metadata, name: &str) -> Result<L
     }
     // Taken after reading, so that the time is never older than the content.
     let metadata = reader.get_ref().metadata().map_err(fail)?;
-    Ok(Loaded { state: state_of(&bytes, &metadata), bytes, metadata })
+    Ok(Loaded { state: state_of(&bytes, &metadata), bytes, metadata, file: reader.into_inner() })
 }
 
 /// What is remembered of a file with this content.

@@ -4,6 +4,7 @@
 //! therefore change some lines of a file and leave every other byte alone. Where that can't be promised, the file counts as
 //! binary.
 
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::WINDOWS_1252;
 
 /// How a text file is written.
@@ -12,8 +13,8 @@ pub(crate) enum Encoding {
     Utf8,
     Utf16Le,
     Utf16Be,
-    /// Latin-1 as the web reads it. Every byte has a character, so it is what text that is nothing else is read as.
-    Windows1252,
+    /// One from before Unicode, guessed from the text: Latin-1 and its relatives, Shift-JIS, GBK and so on.
+    Legacy(&'static encoding_rs::Encoding),
 }
 
 impl Encoding {
@@ -23,7 +24,7 @@ impl Encoding {
             Self::Utf8 => "UTF-8",
             Self::Utf16Le => "UTF-16LE",
             Self::Utf16Be => "UTF-16BE",
-            Self::Windows1252 => "Windows-1252",
+            Self::Legacy(legacy) => legacy.name(),
         }
     }
 
@@ -32,7 +33,7 @@ impl Encoding {
             Self::Utf8 => b"\xEF\xBB\xBF",
             Self::Utf16Le => b"\xFF\xFE",
             Self::Utf16Be => b"\xFE\xFF",
-            Self::Windows1252 => b"",
+            Self::Legacy(_) => b"",
         }
     }
 }
@@ -60,6 +61,15 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Decoded> {
         }
     }
     let encoding = guess(bytes)?;
+    if let Encoding::Legacy(_) = encoding {
+        let decoded = |encoding| {
+            let text = decode_as(bytes, encoding)?;
+            (encode(&text, encoding, Mark::Absent).as_deref() == Ok(bytes)).then_some((text, encoding))
+        };
+        // Every byte has a character in this one, so it is what text that is nothing else is read as.
+        let (text, encoding) = decoded(encoding).or_else(|| decoded(Encoding::Legacy(WINDOWS_1252)))?;
+        return Some(Decoded { text, encoding, mark: Mark::Absent });
+    }
     decode_as(bytes, encoding).map(|text| Decoded { text, encoding, mark: Mark::Absent })
 }
 
@@ -73,10 +83,10 @@ pub(crate) fn encode(text: &str, encoding: Encoding, mark: Mark) -> Result<Vec<u
         Encoding::Utf8 => bytes.extend_from_slice(text.as_bytes()),
         Encoding::Utf16Le => bytes.extend(text.encode_utf16().flat_map(u16::to_le_bytes)),
         Encoding::Utf16Be => bytes.extend(text.encode_utf16().flat_map(u16::to_be_bytes)),
-        Encoding::Windows1252 => {
-            let (encoded, _, unmappable) = WINDOWS_1252.encode(text);
+        Encoding::Legacy(legacy) => {
+            let (encoded, _, unmappable) = legacy.encode(text);
             if unmappable {
-                return Err(text.chars().find(|one| WINDOWS_1252.encode(&one.to_string()).2).unwrap_or('\u{FFFD}'));
+                return Err(text.chars().find(|one| legacy.encode(&one.to_string()).2).unwrap_or('\u{FFFD}'));
             }
             bytes.extend_from_slice(&encoded);
         }
@@ -91,10 +101,15 @@ fn guess(bytes: &[u8]) -> Option<Encoding> {
     if std::str::from_utf8(bytes).is_ok() {
         return Some(Encoding::Utf8);
     }
-    // Text in a one-byte encoding has no control characters but these; compressed or compiled data has plenty.
+    // Text in a legacy encoding has no control characters but these; compressed or compiled data has plenty.
     let is_text =
         bytes.iter().all(|byte| !byte.is_ascii_control() || matches!(byte, b'\t' | b'\n' | b'\r' | 0x0C | 0x1B));
-    is_text.then_some(Encoding::Windows1252)
+    if !is_text {
+        return None;
+    }
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(bytes, true);
+    Some(Encoding::Legacy(detector.guess(None, Utf8Detection::Deny)))
 }
 
 /// UTF-16 without a mark shows itself by its zero bytes: mostly Latin text has one in nearly every unit, all on one side.
@@ -112,7 +127,9 @@ fn guess_utf16(bytes: &[u8]) -> Option<Encoding> {
 fn decode_as(bytes: &[u8], encoding: Encoding) -> Option<String> {
     let unit: fn([u8; 2]) -> u16 = match encoding {
         Encoding::Utf8 => return String::from_utf8(bytes.to_vec()).ok().filter(|text| !text.contains('\0')),
-        Encoding::Windows1252 => return Some(WINDOWS_1252.decode_without_bom_handling(bytes).0.into_owned()),
+        Encoding::Legacy(legacy) => {
+            return legacy.decode_without_bom_handling_and_without_replacement(bytes).map(Into::into);
+        }
         Encoding::Utf16Le => u16::from_le_bytes,
         Encoding::Utf16Be => u16::from_be_bytes,
     };
@@ -159,8 +176,25 @@ mod tests {
         assert_eq!(encoding_of(b"\xFF\xFEa\0"), Some((Encoding::Utf16Le, Mark::Present)));
         assert_eq!(encoding_of(b"\xFE\xFF\0a"), Some((Encoding::Utf16Be, Mark::Present)));
         assert_eq!(encoding_of(&utf16), Some((Encoding::Utf16Le, Mark::Absent)));
-        assert_eq!(encoding_of(b"caf\xE9\n"), Some((Encoding::Windows1252, Mark::Absent)));
+        assert_eq!(encoding_of(b"caf\xE9\n"), Some((Encoding::Legacy(WINDOWS_1252), Mark::Absent)));
         assert_eq!(decode(b"caf\xE9\n").unwrap().text, "café\n");
+    }
+
+    #[test]
+    fn legacy_encodings_are_guessed_and_written_back() {
+        let cases = [
+            (encoding_rs::SHIFT_JIS, "// これは設定ファイルです。変更しないでください。\nname = 値\n"),
+            (encoding_rs::EUC_KR, "// 이것은 설정 파일입니다\nname = 값\n"),
+            (encoding_rs::GBK, "// 这是一个配置文件，请不要修改\nname = 值\n"),
+            (encoding_rs::WINDOWS_1251, "// Это файл настроек, не изменяйте его\n"),
+            (WINDOWS_1252, "// Größe und Länge, naïve Prüfung für Käse\n"),
+        ];
+        for (encoding, text) in cases {
+            let bytes = encoding.encode(text).0.into_owned();
+            let decoded = decode(&bytes).unwrap();
+            assert_eq!((decoded.encoding, decoded.text.as_str()), (Encoding::Legacy(encoding), text));
+            assert_eq!(encode(&decoded.text, decoded.encoding, decoded.mark), Ok(bytes));
+        }
     }
 
     #[test]
@@ -172,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_character_the_encoding_lacks_is_named() {
-        assert_eq!(encode("naïve → plain", Encoding::Windows1252, Mark::Absent), Err('→'));
+        assert_eq!(encode("naïve → plain", Encoding::Legacy(WINDOWS_1252), Mark::Absent), Err('→'));
     }
 
     proptest! {

@@ -6,6 +6,7 @@ use std::path::Path;
 use haft_tool::OutputLimits;
 
 use crate::disk::{self, DiskError};
+use crate::edit::lines;
 use crate::encoding::{decode, describe_binary};
 use crate::failure::Coded;
 use crate::visible;
@@ -61,6 +62,7 @@ pub fn excerpt(path: &Path, lines: RangeInclusive<usize>, limits: OutputLimits) 
     }
     let loaded = disk::load(path, &path.display().to_string()).map_err(|error| match error {
         DiskError::NotFound { .. } => ExcerptError::Missing,
+        DiskError::Link { .. } => ExcerptError::Link,
         DiskError::Folder { .. } | DiskError::Special { .. } | DiskError::TooLarge { .. } | DiskError::Io { .. } => {
             ExcerptError::Unreadable(error.to_string())
         }
@@ -68,13 +70,13 @@ pub fn excerpt(path: &Path, lines: RangeInclusive<usize>, limits: OutputLimits) 
     let decoded = decode(&loaded.bytes).ok_or_else(|| ExcerptError::Binary(describe_binary(&loaded.bytes)))?;
     let mut text = String::new();
     let (mut total, mut shown) = (0, 0);
-    for line in decoded.text.lines() {
+    for line in lines::split(&decoded.text) {
         total += 1;
         if !lines.contains(&total) {
             continue;
         }
         shown += 1;
-        let line = visible::line(line);
+        let line = visible::line(line.text);
         if shown > limits.lines || text.len() + line.len() > limits.bytes {
             return Err(ExcerptError::TooLong);
         }

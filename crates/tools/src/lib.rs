@@ -5,8 +5,8 @@
 //! crate asks nobody for permission, keeps no state between calls (what was read and what is to do is behind the ports of
 //! `haft-tool`), reads no environment and starts no process except through the supervisor of `haft-sandbox`.
 //!
-//! Read first: [`builtin`] (the set), `paths` (which files a call may touch), `atomic` (how a file is replaced),
-//! `replace_in_file::apply` (the SEARCH/REPLACE engine, a pure function).
+//! Read first: [`builtin`] (the set), `paths` (which files a call may touch), `change` (how files are changed, all
+//! or none), `edit::blocks` (the engine that finds and replaces lines, a pure function).
 //!
 //! # The data of each result
 //!
@@ -15,8 +15,10 @@
 //! | tool | data |
 //! | --- | --- |
 //! | `read_file` | `path, start_line, end_line, total_lines, mtime, content, truncated?, note?, notes?: [{id, note}]`; an image: `path, media_type, bytes, mtime, notes?` |
-//! | `write_to_file` | `path, change: created\|overwritten, lines, bytes` |
-//! | `replace_in_file` | `path, change: edited, applied, changed_ranges: [{start_line, end_line}], added, removed, diff?, truncated?, fallback?` |
+//! | `write_to_file` | `path, change: created\|overwritten, lines, bytes, note?` |
+//! | `replace_in_file` | `path, change: edited, applied, changed_ranges: [{start_line, end_line}], added, removed, diff?, truncated?, fallback?, note?` |
+//! | `multi_edit` | `applied, files, note?`; each of `files` as `replace_in_file`, or `path, change: created, lines` |
+//! | `apply_patch` | `files, note?`; each of `files` as before, or with `change: moved` and `from`, or `path, change: deleted` |
 //! | `list_files` | `path, recursive, total, files, folders, entries, truncated?` |
 //! | `search_files` | `path, regex, file_pattern?, matches, files, lines: [{path, line, text}], truncated?` |
 //! | `list_code_definition_names` | `path, files, definitions, truncated?` |
@@ -33,16 +35,18 @@
 //! | `conversation_message_ids_write` | `action, changed, unchanged, unknown: [id], refused: [id], marked` |
 //! | `recall` | `message_id, role, tools, truncated?, spill?: [path]` |
 //!
-//! A result that read or wrote a file also carries `context.file` (`path, size, mtime_ns, hash`), from which the read
-//! ledger is rebuilt when a conversation is resumed.
+//! A result that read or wrote a file also carries `context.file` (`path, size, mtime_ns, hash`), or `context.files` for
+//! several, from which the read ledger is rebuilt when a conversation is resumed.
 
+mod apply_patch;
 mod ask_followup_question;
-mod atomic;
 mod attempt_completion;
 mod cases;
+mod change;
 mod conversation_message_ids_read;
 mod conversation_message_ids_write;
 mod disk;
+mod edit;
 mod encoding;
 mod excerpt;
 mod execute_command;
@@ -52,6 +56,7 @@ mod knowledge;
 mod list_code_definition_names;
 mod list_files;
 mod manual;
+mod multi_edit;
 mod note_add;
 mod note_delete;
 mod note_query;
@@ -77,6 +82,7 @@ mod testing;
 mod tests;
 
 pub use cases::cases;
+pub use change::{Recovery, RecoveryOutcome, recover};
 pub use excerpt::{ExcerptError, excerpt};
 
 use std::sync::Arc;
@@ -93,6 +99,8 @@ pub fn builtin(supervisor: Arc<Supervisor>) -> Vec<Arc<dyn Tool>> {
         Arc::new(read_file::ReadFile::new()),
         Arc::new(write_to_file::WriteToFile::new()),
         Arc::new(replace_in_file::ReplaceInFile::new()),
+        Arc::new(multi_edit::MultiEdit::new()),
+        Arc::new(apply_patch::ApplyPatch::new()),
         Arc::new(list_files::ListFiles::new()),
         Arc::new(search_files::SearchFiles::new()),
         Arc::new(execute_command::ExecuteCommand::new(supervisor)),

@@ -7,6 +7,7 @@ use haft_tool::{FileHistory, FileState, OutputLimits, ReadLedger, ToolContext, T
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::change::seen;
 use crate::failure::{Failure, settle};
 
 /// The part of a [`ToolContext`] that file tools use.
@@ -35,9 +36,7 @@ impl Scope {
     /// resumed (SPEC 7.2).
     pub(crate) fn saw(&self, path: &Path, state: FileState) -> Value {
         self.reads.saw(path, state);
-        json!({
-            "file": { "path": path.display().to_string(), "size": state.size, "mtime_ns": state.mtime_ns, "hash": state.hash }
-        })
+        json!({ "file": seen(path, state) })
     }
 }
 

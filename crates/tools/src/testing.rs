@@ -30,14 +30,14 @@ impl Bench {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
-        let (root, spill) = (base.join("project"), base.join("spill"));
+        let (root, spill, journal) = (base.join("project"), base.join("spill"), base.join("journal"));
         fs::create_dir(&root).unwrap();
         fs::create_dir(&spill).unwrap();
         let todo = Arc::new(MemoryTodo::default());
         let transcript = Arc::new(MemoryTranscript::default());
         let history = Arc::new(MemoryHistory::default());
         let context = ToolContext {
-            workspace: Workspace { root: root.clone(), extra: Vec::new(), cwd: root, spill },
+            workspace: Workspace { root: root.clone(), extra: Vec::new(), cwd: root, spill, journal },
             call_id: "call-1".to_owned(),
             cancel: CancellationToken::new(),
             limits: OutputLimits::default(),
@@ -253,5 +253,71 @@ impl FileHistory for MemoryHistory {
     fn changed(&self, call: &str, paths: &[&Path]) -> Result<(), PortError> {
         self.changed.lock().unwrap().extend(paths.iter().map(|path| (call.to_owned(), path.to_path_buf())));
         Ok(())
+    }
+}
+
+/// Runs every case in a tool's `fixtures`: with the files of `before`, the call gives the files of `after` byte for byte, or `error`
+/// and the files untouched.
+pub(crate) async fn fixtures(name: &str, least: usize, tool: &dyn Tool, call: fn(&Path) -> Value) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(name).join("fixtures");
+    let mut cases: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    assert!(cases.len() >= least, "only {} fixtures were found", cases.len());
+    for case in cases {
+        let name = case.file_name().unwrap().to_str().unwrap().to_owned();
+        let bench = Bench::new();
+        let before = files_below(&case.join("before"));
+        for (file, content) in &before {
+            bench.write(file, content);
+        }
+        let output = bench.run(tool, call(&case)).await;
+        let after = if case.join("after").exists() {
+            assert!(output.envelope.error.is_none(), "{name}: {}", output.envelope.text);
+            assert_eq!(
+                output.envelope.text.contains("white space ignored"),
+                name.starts_with("whitespace-fallback"),
+                "{name}"
+            );
+            files_below(&case.join("after"))
+        } else {
+            let expected = fs::read_to_string(case.join("error")).unwrap_or_default();
+            let error = output.envelope.error.unwrap_or_else(|| panic!("{name}: {}", output.envelope.text));
+            let message = error.message.replace(bench.workspace().root.to_str().unwrap(), "/project");
+            let message = message.replace(bench.workspace().root.parent().unwrap().to_str().unwrap(), "/base");
+            let told = format!("{}: {message}\n", error.code);
+            assert_eq!(told, expected, "{name}");
+            before
+        };
+        assert_eq!(files_below(&bench.path("")), after, "{name}");
+    }
+}
+
+/// Files by name, their bytes readable.
+fn files_below(root: &Path) -> Vec<(String, BString)> {
+    let mut files = Vec::new();
+    for entry in ignore::WalkBuilder::new(root).standard_filters(false).build() {
+        let path = entry.unwrap().into_path();
+        if !path.is_dir() {
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            files.push((name, BString(fs::read(&path).unwrap())));
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Bytes that a failed test shows as text.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct BString(Vec<u8>);
+
+impl std::fmt::Debug for BString {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "\"{}\"", self.0.escape_ascii())
+    }
+}
+
+impl AsRef<[u8]> for BString {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
     }
 }

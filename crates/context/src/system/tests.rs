@@ -5,6 +5,8 @@ const CODING: &[&str] = &[
     "read_file",
     "write_to_file",
     "replace_in_file",
+    "multi_edit",
+    "apply_patch",
     "list_files",
     "search_files",
     "execute_command",

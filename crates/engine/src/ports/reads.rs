@@ -7,17 +7,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use haft_tool::{FileState, ReadLedger};
 use haft_types::Entry;
 use serde::Deserialize;
+use serde_json::Value;
 
 /// What files looked like when they were last read or written, in memory; the results in the store bring it back.
 #[derive(Default)]
 pub(crate) struct Reads(Mutex<HashMap<PathBuf, FileState>>);
 
-/// What a result says about a file, under `context.file`.
+/// What a result says about a file, under `context.file` or as one of `context.files`.
 #[derive(Deserialize)]
 struct SeenFile {
     path: PathBuf,
     #[serde(flatten)]
     state: FileState,
+}
+
+fn seen_in(context: &Value) -> Vec<SeenFile> {
+    let several = context.get("files").and_then(Value::as_array).into_iter().flatten();
+    several.chain(context.get("file")).filter_map(|file| SeenFile::deserialize(file).ok()).collect()
 }
 
 impl Reads {
@@ -26,7 +32,7 @@ impl Reads {
         let seen = history
             .iter()
             .flat_map(|entry| entry.message.tool_results())
-            .filter_map(|result| SeenFile::deserialize(result.envelope.context.get("file")?).ok())
+            .flat_map(|result| seen_in(&result.envelope.context))
             .map(|file| (file.path, file.state));
         Self(Mutex::new(seen.collect()))
     }

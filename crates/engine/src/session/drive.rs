@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::act::{Interruption, interrupted};
 use super::build::cause_of;
-use super::{EngineError, Session};
+use super::{EngineError, Notice, Session};
 use crate::emit::{Emitter, EventSink};
 use crate::names;
 use crate::resume::{self, Resumption};
@@ -61,13 +61,16 @@ impl Session {
         self.report(end, &run, &mut emitter).await
     }
 
-    fn announce(&self, emitter: &mut Emitter<'_>) {
+    fn announce(&mut self, emitter: &mut Emitter<'_>) {
         emitter.emit(EventBody::Conversation {
             resumed: self.resumed,
             name: self.conversation.name.clone(),
             model: self.config.model.full_name(),
             cwd: self.config.workspace.cwd.display().to_string(),
         });
+        for Notice { code, message } in std::mem::take(&mut self.config.notices) {
+            emitter.emit(EventBody::Error { code: code.to_owned(), message });
+        }
     }
 
     async fn drive(

@@ -107,6 +107,17 @@ pub struct SessionConfig {
     pub limits: Limits,
     /// Under which current conversations are kept, usually the project's path.
     pub namespace: String,
+    /// What the user must be told first, once.
+    pub notices: Vec<Notice>,
+}
+
+/// Something that happened before the session was opened; told as an `error` event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// A stable name for programs.
+    pub code: &'static str,
+    /// The sentence for people.
+    pub message: String,
 }
 
 /// An open conversation.

@@ -7,6 +7,7 @@ mod architecture;
 mod bad_input;
 mod context;
 mod conversations;
+mod edits;
 mod engine_of_context;
 mod knowledge;
 mod long_session;

@@ -18,6 +18,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::disk::{self, Loaded, MAX_LOADED, mtime_ns, show_mtime};
+use crate::edit::lines;
 use crate::encoding::{Encoding, decode, describe_binary};
 use crate::failure::{Coded, Failure, settle};
 use crate::manual::{Alias, Arguments, Group, Manual, rename};
@@ -134,14 +135,14 @@ fn read(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
     };
     let mut page = Page::new(range, scope.limits);
     let mut total = 0;
-    for line in decoded.text.lines() {
+    for line in lines::split(&decoded.text) {
         total += 1;
-        page.offer(total, line, line.len());
+        page.offer(total, line.text, line.text.len());
     }
     let mut envelope = show(&name, &page, total, loaded.state.mtime_ns)?;
     match decoded.encoding {
         Encoding::Utf8 => {}
-        other @ (Encoding::Utf16Le | Encoding::Utf16Be | Encoding::Windows1252) => {
+        other @ (Encoding::Utf16Le | Encoding::Utf16Be | Encoding::Legacy(_)) => {
             add_line(&mut envelope.text, &format!("[Read as {}.]", other.name()));
         }
     }

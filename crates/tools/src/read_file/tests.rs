@@ -108,7 +108,7 @@ async fn other_encodings_are_read_and_named() {
     bench.write("latin", b"caf\xE9\r\nb\r\n");
     bench.write("utf16", b"\xFF\xFEh\0i\0\n\0");
     bench.write("bom", b"\xEF\xBB\xBFhi\n");
-    assert_eq!(text(&bench, json!({"path": "latin"})).await, "1\tcafé\n2\tb\n[Read as Windows-1252.]");
+    assert_eq!(text(&bench, json!({"path": "latin"})).await, "1\tcafé\n2\tb\n[Read as windows-1252.]");
     assert_eq!(text(&bench, json!({"path": "utf16"})).await, "1\thi\n[Read as UTF-16LE.]");
     assert_eq!(text(&bench, json!({"path": "bom"})).await, "1\thi");
 }

@@ -1,32 +1,25 @@
 //! `replace_in_file`: SEARCH/REPLACE blocks on an existing file.
 //!
-//! `parse` and `apply` are pure; this file reads, checks and writes around them. The file needs not have been read before:
-//! a SEARCH text that fits proves that its content is known (SPEC 10.4).
+//! The file needs not have been read before: a SEARCH text that fits proves that its content is known (SPEC 10.4).
 
-mod apply;
-mod nearest;
 mod parse;
 
-use std::fmt::Write as _;
-
 use async_trait::async_trait;
-use haft_tool::{Access, FileChange, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{ChangeKind, Envelope, ToolSpec};
+use haft_tool::{Access, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_types::ToolSpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
-use similar::{ChangeTag, TextDiff};
+use serde_json::Value;
 
-use crate::atomic::{self, Replaces};
-use crate::disk;
-use crate::encoding::{decode, describe_binary, encode};
+use crate::edit::blocks::{self, Applied, Block, Match, Misfit, Why};
+use crate::edit::drafts::{self, Count, Draft};
+use crate::edit::nearest::Words;
+use crate::edit::report;
+use crate::edit::source::Source;
 use crate::failure::{Coded, Failure, settle};
-use crate::guard::{self, Knowledge};
 use crate::manual::{Group, Manual};
 use crate::scope::{Scope, blocking};
-use crate::{paths, spec_of, visible};
-
-use apply::{Applied, Match};
+use crate::spec_of;
 
 const NAME: &str = "replace_in_file";
 
@@ -36,10 +29,7 @@ static MANUAL: Manual = Manual {
     ..Manual::of(Group::Files)
 };
 
-/// Lines of the diff that are shown.
-const MAX_DIFF: usize = 50;
-/// Bytes of one of them that are shown.
-const MAX_DIFF_LINE: usize = 500;
+const WORDS: Words = Words { old: "SEARCH", new: "The REPLACE part" };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -85,94 +75,68 @@ impl Tool for ReplaceInFile {
     }
 }
 
+/// A block that does not fit, in this tool's words.
 #[derive(Debug, thiserror::Error)]
 enum ReplaceError {
-    #[error("`{name}` is {kind}, not text, and cannot be edited")]
-    Binary { name: String, kind: &'static str },
-    #[error("the blocks change nothing in `{name}`: SEARCH and REPLACE say the same")]
-    NoChange { name: String },
     #[error(
-        "`{name}` is written in {encoding}, which has no `{character}`; use other characters, or convert the file first"
+        "the SEARCH part of block {block} is empty; give the lines to replace, or write the whole file with `write_to_file`"
     )]
-    Unencodable { name: String, encoding: &'static str, character: char },
+    EmptySearch { block: usize },
+    #[error("the SEARCH part of block {block} is not in the file; nothing was changed.{hint}")]
+    NotFound { block: usize, hint: String },
+    #[error(
+        "the SEARCH part of block {block} fits only at line {line}, which another block changes too; nothing was changed. Make one block of both"
+    )]
+    Overlap { block: usize, line: usize },
+    #[error("the SEARCH part of block {block} fits {} places, at lines {}; nothing was changed. Add neighbouring lines until it fits only one, or pass `match` = `first`", .lines.len(), report::list(.lines))]
+    Ambiguous { block: usize, lines: Vec<usize> },
 }
 
 impl Coded for ReplaceError {
     fn code(&self) -> &'static str {
         match self {
-            Self::Binary { .. } => "binary_file",
-            Self::NoChange { .. } => "no_change",
-            Self::Unencodable { .. } => "unencodable",
+            Self::EmptySearch { .. } => "invalid_diff",
+            Self::NotFound { .. } => "no_match",
+            Self::Overlap { .. } => "overlapping_blocks",
+            Self::Ambiguous { .. } => "ambiguous_match",
+        }
+    }
+}
+
+impl From<Misfit> for ReplaceError {
+    fn from(Misfit { block, why }: Misfit) -> Self {
+        match why {
+            Why::NotFound { hint } => Self::NotFound { block, hint },
+            // Blocks of this tool have no headings.
+            Why::NoHeading { heading } => Self::NotFound { block, hint: format!(" There is no line `{heading}`.") },
+            Why::Overlap { line } => Self::Overlap { block, line },
+            Why::Ambiguous { lines } => Self::Ambiguous { block, lines },
         }
     }
 }
 
 fn replace(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
     let blocks = parse::parse(&parameters.diff)?;
-    let path = paths::resolve(&scope.workspace, &parameters.path)?;
-    let name = paths::shown(&scope.workspace, &path);
-    let old = disk::load(&path, &name)?;
-    guard::check(scope, &path, &name, &old, Knowledge::Proven)?;
-    let Some(decoded) = decode(&old.bytes) else {
-        return Err(ReplaceError::Binary { name, kind: describe_binary(&old.bytes) }.into());
+    let old = Source::load(scope, &parameters.path)?.text()?;
+    let applied = apply(old.as_str(), &blocks, parameters.r#match.unwrap_or_default())?;
+    let draft = Draft::Edit {
+        old: Box::new(old),
+        text: applied.text,
+        applied: Count(blocks.len(), "block"),
+        remarks: report::tolerance("Block", &applied.tolerant),
     };
-    let applied = apply::apply(&decoded.text, &blocks, parameters.r#match.unwrap_or_default())?;
-    if applied.text == decoded.text {
-        return Err(ReplaceError::NoChange { name }.into());
-    }
-    let bytes = encode(&applied.text, decoded.encoding, decoded.mark).map_err(|character| {
-        ReplaceError::Unencodable { name: name.clone(), encoding: decoded.encoding.name(), character }
-    })?;
-    scope.history.save(&scope.call_id, &[&path])?;
-    let state = atomic::write(&path, &bytes, &Replaces::File(&old))?;
-    scope.history.changed(&scope.call_id, &[&path])?;
-
-    let mut envelope = show(&name, &decoded.text, &applied, blocks.len());
-    envelope.context = scope.saw(&path, state);
-    let kind = ChangeKind::Modified;
-    Ok(ToolOutput { changes: vec![FileChange { path, kind }], ..envelope.into() })
+    Ok(drafts::carry_out(scope, &[draft])?.into_single())
 }
 
-fn show(name: &str, old: &str, applied: &Applied, blocks: usize) -> Envelope {
-    let diff = TextDiff::from_lines(old, applied.text.as_str());
-    let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
-    let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
-    let unified = diff.unified_diff().context_radius(3).to_string();
-    let lines: Vec<String> = unified.lines().map(diff_line).collect();
-    let shown = lines.get(..MAX_DIFF).unwrap_or(&lines).join("\n");
-
-    let plural = if blocks == 1 { "block" } else { "blocks" };
-    let mut text = format!("Changed `{name}`: {blocks} {plural} applied, {added} lines added, {removed} removed.");
-    if !applied.tolerant.is_empty() {
-        let which = applied.tolerant.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let _ = write!(text, "\nBlock {which} fitted only with white space ignored: check the indentation below.");
+fn apply(text: &str, blocks: &[parse::Block], matching: Match) -> Result<Applied, ReplaceError> {
+    // An empty text is the only one in which nothing can be found.
+    if let Some(empty) = blocks.iter().position(|block| block.search.is_empty())
+        && (!text.is_empty() || blocks.len() > 1)
+    {
+        return Err(ReplaceError::EmptySearch { block: empty + 1 });
     }
-    let _ = write!(text, "\n{shown}");
-    if lines.len() > MAX_DIFF {
-        let _ = write!(text, "\n[{} more lines of the diff are not shown.]", lines.len() - MAX_DIFF);
-    }
-
-    let ranges: Vec<Value> =
-        applied.ranges.iter().map(|(start, end)| json!({ "start_line": start, "end_line": end })).collect();
-    let mut data = json!({
-        "path": name, "change": "edited", "applied": blocks, "changed_ranges": ranges, "added": added, "removed": removed,
-    });
-    if lines.len() <= MAX_DIFF {
-        data["diff"] = shown.into();
-    } else {
-        data["truncated"] = true.into();
-    }
-    if !applied.tolerant.is_empty() {
-        data["fallback"] = "whitespace".into();
-    }
-    Envelope::success(text).with_data(data)
-}
-
-/// A line of the diff; a very long one is cut.
-fn diff_line(line: &str) -> String {
-    let shown = visible::line(line);
-    let cut = visible::prefix(&shown, MAX_DIFF_LINE);
-    if cut.len() < shown.len() { format!("{cut} …") } else { shown.into_owned() }
+    let blocks: Vec<_> = blocks.iter().map(|block| Block::replacing(&block.search, &block.replace)).collect();
+    Ok(blocks::apply(text, &blocks, matching, WORDS)?)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 use std::fs;
 use std::path::Path;
 
+use haft_tool::FileChange;
+use haft_types::ChangeKind;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::apply::{Match, apply};
 use super::parse::{Block, parse};
 use super::*;
 use crate::read_file::ReadFile;

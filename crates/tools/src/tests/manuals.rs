@@ -57,6 +57,16 @@ fn classic_parameters_are_understood() {
         ("Read", json!({"file_path": "a", "limit": 5}), json!({"path": "a", "end_line": 5})),
         ("Read", json!({"path": "a", "start_line": 2}), json!({"path": "a", "start_line": 2})),
         ("Write", json!({"file_path": "a", "content": "x"}), json!({"path": "a", "content": "x"})),
+        (
+            "MultiEdit",
+            json!({"file_path": "a", "edits": [{"old_string": "x", "new_string": "y"}]}),
+            json!({"edits": [{"path": "a", "old_string": "x", "new_string": "y"}]}),
+        ),
+        (
+            "Edit",
+            json!({"file_path": "a", "old_string": "x", "new_string": "y", "replace_all": true}),
+            json!({"edits": [{"path": "a", "old_string": "x", "new_string": "y", "replace_all": true}]}),
+        ),
         ("LS", json!({"path": "a", "ignore": ["b"]}), json!({"path": "a"})),
         (
             "Grep",

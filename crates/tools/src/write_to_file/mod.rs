@@ -1,5 +1,7 @@
 //! `write_to_file`: creates a file or replaces one whole.
 
+use std::fmt::Write as _;
+
 use async_trait::async_trait;
 use haft_tool::{Access, FileChange, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{ChangeKind, Envelope, ToolSpec};
@@ -7,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::atomic::{self, Replaces};
+use crate::change::{self, Change, Step};
 use crate::disk::{self, DiskError};
 use crate::failure::{Failure, settle};
 use crate::guard::{self, Knowledge};
@@ -77,20 +79,23 @@ fn write(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> 
     if let Some(old) = &old {
         guard::check(scope, &path, &name, old, Knowledge::MustBeRead)?;
     }
-    let replaces = old.as_ref().map_or(Replaces::Nothing, Replaces::File);
     let bytes = parameters.content.as_bytes();
-    scope.history.save(&scope.call_id, &[&path])?;
-    let state = atomic::write(&path, bytes, &replaces)?;
-    scope.history.changed(&scope.call_id, &[&path])?;
-
-    let (kind, change, verb) = match replaces {
-        Replaces::Nothing => (ChangeKind::Added, "created", "Created"),
-        Replaces::File(_) => (ChangeKind::Modified, "overwritten", "Overwrote"),
+    let (step, kind, change, verb) = match &old {
+        None => (Step::Create { bytes }, ChangeKind::Added, "created", "Created"),
+        Some(old) => (Step::Replace { old, bytes }, ChangeKind::Modified, "overwritten", "Overwrote"),
     };
+    let changes = [Change { path: &path, name: &name, step }];
+    let done = change::apply(scope, &changes)?;
+
     let lines = parameters.content.lines().count();
-    let mut envelope = Envelope::success(format!("{verb} `{name}`: {lines} lines, {} bytes.", bytes.len()))
-        .with_data(json!({ "path": name, "change": change, "lines": lines, "bytes": bytes.len() }));
-    envelope.context = scope.saw(&path, state);
+    let mut text = format!("{verb} `{name}`: {lines} lines, {} bytes.", bytes.len());
+    let mut data = json!({ "path": name, "change": change, "lines": lines, "bytes": bytes.len() });
+    if let Some(note) = done.note() {
+        let _ = write!(text, "\n{note}");
+        data["note"] = note.into();
+    }
+    let mut envelope = Envelope::success(text).with_data(data);
+    envelope.context = done.context(&changes);
     Ok(ToolOutput { changes: vec![FileChange { path, kind }], ..envelope.into() })
 }
 

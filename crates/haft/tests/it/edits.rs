@@ -1,0 +1,77 @@
+//! Changes over several files, and what the next start does about one that was interrupted.
+
+use std::fs;
+
+use haft_testkit::{Reply, Script};
+use haft_types::{Api, ContentHash};
+use serde_json::{Value, json};
+
+use crate::rig::Rig;
+
+fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
+    Rig::new(Api::Anthropic, Script::turns(replies).unwrap())
+}
+
+#[test]
+fn a_patch_changes_several_files_and_each_change_is_an_event() {
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n*** Delete File: b.txt\n*** Add File: c.txt\n+new\n*** End Patch\n";
+    let rig = rig([Reply::call("apply_patch", json!({"patch": patch})), Reply::text("Done.")]);
+    rig.write("a.txt", "one\n");
+    rig.write("b.txt", "gone\n");
+    let ran = rig.task(&["change them"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let changed: Vec<_> = ran.events().into_iter().filter(|event| event["type"] == "file_changed").collect();
+    let told: Vec<_> =
+        changed.iter().map(|event| (event["path"].as_str().unwrap(), event["change"].as_str().unwrap())).collect();
+    assert_eq!(told, [("a.txt", "modified"), ("b.txt", "deleted"), ("c.txt", "added")]);
+    assert_eq!(fs::read_to_string(rig.project().join("a.txt")).unwrap(), "two\n");
+    assert!(fs::read_dir(rig.home().join("data/journal")).unwrap().next().is_none(), "no journal is left");
+}
+
+#[test]
+fn a_file_edited_by_multi_edit_counts_as_read_after_a_restart() {
+    let edit = |old: &str, new: &str| json!({"edits": [{"path": "a.txt", "old_string": old, "new_string": new}, {"path": "b.txt", "old_string": old, "new_string": new}]});
+    let rig = rig([
+        Reply::call("multi_edit", edit("one", "two")),
+        Reply::text("Done."),
+        Reply::call("write_to_file", json!({"path": "b.txt", "content": "three\n"})),
+        Reply::text("Done."),
+    ]);
+    rig.write("a.txt", "one\n");
+    rig.write("b.txt", "one\n");
+    assert_eq!(rig.task(&["change them"]).code(), 0);
+    let second = rig.task(&["-c", "write it"]);
+    assert_eq!(second.code(), 0, "{}", second.stderr());
+    assert_eq!(fs::read_to_string(rig.project().join("b.txt")).unwrap(), "three\n", "{}", second.stdout());
+}
+
+#[test]
+fn an_interrupted_change_is_rolled_back_by_the_next_run_in_any_project_and_told_once() {
+    let rig = rig([Reply::text("Hello."), Reply::text("Again.")]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let other = elsewhere.path().canonicalize().unwrap();
+    // What a process leaves that was killed after it had replaced the first of two files.
+    let print = |text: &str| json!({"size": text.len(), "hash": ContentHash::of(text.as_bytes())});
+    let entry = |name: &str| json!({"path": other.join(name), "temporary": format!(".haft-{name}.tmp"), "before": print("old"), "after": print("new")});
+    for (name, content) in [("a", "new"), (".haft-a.tmp", "old"), ("b", "old"), (".haft-b.tmp", "new")] {
+        fs::write(other.join(name), content).unwrap();
+    }
+    let journal = rig.home().join("data/journal");
+    fs::create_dir_all(&journal).unwrap();
+    fs::write(journal.join("1.placing"), json!({"folders": [], "entries": [entry("a"), entry("b")]}).to_string())
+        .unwrap();
+
+    let errors =
+        |events: Vec<Value>| -> Vec<Value> { events.into_iter().filter(|event| event["type"] == "error").collect() };
+    let first = rig.task(&["hello"]);
+    let told = errors(first.events());
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0]["code"], "recovered");
+    assert!(told[0]["message"].as_str().unwrap().contains("rolled back"), "{}", told[0]);
+    assert_eq!((first.code(), &first.events()[0]["type"]), (0, &json!("conversation")));
+    for name in ["a", "b"] {
+        assert_eq!(fs::read_to_string(other.join(name)).unwrap(), "old", "{name}");
+    }
+    assert_eq!(fs::read_dir(&other).unwrap().count(), 2, "temporary files are gone");
+    assert!(errors(rig.task(&["hello"]).events()).is_empty());
+}

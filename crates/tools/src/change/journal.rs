@@ -1,0 +1,191 @@
+//! What a change is about to do, on disk before it does it.
+//!
+//! One file a change, locked while the process lives, so that another one can tell a change that is under way from one that
+//! was interrupted. Its ending is the stage:
+//!
+//! - `writing`: temporary files are being written; no file has changed yet.
+//! - `placing`: files are being replaced; all that was done must be taken back.
+//! - `done`: every file is new; only temporary files are left to be removed.
+//!
+//! Invariant: a stage is reached in one step (a rename), after everything the stage before stands for is on disk.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use haft_types::ContentHash;
+use serde::{Deserialize, Serialize};
+
+use super::stored_path;
+
+/// How far a change has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Writing,
+    Placing,
+    Done,
+}
+
+impl Stage {
+    pub(super) fn ending(self) -> &'static str {
+        match self {
+            Self::Writing => "writing",
+            Self::Placing => "placing",
+            Self::Done => "done",
+        }
+    }
+
+    /// The stage of a journal by its file name; `None` for what is no journal.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        let ending = path.extension()?;
+        [Self::Writing, Self::Placing, Self::Done].into_iter().find(|stage| ending == stage.ending())
+    }
+}
+
+/// What a file holds, short enough to be noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Print {
+    pub(super) size: u64,
+    pub(super) hash: ContentHash,
+}
+
+impl Print {
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        Self { size: bytes.len() as u64, hash: ContentHash::of(bytes) }
+    }
+}
+
+/// One file of a change. Without `before` it is made, without `after` it is removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    #[serde(with = "stored_path")]
+    pub(super) path: PathBuf,
+    /// The name, in the same folder, of the new content before and of the old one after it took its place.
+    pub(super) temporary: String,
+    pub(super) before: Option<Print>,
+    pub(super) after: Option<Print>,
+}
+
+impl Entry {
+    pub(super) fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("/"))
+    }
+
+    pub(super) fn name(&self) -> &OsStr {
+        self.path.file_name().unwrap_or_default()
+    }
+
+    pub(super) fn temporary(&self) -> &OsStr {
+        OsStr::new(&self.temporary)
+    }
+}
+
+/// A whole change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// Folders that do not exist yet, outermost first.
+    pub(super) folders: Vec<Folder>,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// A folder that is made for the change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Folder {
+    #[serde(with = "stored_path")]
+    pub(super) path: PathBuf,
+}
+
+/// The journal of one change; its lock is held as long as this lives.
+pub(super) struct Journal {
+    file: File,
+    path: PathBuf,
+}
+
+impl Journal {
+    /// Notes a change before anything of it is done.
+    pub(super) fn begin(folder: &Path, record: &Record) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let text = serde_json::to_vec(record)?;
+        loop {
+            let path = folder.join(random_name()?).with_extension(Stage::Writing.ending());
+            let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+            file.lock()?;
+            // Whoever clears up may have taken the new file for a dead one in the moment before it was locked.
+            if file.metadata()?.nlink() == 0 {
+                continue;
+            }
+            let journal = Self { file, path };
+            let mut written = &journal.file;
+            if let Err(error) = written.write_all(&text).and_then(|()| journal.file.sync_all()) {
+                journal.remove();
+                return Err(error);
+            }
+            return Ok(journal);
+        }
+    }
+
+    /// Takes over the journal of a process that is gone. `None` when the process lives, or someone else was faster.
+    pub(super) fn take_over(path: &Path) -> io::Result<Option<Self>> {
+        let file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            result => result?,
+        };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Ok(None),
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+        }
+        // It may have reached another stage or its end before the lock was free.
+        let identity = |of: &fs::Metadata| (of.dev(), of.ino());
+        let held = identity(&file.metadata()?);
+        let still_there = path.symlink_metadata().is_ok_and(|there| identity(&there) == held);
+        Ok(still_there.then(|| Self { file, path: path.to_owned() }))
+    }
+
+    /// What was noted; `None` when the process died before it was written whole.
+    pub(super) fn record(&self) -> io::Result<Option<Record>> {
+        Ok(serde_json::from_slice(&fs::read(&self.path)?).ok())
+    }
+
+    /// Reaches the next stage.
+    pub(super) fn advance(&mut self, stage: Stage) -> io::Result<()> {
+        self.rename(stage.ending())
+    }
+
+    /// Sets the journal aside, for a person to look at.
+    pub(super) fn give_up(mut self) -> PathBuf {
+        let _ = self.rename("failed");
+        self.path
+    }
+
+    fn rename(&mut self, ending: &str) -> io::Result<()> {
+        let next = self.path.with_extension(ending);
+        fs::rename(&self.path, &next)?;
+        self.path = next;
+        self.sync_folder();
+        Ok(())
+    }
+
+    /// The change is over.
+    pub(super) fn remove(self) {
+        // Should it stay, the next start finds nothing left to do and removes it.
+        let _ = fs::remove_file(&self.path);
+        drop(self.file);
+    }
+
+    /// Best effort: some file systems can't sync a folder.
+    fn sync_folder(&self) {
+        if let Some(folder) = self.path.parent() {
+            let _ = File::open(folder).and_then(|open| open.sync_all());
+        }
+    }
+}
+
+/// A name nobody can foresee.
+pub(super) fn random_name() -> io::Result<String> {
+    let mut bytes = [0_u8; 16];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+}

@@ -1,0 +1,156 @@
+//! Putting a file in its place, and taking that back.
+//!
+//! Invariant: what someone else wrote is never removed or overwritten. What a step took out of a place is looked at after it was
+//! taken: only then can nobody change it unnoticed.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::folder::Folder;
+use super::journal::{Entry, Print};
+
+/// Folders of a change, each opened once and held until the change is over.
+#[derive(Default)]
+pub(super) struct Folders(HashMap<PathBuf, Rc<Folder>>);
+
+impl Folders {
+    pub(super) fn get(&mut self, path: &Path, open: fn(&Path) -> io::Result<Folder>) -> io::Result<Rc<Folder>> {
+        if let Some(known) = self.0.get(path) {
+            return Ok(Rc::clone(known));
+        }
+        let folder = Rc::new(open(path)?);
+        self.0.insert(path.to_owned(), Rc::clone(&folder));
+        Ok(folder)
+    }
+
+    pub(super) fn sync(&self) {
+        for folder in self.0.values() {
+            folder.sync();
+        }
+    }
+}
+
+/// What came of putting a file in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Placed {
+    Yes,
+    /// Something else stood there than was read. What the step did must be taken back.
+    Overtaken,
+}
+
+/// Puts the new file in place of the old one, which then has the temporary's name.
+pub(super) fn place(folder: &Folder, entry: &Entry) -> io::Result<Placed> {
+    let (name, temporary) = (entry.name(), entry.temporary());
+    let expect = |before| Ok(if holds(folder, temporary, before)? { Placed::Yes } else { Placed::Overtaken });
+    let (step, overtaken) = match (&entry.before, &entry.after) {
+        (Some(_), Some(_)) => (folder.exchange(temporary, name), io::ErrorKind::NotFound),
+        (Some(_), None) => (folder.rename_to_free(name, temporary), io::ErrorKind::NotFound),
+        (None, Some(_)) => (folder.rename_to_free(temporary, name), io::ErrorKind::AlreadyExists),
+        (None, None) => return Ok(Placed::Yes),
+    };
+    match step {
+        Ok(()) => entry.before.as_ref().map_or(Ok(Placed::Yes), expect),
+        Err(error) if error.kind() == overtaken => Ok(Placed::Overtaken),
+        Err(error) => Err(error),
+    }
+}
+
+/// What came of taking a step back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TakenBack {
+    /// All that was done is undone.
+    Yes,
+    /// Someone else changed the file after haft did; theirs stands.
+    Left,
+    /// As before, and what the file was earlier is kept under the temporary name.
+    LeftWithEarlier,
+}
+
+/// Takes back what [`place`] did, or may have done before the process died.
+pub(super) fn take_back(folder: &Folder, entry: &Entry) -> io::Result<TakenBack> {
+    let (name, temporary) = (entry.name(), entry.temporary());
+    folder.settle(temporary, name)?;
+    match (&entry.before, &entry.after) {
+        (Some(before), Some(after)) => take_back_content(folder, entry, before, after),
+        (None, Some(after)) => take_back_new(folder, entry, after),
+        // Whatever was taken away comes back, also if it is not what was read.
+        (Some(_), None) if exists(folder, temporary)? => match folder.rename_to_free(temporary, name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(TakenBack::LeftWithEarlier),
+            result => result.map(|()| TakenBack::Yes),
+        },
+        (Some(_) | None, None) => Ok(TakenBack::Yes),
+    }
+}
+
+fn take_back_content(folder: &Folder, entry: &Entry, before: &Print, after: &Print) -> io::Result<TakenBack> {
+    let (name, temporary) = (entry.name(), entry.temporary());
+    if !exists(folder, temporary)? {
+        return Ok(TakenBack::Yes);
+    }
+    if holds(folder, temporary, after)? {
+        // It never took its place.
+        folder.remove(temporary)?;
+        return Ok(TakenBack::Yes);
+    }
+    if holds(folder, name, after)? {
+        folder.exchange(temporary, name)?;
+        if holds(folder, temporary, after)? {
+            folder.remove(temporary)?;
+            return Ok(TakenBack::Yes);
+        }
+        // Someone wrote to the new file at this very moment; that is the newest there is.
+        folder.exchange(temporary, name)?;
+        return Ok(TakenBack::LeftWithEarlier);
+    }
+    if holds(folder, name, before)? && holds(folder, temporary, before)? {
+        // Someone else has put the old content back.
+        folder.remove(temporary)?;
+        return Ok(TakenBack::Yes);
+    }
+    Ok(TakenBack::LeftWithEarlier)
+}
+
+fn take_back_new(folder: &Folder, entry: &Entry, after: &Print) -> io::Result<TakenBack> {
+    let (name, temporary) = (entry.name(), entry.temporary());
+    if !exists(folder, temporary)? {
+        if !holds(folder, name, after)? {
+            return Ok(if exists(folder, name)? { TakenBack::Left } else { TakenBack::Yes });
+        }
+        folder.rename_to_free(name, temporary)?;
+    }
+    if holds(folder, temporary, after)? {
+        folder.remove(temporary)?;
+        return Ok(TakenBack::Yes);
+    }
+    // Someone changed it at this very moment.
+    match folder.rename_to_free(temporary, name) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(TakenBack::LeftWithEarlier),
+        result => result.map(|()| TakenBack::Left),
+    }
+}
+
+fn exists(folder: &Folder, name: &OsStr) -> io::Result<bool> {
+    match folder.look(name) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a regular file stands under this name with exactly this content.
+fn holds(folder: &Folder, name: &OsStr, print: &Print) -> io::Result<bool> {
+    let there = match folder.look(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        result => result?,
+    };
+    if !there.is_file() || there.len() != print.size {
+        return Ok(false);
+    }
+    let mut bytes = Vec::new();
+    // One more than expected, should it grow.
+    folder.read(name)?.take(print.size + 1).read_to_end(&mut bytes)?;
+    Ok(Print::of(&bytes) == *print)
+}

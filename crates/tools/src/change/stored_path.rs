@@ -1,0 +1,28 @@
+//! Paths in a file: as text, or as bytes where they are none.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Stored {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    match path.to_str() {
+        Some(text) => text.serialize(serializer),
+        None => path.as_os_str().as_bytes().serialize(serializer),
+    }
+}
+
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+    Ok(match Stored::deserialize(deserializer)? {
+        Stored::Text(text) => PathBuf::from(text),
+        Stored::Bytes(bytes) => PathBuf::from(OsString::from_vec(bytes)),
+    })
+}

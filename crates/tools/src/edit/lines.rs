@@ -1,0 +1,64 @@
+//! The lines of a text and how each of them ends.
+
+/// A line and its end: `\n`, `\r\n`, `\r`, or nothing at the end of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Line<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) end: &'a str,
+}
+
+/// The lines of a text. Joining text and end of each gives it back.
+///
+/// A carriage return alone ends a line only where no line feed ever does, as in files of old Macintosh programs; elsewhere it is
+/// a character of its line.
+pub(crate) fn split(text: &str) -> Vec<Line<'_>> {
+    if text.contains('\n') || !text.contains('\r') {
+        let line = |whole: &'_ str| {
+            whole.strip_suffix('\n').map_or(whole.len(), |body| body.strip_suffix('\r').unwrap_or(body).len())
+        };
+        text.split_inclusive('\n').map(|whole| cut(whole, line(whole))).collect()
+    } else {
+        text.split_inclusive('\r').map(|whole| cut(whole, whole.strip_suffix('\r').unwrap_or(whole).len())).collect()
+    }
+}
+
+fn cut(whole: &str, body: usize) -> Line<'_> {
+    let (text, end) = whole.split_at_checked(body).unwrap_or((whole, ""));
+    Line { text, end }
+}
+
+/// How lines end around this place.
+pub(crate) fn end_near<'a>(lines: &[Line<'a>], at: usize) -> &'a str {
+    let here = lines.get(at).map(|line| line.end);
+    let before = at.checked_sub(1).and_then(|before| lines.get(before)).map(|line| line.end);
+    let anywhere = lines.first().map(|line| line.end);
+    [here, before, anywhere].into_iter().flatten().find(|end| !end.is_empty()).unwrap_or("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn texts(text: &str) -> Vec<&str> {
+        split(text).iter().map(|line| line.text).collect()
+    }
+
+    #[test]
+    fn a_carriage_return_ends_a_line_only_where_nothing_else_does() {
+        assert_eq!(texts("a\nb\r\nc"), ["a", "b", "c"]);
+        assert_eq!(texts("a\rb\r"), ["a", "b"]);
+        assert_eq!(texts("a\rb\n"), ["a\rb"]);
+        assert_eq!(texts("\r\r"), ["", ""]);
+        assert!(texts("").is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost(text in "([ab]{0,2}(\n|\r\n|\r)){0,6}[ab]{0,2}") {
+            let joined: String = split(&text).iter().flat_map(|line| [line.text, line.end]).collect();
+            prop_assert_eq!(joined, text);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What to tell a model whose text is not in the file: where the file comes closest, and where it differs.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use similar::TextDiff;
+
+use super::blocks::Comparison;
+use super::lines::Line;
+use crate::visible;
+
+/// Candidates shown.
+const SHOWN: usize = 3;
+/// Lines that are compared letter by letter when no line of SEARCH is in the file.
+const LETTER_BY_LETTER: usize = 2_000;
+/// How alike two lines must be to be worth showing.
+const ALIKE: f32 = 0.6;
+
+/// How a tool calls what it looks for and what it puts there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Words {
+    /// What is looked for, such as `SEARCH`.
+    pub(crate) old: &'static str,
+    /// What comes in its place, at the beginning of a sentence, such as `The REPLACE part`.
+    pub(crate) new: &'static str,
+}
+
+/// The sentences after "not in the file".
+pub(crate) fn hint(lines: &[Line<'_>], old: &[&str], new: &[&str], words: Words) -> String {
+    let mut hint = String::new();
+    if let Some(line) = already_there(lines, new) {
+        let _ =
+            write!(hint, " {} is already in the file at line {line}: the change may have been made before.", words.new);
+    }
+    let candidates = candidates(lines, old);
+    if candidates.is_empty() {
+        hint.push_str(
+            " Nothing similar was found: read the file again with `read_file` and copy the lines from there.",
+        );
+        return hint;
+    }
+    hint.push_str(" Nearest places:");
+    for candidate in candidates {
+        let _ = write!(hint, "\n{}", describe(lines, old, &candidate, words));
+    }
+    hint
+}
+
+struct Candidate {
+    /// The line of the file, from 0, that the first line of SEARCH would fall on.
+    start: usize,
+    equal: usize,
+}
+
+/// The places where most lines agree, best first.
+fn candidates(lines: &[Line<'_>], search: &[&str]) -> Vec<Candidate> {
+    let wanted: HashSet<&str> = search.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+    let mut found: Vec<Candidate> = Vec::new();
+    let mut seen = HashSet::new();
+    for (at, line) in lines.iter().enumerate().filter(|(_, line)| wanted.contains(line.text.trim())) {
+        // Every place at which this line would meet its like in SEARCH.
+        for offset in
+            (0..search.len()).filter(|offset| search.get(*offset).is_some_and(|one| one.trim() == line.text.trim()))
+        {
+            if let Some(start) = at.checked_sub(offset)
+                && seen.insert(start)
+            {
+                found.push(Candidate { start, equal: equal_lines(lines, search, start) });
+            }
+        }
+        if found.len() > 10_000 {
+            break;
+        }
+    }
+    found.sort_by_key(|candidate| (std::cmp::Reverse(candidate.equal), candidate.start));
+    found.truncate(SHOWN);
+    if found.is_empty() { alike(lines, search).into_iter().collect() } else { found }
+}
+
+fn equal_lines(lines: &[Line<'_>], search: &[&str], start: usize) -> usize {
+    let window = lines.get(start..).unwrap_or_default().iter();
+    window.zip(search).filter(|(line, wanted)| Comparison::Tolerant.same(line.text, wanted)).count()
+}
+
+/// The line most like the first line of SEARCH that has letters in it.
+fn alike(lines: &[Line<'_>], search: &[&str]) -> Option<Candidate> {
+    let (offset, wanted) = search.iter().enumerate().find(|(_, line)| line.chars().any(char::is_alphanumeric))?;
+    let wanted = visible::prefix(wanted.trim(), 200);
+    lines
+        .iter()
+        .take(LETTER_BY_LETTER)
+        .enumerate()
+        .map(|(at, line)| (at, TextDiff::from_chars(visible::prefix(line.text.trim(), 200), wanted).ratio()))
+        .filter(|(_, ratio)| *ratio >= ALIKE)
+        .max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0)))
+        .map(|(at, _)| Candidate { start: at.saturating_sub(offset), equal: 0 })
+}
+
+fn describe(lines: &[Line<'_>], search: &[&str], candidate: &Candidate, words: Words) -> String {
+    let &Candidate { start, equal } = candidate;
+    let end = (start + search.len()).min(lines.len());
+    let place = if end > start + 1 { format!("lines {}-{end}", start + 1) } else { format!("line {}", start + 1) };
+    let mut text = format!("- {place} ({equal} of {} lines agree)", search.len());
+    let differs = search.iter().enumerate().find_map(|(offset, wanted)| match lines.get(start + offset) {
+        Some(line) if Comparison::Tolerant.same(line.text, wanted) => None,
+        other => Some((start + offset + 1, other.map(|line| line.text), wanted)),
+    });
+    let shown = |line: &str| visible::prefix(&visible::line(line), 160).to_owned();
+    match differs {
+        Some((number, Some(file), wanted)) => {
+            let _ = write!(text, "; line {number} is `{}`, {} has `{}`", shown(file), words.old, shown(wanted));
+        }
+        Some((_, None, wanted)) => {
+            let _ = write!(text, "; the file ends before `{}`", shown(wanted));
+        }
+        None => {
+            let spaced = |line: &str| shown(&line.replace('\t', "\\t"));
+            let differs = search.iter().zip(lines.iter().skip(start)).zip(start + 1..);
+            if let Some(((wanted, line), number)) =
+                differs.into_iter().find(|((wanted, line), _)| line.text != **wanted)
+            {
+                let _ = write!(
+                    text,
+                    "; line {number} differs in white space: it is `{}`, {} has `{}`",
+                    spaced(line.text),
+                    words.old,
+                    spaced(wanted)
+                );
+            }
+        }
+    }
+    text
+}
+
+/// Where all new lines already stand, if there is some substance in them.
+fn already_there(lines: &[Line<'_>], new: &[&str]) -> Option<usize> {
+    if !new.iter().any(|line| line.trim().len() > 3) {
+        return None;
+    }
+    lines
+        .windows(new.len())
+        .position(|window| window.iter().zip(new).all(|(line, new)| line.text == *new))
+        .map(|at| at + 1)
+}

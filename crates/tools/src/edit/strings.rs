@@ -1,0 +1,148 @@
+//! Replacing a piece of text that may begin and end anywhere: a pure function.
+//!
+//! A model writes every line end as `\n`. The text is compared in that form and changed in its own: every byte outside the
+//! replaced pieces is kept, and new lines end as those around them do.
+
+use super::lines::{Line, end_near, split};
+use super::nearest::{self, Words};
+
+const WORDS: Words = Words { old: "`old_string`", new: "`new_string`" };
+
+/// Which of the places are replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// The only one there may be.
+    Only,
+    /// All of them, at least one.
+    All,
+}
+
+/// A string that does not fit. Lines count from 1.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NoFit {
+    NotFound { hint: String },
+    Ambiguous { lines: Vec<usize> },
+}
+
+/// The text with one string replaced by another, and how often it was.
+pub(crate) fn replace(text: &str, old: &str, new: &str, which: Which) -> Result<(String, usize), NoFit> {
+    let lines = split(text);
+    let plain = Plain::of(&lines);
+    let (old, new) = (unified(old), unified(new));
+    let places: Vec<usize> = plain.text.match_indices(&old).map(|(at, _)| at).collect();
+    match (places.as_slice(), which) {
+        ([], _) => {
+            let wanted: Vec<&str> = old.lines().collect();
+            let replacement: Vec<&str> = new.lines().collect();
+            return Err(NoFit::NotFound { hint: nearest::hint(&lines, &wanted, &replacement, WORDS) });
+        }
+        ([_, _, ..], Which::Only) => {
+            return Err(NoFit::Ambiguous { lines: places.iter().map(|at| plain.line(*at) + 1).collect() });
+        }
+        (_, Which::Only | Which::All) => {}
+    }
+    let mut out = String::with_capacity(text.len() + new.len());
+    let mut done = 0;
+    for at in &places {
+        let (start, end) = (plain.place(*at), plain.place(at + old.len()));
+        out.push_str(text.get(done..start).unwrap_or_default());
+        let ending = end_near(&lines, plain.line(*at));
+        if ending == "\n" {
+            out.push_str(&new);
+        } else {
+            out.push_str(&new.replace('\n', ending));
+        }
+        done = end;
+    }
+    out.push_str(text.get(done..).unwrap_or_default());
+    Ok((out, places.len()))
+}
+
+/// As a model writes it, whatever line ends it copied.
+fn unified(text: &str) -> String {
+    text.replace("\r\n", "\n")
+}
+
+/// A text with every line end as `\n`, and the way back.
+struct Plain {
+    text: String,
+    /// Where lines begin, in this text.
+    starts: Vec<usize>,
+    /// The line ends that are longer in the file, by their place in this text.
+    longer: Vec<usize>,
+}
+
+impl Plain {
+    fn of(lines: &[Line<'_>]) -> Self {
+        let mut plain = Self { text: String::new(), starts: Vec::with_capacity(lines.len()), longer: Vec::new() };
+        for line in lines {
+            plain.starts.push(plain.text.len());
+            plain.text.push_str(line.text);
+            if line.end == "\r\n" {
+                plain.longer.push(plain.text.len());
+            }
+            if !line.end.is_empty() {
+                plain.text.push('\n');
+            }
+        }
+        plain
+    }
+
+    /// The line, from 0, in which a place lies.
+    fn line(&self, at: usize) -> usize {
+        self.starts.partition_point(|start| *start <= at).saturating_sub(1)
+    }
+
+    /// The same place in the file's own text.
+    fn place(&self, at: usize) -> usize {
+        at + self.longer.partition_point(|end| *end < at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn only(text: &str, old: &str, new: &str) -> String {
+        replace(text, old, new, Which::Only).unwrap().0
+    }
+
+    #[test]
+    fn a_piece_of_a_line_is_replaced() {
+        assert_eq!(only("let x = 1;\n", "x = 1", "y = 2"), "let y = 2;\n");
+        assert_eq!(only("a\nb\nc\n", "\nb", ""), "a\nc\n");
+        assert_eq!(only("a", "a", "b\n"), "b\n");
+    }
+
+    #[test]
+    fn line_ends_are_those_of_the_file() {
+        assert_eq!(only("a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\nz\n"), "x\r\ny\r\nz\r\nc\r\n");
+        assert_eq!(only("a\r\nb\r\n", "\r\nb", "\r\nB"), "a\r\nB\r\n");
+        assert_eq!(only("a\rb\rc", "b\n", "x\ny\n"), "a\rx\ry\rc");
+        assert_eq!(only("a\nb\r\nc\n", "b\n", "x\ny\n"), "a\nx\r\ny\r\nc\n");
+    }
+
+    #[test]
+    fn places_are_counted_and_all_can_be_meant() {
+        assert_eq!(replace("a b\na\n", "a", "c", Which::All), Ok(("c b\nc\n".to_owned(), 2)));
+        assert_eq!(replace("a b\na\n", "a", "c", Which::Only), Err(NoFit::Ambiguous { lines: vec![1, 2] }));
+        assert!(matches!(replace("a\n", "b", "c", Which::All), Err(NoFit::NotFound { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_outside_are_kept(
+            before in "([ab]{0,2}(\n|\r\n)){0,4}[ab]{0,2}",
+            after in "[ab]{0,2}((\n|\r\n)[ab]{0,2}){0,4}",
+            new in "[xy\n]{0,5}",
+        ) {
+            let text = format!("{before}<old>{after}");
+            let out = only(&text, "<old>", &new);
+            prop_assert!(out.starts_with(&before) && out.ends_with(&after), "{out:?}");
+            let middle = &out[before.len()..out.len() - after.len()];
+            prop_assert_eq!(middle.replace("\r\n", "\n"), new);
+        }
+    }
+}
