@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::ports::{FileHistory, Notes, ReadLedger, TodoList, Transcript, UsefulInfo};
+use crate::ports::{FileHistory, Notes, Progress, ReadLedger, TodoList, Transcript, UsefulInfo};
 
 /// The folders a call may work in. All paths are absolute and free of links.
 #[derive(Clone, Debug)]
@@ -63,6 +63,8 @@ pub struct ToolContext {
     pub limits: OutputLimits,
     /// The environment a child process gets, already reduced to what it may see.
     pub environment: Arc<Vec<(String, String)>>,
+    /// Where the call shows what it is doing.
+    pub progress: Arc<dyn Progress>,
     /// The conversation's TODO list.
     pub todo: Arc<dyn TodoList>,
     /// What files looked like when they were last read.

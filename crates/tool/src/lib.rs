@@ -18,8 +18,8 @@ pub use context::{OutputLimits, ToolContext, Workspace};
 pub use manual::{Alias, CaseDocument, Group, Manual, Set, Source};
 pub use plugin::Plugin;
 pub use ports::{
-    Added, FileHistory, FileState, MarkAction, MarkReport, NewUseful, Note, Notes, PortError, ReadLedger, Recalled,
-    TodoItem, TodoList, TodoState, Transcript, TranscriptLine, UsefulInfo, UsefulItem,
+    Added, FileHistory, FileState, MarkAction, MarkReport, NewUseful, Note, Notes, PortError, Progress, ReadLedger,
+    Recalled, TodoItem, TodoList, TodoState, Transcript, TranscriptLine, UsefulInfo, UsefulItem,
 };
 pub use registry::{Registry, Resolved, Statistics, Switch};
 pub use schema::{InvalidArguments, parse_arguments, schema_of};

@@ -2,8 +2,9 @@
 //! its fixtures.
 //!
 //! A tool takes a typed parameter struct and a [`ToolContext`](haft_tool::ToolContext) and gives back one envelope. This
-//! crate asks nobody for permission, keeps no state between calls (what was read and what is to do is behind the ports of
-//! `haft-tool`), reads no environment and starts no process except through the supervisor of `haft-sandbox`.
+//! crate asks nobody for permission, keeps no state between calls but what they left running ([`Running`]; what was read and
+//! what is to do is behind the ports of `haft-tool`), reads no environment and starts no process except through the
+//! supervisor of `haft-sandbox`.
 //!
 //! Read first: [`builtin`] (the set), `paths` (which files a call may touch), `change` (how files are changed, all
 //! or none), `edit::blocks` (the engine that finds and replaces lines, a pure function).
@@ -23,6 +24,8 @@
 //! | `search_files` | `path, regex, file_pattern?, matches, files, lines: [{path, line, text}], truncated?` |
 //! | `list_code_definition_names` | `path, files, definitions, truncated?` |
 //! | `execute_command` | `command, cwd, exit_code? or signal? or timed_out? or cancelled?, stdout, stderr, stdout_lines, stdout_bytes, stderr_lines, stderr_bytes, duration_ms, spill?: [path], truncated?` |
+//! | `session_start`, `session_interactive`, `session_stop` | `session_id, state: running\|ended, exit_code? or signal?, awaits?: line\|hidden\|key, stdout, stdout_lines, stdout_bytes, spill?: [path], truncated?` (what is new) |
+//! | `background_task` | `action`; `start`: `task_id, command, cwd, state, output?`; `monitor`, `kill`: `task_id, command, state: running\|finished\|failed\|killed, exit_code? or signal? or timed_out?, output?, duration_ms`, `monitor` also `stdout, stdout_lines, stdout_bytes`; `list`: `tasks: [{task_id, command, state}]`; `cleanup`: `removed: [task_id]` |
 //! | `todo_read`, `todo_write` | `items: [{content, status}], pending, in_progress, completed` |
 //! | `ask_followup_question` | `question, options` |
 //! | `attempt_completion` | `result, command?` |
@@ -41,6 +44,7 @@
 mod apply_patch;
 mod ask_followup_question;
 mod attempt_completion;
+mod background_task;
 mod cases;
 mod change;
 mod conversation_message_ids_read;
@@ -53,6 +57,7 @@ mod execute_command;
 mod failure;
 mod guard;
 mod knowledge;
+mod limits;
 mod list_code_definition_names;
 mod list_files;
 mod manual;
@@ -65,8 +70,12 @@ mod paths;
 mod read_file;
 mod recall;
 mod replace_in_file;
+mod running;
 mod scope;
 mod search_files;
+mod session_interactive;
+mod session_start;
+mod session_stop;
 mod todo_read;
 mod todo_write;
 mod useful_info_add;
@@ -84,17 +93,18 @@ mod tests;
 pub use cases::cases;
 pub use change::{Recovery, RecoveryOutcome, recover};
 pub use excerpt::{ExcerptError, excerpt};
+pub use limits::LimitsConfig;
+pub use running::{Running, TaskReport, announcement};
 
 use std::sync::Arc;
 
-use haft_sandbox::Supervisor;
 use haft_tool::{Tool, schema_of};
 use haft_types::ToolSpec;
 use schemars::JsonSchema;
 
 /// Every built-in tool, in the order it is offered. The order is part of the request's prefix, so it never depends on
-/// anything.
-pub fn builtin(supervisor: Arc<Supervisor>) -> Vec<Arc<dyn Tool>> {
+/// anything. Whatever calls leave running belongs to `running`.
+pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(read_file::ReadFile::new()),
         Arc::new(write_to_file::WriteToFile::new()),
@@ -103,7 +113,11 @@ pub fn builtin(supervisor: Arc<Supervisor>) -> Vec<Arc<dyn Tool>> {
         Arc::new(apply_patch::ApplyPatch::new()),
         Arc::new(list_files::ListFiles::new()),
         Arc::new(search_files::SearchFiles::new()),
-        Arc::new(execute_command::ExecuteCommand::new(supervisor)),
+        Arc::new(execute_command::ExecuteCommand::new(Arc::clone(running))),
+        Arc::new(session_start::SessionStart::new(Arc::clone(running))),
+        Arc::new(session_interactive::SessionInteractive::new(Arc::clone(running))),
+        Arc::new(session_stop::SessionStop::new(Arc::clone(running))),
+        Arc::new(background_task::BackgroundTask::new(Arc::clone(running))),
         Arc::new(todo_read::TodoRead::new()),
         Arc::new(todo_write::TodoWrite::new()),
         Arc::new(ask_followup_question::AskFollowupQuestion::new()),

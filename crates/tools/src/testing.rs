@@ -8,14 +8,16 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use haft_sandbox::Supervisor;
 use haft_tool::{
-    Added, FileHistory, FileState, MarkAction, MarkReport, NewUseful, Note, Notes, OutputLimits, PortError, ReadLedger,
-    Recalled, TodoItem, TodoList, Tool, ToolContext, ToolOutput, Transcript, TranscriptLine, UsefulInfo, UsefulItem,
-    Workspace,
+    Added, FileHistory, FileState, MarkAction, MarkReport, NewUseful, Note, Notes, OutputLimits, PortError, Progress,
+    ReadLedger, Recalled, TodoItem, TodoList, Tool, ToolContext, ToolOutput, Transcript, TranscriptLine, UsefulInfo,
+    UsefulItem, Workspace,
 };
 use haft_types::{Timestamp, ToolStatus};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
+
+use crate::{LimitsConfig, Running};
 
 /// A workspace to run tools in; gone when dropped.
 pub(crate) struct Bench {
@@ -24,6 +26,7 @@ pub(crate) struct Bench {
     pub(crate) todo: Arc<MemoryTodo>,
     pub(crate) transcript: Arc<MemoryTranscript>,
     pub(crate) history: Arc<MemoryHistory>,
+    pub(crate) progress: Arc<MemoryProgress>,
 }
 
 impl Bench {
@@ -36,12 +39,14 @@ impl Bench {
         let todo = Arc::new(MemoryTodo::default());
         let transcript = Arc::new(MemoryTranscript::default());
         let history = Arc::new(MemoryHistory::default());
+        let progress = Arc::new(MemoryProgress::default());
         let context = ToolContext {
             workspace: Workspace { root: root.clone(), extra: Vec::new(), cwd: root, spill, journal },
             call_id: "call-1".to_owned(),
             cancel: CancellationToken::new(),
             limits: OutputLimits::default(),
             environment: Arc::new(vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
+            progress: Arc::<MemoryProgress>::clone(&progress),
             todo: Arc::<MemoryTodo>::clone(&todo),
             reads: Arc::new(MemoryLedger::default()),
             history: Arc::<MemoryHistory>::clone(&history),
@@ -49,7 +54,7 @@ impl Bench {
             notes: Arc::<MemoryNotes>::default(),
             transcript: Arc::<MemoryTranscript>::clone(&transcript),
         };
-        Self { _folder: folder, context, todo, transcript, history }
+        Self { _folder: folder, context, todo, transcript, history, progress }
     }
 
     pub(crate) fn with_limits(mut self, lines: usize, bytes: usize) -> Self {
@@ -234,7 +239,22 @@ impl ReadLedger for MemoryLedger {
 
 /// All tools; the test program itself is the supervisor's helper.
 pub(crate) fn builtin() -> Vec<Arc<dyn Tool>> {
-    crate::builtin(Arc::new(Supervisor::for_tests().unwrap()))
+    crate::builtin(&running(LimitsConfig::default()))
+}
+
+/// Where commands of a test run.
+pub(crate) fn running(limits: LimitsConfig) -> Arc<Running> {
+    Arc::new(Running::new(Arc::new(Supervisor::for_tests().unwrap()), limits))
+}
+
+/// What calls showed while they ran.
+#[derive(Default)]
+pub(crate) struct MemoryProgress(pub(crate) Mutex<Vec<String>>);
+
+impl Progress for MemoryProgress {
+    fn show(&self, text: String) {
+        self.0.lock().unwrap().push(text);
+    }
 }
 
 /// The files each call said it would change, and those it said it had changed.

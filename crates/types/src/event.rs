@@ -47,6 +47,22 @@ pub enum CompactionPhase {
     Failed,
 }
 
+/// How far a background task has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskPhase {
+    /// It runs.
+    Started,
+    /// It ended with exit code 0.
+    Finished,
+    /// It ended otherwise, or could not be run.
+    Failed,
+    /// It was ended: on request, or because the run was over.
+    Killed,
+    /// The haft that ran it ended without a word; so did the task.
+    Lost,
+}
+
 /// What happened to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -123,6 +139,15 @@ pub enum EventBody {
         /// Why it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ToolError>,
+    },
+    /// A tool that is still running has something to show. Not part of the result: only for those who watch.
+    ToolProgress {
+        /// The call's id.
+        id: String,
+        /// The tool.
+        name: String,
+        /// What is new, short.
+        text: String,
     },
     /// What one request cost; after every request.
     Usage {
@@ -236,6 +261,23 @@ pub enum EventBody {
         path: String,
         /// What happened to it.
         change: ChangeKind,
+    },
+    /// A command in the background was started or has ended.
+    BackgroundTask {
+        /// The task's id.
+        id: String,
+        /// How far it has come.
+        phase: TaskPhase,
+        /// What it runs.
+        command: String,
+        /// Its exit code, if it ended with one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+        /// The file with its output.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<String>,
+        /// The sentence for people.
+        message: String,
     },
     /// The run is over; always last.
     Result(TurnResult),

@@ -17,7 +17,7 @@ mod request;
 mod tool;
 mod usage;
 
-pub use event::{BudgetLayer, CallPhase, ChangeKind, CompactionPhase, Event, EventBody, TurnResult};
+pub use event::{BudgetLayer, CallPhase, ChangeKind, CompactionPhase, Event, EventBody, TaskPhase, TurnResult};
 pub use hash::{ContentHash, Hasher};
 pub use id::{Clock, ConversationId, IdSource, MessageId, ShortId};
 pub use message::{Entry, LlmMetadata, Message, Metadata, Origin, Role};

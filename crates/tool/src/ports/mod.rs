@@ -2,6 +2,7 @@
 
 mod history;
 mod notes;
+mod progress;
 mod reads;
 mod todo;
 mod transcript;
@@ -9,6 +10,7 @@ mod useful;
 
 pub use history::FileHistory;
 pub use notes::{Note, Notes};
+pub use progress::Progress;
 pub use reads::{FileState, ReadLedger};
 pub use todo::{TodoItem, TodoList, TodoState};
 pub use transcript::{MarkAction, MarkReport, Recalled, Transcript, TranscriptLine};

@@ -3,17 +3,14 @@
 //! A command that ends with another status than 0 has run: the result is an error to the model, with the output whole, but no
 //! failure of the tool (SPEC 10.1).
 
+mod progress;
 mod report;
 
-use std::fs::DirBuilder;
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
-use haft_sandbox::{Capture, Command, SandboxError, Stdin, Supervisor};
+use haft_sandbox::{Capture, Finished, Live, SandboxError};
 use haft_text::Limits;
 use haft_tool::{Access, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::ToolSpec;
@@ -22,10 +19,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::failure::{Coded, Failure, settle};
+use crate::failure::{Failure, settle};
 use crate::manual::{Alias, Arguments, Group, Manual, forget};
-use crate::{paths, spec_of};
+use crate::running::Running;
+use crate::running::shell::{self, Line};
+use crate::spec_of;
 
+use progress::{GLANCE, SHOWN, Watcher};
 use report::Ran;
 
 const NAME: &str = "execute_command";
@@ -57,40 +57,61 @@ struct Parameters {
 /// The tool.
 pub(crate) struct ExecuteCommand {
     spec: ToolSpec,
-    supervisor: Arc<Supervisor>,
-    shell: &'static str,
+    running: Arc<Running>,
 }
 
 impl ExecuteCommand {
-    pub(crate) fn new(supervisor: Arc<Supervisor>) -> Self {
-        let shell = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|bash| Path::new(bash).exists());
-        Self {
-            spec: spec_of::<Parameters>(NAME, include_str!("prompt.md")),
-            supervisor,
-            shell: shell.unwrap_or("/bin/sh"),
-        }
+    pub(crate) fn new(running: Arc<Running>) -> Self {
+        Self { spec: spec_of::<Parameters>(NAME, include_str!("prompt.md")), running }
     }
 
     async fn run(&self, context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-        let parameters: Parameters = parse_arguments(NAME, arguments)?;
-        let (cwd, timeout) = check(context, &parameters)?;
-        let command = Command {
-            argv: vec![self.shell.into(), "-c".into(), parameters.command.clone().into()],
-            cwd: cwd.clone(),
-            env: context.environment.as_ref().clone(),
-            timeout,
-            stdin: Stdin::Null,
-        };
-        let limits = Limits { lines: context.limits.lines, bytes: context.limits.bytes };
+        let Parameters { command, requires_approval: _, cwd, timeout } = parse_arguments(NAME, arguments)?;
+        let timeout = shell::seconds(timeout, DEFAULT_TIMEOUT, 1, MAX_TIMEOUT)?;
+        let line = Line::check(context, command, cwd.as_deref())?;
+        let limits = shell::limits(context);
         // Whatever is not kept below is removed again.
-        let folder = spill_folder(&context.workspace.spill).ok();
-        let finished = self.supervisor.run(&command, &capture(limits, folder.as_ref()), &context.cancel).await?;
-        let ran = Ran { finished, command: parameters.command, cwd: paths::shown(&context.workspace, &cwd), timeout };
+        let folder = shell::output_folder(context, "command-").ok();
+        let capture = self.capture(limits, folder.as_ref());
+        let mut watcher = Watcher::new();
+        let finished = self.watch(&line.command(context, timeout), &capture, context, &mut watcher).await?;
+        let cwd = line.shown_cwd(context);
+        let ran = Ran { finished, command: line.text, cwd, timeout, awaited: watcher.awaits };
         let report = ran.report(limits);
         if let (true, Some(folder)) = (report.names_files, folder) {
             let _ = folder.keep();
         }
         Ok(report.envelope.into())
+    }
+
+    /// Runs the command and shows what it does meanwhile.
+    async fn watch(
+        &self,
+        command: &haft_sandbox::Command,
+        capture: &Capture,
+        context: &ToolContext,
+        watcher: &mut Watcher,
+    ) -> Result<Finished, SandboxError> {
+        let live = Live::keeping(SHOWN);
+        let mut run = pin!(self.running.supervisor.run_watched(command, capture, &context.cancel, &live));
+        loop {
+            tokio::select! {
+                finished = &mut run => return finished,
+                () = tokio::time::sleep(GLANCE) => watcher.look(&live, context.progress.as_ref()),
+            }
+        }
+    }
+
+    /// Each stream is kept in memory and spilled as if it got half the room: together they may exceed it when neither does, and
+    /// then the whole must be in a file too. Head and tail of half the room each are still enough for a stream that gets it all.
+    fn capture(&self, limits: Limits, folder: Option<&TempDir>) -> Capture {
+        let half = Limits { lines: limits.lines / 2, bytes: limits.bytes.div_ceil(2) };
+        Capture {
+            limits: half,
+            spill: folder.map(|folder| folder.path().join("output")),
+            spill_bytes: self.running.limits.spill_bytes,
+            ..Capture::default()
+        }
     }
 }
 
@@ -110,66 +131,6 @@ impl Tool for ExecuteCommand {
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
         settle(self.run(context, arguments).await)
-    }
-}
-
-/// A call that makes no sense, found before anything runs.
-#[derive(Debug, thiserror::Error)]
-enum CommandError {
-    #[error("`command` is empty; give the command line to run")]
-    Empty,
-    #[error("`timeout` is {given} seconds; it must be from 1 to {MAX_TIMEOUT}")]
-    Timeout { given: u64 },
-    #[error("`cwd` is `{name}`, which is not an existing folder")]
-    Folder { name: String },
-}
-
-impl Coded for CommandError {
-    fn code(&self) -> &'static str {
-        match self {
-            Self::Empty | Self::Timeout { .. } => "invalid_arguments",
-            Self::Folder { .. } => "not_a_folder",
-        }
-    }
-}
-
-impl Coded for SandboxError {
-    fn code(&self) -> &'static str {
-        "cannot_run"
-    }
-}
-
-fn check(context: &ToolContext, parameters: &Parameters) -> Result<(PathBuf, Duration), Failure> {
-    if parameters.command.trim().is_empty() {
-        return Err(CommandError::Empty.into());
-    }
-    let seconds = parameters.timeout.unwrap_or(DEFAULT_TIMEOUT);
-    if !(1..=MAX_TIMEOUT).contains(&seconds) {
-        return Err(CommandError::Timeout { given: seconds }.into());
-    }
-    let cwd = match &parameters.cwd {
-        Some(given) => paths::resolve(&context.workspace, given)?,
-        None => context.workspace.cwd.clone(),
-    };
-    if !cwd.is_dir() {
-        return Err(CommandError::Folder { name: paths::shown(&context.workspace, &cwd) }.into());
-    }
-    Ok((cwd, Duration::from_secs(seconds)))
-}
-
-/// A private folder of an unpredictable name for the whole output of one command.
-fn spill_folder(spill: &Path) -> io::Result<TempDir> {
-    DirBuilder::new().recursive(true).mode(0o700).create(spill)?;
-    tempfile::Builder::new().prefix("command-").tempdir_in(spill)
-}
-
-/// Each stream is kept in memory and spilled as if it got half the room: together they may exceed it when neither does, and
-/// then the whole must be in a file too. Head and tail of half the room each are still enough for a stream that gets it all.
-fn capture(limits: Limits, folder: Option<&TempDir>) -> Capture {
-    let half = Limits { lines: limits.lines / 2, bytes: limits.bytes.div_ceil(2) };
-    match folder {
-        Some(folder) => Capture::spilling_to(half, folder.path().join("output")),
-        None => Capture { limits: half, ..Capture::default() },
     }
 }
 

@@ -6,10 +6,12 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use haft_sandbox::{Aftermath, Captured, Exit, Finished};
+use haft_sandbox::{Aftermath, Awaited, Captured, Exit, Finished};
 use haft_text::{Cut, Limits};
 use haft_types::{Envelope, ToolError, ToolStatus};
 use serde_json::{Value, json};
+
+use crate::running::words::{millis, section, signal_name, whereabouts};
 
 /// What is kept as data; later rounds keep fewer lines still.
 const DATA: Limits = Limits { lines: 200, bytes: 8 * 1024 };
@@ -20,6 +22,8 @@ pub(super) struct Ran {
     pub(super) command: String,
     pub(super) cwd: String,
     pub(super) timeout: Duration,
+    /// What it waited for when it was last looked at.
+    pub(super) awaited: Option<Awaited>,
 }
 
 /// The envelope, and whether it names spill files, which then have to stay.
@@ -46,6 +50,9 @@ impl Ran {
                 names_files |= captured.spill.is_some();
             }
         }
+        if let Some(hint) = self.hint() {
+            let _ = write!(text, "\n[{hint}]");
+        }
         match aftermath {
             Aftermath::AllGone => {}
             Aftermath::StillDying => text.push_str("\n[Some of its processes could not be ended yet.]"),
@@ -58,6 +65,23 @@ impl Ran {
             envelope.error = Some(error);
         }
         Report { envelope, names_files }
+    }
+
+    /// What to do instead, when the command wanted somebody to type.
+    fn hint(&self) -> Option<&'static str> {
+        let Finished { exit, stdout, stderr, .. } = &self.finished;
+        match exit {
+            Exit::Code(0) | Exit::Cancelled => None,
+            Exit::TimedOut => self.awaited.map(|_| {
+                "It was waiting for input at a terminal that nobody can type at. Use `session_start` and type there, or give the answers as options."
+            }),
+            Exit::Code(_) | Exit::Signal(_) => {
+                let wanted = [stdout, stderr].into_iter().any(|stream| wants_terminal(&stream.text(DATA).text));
+                wanted.then_some(
+                    "It seems to want a terminal or an answer, and has neither. Use `session_start` and type there, or give the answers as options.",
+                )
+            }
+        }
     }
 
     /// The first line, and the error if it is one.
@@ -124,50 +148,23 @@ fn share(stdout: &Captured, stderr: &Captured, limits: Limits) -> (Cut, Cut) {
     (stdout.text(room(err_size)), stderr.text(room(out_size)))
 }
 
+/// What programs say that found no terminal, or no answer to their question.
+fn wants_terminal(text: &str) -> bool {
+    const SAID: &[&str] = &[
+        "/dev/tty",
+        "a terminal is required",
+        "a tty is required",
+        "is not a tty",
+        "is not a terminal",
+        "not attached to a terminal",
+        "eof when reading a line",
+        "terminal prompts disabled",
+        "inappropriate ioctl for device",
+    ];
+    let text = text.to_lowercase();
+    SAID.iter().any(|said| text.contains(said))
+}
+
 fn size(cut: &Cut) -> Limits {
     Limits { lines: cut.text.lines().count(), bytes: cut.text.len() }
-}
-
-fn section(text: &mut String, name: &str, cut: &Cut) {
-    let shown = cut.text.trim_end_matches('\n');
-    if !shown.is_empty() {
-        let _ = write!(text, "\n--- {name} ---\n{shown}");
-    }
-}
-
-/// Where the whole of a stream is that was cut.
-fn whereabouts(name: &str, captured: &Captured) -> String {
-    let Captured { lines, bytes, spill, spill_problem, .. } = captured;
-    let whole = format!("The whole {name} has {lines} lines and {bytes} bytes");
-    match (spill, spill_problem) {
-        (Some(path), None) => {
-            format!("[{whole}. It is in `{}`: use `read_file` with a range, or `search_files`.]", path.display())
-        }
-        (_, Some(problem)) => format!("[{whole}; {problem}.]"),
-        (None, None) => format!("[{whole} and was not kept; run it again with less output.]"),
-    }
-}
-
-fn signal_name(signal: i32) -> &'static str {
-    match signal {
-        1 => " (SIGHUP)",
-        2 => " (SIGINT)",
-        3 => " (SIGQUIT)",
-        4 => " (SIGILL)",
-        6 => " (SIGABRT)",
-        7 => " (SIGBUS)",
-        8 => " (SIGFPE)",
-        9 => " (SIGKILL)",
-        11 => " (SIGSEGV)",
-        13 => " (SIGPIPE)",
-        15 => " (SIGTERM)",
-        24 => " (SIGXCPU)",
-        25 => " (SIGXFSZ)",
-        31 => " (SIGSYS)",
-        _ => "",
-    }
-}
-
-fn millis(duration: Duration) -> u64 {
-    duration.as_millis().try_into().unwrap_or(u64::MAX)
 }

@@ -1,14 +1,17 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::*;
+use crate::LimitsConfig;
 use crate::read_file::ReadFile;
-use crate::testing::Bench;
+use crate::testing::{Bench, running};
 
 fn tool() -> ExecuteCommand {
-    ExecuteCommand::new(Arc::new(Supervisor::for_tests().unwrap()))
+    ExecuteCommand::new(running(LimitsConfig::default()))
 }
 
 fn line(command: &str) -> Value {
@@ -151,4 +154,50 @@ async fn wrong_arguments_run_nothing() {
     }
     assert_eq!(bench.err(&tool(), line("touch made; echo \0")).await.0, "cannot_run");
     assert!(bench.files().is_empty());
+}
+
+#[tokio::test]
+async fn people_see_what_a_command_does_while_it_runs() {
+    let bench = Bench::new();
+    // It goes on only once something of it was shown.
+    let watched = Arc::clone(&bench.progress);
+    let marker = bench.path("go");
+    let watch = tokio::spawn(async move {
+        while !watched.0.lock().unwrap().iter().any(|text| text.contains("begun")) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        fs::write(marker, "").unwrap();
+    });
+    let line =
+        line(r"printf 'begun \033[31mred\033[0m\n'; yes | head -c 100000; while [ ! -e go ]; do sleep 0.01; done");
+    bench.ok(&tool(), line).await;
+    watch.await.unwrap();
+    let shown = bench.progress.0.lock().unwrap();
+    assert!(shown.iter().all(|text| text.len() <= 2_000 && !text.contains('\u{1b}')), "{shown:?}");
+}
+
+#[tokio::test]
+async fn one_that_wants_a_terminal_is_told_where_to_find_one() {
+    let bench = Bench::new();
+    for command in ["read answer < /dev/tty", "sh -c ': > /dev/tty'", "echo 'sudo: a terminal is required' >&2; exit 1"]
+    {
+        let text = bench.run(&tool(), line(command)).await.envelope.text;
+        assert!(text.ends_with("give the answers as options.]") && text.contains("session_start"), "{text}");
+    }
+    let text = bench.run(&tool(), line("echo /dev/tty; exit 0")).await.envelope.text;
+    assert!(!text.contains("session_start"), "only when it failed: {text}");
+}
+
+#[tokio::test]
+async fn one_that_waits_at_its_own_terminal_until_its_time_is_over_is_told_so() {
+    let bench = Bench::new();
+    if bench.run(&tool(), line("python3 --version")).await.envelope.error.is_some() {
+        return eprintln!("skipped: there is no python3");
+    }
+    // Its parent holds the other side and never types.
+    bench.write("ask.py", "import os, pty\npid, fd = pty.fork()\nif pid == 0: input()\nos.waitpid(pid, 0)\n");
+    let command = "python3 ask.py";
+    let output = bench.run(&tool(), json!({"command": command, "requires_approval": false, "timeout": 6})).await;
+    assert!(output.envelope.text.contains("[It was waiting for input at a terminal"), "{}", output.envelope.text);
+    assert!(bench.progress.0.lock().unwrap().iter().any(|text| text.contains("waits for input")));
 }

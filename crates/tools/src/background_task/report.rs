@@ -1,0 +1,104 @@
+//! What the model reads about background tasks when it asks.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use haft_sandbox::Exit;
+use haft_text::Limits;
+use haft_types::{Envelope, TaskPhase};
+use serde_json::{Value, json};
+
+use crate::running::words::{add_section, last_lines, millis};
+use crate::running::{Task, TaskReport};
+
+/// What is kept as data; later rounds keep fewer lines still.
+const DATA: Limits = Limits { lines: 200, bytes: 8 * 1024 };
+
+pub(super) fn started(task: &Task) -> Envelope {
+    let mut text = format!("Task {} was started. You will be told when it has ended.", task.id);
+    let mut data = json!({ "action": "start", "task_id": task.id, "command": task.line.text, "cwd": task.cwd, "state": "running" });
+    if let Some(file) = task.file() {
+        let _ = write!(text, " Its output goes to `{}`.", file.display());
+        data["output"] = file.display().to_string().into();
+    }
+    Envelope::success(text).with_data(data)
+}
+
+pub(super) fn list(tasks: &[Arc<Task>]) -> Envelope {
+    let mut text = if tasks.is_empty() { "There are no tasks.".to_owned() } else { String::new() };
+    let mut rows = Vec::new();
+    for task in tasks {
+        let report = task.report();
+        let _ = writeln!(text, "{}", report.sentence());
+        rows.push(json!({ "task_id": task.id, "command": task.line.text, "state": state(report.phase) }));
+    }
+    Envelope::success(text.trim_end()).with_data(json!({ "action": "list", "tasks": rows }))
+}
+
+pub(super) fn shown(task: &Task, lines: usize, bytes: usize) -> Envelope {
+    let (report, output) = (task.report(), task.output());
+    let mut text = format!("Task {}", report.sentence());
+    let (shown, before) = last_lines(&output, lines, bytes);
+    match (output.bytes, before) {
+        (0, _) => text.push_str(" No output."),
+        (_, 0) => add_section(&mut text, "output", &shown),
+        (_, before) => add_section(&mut text, &format!("output, after {before} earlier lines"), &shown),
+    }
+    if let (true, Some(file)) = (before > 0, &report.output) {
+        let _ =
+            write!(text, "\n[All {} lines are in `{}`: use `read_file` with a range.]", output.lines, file.display());
+    }
+    if let Some(problem) = task.file_problem() {
+        let _ = write!(text, "\n[{problem}.]");
+    }
+    let mut data = about(task, "monitor", &report);
+    data["stdout"] = output.text(DATA).text.into();
+    data["stdout_lines"] = output.lines.into();
+    data["stdout_bytes"] = output.bytes.into();
+    Envelope::success(text).with_data(data)
+}
+
+pub(super) fn killed(task: &Task) -> Envelope {
+    let report = task.report();
+    Envelope::success(format!("Task {}", report.sentence())).with_data(about(task, "kill", &report))
+}
+
+pub(super) fn cleaned(removed: &[TaskReport]) -> Envelope {
+    let ids: Vec<_> = removed.iter().map(|report| report.id.as_str()).collect();
+    let text = if ids.is_empty() {
+        "No task has ended; nothing was removed.".to_owned()
+    } else {
+        let rows: Vec<_> = removed.iter().map(TaskReport::sentence).collect();
+        format!("Removed with their output:\n{}", rows.join("\n"))
+    };
+    Envelope::success(text).with_data(json!({ "action": "cleanup", "removed": ids }))
+}
+
+fn about(task: &Task, action: &str, report: &TaskReport) -> Value {
+    let mut data = json!({
+        "action": action, "task_id": task.id, "command": task.line.text, "state": state(report.phase),
+        "duration_ms": millis(task.duration()),
+    });
+    if let Some(Ok(finished)) = task.ending().as_deref() {
+        match finished.exit {
+            Exit::Code(code) => data["exit_code"] = code.into(),
+            Exit::Signal(signal) => data["signal"] = signal.into(),
+            Exit::TimedOut => data["timed_out"] = true.into(),
+            Exit::Cancelled => {}
+        }
+    }
+    if let Some(file) = &report.output {
+        data["output"] = file.display().to_string().into();
+    }
+    data
+}
+
+fn state(phase: TaskPhase) -> &'static str {
+    match phase {
+        TaskPhase::Started => "running",
+        TaskPhase::Finished => "finished",
+        TaskPhase::Failed => "failed",
+        TaskPhase::Killed => "killed",
+        TaskPhase::Lost => "lost",
+    }
+}

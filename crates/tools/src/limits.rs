@@ -1,0 +1,34 @@
+//! The `[limits]` section: how much of an output is shown and kept, and how much may run at once.
+
+use haft_tool::OutputLimits;
+use serde::{Deserialize, Serialize};
+
+/// How much of an output is shown and kept, and how much may run at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitsConfig {
+    /// Lines of one output the model is shown.
+    pub output_lines: usize,
+    /// Bytes of one output the model is shown.
+    pub output_bytes: usize,
+    /// Bytes of one output that are kept in a file.
+    pub spill_bytes: u64,
+    /// Sessions at a terminal that may be open at once.
+    pub sessions: usize,
+    /// Background tasks that may run at once.
+    pub background_tasks: usize,
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        let OutputLimits { lines, bytes } = OutputLimits::default();
+        Self { output_lines: lines, output_bytes: bytes, spill_bytes: 2 << 30, sessions: 8, background_tasks: 16 }
+    }
+}
+
+impl LimitsConfig {
+    /// How much of an output reaches the model.
+    pub fn output(&self) -> OutputLimits {
+        OutputLimits { lines: self.output_lines, bytes: self.output_bytes }
+    }
+}

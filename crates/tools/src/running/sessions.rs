@@ -1,0 +1,134 @@
+//! The sessions of a conversation: commands at a terminal, to which the model types.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use haft_sandbox::{Capture, SpillFrom, Supervisor, TerminalSession, TerminalSize};
+use haft_tool::ToolContext;
+use tempfile::TempDir;
+
+use super::shell::{self, Line};
+use super::words::title;
+use crate::failure::Failure;
+use crate::limits::LimitsConfig;
+
+/// How many sessions that have ended are remembered.
+const REMEMBERED: usize = 64;
+
+/// A command at a terminal.
+pub(crate) struct Session {
+    pub(crate) number: u32,
+    pub(crate) line: Line,
+    pub(crate) terminal: TerminalSession,
+    /// Whatever is not named to the model is removed with it.
+    folder: Option<Mutex<TempDir>>,
+}
+
+impl Session {
+    pub(crate) fn id(&self) -> String {
+        format!("s{}", self.number)
+    }
+
+    /// The file with the whole output was named: it stays.
+    pub(crate) fn keep_file(&self) {
+        if let Some(folder) = &self.folder {
+            folder.lock().unwrap_or_else(PoisonError::into_inner).disable_cleanup(true);
+        }
+    }
+}
+
+#[derive(Default)]
+struct State {
+    newest: u32,
+    open: BTreeMap<u32, Arc<Session>>,
+    /// How those ended that the model was told of.
+    ended: BTreeMap<u32, String>,
+}
+
+/// All sessions of a conversation.
+#[derive(Default)]
+pub(crate) struct Sessions(Mutex<State>);
+
+impl Sessions {
+    pub(crate) fn open(
+        &self,
+        supervisor: &Supervisor,
+        limits: &LimitsConfig,
+        context: &ToolContext,
+        line: Line,
+        size: TerminalSize,
+    ) -> Result<Arc<Session>, Failure> {
+        let mut state = self.state();
+        let running: Vec<_> = state.open.values().filter(|session| session.terminal.ending().is_none()).collect();
+        if running.len() >= limits.sessions {
+            let named: Vec<_> =
+                running.iter().map(|session| format!("{} ({})", session.id(), title(&session.line.text))).collect();
+            let message = format!(
+                "{} sessions are open, which is the most (`[limits] sessions`): {}; end one with `session_stop` first",
+                running.len(),
+                named.join(", ")
+            );
+            return Err(Failure::new("too_many", message));
+        }
+        let folder = shell::output_folder(context, "session-").ok();
+        let capture = Capture {
+            limits: shell::limits(context),
+            spill: folder.as_ref().map(|folder| folder.path().join("output")),
+            spill_bytes: limits.spill_bytes,
+            spill_from: SpillFrom::Overflow,
+        };
+        let terminal = supervisor.open_terminal(line.command(context, Duration::MAX), size, capture)?;
+        state.newest += 1;
+        let number = state.newest;
+        let session = Arc::new(Session { number, line, terminal, folder: folder.map(Mutex::new) });
+        state.open.insert(number, Arc::clone(&session));
+        Ok(session)
+    }
+
+    pub(crate) fn find(&self, id: &str) -> Result<Arc<Session>, Failure> {
+        let state = self.state();
+        let number = number_of(id);
+        if let Some(session) = number.and_then(|number| state.open.get(&number)) {
+            return Ok(Arc::clone(session));
+        }
+        if let Some(how) = number.and_then(|number| state.ended.get(&number)) {
+            return Err(Failure::new("ended", format!("session `{id}` has ended ({how}); start another one")));
+        }
+        let open: Vec<_> = state.open.values().map(|session| session.id()).collect();
+        let open = if open.is_empty() { "none is open".to_owned() } else { format!("open: {}", open.join(", ")) };
+        let message = format!("there is no session `{id}` ({open}); a session ends with the haft that started it");
+        Err(Failure::new("not_found", message))
+    }
+
+    /// Forgets a session whose end the model was told.
+    pub(crate) fn close(&self, session: &Session, how: &str) {
+        let mut state = self.state();
+        state.open.remove(&session.number);
+        state.ended.insert(session.number, how.to_owned());
+        while state.ended.len() > REMEMBERED {
+            state.ended.pop_first();
+        }
+    }
+
+    pub(crate) async fn end_all(&self) {
+        let open: Vec<_> = std::mem::take(&mut self.state().open).into_values().collect();
+        for session in open {
+            session.terminal.stop().await;
+        }
+    }
+
+    /// Takes note of a session an earlier haft started: its number is not used again.
+    pub(crate) fn remember(&self, id: &str) {
+        let mut state = self.state();
+        state.newest = state.newest.max(number_of(id).unwrap_or_default());
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn number_of(id: &str) -> Option<u32> {
+    id.strip_prefix('s')?.parse().ok()
+}

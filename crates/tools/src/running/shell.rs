@@ -1,0 +1,109 @@
+//! What every tool that runs a command line does first: check it, find where it runs, and make room for its output.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use haft_sandbox::{Command, SandboxError, Stdin};
+use haft_text::Limits;
+use haft_tool::ToolContext;
+use tempfile::TempDir;
+
+use crate::failure::{Coded, Failure};
+use crate::paths;
+
+/// A command line that may run.
+pub(crate) struct Line {
+    /// As the model wrote it.
+    pub(crate) text: String,
+    /// The folder it runs in.
+    pub(crate) cwd: PathBuf,
+}
+
+/// A call that makes no sense, found before anything runs.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LineError {
+    #[error("`command` is empty; give the command line to run")]
+    Empty,
+    #[error("`cwd` is `{name}`, which is not an existing folder")]
+    Folder { name: String },
+    #[error("`timeout` is {given} seconds; it must be from {least} to {most}")]
+    Timeout { given: u64, least: u64, most: u64 },
+}
+
+impl Coded for LineError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Empty | Self::Timeout { .. } => "invalid_arguments",
+            Self::Folder { .. } => "not_a_folder",
+        }
+    }
+}
+
+impl Coded for SandboxError {
+    fn code(&self) -> &'static str {
+        "cannot_run"
+    }
+}
+
+impl Line {
+    /// Checks what the model wrote.
+    pub(crate) fn check(context: &ToolContext, command: String, cwd: Option<&str>) -> Result<Self, Failure> {
+        if command.trim().is_empty() {
+            return Err(LineError::Empty.into());
+        }
+        let cwd = match cwd {
+            Some(given) => paths::resolve(&context.workspace, given)?,
+            None => context.workspace.cwd.clone(),
+        };
+        if !cwd.is_dir() {
+            return Err(LineError::Folder { name: paths::shown(&context.workspace, &cwd) }.into());
+        }
+        Ok(Self { text: command, cwd })
+    }
+
+    /// The line as a command of the shell.
+    pub(crate) fn command(&self, context: &ToolContext, timeout: Duration) -> Command {
+        Command {
+            argv: vec![shell().into(), "-c".into(), self.text.clone().into()],
+            cwd: self.cwd.clone(),
+            env: context.environment.as_ref().clone(),
+            timeout,
+            stdin: Stdin::Null,
+        }
+    }
+
+    /// The folder as the model knows it.
+    pub(crate) fn shown_cwd(&self, context: &ToolContext) -> String {
+        paths::shown(&context.workspace, &self.cwd)
+    }
+}
+
+/// Seconds the model asked for, within bounds.
+pub(crate) fn seconds(given: Option<u64>, default: u64, least: u64, most: u64) -> Result<Duration, LineError> {
+    let given = given.unwrap_or(default);
+    if (least..=most).contains(&given) {
+        Ok(Duration::from_secs(given))
+    } else {
+        Err(LineError::Timeout { given, least, most })
+    }
+}
+
+/// What the model may be shown.
+pub(crate) fn limits(context: &ToolContext) -> Limits {
+    Limits { lines: context.limits.lines, bytes: context.limits.bytes }
+}
+
+/// A private folder of an unpredictable name for the whole output of one command.
+pub(crate) fn output_folder(context: &ToolContext, prefix: &str) -> io::Result<TempDir> {
+    let spill = &context.workspace.spill;
+    DirBuilder::new().recursive(true).mode(0o700).create(spill)?;
+    tempfile::Builder::new().prefix(prefix).tempdir_in(spill)
+}
+
+fn shell() -> &'static str {
+    let bash = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|bash| Path::new(bash).exists());
+    bash.unwrap_or("/bin/sh")
+}

@@ -1,0 +1,291 @@
+//! The background tasks of a conversation.
+//!
+//! Responsible for telling each end once: to those who watch ([`Tasks::changes`]) and to the model ([`Tasks::take_ended`]).
+//! A task the model ended or removed itself needs no announcement. Tasks of an earlier haft that were never announced are
+//! lost ones: they ended with it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use haft_sandbox::{Background, Capture, Captured, Ending, Exit, SpillFrom, SpillProblem, Supervisor};
+use haft_tool::ToolContext;
+use haft_types::TaskPhase;
+
+use super::report::TaskReport;
+use super::shell::{self, Line};
+use super::words::{self, last_lines, span};
+use crate::failure::Failure;
+use crate::limits::LimitsConfig;
+
+/// How many tasks that have ended are remembered.
+const REMEMBERED: usize = 64;
+/// How much of an output an announcement shows when a task failed.
+const SHOWN: (usize, usize) = (5, 400);
+
+/// A command in the background.
+pub(crate) struct Task {
+    pub(crate) id: String,
+    pub(crate) line: Line,
+    pub(crate) cwd: String,
+    /// The folder with the file its output goes to.
+    folder: Option<PathBuf>,
+    started: Instant,
+    command: Background,
+    /// Whether it was told to end because nobody will be there to look after it.
+    left_over: OnceLock<()>,
+}
+
+impl Task {
+    pub(crate) fn ending(&self) -> Option<Ending> {
+        self.command.ending()
+    }
+
+    /// The file its output goes to.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        self.folder.as_ref().map(|folder| folder.join("output.log"))
+    }
+
+    /// Why that file is missing or does not hold everything, once that is known.
+    pub(crate) fn file_problem(&self) -> Option<SpillProblem> {
+        match self.ending()?.as_ref() {
+            Ok(finished) => finished.stdout.spill_problem.clone(),
+            Err(_) => None,
+        }
+    }
+
+    /// What it has written so far.
+    pub(crate) fn output(&self) -> Captured {
+        self.command.live().stdout()
+    }
+
+    pub(crate) async fn ended(&self) -> Option<Ending> {
+        self.command.ended().await
+    }
+
+    /// How long it has run or ran.
+    pub(crate) fn duration(&self) -> Duration {
+        match self.ending().as_deref() {
+            Some(Ok(finished)) => finished.duration,
+            Some(Err(_)) | None => self.started.elapsed(),
+        }
+    }
+
+    /// How it stands now.
+    pub(crate) fn report(&self) -> TaskReport {
+        let output = self.output();
+        let mut exit_code = None;
+        let after = span(self.duration());
+        let (phase, words) = match self.ending().as_deref() {
+            None => (TaskPhase::Started, format!("has been running for {after}")),
+            Some(Err(error)) => (TaskPhase::Failed, format!("failed: {error}")),
+            Some(Ok(finished)) => {
+                if let Exit::Code(code) = finished.exit {
+                    exit_code = Some(code);
+                }
+                match finished.exit {
+                    Exit::Code(0) => (TaskPhase::Finished, format!("finished: exit code 0 after {after}")),
+                    Exit::Cancelled if self.left_over.get().is_some() => {
+                        (TaskPhase::Killed, format!("was killed after {after}: it still ran when the run was over"))
+                    }
+                    Exit::Cancelled => (TaskPhase::Killed, format!("was killed after {after}")),
+                    exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut) => {
+                        (TaskPhase::Failed, format!("failed: {} after {after}", words::ending(exit)))
+                    }
+                }
+            }
+        };
+        let last_lines = match phase {
+            TaskPhase::Failed => last_lines(&output, SHOWN.0, SHOWN.1).0,
+            TaskPhase::Started | TaskPhase::Finished | TaskPhase::Killed | TaskPhase::Lost => String::new(),
+        };
+        let (id, command) = (self.id.clone(), self.line.text.clone());
+        TaskReport { id, command, phase, exit_code, output: self.file(), words, last_lines }
+    }
+}
+
+/// What is kept about one task.
+struct Slot {
+    task: Arc<Task>,
+    /// What those who watch were told last.
+    told: Option<TaskPhase>,
+    /// Whether the model knows of its end, or will not be told.
+    announced: bool,
+}
+
+#[derive(Default)]
+struct State {
+    /// The number of the newest task.
+    newest: u32,
+    slots: Vec<Slot>,
+    /// Tasks of an earlier haft.
+    lost: Vec<TaskReport>,
+}
+
+/// All background tasks of a conversation.
+#[derive(Default)]
+pub(crate) struct Tasks(Mutex<State>);
+
+impl Tasks {
+    pub(crate) fn start(
+        &self,
+        supervisor: &Supervisor,
+        limits: &LimitsConfig,
+        context: &ToolContext,
+        line: Line,
+        timeout: Duration,
+    ) -> Result<Arc<Task>, Failure> {
+        let mut state = self.state();
+        let running: Vec<_> = state.slots.iter().filter(|slot| slot.task.ending().is_none()).collect();
+        if running.len() >= limits.background_tasks {
+            let ids: Vec<_> = running.iter().map(|slot| slot.task.id.as_str()).collect();
+            let message = format!(
+                "{} background tasks are running, which is the most (`[limits] background_tasks`): {}; wait for one to end, or end one with the action `kill`",
+                running.len(),
+                ids.join(", ")
+            );
+            return Err(Failure::new("too_many", message));
+        }
+        let folder = shell::output_folder(context, "task-").ok().map(tempfile::TempDir::keep);
+        let capture = Capture {
+            limits: shell::limits(context),
+            spill: folder.as_ref().map(|folder| folder.join("output")),
+            spill_bytes: limits.spill_bytes,
+            spill_from: SpillFrom::Start,
+        };
+        let command = supervisor.start(line.command(context, timeout), capture);
+        state.newest += 1;
+        let cwd = line.shown_cwd(context);
+        let id = format!("t{}", state.newest);
+        let task =
+            Arc::new(Task { id, line, cwd, folder, started: Instant::now(), command, left_over: OnceLock::new() });
+        state.slots.push(Slot { task: Arc::clone(&task), told: None, announced: false });
+        state.forget_old();
+        Ok(task)
+    }
+
+    /// All tasks there are, oldest first.
+    pub(crate) fn list(&self) -> Vec<Arc<Task>> {
+        self.state().slots.iter().map(|slot| Arc::clone(&slot.task)).collect()
+    }
+
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<Task>> {
+        self.state().slots.iter().find(|slot| slot.task.id == id).map(|slot| Arc::clone(&slot.task))
+    }
+
+    /// Ends a task on the model's word, and waits until nothing of it is left.
+    pub(crate) async fn kill(&self, task: &Task) {
+        task.command.stop();
+        task.ended().await;
+        self.settle(&task.id);
+    }
+
+    /// Forgets the tasks that have ended, and removes their output.
+    pub(crate) fn clean_up(&self) -> Vec<TaskReport> {
+        let mut state = self.state();
+        let (ended, running) = state.slots.drain(..).partition(|slot: &Slot| slot.task.ending().is_some());
+        state.slots = running;
+        let ended: Vec<Slot> = ended;
+        let remove = |slot: Slot| {
+            if let Some(folder) = &slot.task.folder {
+                // What cannot be removed lies in a private folder among what can be made again.
+                let _ = fs::remove_dir_all(folder);
+            }
+            slot.task.report()
+        };
+        ended.into_iter().map(remove).collect()
+    }
+
+    /// What has changed since this was last called.
+    pub(crate) fn changes(&self) -> Vec<TaskReport> {
+        let mut changes = Vec::new();
+        for slot in &mut self.state().slots {
+            let report = slot.task.report();
+            if slot.told.is_none() && report.phase != TaskPhase::Started {
+                let words = "was started".to_owned();
+                changes.push(TaskReport { phase: TaskPhase::Started, exit_code: None, words, ..report.clone() });
+            }
+            if slot.told != Some(report.phase) {
+                slot.told = Some(report.phase);
+                changes.push(report);
+            }
+        }
+        changes
+    }
+
+    /// Tasks that have ended and were not announced yet, oldest first; they count as announced from now on.
+    pub(crate) fn take_ended(&self, most: usize) -> Vec<TaskReport> {
+        let mut state = self.state();
+        let lost = most.min(state.lost.len());
+        let mut taken: Vec<_> = state.lost.drain(..lost).collect();
+        let ended = state.slots.iter_mut().filter(|slot| !slot.announced && slot.task.ending().is_some());
+        for slot in ended.take(most - lost) {
+            slot.announced = true;
+            taken.push(slot.task.report());
+        }
+        taken
+    }
+
+    /// Ends every task that still runs, and gives what nobody was told of: those, and the ones that had ended before.
+    pub(crate) async fn end_all(&self) -> Vec<TaskReport> {
+        let running: Vec<_> = self.list().into_iter().filter(|task| task.ending().is_none()).collect();
+        for task in &running {
+            let _ = task.left_over.set(());
+            task.command.stop();
+        }
+        for task in &running {
+            task.ended().await;
+        }
+        self.take_ended(usize::MAX)
+    }
+
+    /// Takes note of a task an earlier haft started.
+    pub(crate) fn remember(&self, id: &str, command: &str, output: Option<PathBuf>) {
+        let mut state = self.state();
+        if let Some(number) = id.strip_prefix('t').and_then(|number| number.parse().ok()) {
+            state.newest = state.newest.max(number);
+        }
+        let words =
+            "was lost: it ended together with the haft that ran it, and nobody knows how far it came".to_owned();
+        let (id, command, output) = (id.to_owned(), command.to_owned(), output.filter(|output| output.exists()));
+        let (phase, exit_code, last_lines) = (TaskPhase::Lost, None, String::new());
+        state.lost.push(TaskReport { id, command, phase, exit_code, output, words, last_lines });
+    }
+
+    /// Takes note of what became of tasks of an earlier haft, as far as it wrote that down.
+    pub(crate) fn remember_ended(&self, reports: Vec<TaskReport>) {
+        let mut state = self.state();
+        for report in reports {
+            if let Some(lost) = state.lost.iter_mut().find(|lost| lost.id == report.id) {
+                *lost = report;
+            }
+        }
+    }
+
+    /// The model knows of the end of this task, whoever ran it.
+    pub(crate) fn settle(&self, id: &str) {
+        let mut state = self.state();
+        state.lost.retain(|lost| lost.id != id);
+        for slot in state.slots.iter_mut().filter(|slot| slot.task.id == id) {
+            slot.announced = true;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Forgets the oldest tasks that ended and were told of, so that there is an end to it.
+    fn forget_old(&mut self) {
+        let is_over = |slot: &Slot| slot.announced && slot.told.is_some_and(|phase| phase != TaskPhase::Started);
+        let mut excess = self.slots.iter().filter(|slot| is_over(slot)).count().saturating_sub(REMEMBERED);
+        self.slots.retain(|slot| {
+            let forget = excess > 0 && is_over(slot);
+            excess -= usize::from(forget);
+            !forget
+        });
+    }
+}

@@ -1,0 +1,117 @@
+//! From what the model says to what a keyboard would send.
+
+use crate::failure::Failure;
+
+const ENTER: u8 = b'\r';
+
+/// The bytes of a text and of the keys after it. A text alone is ended by Enter.
+pub(super) fn typed(input: Option<&str>, keys: Option<&[String]>) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    if let Some(input) = input {
+        // What a keyboard sends for the end of a line is what Enter sends.
+        bytes.extend(input.replace("\r\n", "\r").replace('\n', "\r").bytes());
+        if keys.is_none() && bytes.last() != Some(&ENTER) {
+            bytes.push(ENTER);
+        }
+    }
+    for key in keys.unwrap_or_default() {
+        bytes.extend(pressed(key).ok_or_else(|| unknown(key))?);
+    }
+    Ok(bytes)
+}
+
+fn unknown(key: &str) -> Failure {
+    let message = format!(
+        "`{key}` is not a key; use enter, tab, esc, space, backspace, delete, up, down, left, right, home, end, page-up, page-down, f1 to f12, ctrl-a to ctrl-z, or a single character"
+    );
+    Failure::new("invalid_arguments", message)
+}
+
+/// What a key sends.
+fn pressed(key: &str) -> Option<Vec<u8>> {
+    let name = key.to_ascii_lowercase().replace(['_', '+', ' '], "-");
+    let sequence: &[u8] = match name.as_str() {
+        "enter" | "return" => &[ENTER],
+        "tab" => b"\t",
+        "esc" | "escape" => b"\x1b",
+        "space" => b" ",
+        "backspace" => b"\x7f",
+        "delete" | "del" => b"\x1b[3~",
+        "up" => b"\x1b[A",
+        "down" => b"\x1b[B",
+        "right" => b"\x1b[C",
+        "left" => b"\x1b[D",
+        "home" => b"\x1b[H",
+        "end" => b"\x1b[F",
+        "page-up" | "pageup" => b"\x1b[5~",
+        "page-down" | "pagedown" => b"\x1b[6~",
+        "f1" => b"\x1bOP",
+        "f2" => b"\x1bOQ",
+        "f3" => b"\x1bOR",
+        "f4" => b"\x1bOS",
+        "f5" => b"\x1b[15~",
+        "f6" => b"\x1b[17~",
+        "f7" => b"\x1b[18~",
+        "f8" => b"\x1b[19~",
+        "f9" => b"\x1b[20~",
+        "f10" => b"\x1b[21~",
+        "f11" => b"\x1b[23~",
+        "f12" => b"\x1b[24~",
+        "ctrl-space" => b"\0",
+        "ctrl-\\" => b"\x1c",
+        _ => return control(&name).or_else(|| single(key)),
+    };
+    Some(sequence.to_vec())
+}
+
+/// `ctrl-c` and the like.
+fn control(name: &str) -> Option<Vec<u8>> {
+    let letter = name.strip_prefix("ctrl-").or_else(|| name.strip_prefix("c-"))?;
+    match letter.as_bytes() {
+        [letter @ b'a'..=b'z'] => Some(vec![letter - b'a' + 1]),
+        _ => None,
+    }
+}
+
+/// A character that is its own key.
+fn single(key: &str) -> Option<Vec<u8>> {
+    let mut characters = key.chars();
+    match (characters.next(), characters.next()) {
+        (Some(only), None) if !only.is_control() => Some(key.as_bytes().to_vec()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(input: Option<&str>, keys: Option<&[&str]>) -> Vec<u8> {
+        let keys: Option<Vec<String>> = keys.map(|keys| keys.iter().map(|key| (*key).to_owned()).collect());
+        typed(input, keys.as_deref()).unwrap()
+    }
+
+    #[test]
+    fn a_text_alone_is_ended_by_enter() {
+        assert_eq!(bytes(Some("ls"), None), b"ls\r");
+        assert_eq!(bytes(Some("ls\n"), None), b"ls\r", "and only once");
+        assert_eq!(bytes(Some("a\nb\r\n"), None), b"a\rb\r");
+        assert_eq!(bytes(Some(""), None), b"\r", "an empty one is Enter");
+        assert_eq!(bytes(None, None), b"", "nothing is nothing");
+    }
+
+    #[test]
+    fn with_keys_nothing_is_added() {
+        assert_eq!(bytes(Some("y"), Some(&[])), b"y");
+        assert_eq!(bytes(Some("fo"), Some(&["tab"])), b"fo\t");
+        assert_eq!(bytes(None, Some(&["ctrl-c", "Ctrl+D", "UP", "q", ":", "page_up"])), b"\x03\x04\x1b[Aq:\x1b[5~");
+    }
+
+    #[test]
+    fn what_is_no_key_is_named() {
+        for wrong in ["ctrl-", "ctrl-1", "super-x", "", "\u{1b}", "ab"] {
+            let error = typed(None, Some(&[wrong.to_owned()])).unwrap_err();
+            assert!(format!("{error:?}").contains("is not a key"), "{wrong}");
+        }
+    }
+}

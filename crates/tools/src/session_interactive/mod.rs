@@ -1,0 +1,71 @@
+//! `session_interactive`: types into a session and reads what comes of it.
+
+mod keys;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use haft_tool::{Access, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_types::ToolSpec;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::failure::{Failure, settle};
+use crate::running::{Running, shell};
+use crate::session_start::{DEFAULT_WAIT, MAX_WAIT, speak};
+use crate::spec_of;
+
+const NAME: &str = "session_interactive";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The session, such as `s1`.
+    session_id: String,
+    /// The text to type.
+    input: Option<String>,
+    /// Keys to press after it, such as `ctrl-c` or `up`.
+    keys: Option<Vec<String>>,
+    /// Seconds to wait for what comes of it; default 10.
+    #[schemars(range(min = 0, max = MAX_WAIT))]
+    timeout: Option<u64>,
+}
+
+/// The tool.
+pub(crate) struct SessionInteractive {
+    spec: ToolSpec,
+    running: Arc<Running>,
+}
+
+impl SessionInteractive {
+    pub(crate) fn new(running: Arc<Running>) -> Self {
+        Self { spec: spec_of::<Parameters>(NAME, include_str!("prompt.md")), running }
+    }
+
+    async fn run(&self, context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
+        let Parameters { session_id, input, keys, timeout } = parse_arguments(NAME, arguments)?;
+        let wait = shell::seconds(timeout, DEFAULT_WAIT, 0, MAX_WAIT)?;
+        let typed = keys::typed(input.as_deref(), keys.as_deref())?;
+        let session = self.running.sessions.find(&session_id)?;
+        speak(&self.running, context, &session, &typed, wait).await
+    }
+}
+
+#[async_trait]
+impl Tool for SessionInteractive {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn access(&self) -> Access {
+        Access::Execute
+    }
+
+    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
+        settle(self.run(context, arguments).await)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! What the model reads of a session: how it stands, and what it wrote since the last time.
+
+use std::time::Duration;
+
+use haft_sandbox::{Awaited, Captured, Exit, Pause, TypeError};
+use haft_text::Limits;
+use haft_types::Envelope;
+use serde_json::json;
+
+use crate::failure::{Coded, Failure};
+use crate::running::Session;
+use crate::running::words::{ending, section, span, whereabouts};
+
+/// What is kept as data; later rounds keep fewer lines still.
+const DATA: Limits = Limits { lines: 200, bytes: 8 * 1024 };
+
+/// How a session stands after it was spoken to.
+pub(crate) struct Spoken<'a> {
+    session: &'a Session,
+    pause: Pause,
+    waited: Duration,
+    output: Captured,
+}
+
+impl<'a> Spoken<'a> {
+    /// Takes what the session wrote since the last time.
+    pub(crate) fn new(session: &'a Session, pause: Pause, waited: Duration) -> Self {
+        Self { session, pause, waited, output: session.terminal.take_output() }
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ending(&self) -> Option<String> {
+        match self.session.terminal.ending()?.as_ref() {
+            Ok(finished) => Some(ending(finished.exit)),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    /// The result. A command that could not be run is a failure, one that ended with another status than 0 is none: what it
+    /// did is in the output, as it would be for a person at the terminal.
+    pub(crate) fn envelope(&self, limits: Limits) -> Result<Envelope, Failure> {
+        let id = self.session.id();
+        let ended = self.session.terminal.ending();
+        let mut data = json!({ "session_id": id, "state": if ended.is_some() { "ended" } else { "running" } });
+        let mut text = match ended.as_deref() {
+            Some(Err(error)) => return Err(Failure::new("cannot_run", error.to_string())),
+            Some(Ok(finished)) => {
+                match finished.exit {
+                    Exit::Code(code) => data["exit_code"] = code.into(),
+                    Exit::Signal(signal) => data["signal"] = signal.into(),
+                    Exit::TimedOut | Exit::Cancelled => {}
+                }
+                format!("Session {id} has ended: {}.", ending(finished.exit))
+            }
+            None => self.headline(&id),
+        };
+        if let (Pause::Awaits(what), None) = (self.pause, &ended) {
+            data["awaits"] = match what {
+                Awaited::Line => "line",
+                Awaited::Hidden => "hidden",
+                Awaited::Key => "key",
+            }
+            .into();
+        }
+        let cut = self.output.text(limits);
+        if self.output.bytes == 0 {
+            text.push_str(" No new output.");
+        }
+        section(&mut text, "output", &cut);
+        data["stdout"] = self.output.text(DATA).text.into();
+        data["stdout_lines"] = self.output.lines.into();
+        data["stdout_bytes"] = self.output.bytes.into();
+        if cut.is_cut() {
+            let all = self.session.terminal.output();
+            text.push('\n');
+            text.push_str(&whereabouts("output of this session so far", &all));
+            data["truncated"] = true.into();
+            if let Some(file) = &all.spill {
+                self.session.keep_file();
+                data["spill"] = json!([file.display().to_string()]);
+            }
+        }
+        Ok(Envelope::success(text).with_data(data))
+    }
+
+    fn headline(&self, id: &str) -> String {
+        match self.pause {
+            Pause::Awaits(Awaited::Line) => format!("Session {id} waits for a line of input."),
+            Pause::Awaits(Awaited::Hidden) => {
+                format!("Session {id} waits for input it does not show, such as a password.")
+            }
+            Pause::Awaits(Awaited::Key) => format!("Session {id} waits for a key."),
+            Pause::Quiet => format!("Session {id} is running and quiet."),
+            Pause::Busy | Pause::Ended => format!("Session {id} is still running after {}.", span(self.waited)),
+        }
+    }
+}
+
+impl Coded for TypeError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::LongLine { .. } => "invalid_arguments",
+            _ => "cannot_type",
+        }
+    }
+}
