@@ -170,6 +170,7 @@ fn compressed_data(name: &str, envelope: &Envelope, limits: CompressLimits) -> M
         "write_to_file" | "replace_in_file" => small_diff(&mut data, limits.edit),
         "multi_edit" | "apply_patch" => small_diffs(&mut data, limits.edit),
         "execute_command" => shell(&mut data, limits),
+        "session_start" | "session_interactive" | "session_stop" | "background_task" => running(&mut data, limits),
         "todo_read" | "todo_write" => todo(&mut data),
         _ => return other(envelope, limits.other),
     }
@@ -225,16 +226,7 @@ fn shell(data: &mut Map<String, Value>, limits: CompressLimits) {
     for known in ["command", "cwd", "duration_ms"] {
         data.shift_remove(known);
     }
-    // The counts are of all that was written; the texts may already be bounded.
-    let counted =
-        |data: &Map<String, Value>, key: &str| data.get(key).and_then(Value::as_u64).map(|count| count as usize);
-    if let Some(Value::String(stdout)) = data.get("stdout") {
-        let (lines, bytes) = (stdout.lines().count(), stdout.len());
-        let text = ends(stdout, limits.stdout as usize, counted(data, "stdout_lines").unwrap_or(lines));
-        data.entry("stdout_lines").or_insert(lines.into());
-        data.entry("stdout_bytes").or_insert(bytes.into());
-        data.insert("stdout".into(), text.into());
-    }
+    stdout_ends(data, limits);
     let all = counted(data, "stderr_lines");
     for count in ["stderr_lines", "stderr_bytes"] {
         data.shift_remove(count);
@@ -250,6 +242,27 @@ fn shell(data: &mut Map<String, Value>, limits: CompressLimits) {
     let note = if left_out > 0 { format!("[{left_out} lines left out]\n") } else { String::new() };
     let text = format!("{note}{}", ends(&kept.join("\n"), usize::MAX, kept.len()));
     data.insert("stderr".into(), text.into());
+}
+
+/// Keeps which session or task it was, how it stood, and the ends of what it had written.
+fn running(data: &mut Map<String, Value>, limits: CompressLimits) {
+    data.shift_remove("duration_ms");
+    stdout_ends(data, limits);
+    first(data, "tasks", limits.list);
+}
+
+/// Keeps the ends of what was written. The counts are of all of it; the text may already be bounded.
+fn stdout_ends(data: &mut Map<String, Value>, limits: CompressLimits) {
+    let Some(Value::String(stdout)) = data.get("stdout") else { return };
+    let (lines, bytes) = (stdout.lines().count(), stdout.len());
+    let text = ends(stdout, limits.stdout as usize, counted(data, "stdout_lines").unwrap_or(lines));
+    data.entry("stdout_lines").or_insert(lines.into());
+    data.entry("stdout_bytes").or_insert(bytes.into());
+    data.insert("stdout".into(), text.into());
+}
+
+fn counted(data: &Map<String, Value>, key: &str) -> Option<usize> {
+    data.get(key).and_then(Value::as_u64).map(|count| count as usize)
 }
 
 /// Keeps the counts and the item in progress.

@@ -32,10 +32,15 @@ impl<'a> Emitter<'a> {
     }
 
     pub(crate) fn emit(&mut self, mut body: EventBody) {
-        // What servers say of a failure may repeat the key they were given.
+        // What servers say of a failure may repeat the key they were given; what commands write may be anything.
         match &mut body {
             EventBody::Error { message, .. } => mask_text(&self.masker, message),
             EventBody::Retry { reason, .. } => mask_text(&self.masker, reason),
+            EventBody::ToolProgress { text, .. } => mask_text(&self.masker, text),
+            EventBody::BackgroundTask { command, message, .. } => {
+                mask_text(&self.masker, command);
+                mask_text(&self.masker, message);
+            }
             EventBody::Result(result) => mask_text(&self.masker, &mut result.message),
             _ => {}
         }

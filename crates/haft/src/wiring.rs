@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use haft_context::Environment;
 use haft_engine::turn::Limits;
-use haft_engine::{Notice, Roles, Services, Session, SessionConfig, Standby, Which};
+use haft_engine::{Leftovers, Notice, Roles, Services, Session, SessionConfig, Standby, Which};
 use haft_model::{Catalogue, Client, Declared, O200k, Secret};
 use haft_sandbox::Supervisor;
 use haft_store::{Cached, Conversation, SqliteStore, Store};
 use haft_text::Masker;
 use haft_tool::Workspace;
 use haft_tools::RecoveryOutcome;
+use haft_tools::Running;
 use haft_types::{Message, PermissionMode};
 
 use crate::clock::{RandomIds, WallClock};
@@ -149,7 +150,7 @@ fn prepare(
         summarisers: standby(&config, config.model_roles.own(ModelRole::Summary).iter())?,
         client: Client::new(declared, key, config.retry).map_err(|error| mistake(error.to_string()))?,
         counter: Arc::new(O200k),
-        supervisor: Arc::new(Supervisor::new(std::env::current_exe()?)),
+        running: Arc::new(Running::new(Arc::new(Supervisor::new(std::env::current_exe()?)), config.limits)),
         clock: Arc::new(WallClock),
         ids: Arc::new(RandomIds),
     };
@@ -173,6 +174,7 @@ fn prepare(
         plugins: Vec::new(),
         focus_files: plan.focus_files,
         limits: plan.limits,
+        leftovers: Leftovers::End,
         namespace: plan.project.namespace(),
         notices: Vec::new(),
         model,

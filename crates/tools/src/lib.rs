@@ -25,7 +25,7 @@
 //! | `list_code_definition_names` | `path, files, definitions, truncated?` |
 //! | `execute_command` | `command, cwd, exit_code? or signal? or timed_out? or cancelled?, stdout, stderr, stdout_lines, stdout_bytes, stderr_lines, stderr_bytes, duration_ms, spill?: [path], truncated?` |
 //! | `session_start`, `session_interactive`, `session_stop` | `session_id, state: running\|ended, exit_code? or signal?, awaits?: line\|hidden\|key, stdout, stdout_lines, stdout_bytes, spill?: [path], truncated?` (what is new) |
-//! | `background_task` | `action`; `start`: `task_id, command, cwd, state, output?`; `monitor`, `kill`: `task_id, command, state: running\|finished\|failed\|killed, exit_code? or signal? or timed_out?, output?, duration_ms`, `monitor` also `stdout, stdout_lines, stdout_bytes`; `list`: `tasks: [{task_id, command, state}]`; `cleanup`: `removed: [task_id]` |
+//! | `background_task` | `action`; `start`: `task_id, command, cwd, output?`; `monitor`, `kill`: `task_id, command, state: running\|finished\|failed\|killed, exit_code? or signal? or timed_out?, output?, duration_ms`, `monitor` also `stdout, stdout_lines, stdout_bytes`; `list`: `tasks: [{task_id, command, state}]`; `cleanup`: `removed: [task_id]` |
 //! | `todo_read`, `todo_write` | `items: [{content, status}], pending, in_progress, completed` |
 //! | `ask_followup_question` | `question, options` |
 //! | `attempt_completion` | `result, command?` |

@@ -5,10 +5,11 @@
 use std::sync::Arc;
 
 use haft_store::Fact;
-use haft_tool::{Flow, OutputLimits, ToolContext, ToolOutput};
+use haft_tool::{Flow, ToolContext, ToolOutput};
 use haft_types::{Envelope, EventBody, Role, StopReason, ToolCall};
 use tokio_util::sync::CancellationToken;
 
+use super::progress::Shown;
 use super::{EngineError, Session};
 use crate::calls;
 use crate::emit::Emitter;
@@ -75,19 +76,21 @@ impl Session {
         cancel: &CancellationToken,
     ) -> Result<(), EngineError> {
         let mut started = Vec::with_capacity(group.len());
+        let mut shown = Shown::new();
         for call in group {
             if calls::has_effects(call.tool.access()) {
                 self.note_begun(&call.call).await?;
             }
-            let context = self.tool_context(&call.call, cancel);
+            let context = self.tool_context(&call.call, cancel, &shown);
             started.push(calls::start(call, self.registry.clone(), context));
         }
         for (call, task) in started {
-            let output = calls::finish(&call, task).await;
+            let output = shown.until(calls::finish(&call, task), emitter).await;
             take_flow(&output.flow, done, emitter);
             if !calls::waits_for_user(&output.flow) {
                 self.answer(&call, output, emitter).await?;
             }
+            self.tell_tasks(emitter);
         }
         Ok(())
     }
@@ -103,13 +106,14 @@ impl Session {
         Ok(())
     }
 
-    fn tool_context(&self, call: &ToolCall, cancel: &CancellationToken) -> ToolContext {
+    fn tool_context(&self, call: &ToolCall, cancel: &CancellationToken, shown: &Shown) -> ToolContext {
         ToolContext {
             workspace: self.config.workspace.clone(),
             call_id: call.id.clone(),
             cancel: cancel.clone(),
-            limits: OutputLimits::default(),
+            limits: self.services.running.limits().output(),
             environment: Arc::clone(&self.config.child_environment),
+            progress: shown.of(call),
             todo: Arc::clone(&self.todo) as _,
             reads: Arc::clone(&self.reads) as _,
             history: Arc::new(Unrecorded),

@@ -161,6 +161,7 @@ impl Session {
         emitter: &mut Emitter<'_>,
         cancel: &CancellationToken,
     ) -> Result<Input, EngineError> {
+        self.announce_tasks(emitter).await?;
         self.compact_if_due("", emitter, cancel).await?;
         let failed = |error: ContextError| Input::Failed(Reason { code: "context".into(), message: error.to_string() });
         match self.look_at_documents() {
@@ -280,6 +281,7 @@ impl Session {
                 emitter.error("store", error.to_string());
             }
         }
+        self.leave_tasks(emitter).await;
         if let Err(error) = self.services.store.flush().await {
             emitter.error("store", error.to_string());
         }

@@ -9,6 +9,8 @@ mod cut;
 mod drive;
 mod models;
 mod open;
+mod progress;
+mod tasks;
 mod told;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -17,10 +19,10 @@ use std::time::Instant;
 
 use haft_context::{Cleared, Memo, Policy, Sent, TOOL};
 use haft_model::Client;
-use haft_sandbox::Supervisor;
 use haft_store::{Conversation, NewConversation, Store, StoreError, WriteLock};
 use haft_text::Masker;
 use haft_tool::{Plugin, Registry, Workspace};
+use haft_tools::Running;
 use haft_types::{
     Clock, Cost, Entry, Envelope, IdSource, Image, Message, MessageId, Metadata, ModelSpec, Origin, Part,
     PermissionMode, Price, Role, ShortId, TokenCounter, ToolCall, ToolResult, Usage,
@@ -37,6 +39,7 @@ use told::Told;
 pub use drive::RunReport;
 pub use models::Standby;
 pub use open::{OpenError, Which, all_tools};
+pub use tasks::Leftovers;
 
 /// Something went wrong that is not the model's or a tool's doing.
 #[derive(Debug, thiserror::Error)]
@@ -58,8 +61,8 @@ pub struct Services {
     pub summarisers: VecDeque<Standby>,
     /// Counts tokens.
     pub counter: Arc<dyn TokenCounter>,
-    /// Starts commands.
-    pub supervisor: Arc<Supervisor>,
+    /// What this conversation has running beside its calls.
+    pub running: Arc<Running>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Makes ids.
@@ -105,6 +108,8 @@ pub struct SessionConfig {
     pub focus_files: Vec<String>,
     /// What the run may use up.
     pub limits: Limits,
+    /// What becomes of what is still running when a turn is over.
+    pub leftovers: Leftovers,
     /// Under which current conversations are kept, usually the project's path.
     pub namespace: String,
     /// What the user must be told first, once.

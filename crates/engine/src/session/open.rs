@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use haft_context::{ContextError, Memo};
-use haft_sandbox::Supervisor;
 use haft_store::{Conversation, Fact, Found, NewFork, Scope, StoreError, WriteLock};
 use haft_tool::{Registry, Source, UnknownChoice};
+use haft_tools::Running;
 use haft_types::{ConversationId, Cost, Entry, Message, MessageId, Metadata, Usage};
 
 use super::build::{CLEARED, last_sent, system_of};
 use super::models::FACTORS;
 use super::told::Told;
-use super::{Services, Session, SessionConfig, Totals};
+use super::{Services, Session, SessionConfig, Totals, tasks};
 use crate::documents::DocumentFiles;
 use crate::ports::{Knowledge, Reads, StoredTodo};
 use crate::resume::Begun;
@@ -109,6 +109,9 @@ impl Session {
         let short_ids = messages.iter().map(|message| message.message_id.short()).collect();
         let counter = services.counter.as_ref();
         let history: Vec<_> = messages.into_iter().map(|message| Entry::new(message, counter)).collect();
+        if resumed {
+            tasks::remember(&services.running, &history, store.as_ref(), &conversation.id).await?;
+        }
         let mut documents = DocumentFiles::new(&config.workspace.root, config.masker.clone());
         drop(documents.look(counter));
         let system = system_of(&config, &told, &documents, counter)?;
@@ -161,10 +164,10 @@ struct Opened {
     lock: Option<WriteLock>,
 }
 
-/// Every tool there is, with the texts about their use.
-pub fn all_tools(supervisor: Arc<Supervisor>) -> Registry {
+/// Every tool there is, with the texts about their use. What calls leave running belongs to `running`.
+pub fn all_tools(running: &Arc<Running>) -> Registry {
     let mut registry = Registry::default();
-    for tool in haft_tools::builtin(supervisor) {
+    for tool in haft_tools::builtin(running) {
         registry.register(tool, Source::BuiltIn);
     }
     for case in haft_tools::cases() {
@@ -174,7 +177,7 @@ pub fn all_tools(supervisor: Arc<Supervisor>) -> Registry {
 }
 
 fn offered(config: &SessionConfig, services: &Services) -> Result<Registry, OpenError> {
-    let mut registry = all_tools(Arc::clone(&services.supervisor));
+    let mut registry = all_tools(&services.running);
     for plugin in &config.plugins {
         registry.add_plugin(Arc::clone(plugin));
     }

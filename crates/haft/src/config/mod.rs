@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use haft_context::Policy;
 use haft_model::{ModelConfig, ProviderConfig, RetryConfig};
 use haft_store::StoreConfig;
+use haft_tools::LimitsConfig;
 use haft_types::PermissionMode;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,8 @@ pub(crate) struct Config {
     pub(crate) store: StoreConfig,
     /// How failed requests are tried again.
     pub(crate) retry: RetryConfig,
+    /// How much of an output is shown and kept, and how much may run at once.
+    pub(crate) limits: LimitsConfig,
 }
 
 impl Config {

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use haft_engine::EventSink;
-use haft_types::{CallPhase, Event, EventBody, Outcome, ToolStatus};
+use haft_types::{CallPhase, Event, EventBody, Outcome, TaskPhase, ToolStatus};
 use serde_json::Value;
 
 use crate::cli::OutputFormat;
@@ -74,6 +74,9 @@ impl Printer {
                 format!("haft: {message}")
             }
             EventBody::Compaction { message, .. } | EventBody::Pruning { message, .. } => format!("haft: {message}"),
+            EventBody::BackgroundTask { phase, message, .. } if self.verbose || *phase != TaskPhase::Started => {
+                format!("haft: background task {message}")
+            }
             EventBody::PrefixBreak { message, tokens, .. } if self.verbose => {
                 format!("prefix break: {message}, {tokens} tokens are sent anew")
             }
@@ -97,6 +100,8 @@ impl Printer {
             | EventBody::Thinking { .. }
             | EventBody::ToolCall { .. }
             | EventBody::ToolResult { .. }
+            | EventBody::ToolProgress { .. }
+            | EventBody::BackgroundTask { .. }
             | EventBody::Usage { .. }
             | EventBody::Reminders { .. }
             | EventBody::PrefixBreak { .. }

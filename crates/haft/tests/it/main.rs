@@ -14,6 +14,7 @@ mod long_session;
 mod models;
 mod protocols;
 mod rig;
+mod running;
 mod secrets;
 mod surface;
 mod text_protocols;

@@ -13,11 +13,18 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::failure::{Failure, settle};
+use crate::manual::{Group, Manual};
 use crate::running::shell::{self, Line};
 use crate::running::{Running, Task};
 use crate::spec_of;
 
 pub(crate) const NAME: &str = "background_task";
+
+static MANUAL: Manual = Manual {
+    example_of: "Running a long test while working on",
+    example: r#"{"action": "start", "command": "cargo test --workspace"}"#,
+    ..Manual::of(Group::Running)
+};
 const MAX_WAIT: u64 = 600;
 const DEFAULT_LINES: usize = 50;
 
@@ -125,6 +132,10 @@ impl BackgroundTask {
 impl Tool for BackgroundTask {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {

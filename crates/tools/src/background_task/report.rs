@@ -16,7 +16,7 @@ const DATA: Limits = Limits { lines: 200, bytes: 8 * 1024 };
 
 pub(super) fn started(task: &Task) -> Envelope {
     let mut text = format!("Task {} was started. You will be told when it has ended.", task.id);
-    let mut data = json!({ "action": "start", "task_id": task.id, "command": task.line.text, "cwd": task.cwd, "state": "running" });
+    let mut data = json!({ "action": "start", "task_id": task.id, "command": task.line.text, "cwd": task.cwd });
     if let Some(file) = task.file() {
         let _ = write!(text, " Its output goes to `{}`.", file.display());
         data["output"] = file.display().to_string().into();

@@ -12,11 +12,18 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::failure::{Failure, settle};
+use crate::manual::{Group, Manual};
 use crate::running::{Running, shell};
 use crate::session_start::{DEFAULT_WAIT, MAX_WAIT, speak};
 use crate::spec_of;
 
 const NAME: &str = "session_interactive";
+
+static MANUAL: Manual = Manual {
+    example_of: "Answering a program that waits for a line",
+    example: r#"{"session_id": "s1", "input": "check(64)"}"#,
+    ..Manual::of(Group::Running)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -56,6 +63,10 @@ impl SessionInteractive {
 impl Tool for SessionInteractive {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::failure::{Failure, settle};
+use crate::manual::{Group, Manual};
 use crate::running::shell::{self, Line};
 use crate::running::{Running, Session};
 use crate::spec_of;
@@ -20,6 +21,12 @@ use crate::spec_of;
 pub(crate) use report::Spoken;
 
 pub(crate) const NAME: &str = "session_start";
+
+static MANUAL: Manual = Manual {
+    example_of: "Trying an expression in a REPL",
+    example: r#"{"command": "python3 -i src/limits.py"}"#,
+    ..Manual::of(Group::Running)
+};
 /// Seconds a call waits for what comes of it.
 pub(crate) const DEFAULT_WAIT: u64 = 10;
 pub(crate) const MAX_WAIT: u64 = 600;
@@ -98,6 +105,10 @@ pub(crate) async fn speak(
 impl Tool for SessionStart {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {

@@ -12,11 +12,18 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::failure::{Failure, settle};
+use crate::manual::{Group, Manual};
 use crate::running::{Running, shell};
 use crate::session_start::Spoken;
 use crate::spec_of;
 
 const NAME: &str = "session_stop";
+
+static MANUAL: Manual = Manual {
+    example_of: "Ending a session that is no longer needed",
+    example: r#"{"session_id": "s1"}"#,
+    ..Manual::of(Group::Running)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -51,6 +58,10 @@ impl SessionStop {
 impl Tool for SessionStop {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
     }
 
     fn access(&self) -> Access {

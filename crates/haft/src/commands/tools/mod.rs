@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use haft_sandbox::Supervisor;
 use haft_tool::Registry;
+use haft_tools::{LimitsConfig, Running};
 
 use crate::cli::{ToolListArgs, ToolsCommand};
 use crate::exit::Exit;
@@ -24,5 +25,6 @@ pub(super) fn run(command: Option<ToolsCommand>) -> anyhow::Result<Exit> {
 
 /// Every tool there is.
 fn registry() -> anyhow::Result<Registry> {
-    Ok(haft_engine::all_tools(Arc::new(Supervisor::new(std::env::current_exe()?))))
+    let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
+    Ok(haft_engine::all_tools(&Arc::new(Running::new(supervisor, LimitsConfig::default()))))
 }

@@ -1,0 +1,59 @@
+//! What calls show while they run.
+
+use std::sync::Arc;
+
+use haft_tool::Progress;
+use haft_types::{EventBody, ToolCall};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+use crate::emit::Emitter;
+
+/// How much may wait to be shown; a listener that is slower misses some.
+const ROOM: usize = 64;
+
+/// The way from the calls of a group to whoever watches.
+pub(super) struct Shown {
+    sender: Sender<EventBody>,
+    receiver: Receiver<EventBody>,
+}
+
+struct Call {
+    id: String,
+    name: String,
+    sender: Sender<EventBody>,
+}
+
+impl Progress for Call {
+    fn show(&self, text: String) {
+        let event = EventBody::ToolProgress { id: self.id.clone(), name: self.name.clone(), text };
+        // What nobody takes in time is dropped: it is no part of the result.
+        drop(self.sender.try_send(event));
+    }
+}
+
+impl Shown {
+    pub(super) fn new() -> Self {
+        let (sender, receiver) = mpsc::channel(ROOM);
+        Self { sender, receiver }
+    }
+
+    /// Where one call shows what it does.
+    pub(super) fn of(&self, call: &ToolCall) -> Arc<dyn Progress> {
+        Arc::new(Call { id: call.id.clone(), name: call.name.clone(), sender: self.sender.clone() })
+    }
+
+    /// Waits for a call, and tells meanwhile what it and those beside it show. Nothing of it comes after its result.
+    pub(super) async fn until<T>(&mut self, done: impl Future<Output = T>, emitter: &mut Emitter<'_>) -> T {
+        let mut done = std::pin::pin!(done);
+        let output = loop {
+            tokio::select! {
+                output = &mut done => break output,
+                Some(event) = self.receiver.recv() => emitter.emit(event),
+            }
+        };
+        while let Ok(event) = self.receiver.try_recv() {
+            emitter.emit(event);
+        }
+        output
+    }
+}

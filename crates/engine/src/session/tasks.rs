@@ -1,0 +1,108 @@
+//! What a conversation has running beside its calls: the model is told once of each background task that has ended, whoever
+//! watches hears of it, and at the end of a run nothing is left.
+//!
+//! Invariant: an announcement is a message of the stored history and names its tasks in its metadata, so that a resumed
+//! conversation knows what was announced and what was lost.
+
+use std::sync::Arc;
+
+use haft_store::{Store, StoreError};
+use haft_tools::{Running, TaskReport, announcement};
+use haft_types::{ConversationId, Entry, EventBody, Message, Metadata, Origin, Role, TaskPhase};
+use serde_json::Value;
+
+use super::{EngineError, Session};
+use crate::emit::Emitter;
+use crate::secrets::mask_value;
+
+/// How many tasks one message announces.
+const MOST: usize = 64;
+/// Under which key of its metadata an announcement names its tasks, and under which name the store keeps what became of tasks
+/// that could not be announced any more.
+const TASKS: &str = "background_tasks";
+
+/// What becomes of sessions and background tasks when a turn is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leftovers {
+    /// They are ended: nobody will be there to look after them.
+    End,
+    /// They go on while the conversation is open.
+    Keep,
+}
+
+impl Session {
+    /// Tells the model which tasks have ended, as one message of the conversation (SPEC 10.2).
+    pub(super) async fn announce_tasks(&mut self, emitter: &mut Emitter<'_>) -> Result<(), EngineError> {
+        self.tell_tasks(emitter);
+        let ended = self.services.running.take_ended(MOST);
+        if ended.is_empty() {
+            return Ok(());
+        }
+        let ids = ended.iter().map(|report| Value::from(report.id.as_str())).collect();
+        let now = self.services.clock.now();
+        let message = Message::text(self.fresh_id(), Role::User, announcement(&ended), now);
+        let metadata = Metadata::from_iter([(TASKS.to_owned(), Value::Array(ids))]);
+        self.append_message(Message { metadata, ..message }.from(Origin::Engine)).await?;
+        // The others were told of when they ended.
+        for report in ended.into_iter().filter(|report| report.phase == TaskPhase::Lost) {
+            emitter.emit(event(report));
+        }
+        Ok(())
+    }
+
+    /// Tells whoever watches which tasks were started and have ended.
+    pub(super) fn tell_tasks(&self, emitter: &mut Emitter<'_>) {
+        for report in self.services.running.changes() {
+            emitter.emit(event(report));
+        }
+    }
+
+    /// The turn is over: ends what is left running, where nobody will look after it, and writes down what became of it.
+    pub(super) async fn leave_tasks(&self, emitter: &mut Emitter<'_>) {
+        self.tell_tasks(emitter);
+        match self.config.leftovers {
+            Leftovers::Keep => return,
+            Leftovers::End => {}
+        }
+        let ended = self.services.running.end_all().await;
+        self.tell_tasks(emitter);
+        if ended.is_empty() || !self.stored {
+            return;
+        }
+        let mut value = serde_json::to_value(&ended).unwrap_or_default();
+        mask_value(&self.config.masker, &mut value);
+        if let Err(error) = self.services.store.set_state(&self.conversation.id, TASKS, value).await {
+            emitter.error("store", error.to_string());
+        }
+    }
+}
+
+/// Takes from the history of a resumed conversation what became of its tasks.
+pub(super) async fn remember(
+    running: &Running,
+    history: &[Arc<Entry>],
+    store: &dyn Store,
+    id: &ConversationId,
+) -> Result<(), StoreError> {
+    for entry in history {
+        for result in entry.message.tool_results() {
+            running.remember(&result.name, &result.envelope);
+        }
+        let announced = entry.message.metadata.get(TASKS).and_then(Value::as_array).into_iter().flatten();
+        announced.filter_map(Value::as_str).for_each(|id| running.remember_announced(id));
+    }
+    let ended = store.state(id, TASKS).await?.and_then(|value| serde_json::from_value::<Vec<TaskReport>>(value).ok());
+    running.remember_ended(ended.unwrap_or_default());
+    Ok(())
+}
+
+fn event(report: TaskReport) -> EventBody {
+    EventBody::BackgroundTask {
+        message: report.sentence(),
+        id: report.id,
+        phase: report.phase,
+        command: report.command,
+        exit_code: report.exit_code,
+        output: report.output.map(|output| output.display().to_string()),
+    }
+}

@@ -1,0 +1,288 @@
+//! Commands beside the calls: announced once, shown while they run, and gone with haft however it ends.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use haft_testkit::{Reply, Script, ScriptCall, Seen, SeenRole};
+use haft_types::Api;
+use rustix::process::{Pid, Signal, getuid, kill_process};
+use serde_json::{Value, json};
+
+use crate::rig::{Ran, Rig, haft};
+
+const NOTICE: &str = "Background tasks have ended";
+
+fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
+    Rig::new(Api::OpenaiChat, Script::turns(replies).unwrap())
+}
+
+fn task(arguments: Value) -> Reply {
+    Reply::call("background_task", arguments)
+}
+
+fn start(command: &str) -> Reply {
+    task(json!({"action": "start", "command": command}))
+}
+
+fn wait_for(id: &str) -> Reply {
+    task(json!({"action": "monitor", "task_id": id, "timeout": 600}))
+}
+
+/// The requests as the model understood them.
+fn seen(rig: &Rig) -> Vec<Seen> {
+    rig.server.generations().iter().map(|request| request.seen().unwrap()).collect()
+}
+
+/// The notices in a request.
+fn notices(request: &Seen) -> Vec<String> {
+    let texts = request.texts(SeenRole::User);
+    texts.into_iter().filter(|text| text.contains(NOTICE)).map(str::to_owned).collect()
+}
+
+/// The phases of a task's events.
+fn phases(ran: &Ran) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let events = ran.events().into_iter().filter(|event| event["type"] == "background_task");
+    events.map(|event| (text(&event["id"]), text(&event["phase"]))).collect()
+}
+
+#[test]
+fn an_end_is_announced_once_after_the_newest_block() {
+    let rig = rig([
+        Reply::calls([
+            ScriptCall::new("background_task", json!({"action": "start", "command": "echo one"})),
+            ScriptCall::new("background_task", json!({"action": "start", "command": "echo two >&2; exit 4"})),
+        ]),
+        wait_for("t1"),
+        wait_for("t2"),
+        Reply::call("list_files", json!({"path": "."})),
+        Reply::text("Done."),
+        Reply::text("Again."),
+    ]);
+    let ran = rig.task(&["run two things"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    rig.task(&["-c", "and now?"]);
+    let requests = seen(&rig);
+    // Whenever it was: once, and from then on it stays where it is.
+    let told: Vec<_> = requests.iter().map(|request| notices(request).concat()).collect();
+    let last = told.last().unwrap();
+    assert!(told[0].is_empty());
+    assert_eq!(last.matches("- t1 (`echo one`) finished: exit code 0").count(), 1, "{last}");
+    assert_eq!(last.matches("- t2 (`echo two >&2; exit 4`) failed: exit code 4").count(), 1, "{last}");
+    assert!(last.contains("\n    two\n"), "the end of its output: {last}");
+    // The second round compresses the results of the first.
+    for (before, after) in requests.iter().zip(&requests[1..5]) {
+        assert_eq!(after.messages[..before.messages.len()], before.messages, "only appended");
+    }
+    let first = requests.iter().find(|request| !notices(request).is_empty()).unwrap();
+    let [.., block, notice] = &first.messages[..] else { panic!("{first:?}") };
+    assert_eq!((block.role, notice.role), (SeenRole::Tool, SeenRole::User));
+    let mut phases = phases(&ran);
+    phases.sort();
+    let phase = |id: &str, phase: &str| (id.to_owned(), phase.to_owned());
+    assert_eq!(
+        phases,
+        [phase("t1", "finished"), phase("t1", "started"), phase("t2", "failed"), phase("t2", "started")]
+    );
+    assert_eq!(rig.server.refusals(), [], "every request is well formed");
+    let rounds: Vec<_> = ran.events().iter().filter_map(|event| event["round"].as_u64()).collect();
+    assert!(rounds.iter().all(|round| *round == 1), "a notice opens no round");
+}
+
+#[test]
+fn many_ends_are_announced_in_messages_of_at_most_64() {
+    let started = |_| ScriptCall::new("background_task", json!({"action": "start", "command": "true"}));
+    // Sixteen run at once: each batch waits for the one before.
+    let mut replies = Vec::new();
+    for batch in 0..5 {
+        replies.push(Reply::calls((0..14).map(started)));
+        let waits = (1..=14).map(|number| {
+            let id = format!("t{}", batch * 14 + number);
+            ScriptCall::new("background_task", json!({"action": "monitor", "task_id": id, "timeout": 600}))
+        });
+        replies.push(Reply::calls(waits));
+    }
+    replies.push(Reply::text("Done."));
+    let rig = rig(replies);
+    assert_eq!(rig.task(&["go"]).code(), 0);
+    let last = seen(&rig).pop().unwrap();
+    let mut announced = Vec::new();
+    for notice in notices(&last) {
+        let lines: Vec<_> = notice.lines().filter(|line| line.starts_with("- t")).collect();
+        assert!(lines.len() <= 64);
+        announced.extend(lines.iter().map(|line| line.split(' ').nth(1).unwrap().to_owned()));
+    }
+    let all: Vec<_> = (1..=70).map(|number| format!("t{number}")).collect();
+    assert_eq!(announced, all);
+}
+
+#[test]
+fn what_still_runs_at_the_end_is_ended_told_and_announced_later() {
+    let rig = rig([start("echo up; sleep 1000"), Reply::text("It runs."), Reply::text("It does not.")]);
+    let ran = rig.run(&["run", "--permission-mode", "yolo", "start it"]);
+    assert_eq!((ran.code(), ran.stdout().as_str()), (0, "It runs.\n"));
+    assert!(
+        ran.stderr().contains("haft: background task t1 (`echo up; sleep 1000`) was killed after"),
+        "{}",
+        ran.stderr()
+    );
+    assert_eq!(of_project(&rig.project()), [0; 0]);
+    rig.task(&["-c", "is it up?"]);
+    let last = seen(&rig).pop().unwrap();
+    let told = notices(&last);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("t1") && told[0].contains("still ran when the run was over"), "{told:?}");
+}
+
+#[test]
+fn a_session_lives_from_call_to_call_and_ends_with_the_run() {
+    let say =
+        |input: &str| Reply::call("session_interactive", json!({"session_id": "s1", "input": input, "timeout": 120}));
+    let rig = rig([
+        Reply::call("session_start", json!({"command": "bash --norc", "timeout": 120})),
+        say("x=41"),
+        say("echo $((x + 1))"),
+        Reply::text("42."),
+        say("echo still there?"),
+        Reply::text("No."),
+    ]);
+    let ran = rig.task(&["count"]);
+    let results: Vec<_> = ran.events().into_iter().filter(|event| event["type"] == "tool_result").collect();
+    assert!(results[2]["text"].as_str().unwrap().contains("\n42\n"), "{}", results[2]);
+    assert_eq!(of_project(&rig.project()), [0; 0]);
+    let again = rig.task(&["-c", "go on"]).events();
+    let result = again.iter().find(|event| event["type"] == "tool_result").unwrap();
+    assert_eq!(result["error"]["code"], "not_found", "{result}");
+}
+
+#[test]
+fn what_a_long_command_does_is_shown_to_programs_and_not_in_text() {
+    let line = "echo begun; sleep 3; echo over";
+    let rig = rig([
+        Reply::call("execute_command", json!({"command": line, "requires_approval": false})),
+        Reply::text("Done."),
+    ]);
+    let events = rig.task(&["wait"]).events();
+    let at = |kind: &str| events.iter().position(|event| event["type"] == kind);
+    let progress = at("tool_progress").expect("three seconds are long enough to be shown");
+    assert!(progress < at("tool_result").unwrap());
+    assert_eq!((&events[progress]["name"], &events[progress]["text"]), (&json!("execute_command"), &json!("begun\n")));
+    let seen = seen(&rig).pop().unwrap();
+    assert_eq!(seen.messages.len(), 3, "no part of the conversation");
+}
+
+/// Starts a process that has lost its parent, has a session of its own and ignores polite signals, and one that keeps
+/// starting others; both exist once the file `ready` does.
+const DAEMONS: &str = r#"trap "" TERM HUP INT
+(setsid sh -c 'trap "" TERM HUP INT; touch daemon; while :; do sleep 1; done' &)
+(setsid sh -c 'trap "" TERM; touch forker; while :; do sleep 0.02; (setsid sleep 1000 &); done' &)
+while [ ! -e daemon ] || [ ! -e forker ]; do sleep 0.01; done
+touch ready
+"#;
+
+/// The three ways to run a command, each with its daemons in a folder of its own; the last one never ends.
+fn three_ways() -> [Reply; 4] {
+    [
+        task(json!({"action": "start", "cwd": "task", "command": format!("{DAEMONS}sleep 1000")})),
+        Reply::call(
+            "session_start",
+            json!({"cwd": "session", "command": format!("{DAEMONS}read never"), "timeout": 120}),
+        ),
+        Reply::call(
+            "execute_command",
+            json!({"cwd": "plain", "command": format!("{DAEMONS}sleep 1000"), "requires_approval": false}),
+        ),
+        Reply::text("Nothing of it is left."),
+    ]
+}
+
+/// The processes that run in a folder or below it.
+fn of_project(folder: &Path) -> Vec<i32> {
+    let entries = fs::read_dir("/proc").unwrap();
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let runs_there = |pid: &i32| {
+        let alive = fs::read_to_string(format!("/proc/{pid}/stat"))
+            .is_ok_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.starts_with(" Z")));
+        alive && fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
+    };
+    pids.filter(runs_there).collect()
+}
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < Duration::from_mins(2), "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A rig whose files belong to everybody, and a copy of the binary that everybody can run.
+fn shared(rig: &Rig, uid: u32) -> tempfile::TempDir {
+    let shared = tempfile::tempdir().unwrap();
+    fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::copy(haft(), shared.path().join("haft")).unwrap();
+    let config = rig.home().join("config.toml");
+    let folders = ["task", "session", "plain"].map(|name| rig.project().join(name));
+    for path in [rig.home().to_owned(), config, rig.project()].iter().chain(&folders) {
+        std::os::unix::fs::chown(path, Some(uid), Some(uid)).unwrap();
+    }
+    shared
+}
+
+#[test]
+fn whatever_ends_haft_ends_everything_it_runs() {
+    for signal in [Signal::KILL, Signal::INT] {
+        for nobody in [false, true] {
+            if nobody && !getuid().is_root() {
+                continue;
+            }
+            let rig = rig(three_ways());
+            for folder in ["task", "session", "plain"] {
+                fs::create_dir(rig.project().join(folder)).unwrap();
+            }
+            let arguments = ["run", "--output-format", "stream-json", "--permission-mode", "yolo", "run them"];
+            let mut command = rig.command(&arguments);
+            let copy = nobody.then(|| shared(&rig, 65534));
+            if let Some(copy) = &copy {
+                let mut other = std::process::Command::new(copy.path().join("haft"));
+                other
+                    .args(arguments)
+                    .current_dir(rig.project())
+                    .env_clear()
+                    .envs(command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))));
+                other.uid(65534).gid(65534);
+                command = other;
+            }
+            let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+            let ready = |folder: &str| rig.project().join(folder).join("ready").exists();
+            wait_until("daemons", || ["task", "session", "plain"].iter().all(|folder| ready(folder)));
+            for folder in ["task", "session", "plain"] {
+                assert!(of_project(&rig.project().join(folder)).len() > 2, "{folder}");
+            }
+            kill_process(Pid::from_child(&child), signal).unwrap();
+            let status = child.wait().unwrap();
+            if signal == Signal::INT {
+                assert_eq!(status.code(), Some(130));
+                assert_eq!(of_project(&rig.project()), [0; 0], "gone before haft is");
+            }
+            wait_until("nobody", || of_project(&rig.project()).is_empty());
+
+            if signal == Signal::KILL && !nobody {
+                let ran = rig.task(&["-c"]);
+                assert_eq!(ran.code(), 0, "{}", ran.stderr());
+                assert_eq!(phases(&ran), [("t1".to_owned(), "lost".to_owned())]);
+                let last = seen(&rig).pop().unwrap();
+                let told = notices(&last);
+                assert_eq!(told.len(), 1);
+                assert!(told[0].contains("- t1 (") && told[0].contains("was lost"), "{told:?}");
+                assert_eq!(last.messages.last().unwrap().role, SeenRole::User, "after the block");
+                rig.task(&["-c", "and now?"]);
+                assert_eq!(notices(&seen(&rig).pop().unwrap()).len(), 1, "announced once");
+            }
+        }
+    }
+}
