@@ -21,5 +21,6 @@ pub mod turn;
 pub use emit::EventSink;
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};
 pub use session::{
-    EngineError, Leftovers, Notice, OpenError, Roles, RunReport, Services, Session, SessionConfig, Standby, Which, all_tools,
+    EngineError, Leftovers, Notice, OpenError, Roles, RunReport, Services, Session, SessionConfig, Standby, Which,
+    all_tools,
 };

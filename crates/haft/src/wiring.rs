@@ -12,8 +12,7 @@ use haft_sandbox::Supervisor;
 use haft_store::{Cached, Conversation, SqliteStore, Store};
 use haft_text::Masker;
 use haft_tool::Workspace;
-use haft_tools::RecoveryOutcome;
-use haft_tools::Running;
+use haft_tools::{RecoveryOutcome, Running};
 use haft_types::{Message, PermissionMode};
 
 use crate::clock::{RandomIds, WallClock};
