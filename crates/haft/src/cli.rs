@@ -15,7 +15,7 @@ use haft_types::{Api, PermissionMode};
 pub(crate) use context::{ContextArgs, ContextCommand, DiffArgs, LookArgs, RenderArgs, ReportArgs, ShowArgs, WhyArgs};
 pub(crate) use conversations::{
     BackupArgs, BackupCommand, ConversationsArgs, ConversationsCommand, CurrentArgs, DeleteArgs, ExportArgs, ForkArgs,
-    ListConversationsArgs, NamespaceArgs, NamespacesArgs, NewArgs, RenameArgs, RestoreArgs, SearchArgs,
+    ImportArgs, ListConversationsArgs, NamespaceArgs, NamespacesArgs, NewArgs, RenameArgs, RestoreArgs, SearchArgs,
     ShowConversationArgs, StatsArgs, UseArgs,
 };
 pub(crate) use knowledge::{Lines, NotesArgs, NotesCommand, OfConversation, UsefulArgs, UsefulCommand};
@@ -33,7 +33,7 @@ Run:
   demo           Watch the agent fix a bug, with no key and no network
 
 Conversations:
-  conversations  List, show, search, fork, export and back up conversations
+  conversations  List, show, search, fork, export, import and back up
 
 Context:
   context        Look at what was sent: segments, budget, differences, breaks, bytes
@@ -97,7 +97,7 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Watch the agent fix a bug, with no key and no network: a scripted model drives the real agent.
     Demo(DemoArgs),
-    /// List, show, search, fork, export and back up conversations.
+    /// List, show, search, fork, export, import and back up.
     Conversations(ConversationsArgs),
     /// Look at what was sent, and at what would be sent next.
     Context(ContextArgs),

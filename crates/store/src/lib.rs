@@ -15,6 +15,7 @@ mod conversation;
 mod document;
 mod error;
 mod fact;
+mod import;
 mod lock;
 mod message;
 mod pending;
@@ -34,6 +35,7 @@ pub use conversation::{
 pub use document::ConversationDocument;
 pub use error::StoreError;
 pub use fact::Fact;
+pub use import::{Foreign, Format, ImportError, ReadConversation, read_conversations};
 pub use lock::{Holder, Locked, WriteLock};
 pub use message::{Page, PageEnd, Revision};
 pub use pending::Pending;

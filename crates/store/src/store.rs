@@ -29,8 +29,15 @@ pub enum Swap {
 pub enum Imported {
     /// It was not there before.
     New(Conversation),
-    /// The very same was there already; nothing was written.
+    /// All its messages were there already; nothing was written.
     Same(Conversation),
+    /// It was there, and these newest messages were not.
+    Grown {
+        /// The conversation as it is now.
+        conversation: Conversation,
+        /// How many messages were appended.
+        added: u64,
+    },
 }
 
 /// Keeps conversations.
@@ -139,17 +146,31 @@ pub trait Store: Send + Sync {
     /// The whole conversation as one document, as it was at one moment.
     async fn export(&self, id: &ConversationId) -> Result<Option<ConversationDocument>, StoreError>;
 
-    /// Takes a document in as a conversation with its id and times. Importing the same twice is no error, another one of that id
-    /// is [`StoreError::IdTaken`].
+    /// Takes a document in as a conversation with its id and times. Where the conversation is there already, messages that
+    /// follow those it has are appended; one that went another way is [`StoreError::IdTaken`].
     async fn import(&self, document: ConversationDocument, namespace: &str) -> Result<Imported, StoreError> {
         let id = document.id.clone();
-        match self.create(NewConversation::from_document(document.clone(), namespace)).await {
-            Ok(conversation) => Ok(Imported::New(conversation)),
-            Err(taken @ StoreError::IdTaken { .. }) => match self.get(&id).await? {
-                Some(conversation) if self.export(&id).await? == Some(document) => Ok(Imported::Same(conversation)),
-                Some(_) | None => Err(taken),
-            },
-            Err(other) => Err(other),
+        // Most imports are new ones; the copy of the others is small beside writing them.
+        let taken = match self.create(NewConversation::from_document(document.clone(), namespace)).await {
+            Ok(conversation) => return Ok(Imported::New(conversation)),
+            Err(taken @ StoreError::IdTaken { .. }) => taken,
+            Err(other) => return Err(other),
+        };
+        let _lock = self.lock(&id).await?;
+        let stored = self.messages(&id).await?;
+        let is = |(one, other): (&Message, &Message)| {
+            one.message_id == other.message_id && one.content_hash() == other.content_hash()
+        };
+        let Some(before) = self.get(&id).await?.filter(|_| stored.iter().zip(&document.messages).all(is)) else {
+            return Err(taken);
+        };
+        let new = document.messages.get(stored.len()..).unwrap_or_default();
+        for message in new {
+            self.append(&id, message).await?;
+        }
+        match (new.len() as u64, self.get(&id).await?) {
+            (0, _) | (_, None) => Ok(Imported::Same(before)),
+            (added, Some(conversation)) => Ok(Imported::Grown { conversation, added }),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use haft_store::Format;
 
 use super::Common;
 
@@ -38,6 +39,11 @@ pub(crate) enum ConversationsCommand {
     Fork(ForkArgs),
     /// Print a conversation as JSON, whole, or write all of them to a folder.
     Export(ExportArgs),
+    /// Take conversations in from files: haft's own exports and those of other programs.
+    ///
+    /// Importing twice adds only what is new. A folder is read file by file; its `current_conversations.json` says which
+    /// conversation is current in each namespace.
+    Import(ImportArgs),
     /// Count what is stored.
     Stats(StatsArgs),
     /// List the namespaces (projects) and their current conversations.
@@ -213,6 +219,24 @@ pub(crate) struct ExportArgs {
     /// Every conversation as a file of its own in this folder, and `current_conversations.json`.
     #[arg(long, value_name = "DIR", conflicts_with = "id")]
     pub(crate) all: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// Files or folders; `-` is standard input.
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// What they are: document (haft's export), openai-chat, claude-code, codex or trajectory; told by their content when
+    /// absent.
+    #[arg(long)]
+    pub(crate) format: Option<Format>,
+    #[command(flatten)]
+    pub(crate) place: NamespaceArgs,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }

@@ -3,6 +3,7 @@
 mod backup;
 mod change;
 mod cost;
+mod import;
 mod list;
 mod search;
 mod show;
@@ -23,6 +24,7 @@ pub(super) use show::part_as_text;
 pub(super) fn run(command: ConversationsCommand) -> anyhow::Result<Exit> {
     let done = wiring::runtime()?.block_on(async {
         match command {
+            ConversationsCommand::Import(args) => return import::run(&args).await,
             ConversationsCommand::New(args) => change::new(args).await,
             ConversationsCommand::List(args) => list::list(&args).await,
             ConversationsCommand::Show(args) if args.cost => cost::show(args).await,
@@ -39,8 +41,9 @@ pub(super) fn run(command: ConversationsCommand) -> anyhow::Result<Exit> {
             ConversationsCommand::Namespaces(args) => list::namespaces(&args).await,
             ConversationsCommand::Backup(args) => backup::run(&args),
         }
+        .map(|()| Exit::Completed)
     });
-    done.map_err(usage_errors).map(|()| Exit::Completed)
+    done.map_err(usage_errors)
 }
 
 /// What a person can mend in what was asked for is told as such.

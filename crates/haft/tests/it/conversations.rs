@@ -210,3 +210,58 @@ fn all_conversations_are_exported_as_files() {
     assert_eq!(read("current_conversations.json"), json!({project: "one", "other": "two/../three"}));
     assert_eq!(read("one.json")["id"], "one");
 }
+
+#[test]
+fn an_export_of_all_is_imported_as_it_was() {
+    let rig = rig();
+    rig.task(&["first question"]);
+    ok(&rig, &["conversations", "new", "--id", "one", "--namespace", "other"]);
+    let folder = rig.project().join("exported");
+    ok(&rig, &["conversations", "export", "--all", folder.to_str().unwrap()]);
+    let exported = rig.export();
+
+    let other = self::rig();
+    let imported = json_of(&other, &["conversations", "import", folder.to_str().unwrap(), "--json"]);
+    assert_eq!(imported.as_array().unwrap().len(), 2);
+    assert!(imported.as_array().unwrap().iter().all(|one| one["state"] == "new"), "{imported}");
+    let id = exported["id"].as_str().unwrap();
+    assert_eq!(json_of(&other, &["conversations", "export", id]), exported);
+    let current = json_of(&other, &["conversations", "current", "--namespace", "other", "--json"]);
+    assert_eq!(current["id"], "one");
+    let again = ok(&other, &["conversations", "import", folder.to_str().unwrap()]);
+    assert!(again.contains("was there") && !again.contains("new"), "{again}");
+    // And the agent goes on with it.
+    let ran = other.task(&["-r", id, "second question"]);
+    assert_eq!(ran.result()["outcome"], "completed");
+    assert_eq!(other.server.generations().len(), 1);
+}
+
+#[test]
+fn sessions_of_other_programs_are_imported_and_continued() {
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../store/fixtures/import");
+    for (name, file) in [("claude-code", "input.jsonl"), ("codex", "input.jsonl"), ("openai-chat", "input.json")] {
+        let rig = rig();
+        let imported = json_of(&rig, &["conversations", "import", &format!("{fixtures}/{name}/{file}"), "--json"]);
+        let id = imported[0]["id"].as_str().unwrap();
+        // The strict server refuses what a real one would.
+        let ran = rig.task(&["-r", id, "go on"]);
+        assert_eq!(ran.code(), 0, "{name}: {}{}", ran.stdout(), ran.stderr());
+        assert_eq!(rig.server.refusals().len(), 0, "{name}");
+        let messages = imported[0]["messages"].as_u64().unwrap() as usize;
+        assert_eq!(rig.export()["messages"].as_array().unwrap().len(), messages + 2, "{name}");
+    }
+}
+
+#[test]
+fn what_cannot_be_imported_is_named_and_does_not_stop_the_rest() {
+    let rig = rig();
+    rig.write("bad.json", "{\"messages\": [{\"role\": \"robot\", \"content\": \"x\"}]}");
+    rig.write("good.json", "[{\"role\": \"user\", \"content\": \"hello\"}]");
+    let ran = rig.run(&["conversations", "import", "bad.json", "missing.json", "good.json"]);
+    assert_eq!(ran.code(), 1);
+    let told = ran.stderr();
+    assert!(told.contains("bad.json: message 1: unknown role `robot`") && told.contains("missing.json"), "{told}");
+    assert!(ran.stdout().contains("hello"), "{}", ran.stdout());
+    let wrong = refused(&rig, &["conversations", "import", "--format", "word", "good.json"]);
+    assert!(wrong.contains("openai-chat"), "{wrong}");
+}

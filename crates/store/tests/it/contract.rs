@@ -66,6 +66,7 @@ contract!(
     states::a_swap_never_undoes_what_another_wrote,
     documents::an_export_is_the_documented_json,
     documents::importing_an_export_gives_the_same_again,
+    documents::a_document_that_grew_adds_what_is_new,
     documents::a_document_with_one_message_twice_is_refused_whole,
     requests::requests_are_made_whole_again,
     requests::a_changed_message_is_logged_as_it_was_sent,

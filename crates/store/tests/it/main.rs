@@ -11,5 +11,6 @@ mod file;
 mod index;
 mod kept_whole;
 mod locks;
+mod recorded;
 mod request_log;
 mod support;

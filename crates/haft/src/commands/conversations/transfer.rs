@@ -12,7 +12,7 @@ use crate::exit::mistake;
 use crate::output;
 
 /// Which conversation is current in each namespace.
-const CURRENT: &str = "current_conversations.json";
+pub(super) const CURRENT: &str = "current_conversations.json";
 
 pub(super) async fn export(args: &ExportArgs) -> anyhow::Result<()> {
     let store = open(&args.common)?;

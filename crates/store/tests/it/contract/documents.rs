@@ -43,11 +43,31 @@ pub(crate) async fn importing_an_export_gives_the_same_again(store: &dyn Store) 
     assert!(matches!(&imported, Imported::New(new) if new.namespace == "q" && new.messages == 2), "{imported:?}");
     assert_eq!(store.export(&conversation("b")).await.unwrap().unwrap(), document, "with its times");
 
-    let other = ConversationDocument { name: "another".into(), ..document };
-    let error = store.import(other, "q").await.unwrap_err();
-    assert!(matches!(&error, StoreError::IdTaken { id } if id.as_str() == "b"), "{error:?}");
+    // Renamed and continued here, imported again: nothing is lost and nothing doubled.
+    store.rename(&conversation("b"), "another").await.unwrap();
     store.append(&conversation("b"), &user(3, "and on")).await.unwrap();
+    let same = store.import(document.clone(), "q").await.unwrap();
+    assert!(matches!(&same, Imported::Same(found) if found.name == "another"), "{same:?}");
     assert_eq!(store.messages(&conversation("b")).await.unwrap().len(), 3);
+}
+
+pub(crate) async fn a_document_that_grew_adds_what_is_new(store: &dyn Store) {
+    let mut new = NewConversation::new(conversation("a"), "p");
+    new.messages = vec![user(1, "one"), user(2, "two")];
+    store.create(new).await.unwrap();
+    let mut document = store.export(&conversation("a")).await.unwrap().unwrap();
+    document.messages.extend([user(3, "three"), user(4, "four")]);
+    let grown = store.import(document.clone(), "p").await.unwrap();
+    assert!(matches!(&grown, Imported::Grown { conversation, added: 2 } if conversation.messages == 4), "{grown:?}");
+    assert_eq!(store.messages(&conversation("a")).await.unwrap(), document.messages);
+
+    // One that went another way is another conversation.
+    document.messages[1] = user(2, "not two");
+    let error = store.import(document.clone(), "p").await.unwrap_err();
+    assert!(matches!(&error, StoreError::IdTaken { id } if id.as_str() == "a"), "{error:?}");
+    store.delete(&conversation("a")).await.unwrap();
+    let error = store.import(document, "p").await.unwrap_err();
+    assert!(matches!(error, StoreError::IdTaken { .. }), "also while it is in the trash: {error:?}");
 }
 
 pub(crate) async fn a_document_with_one_message_twice_is_refused_whole(store: &dyn Store) {

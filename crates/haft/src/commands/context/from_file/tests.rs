@@ -28,7 +28,8 @@ fn chat_messages_are_read() {
 
 #[test]
 fn a_document_gives_the_id_and_its_own_messages_stay_as_they_are() {
-    let message = Message::text(message_id(1, "x"), Role::User, "hi", Timestamp::UNIX_EPOCH);
+    let id = "00000001-0000-4000-8000-000000000000".parse().unwrap();
+    let message = Message::text(id, Role::User, "hi", Timestamp::UNIX_EPOCH);
     let text = format!("{{\"id\": \"abc\", \"messages\": [{}]}}\n", serde_json::to_string(&message).unwrap());
     let read = parse(&text).unwrap();
     assert_eq!((read.id.as_str(), read.messages), ("abc", vec![message]));

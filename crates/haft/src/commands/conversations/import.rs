@@ -1,0 +1,171 @@
+//! `haft conversations import`.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use haft_store::{Foreign, Imported, ReadConversation, Store, read_conversations};
+use haft_types::{ConversationId, Timestamp};
+use serde_json::{Value, json};
+
+use super::transfer::CURRENT;
+use super::{namespace, open};
+use crate::cli::ImportArgs;
+use crate::exit::{Exit, mistake};
+use crate::output::{self, Table};
+
+/// What became of one conversation.
+struct Line {
+    id: ConversationId,
+    name: String,
+    messages: u64,
+    done: Done,
+    skipped: usize,
+}
+
+enum Done {
+    New,
+    Same,
+    Grown(u64),
+}
+
+impl Done {
+    fn in_words(&self) -> String {
+        match self {
+            Self::New => "new".to_owned(),
+            Self::Same => "was there".to_owned(),
+            Self::Grown(added) => format!("{added} messages added"),
+        }
+    }
+}
+
+/// Everything there was to read, and what went wrong with it: one bad file does not stop the others.
+#[derive(Default)]
+struct Report {
+    lines: Vec<Line>,
+    failed: Vec<String>,
+}
+
+pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
+    let store = open(&args.common)?;
+    let namespace = namespace(&args.place)?;
+    let mut report = Report::default();
+    for path in &args.paths {
+        for file in files(path)? {
+            import_file(store.as_ref(), args, &file, &namespace, &mut report).await;
+        }
+        let current = path.join(CURRENT);
+        if current.is_file()
+            && let Err(error) = import_current(store.as_ref(), &current).await
+        {
+            report.failed.push(format!("{}: {error:#}", current.display()));
+        }
+    }
+    for problem in &report.failed {
+        output::tell(&format!("haft: {problem}"));
+    }
+    print(&report, args.json)?;
+    Ok(if report.failed.is_empty() { Exit::Completed } else { Exit::Failed })
+}
+
+/// The files of a path: itself, or what a folder of conversations holds.
+fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    for folder in [path.to_owned(), path.join("conversations")] {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for entry in entries {
+            let file = entry?.path();
+            let is_json = file.extension().is_some_and(|extension| extension == "json" || extension == "jsonl");
+            if is_json && file.is_file() && file.file_name().is_some_and(|name| name != CURRENT) {
+                files.push(file);
+            }
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return Err(mistake(format!("there are no JSON files in `{}`", path.display())));
+    }
+    Ok(files)
+}
+
+async fn import_file(store: &dyn Store, args: &ImportArgs, file: &Path, namespace: &str, report: &mut Report) {
+    let read = read(file, args);
+    let conversations = match read {
+        Ok(conversations) => conversations,
+        Err(error) => return report.failed.push(format!("{}: {error:#}", file.display())),
+    };
+    for ReadConversation { document, skipped } in conversations {
+        let id = document.id.clone();
+        let (conversation, done) = match store.import(document, namespace).await {
+            Ok(Imported::New(conversation)) => (conversation, Done::New),
+            Ok(Imported::Same(conversation)) => (conversation, Done::Same),
+            Ok(Imported::Grown { conversation, added }) => (conversation, Done::Grown(added)),
+            Err(error) => {
+                report.failed.push(format!("{}: conversation `{id}`: {error}", file.display()));
+                continue;
+            }
+        };
+        let (name, messages) = (conversation.name, conversation.messages);
+        report.lines.push(Line { id, name, messages, done, skipped });
+    }
+}
+
+fn read(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ReadConversation>> {
+    let (mut bytes, mut now) = (Vec::new(), Timestamp::now());
+    if file == Path::new("-") {
+        std::io::stdin().lock().read_to_end(&mut bytes)?;
+    } else {
+        bytes = std::fs::read(file)?;
+        // A conversation without times is as old as its file.
+        let modified = std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
+        now = modified.and_then(|time| Timestamp::try_from(time).ok()).unwrap_or(now);
+    }
+    let text = String::from_utf8(bytes).map_err(|_| mistake("it is not UTF-8 text"))?;
+    Ok(read_conversations(Foreign { text: &text, now }, args.format)?)
+}
+
+/// Makes those conversations current that the file says are, where they exist.
+async fn import_current(store: &dyn Store, path: &Path) -> anyhow::Result<()> {
+    let current: BTreeMap<String, Value> = serde_json::from_slice(&std::fs::read(path)?)?;
+    for (namespace, id) in current {
+        let id =
+            id.as_str().ok_or_else(|| mistake(format!("`{namespace}` is `{id}`, which is not a conversation id")))?;
+        let id = ConversationId::new(id);
+        if store.get(&id).await?.is_some() {
+            store.set_current(&namespace, &id).await?;
+        } else {
+            output::tell(&format!("haft: there is no conversation `{id}`, which `{namespace}` had as its current one"));
+        }
+    }
+    Ok(())
+}
+
+fn print(report: &Report, as_json: bool) -> anyhow::Result<()> {
+    if as_json {
+        let line = |line: &Line| {
+            let (state, added) = match line.done {
+                Done::New => ("new", line.messages),
+                Done::Same => ("same", 0),
+                Done::Grown(added) => ("grown", added),
+            };
+            json!({
+                "id": line.id, "name": line.name, "messages": line.messages, "state": state, "added": added,
+                "skipped": line.skipped,
+            })
+        };
+        return output::print_json(&report.lines.iter().map(line).collect());
+    }
+    if report.lines.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(&["ID", "NAME", "MESSAGES", "STATE", "SKIPPED"]);
+    for line in &report.lines {
+        let skipped = if line.skipped == 0 { "-".to_owned() } else { line.skipped.to_string() };
+        let id = line.id.short().to_owned();
+        table.row(vec![id, line.name.clone(), line.messages.to_string(), line.done.in_words(), skipped]);
+    }
+    output::print(&table.to_string())
+}
