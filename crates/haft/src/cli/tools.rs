@@ -41,6 +41,9 @@ pub(crate) struct ToolListArgs {
     /// As JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    /// The reference as the page of the documentation.
+    #[arg(long, hide = true, conflicts_with = "json")]
+    pub(crate) markdown: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }

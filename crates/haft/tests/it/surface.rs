@@ -155,3 +155,10 @@ fn a_profile_offers_only_what_it_needs() {
     assert_eq!(unknown.code(), 2);
     assert!(unknown.stderr().contains("`nothing` is not a tool, a group or a profile"), "{}", unknown.stderr());
 }
+
+#[test]
+fn the_reference_of_the_tools_is_up_to_date() {
+    let page = rig().run(&["tools", "list", "--markdown"]).stdout();
+    let committed = include_str!("../../../../docs/tools.md");
+    assert!(page == committed, "run `cargo run -p haft -- tools list --markdown > docs/tools.md`");
+}

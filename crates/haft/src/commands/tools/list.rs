@@ -18,8 +18,11 @@ struct Row<'a> {
 }
 
 pub(super) fn run(args: &ToolListArgs) -> anyhow::Result<()> {
-    let (_, loaded) = super::super::configuration(&args.common)?;
     let registry = super::registry()?;
+    if args.markdown {
+        return output::print(&super::page::page(&registry));
+    }
+    let (_, loaded) = super::super::configuration(&args.common)?;
     let mut offered = registry.clone();
     let choice = &loaded.config.tools;
     offered.select(&choice.offer, &choice.profiles).map_err(|error| mistake(format!("`tools.offer`: {error}")))?;

@@ -1,6 +1,7 @@
 //! `haft tools`: what the model can call, what it is told of it, and how it was used.
 
 mod list;
+mod page;
 mod show;
 mod stats;
 
