@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use haft_context::{Document, DocumentKind, Documents, Need};
+use haft_project::Standing;
 use haft_text::Masker;
 use haft_types::{ContentHash, TokenCounter};
 
@@ -17,6 +18,7 @@ const LARGEST: u64 = 256 * 1024;
 /// The project's documents as they were last seen.
 pub(crate) struct DocumentFiles {
     root: PathBuf,
+    obeyed: bool,
     masker: Masker,
     listed: Option<Stamp>,
     files: Vec<File>,
@@ -49,8 +51,16 @@ pub(crate) struct Looked {
 }
 
 impl DocumentFiles {
-    pub(crate) fn new(root: &Path, masker: Masker) -> Self {
-        Self { root: root.to_owned(), masker, listed: None, files: Vec::new(), layer: Documents::default() }
+    /// The documents of a project; none of one that is not trusted (SPEC 11.1).
+    pub(crate) fn new(root: &Path, standing: &Standing, masker: Masker) -> Self {
+        Self {
+            root: root.to_owned(),
+            obeyed: standing.is_trusted(),
+            masker,
+            listed: None,
+            files: Vec::new(),
+            layer: Documents::default(),
+        }
     }
 
     /// The documents layer.
@@ -67,6 +77,9 @@ impl DocumentFiles {
     /// Looks whether anything changed.
     pub(crate) fn look(&mut self, counter: &dyn TokenCounter) -> Looked {
         let mut looked = Looked::default();
+        if !self.obeyed {
+            return looked;
+        }
         // A file that came or went changes the folder, so the folder is listed again only then.
         let folder = stamp(&self.root);
         if self.listed.is_none() || folder != self.listed {
@@ -182,7 +195,7 @@ mod tests {
     #[test]
     fn files_are_found_changed_and_gone() {
         let folder = tempfile::tempdir().unwrap();
-        let mut files = DocumentFiles::new(folder.path(), Masker::default());
+        let mut files = DocumentFiles::new(folder.path(), &Standing::Trusted, Masker::default());
         assert!(!files.look(&Letters).changed, "nothing there");
         fs::write(folder.path().join("AGENTS.md"), "Use tabs.").unwrap();
         fs::write(folder.path().join("code_law.md"), "lower").unwrap();
@@ -205,7 +218,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("AGENTS.md");
         fs::write(&path, "same").unwrap();
-        let mut files = DocumentFiles::new(folder.path(), Masker::default());
+        let mut files = DocumentFiles::new(folder.path(), &Standing::Trusted, Masker::default());
         files.look(&Letters);
         let later = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
         fs::File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
@@ -217,7 +230,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("AGENTS.md"), "same").unwrap();
         std::os::unix::fs::symlink("AGENTS.md", folder.path().join("CLAUDE.md")).unwrap();
-        let mut files = DocumentFiles::new(folder.path(), Masker::default());
+        let mut files = DocumentFiles::new(folder.path(), &Standing::Trusted, Masker::default());
         files.look(&Letters);
         assert_eq!(headings(&files), ["AGENTS.md"]);
     }
@@ -226,7 +239,7 @@ mod tests {
     fn a_huge_file_is_left_out_and_said_to_be() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("AGENTS.md"), "x".repeat(300 * 1024)).unwrap();
-        let mut files = DocumentFiles::new(folder.path(), Masker::default());
+        let mut files = DocumentFiles::new(folder.path(), &Standing::Trusted, Masker::default());
         let looked = files.look(&Letters);
         assert!(looked.problems[0].contains("larger than 256 KB"), "{looked:?}");
         assert_eq!(files.agents_md(), None);

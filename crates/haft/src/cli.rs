@@ -49,6 +49,9 @@ Models:
   models         List, show, declare and test models
   count          Count the tokens of files
 
+Safety:
+  trust          Trust a folder, or show what it would run
+
 System:
   config         Show the configuration and where each value comes from
   completions    Print completions for a shell
@@ -111,6 +114,8 @@ pub(crate) enum Command {
     Models(ModelsArgs),
     /// Count the tokens of files.
     Count(CountArgs),
+    /// Trust a folder: obey its instruction files, and run what it configures.
+    Trust(TrustArgs),
     /// Show the configuration and where each value comes from.
     Config(ConfigArgs),
     /// Print completions for a shell.
@@ -126,6 +131,22 @@ pub(crate) struct Common {
     /// Set a configuration value, such as `retry.attempts=2`; may be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// The folder; the project around the current one when absent.
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+    /// Only show how it stands and what it would run; nothing is changed.
+    #[arg(long, conflicts_with = "revoke")]
+    pub(crate) show: bool,
+    /// Take the trust back.
+    #[arg(long)]
+    pub(crate) revoke: bool,
+    /// As JSON; with `--show`.
+    #[arg(long, requires = "show")]
+    pub(crate) json: bool,
 }
 
 #[derive(Clone, Debug, Default, Args)]

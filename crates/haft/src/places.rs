@@ -11,6 +11,8 @@ pub(crate) struct Places {
     pub(crate) config: PathBuf,
     /// Conversations.
     pub(crate) data: PathBuf,
+    /// What a machine remembers of its user: which folders are trusted.
+    pub(crate) state: PathBuf,
     /// What can be made again.
     pub(crate) cache: PathBuf,
 }
@@ -40,13 +42,14 @@ impl Places {
         Ok(Self {
             config: xdg("XDG_CONFIG_HOME", ".config")?,
             data: xdg("XDG_DATA_HOME", ".local/share")?,
+            state: xdg("XDG_STATE_HOME", ".local/state")?,
             cache: xdg("XDG_CACHE_HOME", ".cache")?,
         })
     }
 
     /// Everything under one folder.
     pub(crate) fn under(home: &Path) -> Self {
-        Self { config: home.to_owned(), data: home.join("data"), cache: home.join("cache") }
+        Self { config: home.to_owned(), data: home.join("data"), state: home.join("state"), cache: home.join("cache") }
     }
 
     /// The user's configuration file.
@@ -67,6 +70,11 @@ impl Places {
     /// Notes on changes of files that are under way.
     pub(crate) fn journal(&self) -> PathBuf {
         self.data.join("journal")
+    }
+
+    /// The folders the user trusts.
+    pub(crate) fn trust_file(&self) -> PathBuf {
+        self.state.join("trust.toml")
     }
 
     /// Whole outputs of commands that were too long for the model.

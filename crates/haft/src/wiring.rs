@@ -8,6 +8,7 @@ use haft_context::Environment;
 use haft_engine::turn::Limits;
 use haft_engine::{Leftovers, Notice, Roles, Services, Session, SessionConfig, Standby, Which};
 use haft_model::{Catalogue, Client, Declared, O200k, Secret};
+use haft_project::{Standing, TrustList};
 use haft_sandbox::Supervisor;
 use haft_store::{Cached, Conversation, SqliteStore, Store};
 use haft_text::Masker;
@@ -79,10 +80,24 @@ pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan)
     let key = secrets::key_of(&declared.spec.provider, &declared.provider)?;
     let (mut session, services) = prepare(places, config, plan, store, (declared, key))?;
     session.notices = recovered(&session.workspace.journal);
+    session.notices.extend(untrusted(&session));
     Ok(Box::pin(Session::open(session, services, which)).await?)
 }
 
 /// Takes back what a process that died in the middle of changing files left, in whatever project, and says so.
+fn untrusted(session: &SessionConfig) -> Option<Notice> {
+    let why = match &session.standing {
+        Standing::Trusted => return None,
+        Standing::Untrusted => "is not trusted".to_owned(),
+        Standing::Changed { files } => format!("is no longer trusted, because {} changed", files.join(", ")),
+    };
+    let folder = session.workspace.root.display();
+    let message = format!(
+        "{folder} {why}: its instruction files (AGENTS.md and the like), configuration, tools and servers are ignored; `haft trust` trusts it"
+    );
+    Some(Notice { code: "untrusted", message })
+}
+
 fn recovered(journal: &Path) -> Vec<Notice> {
     let code = |outcome: &RecoveryOutcome| match outcome {
         RecoveryOutcome::NothingChanged
@@ -154,6 +169,8 @@ fn prepare(
         ids: Arc::new(RandomIds),
     };
     let spill = places.spill();
+    let standing =
+        TrustList::at(places.trust_file()).standing(&plan.project.root).map_err(|error| mistake(error.to_string()))?;
     let session = SessionConfig {
         environment: environment(&plan.project),
         policy: config.context,
@@ -167,6 +184,7 @@ fn prepare(
         },
         child_environment: Arc::new(haft_sandbox::child_environment(std::env::vars_os())),
         masker,
+        standing,
         mode: plan.mode,
         offered_tools: plan.offered_tools,
         tool_profiles: plan.tool_profiles,

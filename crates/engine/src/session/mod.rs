@@ -19,6 +19,7 @@ use std::time::Instant;
 
 use haft_context::{Cleared, Memo, Policy, Sent, TOOL};
 use haft_model::Client;
+use haft_project::Standing;
 use haft_store::{Conversation, NewConversation, Store, StoreError, WriteLock};
 use haft_text::Masker;
 use haft_tool::{Plugin, Registry, Workspace};
@@ -94,6 +95,8 @@ pub struct SessionConfig {
     pub workspace: Workspace,
     /// The environment of child processes.
     pub child_environment: Arc<Vec<(String, String)>>,
+    /// Whether the project's own files are obeyed.
+    pub standing: Standing,
     /// Finds secrets that may not be kept.
     pub masker: Masker,
     /// How much may happen without asking.

@@ -112,7 +112,7 @@ impl Session {
         if resumed {
             tasks::remember(&services.running, &history, store.as_ref(), &conversation.id).await?;
         }
-        let mut documents = DocumentFiles::new(&config.workspace.root, config.masker.clone());
+        let mut documents = DocumentFiles::new(&config.workspace.root, &config.standing, config.masker.clone());
         drop(documents.look(counter));
         let system = system_of(&config, &told, &documents, counter)?;
         let sent = if resumed { last_sent(store.as_ref(), &conversation.id, &config, counter).await? } else { None };

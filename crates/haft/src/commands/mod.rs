@@ -9,6 +9,7 @@ mod models;
 mod notes;
 mod run;
 mod tools;
+mod trust;
 mod useful;
 
 use crate::cli::{Cli, Command, Common};
@@ -28,6 +29,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Tools(args)) => tools::run(args.command),
         Some(Command::Models(args)) => models::run(args.command),
         Some(Command::Count(args)) => count::run(&args),
+        Some(Command::Trust(args)) => trust::run(&args),
         Some(Command::Config(args)) => config::run(&args.command),
         Some(Command::Completions { shell }) => completions::run(shell),
         None if cli.print => run::run(&cli.run),

@@ -13,11 +13,13 @@ use haft_context::Budget;
 use haft_engine::turn::Limits;
 use haft_engine::{EventSink, Roles, Which};
 use haft_model::{ModelConfig, ProviderConfig};
+use haft_project::TrustList;
 use haft_testkit::{Script, ScriptedServer};
-use haft_types::{CacheKind, CacheRule, Event, EventBody, Outcome, PermissionMode, Price, TurnResult};
+use haft_types::{CacheKind, CacheRule, Clock as _, Event, EventBody, Outcome, PermissionMode, Price, TurnResult};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{DemoArgs, OutputFormat};
+use crate::clock::WallClock;
 use crate::config::Config;
 use crate::exit::Exit;
 use crate::output::{self, Printer};
@@ -88,6 +90,8 @@ async fn drive(args: &DemoArgs, home: &Path, project: &Path) -> anyhow::Result<(
         which: Which::New { title: TASK.into() },
     };
     let places = Places::under(&home.join("home"));
+    // It was written here a moment ago.
+    TrustList::at(places.trust_file()).trust(&plan.project.root, WallClock.now())?;
     let mut session = wiring::open_session(&places, configuration(args, &server), plan).await?;
     let mut listener = Listener { printer: Printer::new(OutputFormat::Text, false), budget: None };
     let report = session.run(Some(TASK.into()), &mut listener, &CancellationToken::new()).await;

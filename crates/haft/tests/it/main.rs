@@ -9,6 +9,7 @@ mod context;
 mod conversations;
 mod edits;
 mod engine_of_context;
+mod hostile;
 mod knowledge;
 mod long_session;
 mod models;

@@ -24,10 +24,22 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) fn new(api: Api, script: Script) -> Self {
+        let rig = Self::untrusted(api, script);
+        rig.trust();
+        rig
+    }
+
+    /// The same with a project that nobody has trusted yet.
+    pub(crate) fn untrusted(api: Api, script: Script) -> Self {
         let server = ScriptedServer::builder(script).start_in_thread().unwrap();
         let rig = Self { server, home: tempfile::tempdir().unwrap(), project: tempfile::tempdir().unwrap() };
         rig.configure(&rig.configuration(api));
         rig
+    }
+
+    /// Trusts the project, as its user would before the first run.
+    fn trust(&self) {
+        assert!(self.command(&["trust"]).output().unwrap().status.success());
     }
 
     /// The same home and project with another model behind them.

@@ -1,0 +1,214 @@
+//! Which folders their user trusts, and what they held then (SPEC 11.1).
+//!
+//! The list is a file of the user's own, never of a project. An entry is bound to the real path of a folder and to the hash of
+//! everything in it that would run: a change of any of it takes the trust back until the user gives it again.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use haft_types::{ContentHash, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::Footprint;
+
+const HEADING: &str = "# Folders you trust, written by `haft trust`. Remove an entry to take the trust back.\n\n";
+
+/// Whether a folder is obeyed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is.
+    Trusted,
+    /// Nobody said so.
+    Untrusted,
+    /// It was, but what would run is not what it was.
+    Changed {
+        /// The files that are new, gone or different.
+        files: Vec<String>,
+    },
+}
+
+impl Standing {
+    /// Whether what the folder holds may be obeyed and run.
+    pub fn is_trusted(&self) -> bool {
+        match self {
+            Self::Trusted => true,
+            Self::Untrusted | Self::Changed { .. } => false,
+        }
+    }
+}
+
+/// The list could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// It is not what haft writes.
+    #[error("{}: {problem}; mend it or remove it (no folder is trusted then)", .path.display())]
+    Unreadable {
+        /// The list.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The disk refused.
+    #[error("cannot {doing} {}: {source}", .path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// The list or its folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Not everything that would run could be looked at.
+    #[error(
+        "{} cannot be trusted: not everything that would run could be looked at (a link to a folder, an unreadable file, or too many files under `.haft` or `.claude`)", .path.display()
+    )]
+    NotWhole {
+        /// The folder.
+        path: PathBuf,
+    },
+}
+
+/// The trusted folders of one user.
+#[derive(Clone, Debug)]
+pub struct TrustList {
+    path: PathBuf,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    #[serde(default)]
+    folder: Vec<Entry>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    path: PathBuf,
+    trusted_at: Timestamp,
+    #[serde(default)]
+    runs: BTreeMap<String, ContentHash>,
+}
+
+impl TrustList {
+    /// The list in this file, which need not be there.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// How a folder stands. `root` is its real path.
+    pub fn standing(&self, root: &Path) -> Result<Standing, TrustError> {
+        let stored = self.read()?;
+        let Some(entry) = stored.folder.iter().find(|entry| entry.path == root) else {
+            return Ok(Standing::Untrusted);
+        };
+        let now = Footprint::of(root);
+        let mut files = now.changed_since(&entry.runs);
+        if !now.is_whole() {
+            files.push("(something that could not be looked at)".to_owned());
+        }
+        Ok(if files.is_empty() { Standing::Trusted } else { Standing::Changed { files } })
+    }
+
+    /// Trusts a folder as it is now. `root` is its real path.
+    pub fn trust(&self, root: &Path, now: Timestamp) -> Result<Footprint, TrustError> {
+        let footprint = Footprint::of(root);
+        if !footprint.is_whole() {
+            return Err(TrustError::NotWhole { path: root.to_owned() });
+        }
+        let mut stored = self.read()?;
+        stored.folder.retain(|entry| entry.path != root);
+        stored.folder.push(Entry { path: root.to_owned(), trusted_at: now, runs: footprint.files().clone() });
+        self.write(&stored)?;
+        Ok(footprint)
+    }
+
+    /// Takes the trust back and says whether there was any.
+    pub fn revoke(&self, root: &Path) -> Result<bool, TrustError> {
+        let mut stored = self.read()?;
+        let before = stored.folder.len();
+        stored.folder.retain(|entry| entry.path != root);
+        let had = stored.folder.len() != before;
+        if had {
+            self.write(&stored)?;
+        }
+        Ok(had)
+    }
+
+    fn read(&self) -> Result<Stored, TrustError> {
+        match fs::read_to_string(&self.path) {
+            Ok(text) => toml::from_str(&text).map_err(|error| TrustError::Unreadable {
+                path: self.path.clone(),
+                problem: error.message().replace('\n', " "),
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Stored::default()),
+            Err(source) => Err(TrustError::Io { doing: "read", path: self.path.clone(), source }),
+        }
+    }
+
+    /// Replaces the list in one step; two processes that write at once leave one of both lists, never half of one.
+    fn write(&self, stored: &Stored) -> Result<(), TrustError> {
+        let fail = |source| TrustError::Io { doing: "write", path: self.path.clone(), source };
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(fail)?;
+        let text = toml::to_string(stored).map_err(|error| fail(io::Error::other(error)))?;
+        // Made with mode 0600.
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+        file.write_all(HEADING.as_bytes()).and_then(|()| file.write_all(text.as_bytes())).map_err(fail)?;
+        file.as_file().sync_all().map_err(fail)?;
+        file.persist(&self.path).map_err(|error| fail(error.error))?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-11-15T10:00:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn trust_is_bound_to_the_folder_and_to_what_would_run() {
+        let (state, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = project.path().canonicalize().unwrap();
+        let list = TrustList::at(state.path().join("deep/trust.toml"));
+        assert_eq!(list.standing(&root).unwrap(), Standing::Untrusted);
+        list.trust(&root, now()).unwrap();
+        assert_eq!(list.standing(&root).unwrap(), Standing::Trusted);
+        fs::write(root.join("AGENTS.md"), "words are not run").unwrap();
+        assert_eq!(list.standing(&root).unwrap(), Standing::Trusted);
+        fs::write(root.join(".mcp.json"), "{}").unwrap();
+        assert_eq!(list.standing(&root).unwrap(), Standing::Changed { files: vec![".mcp.json".into()] });
+        list.trust(&root, now()).unwrap();
+        assert_eq!(list.standing(&root).unwrap(), Standing::Trusted);
+        assert_eq!(list.standing(root.parent().unwrap()).unwrap(), Standing::Untrusted);
+        assert!(list.revoke(&root).unwrap());
+        assert!(!list.revoke(&root).unwrap());
+        assert_eq!(list.standing(&root).unwrap(), Standing::Untrusted);
+    }
+
+    #[test]
+    fn a_broken_list_trusts_nobody_and_says_so() {
+        let state = tempfile::tempdir().unwrap();
+        let path = state.path().join("trust.toml");
+        fs::write(&path, "[[folder]]\npath = 3\n").unwrap();
+        let error = TrustList::at(&path).standing(state.path()).unwrap_err().to_string();
+        assert!(error.contains("trust.toml") && error.contains("no folder is trusted"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "[[folder]]\npath = 3\n");
+    }
+
+    #[test]
+    fn the_list_is_the_users_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let (state, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let path = state.path().join("own/trust.toml");
+        TrustList::at(&path).trust(project.path(), now()).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+    }
+}
