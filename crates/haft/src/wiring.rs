@@ -84,7 +84,7 @@ pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan)
     Ok(Box::pin(Session::open(session, services, which)).await?)
 }
 
-/// Takes back what a process that died in the middle of changing files left, in whatever project, and says so.
+/// One line where the project's own files are not obeyed.
 fn untrusted(session: &SessionConfig) -> Option<Notice> {
     let why = match &session.standing {
         Standing::Trusted => return None,
@@ -98,6 +98,7 @@ fn untrusted(session: &SessionConfig) -> Option<Notice> {
     Some(Notice { code: "untrusted", message })
 }
 
+/// Takes back what a process that died in the middle of changing files left, in whatever project, and says so.
 fn recovered(journal: &Path) -> Vec<Notice> {
     let code = |outcome: &RecoveryOutcome| match outcome {
         RecoveryOutcome::NothingChanged
