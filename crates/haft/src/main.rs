@@ -25,6 +25,10 @@ fn main() -> ExitCode {
     if let Some(code) = haft_sandbox::helper_entry(std::env::args_os()) {
         return code;
     }
+    // And it is the process that reads PDF files, which may crash.
+    if let Some(code) = haft_tools::read_pdf_entry(std::env::args_os()) {
+        return code;
+    }
     exit::mask_panics();
     match cli::Cli::from_process() {
         Ok(cli) => match commands::dispatch(cli) {

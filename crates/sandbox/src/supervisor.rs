@@ -5,7 +5,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -44,6 +44,11 @@ impl Supervisor {
     /// [`helper_entry`](crate::helper_entry).
     pub fn new(helper: impl Into<PathBuf>) -> Self {
         Self { helper: helper.into(), namespace: PidNamespace::default() }
+    }
+
+    /// The program that is its helper.
+    pub fn program(&self) -> &Path {
+        &self.helper
     }
 
     /// The same with this use of pid namespaces.

@@ -6,6 +6,7 @@ use std::path::Path;
 use haft_tool::FileState;
 
 use crate::disk::{Loaded, show_mtime};
+use crate::extract::Format;
 use crate::failure::Coded;
 use crate::scope::Scope;
 
@@ -22,6 +23,10 @@ pub(crate) enum Refusal {
         "`{name}` has no write permission for its owner (mode {mode:o}) and is left alone; ask the user if it should be changed"
     )]
     ReadOnly { name: String, mode: u32 },
+    #[error(
+        "`{name}` is {kind}: what `read_file` shows of it is not its content, so it cannot be edited or overwritten as text; use `execute_command` with a program that knows the format, or write to another path"
+    )]
+    Document { name: String, kind: &'static str },
 }
 
 impl Coded for Refusal {
@@ -30,6 +35,7 @@ impl Coded for Refusal {
             Self::Unread { .. } => "not_read",
             Self::Changed { .. } => "changed_since_read",
             Self::ReadOnly { .. } => "read_only",
+            Self::Document { .. } => "document",
         }
     }
 }
@@ -50,11 +56,24 @@ pub(crate) fn check(scope: &Scope, path: &Path, name: &str, now: &Loaded, knowle
     if mode & 0o200 == 0 {
         return Err(Refusal::ReadOnly { name: name.to_owned(), mode });
     }
+    match knowledge {
+        Knowledge::MustBeRead => check_is_no_document(path, name, now)?,
+        // Whoever removes or moves a file needs not read it.
+        Knowledge::Proven => {}
+    }
     match (scope.reads.last_seen(path), knowledge) {
         (Some(seen), _) if seen.hash == now.state.hash => Ok(()),
         (Some(seen), _) => Err(Refusal::Changed { name: name.to_owned(), change: describe(seen, now.state) }),
         (None, Knowledge::MustBeRead) => Err(Refusal::Unread { name: name.to_owned() }),
         (None, Knowledge::Proven) => Ok(()),
+    }
+}
+
+/// Checks that a file is not one of which only the text is ever shown.
+pub(crate) fn check_is_no_document(path: &Path, name: &str, now: &Loaded) -> Result<(), Refusal> {
+    match Format::of(path, &now.bytes) {
+        Some(format) => Err(Refusal::Document { name: name.to_owned(), kind: format.name() }),
+        None => Ok(()),
     }
 }
 

@@ -15,11 +15,12 @@
 //!
 //! | tool | data |
 //! | --- | --- |
-//! | `read_file` | `path, start_line, end_line, total_lines, mtime, content, truncated?, note?, notes?: [{id, note}]`; an image: `path, media_type, bytes, mtime, notes?` |
+//! | `read_file` | `path, start_line, end_line, total_lines, mtime, content, truncated?, note?, notes?: [{id, note}]`; an image: `path, media_type, bytes, mtime, notes?`; a document: as text, with `document: pdf\|docx\|…` |
 //! | `write_to_file` | `path, change: created\|overwritten, lines, bytes, note?` |
 //! | `replace_in_file` | `path, change: edited, applied, changed_ranges: [{start_line, end_line}], added, removed, diff?, truncated?, fallback?, note?` |
 //! | `multi_edit` | `applied, files, note?`; each of `files` as `replace_in_file`, or `path, change: created, lines` |
 //! | `apply_patch` | `files, note?`; each of `files` as before, or with `change: moved` and `from`, or `path, change: deleted` |
+//! | `extract_to_text` | `path, change: created\|overwritten, from, document, lines, bytes, truncated?, note?` |
 //! | `list_files` | `path, recursive, total, files, folders, entries, truncated?` |
 //! | `search_files` | `path, regex, file_pattern?, matches, files, lines: [{path, line, text}], truncated?` |
 //! | `list_code_definition_names` | `path, files, definitions, truncated?` |
@@ -54,6 +55,8 @@ mod edit;
 mod encoding;
 mod excerpt;
 mod execute_command;
+mod extract;
+mod extract_to_text;
 mod failure;
 mod guard;
 mod knowledge;
@@ -93,6 +96,7 @@ mod tests;
 pub use cases::cases;
 pub use change::{Recovery, RecoveryOutcome, recover};
 pub use excerpt::{ExcerptError, excerpt};
+pub use extract::pdf::read_pdf_entry;
 pub use limits::LimitsConfig;
 pub use running::{Running, TaskReport, announcement};
 
@@ -106,7 +110,7 @@ use schemars::JsonSchema;
 /// anything. Whatever calls leave running belongs to `running`.
 pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(read_file::ReadFile::new()),
+        Arc::new(read_file::ReadFile::with(Arc::clone(&running.supervisor))),
         Arc::new(write_to_file::WriteToFile::new()),
         Arc::new(replace_in_file::ReplaceInFile::new()),
         Arc::new(multi_edit::MultiEdit::new()),
@@ -133,6 +137,7 @@ pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
         Arc::new(conversation_message_ids_write::ConversationMessageIdsWrite::new()),
         Arc::new(recall::Recall::new()),
         Arc::new(list_code_definition_names::ListCodeDefinitionNames::new()),
+        Arc::new(extract_to_text::ExtractToText::new(Arc::clone(&running.supervisor))),
     ]
 }
 

@@ -237,14 +237,19 @@ impl ReadLedger for MemoryLedger {
     }
 }
 
-/// All tools; the test program itself is the supervisor's helper.
+/// The test program itself is the supervisor's helper.
+pub(crate) fn supervisor() -> Arc<Supervisor> {
+    Arc::new(Supervisor::for_tests().unwrap())
+}
+
+/// All tools.
 pub(crate) fn builtin() -> Vec<Arc<dyn Tool>> {
     crate::builtin(&running(LimitsConfig::default()))
 }
 
 /// Where commands of a test run.
 pub(crate) fn running(limits: LimitsConfig) -> Arc<Running> {
-    Arc::new(Running::new(Arc::new(Supervisor::for_tests().unwrap()), limits))
+    Arc::new(Running::new(supervisor(), limits))
 }
 
 /// What calls showed while they ran.

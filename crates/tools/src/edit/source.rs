@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::disk::{self, DiskError, Loaded};
 use crate::encoding::{Decoded, decode, describe_binary, encode};
 use crate::failure::{Coded, Failure};
-use crate::guard::{self, Knowledge};
+use crate::guard::{self, Knowledge, Refusal};
 use crate::paths;
 use crate::scope::Scope;
 
@@ -22,6 +22,8 @@ pub(crate) enum SourceError {
     Unencodable { name: String, encoding: &'static str, character: char },
     #[error("`{name}` exists already; nothing was changed. {hint}")]
     Exists { name: String, hint: &'static str },
+    #[error(transparent)]
+    Refused(#[from] Refusal),
 }
 
 impl Coded for SourceError {
@@ -31,6 +33,7 @@ impl Coded for SourceError {
             Self::NoChange { .. } => "no_change",
             Self::Unencodable { .. } => "unencodable",
             Self::Exists { .. } => "exists",
+            Self::Refused(refusal) => refusal.code(),
         }
     }
 }
@@ -54,6 +57,7 @@ impl Source {
 
     /// Its text.
     pub(crate) fn text(self) -> Result<Text, SourceError> {
+        guard::check_is_no_document(&self.path, &self.name, &self.loaded)?;
         match decode(&self.loaded.bytes) {
             Some(decoded) => Ok(Text { source: self, decoded }),
             None => Err(SourceError::Binary { kind: describe_binary(&self.loaded.bytes), name: self.name }),

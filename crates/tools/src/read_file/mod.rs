@@ -1,16 +1,19 @@
-//! `read_file`: a range of lines with their numbers, or a picture.
+//! `read_file`: a range of lines with their numbers, of a text file or of the text of a document, or a picture.
 //!
 //! Every whole read is noted in the ledger with the hash of the file's bytes; that is what later protects the file from being
 //! overwritten unseen.
 
+mod document;
 mod notes;
 mod page;
 mod picture;
 mod stream;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use haft_sandbox::Supervisor;
 use haft_tool::{Access, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{Envelope, ToolSpec};
 use schemars::JsonSchema;
@@ -20,6 +23,7 @@ use serde_json::{Value, json};
 use crate::disk::{self, Loaded, MAX_LOADED, mtime_ns, show_mtime};
 use crate::edit::lines;
 use crate::encoding::{Encoding, decode, describe_binary};
+use crate::extract::{self, Format, Source};
 use crate::failure::{Coded, Failure, settle};
 use crate::manual::{Alias, Arguments, Group, Manual, rename};
 use crate::scope::{Scope, blocking};
@@ -52,11 +56,18 @@ struct Parameters {
 /// The tool.
 pub(crate) struct ReadFile {
     spec: ToolSpec,
+    /// Runs what reads documents that had better be read by another process.
+    supervisor: Arc<Supervisor>,
 }
 
 impl ReadFile {
+    pub(crate) fn with(supervisor: Arc<Supervisor>) -> Self {
+        Self { spec: spec_of::<Parameters>(NAME, include_str!("prompt.md")), supervisor }
+    }
+
+    #[cfg(test)]
     pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("prompt.md")) }
+        Self::with(crate::testing::supervisor())
     }
 }
 
@@ -78,7 +89,8 @@ impl Tool for ReadFile {
         match parse_arguments::<Parameters>(NAME, arguments) {
             Ok(parameters) => {
                 let path = paths::resolve(&context.workspace, &parameters.path).ok();
-                let mut output = blocking(context, move |scope| read(scope, &parameters)).await;
+                let supervisor = Arc::clone(&self.supervisor);
+                let mut output = blocking(context, move |scope| read(scope, &supervisor, &parameters)).await;
                 if let Some(path) = path.filter(|_| output.envelope.error.is_none()) {
                     notes::add(context, &path, &mut output.envelope).await;
                 }
@@ -115,17 +127,24 @@ impl Coded for ReadError {
     }
 }
 
-fn read(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+fn read(scope: &Scope, supervisor: &Supervisor, parameters: &Parameters) -> Result<ToolOutput, Failure> {
     let range = Range::new(parameters.start_line, parameters.end_line)?;
     let path = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &path);
     let (file, metadata) = disk::open(&path, &name)?;
+    if metadata.len() > MAX_LOADED && Format::is_likely(&path) {
+        return Err(extract::too_large(&name, metadata.len()).into());
+    }
     if metadata.len() > MAX_LOADED {
         // Too large to hold or hash: shown by range, but not noted as read, so it can't be overwritten.
         let (page, total) = stream::page(file, &name, range, scope)?;
         return Ok(show(&name, &page, total, mtime_ns(&metadata))?.into());
     }
     let loaded = disk::load_open(file, &metadata, &name)?;
+    if let Some(format) = Format::of(&path, &loaded.bytes) {
+        let source = Source { path: &path, name: &name, bytes: &loaded.bytes };
+        return document::read(scope, supervisor, &source, format, range, loaded.state.mtime_ns);
+    }
     if let Some(media_type) = picture::media_type(&loaded.bytes) {
         return picture::show(scope, &path, &name, &loaded, media_type);
     }

@@ -1,0 +1,84 @@
+//! Dates in Excel: numbers of days that only a format makes a date.
+
+use haft_types::Timestamp;
+
+/// The day a workbook counts from, in days before 1970.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Epoch {
+    /// As most do.
+    #[default]
+    From1900,
+    /// As those made on old Macintosh computers do.
+    From1904,
+}
+
+impl Epoch {
+    fn days_to_1970(self) -> f64 {
+        match self {
+            Self::From1900 => 25_569.0,
+            Self::From1904 => 24_107.0,
+        }
+    }
+}
+
+/// Whether a format shows a date or a time.
+pub(super) fn is_date(id: usize, code: Option<&str>) -> bool {
+    match code {
+        None => matches!(id, 14..=22 | 27..=36 | 45..=47 | 50..=58),
+        Some(code) => {
+            // Text in quotes, escaped characters, colours and conditions say nothing about it.
+            let mut plain = String::new();
+            let mut characters = code.chars();
+            while let Some(one) = characters.next() {
+                match one {
+                    '"' => drop(characters.by_ref().find(|next| *next == '"')),
+                    '[' => drop(characters.by_ref().find(|next| *next == ']')),
+                    '\\' | '_' | '*' => drop(characters.next()),
+                    other => plain.push(other.to_ascii_lowercase()),
+                }
+            }
+            plain != "general" && plain.contains(['y', 'm', 'd', 'h', 's'])
+        }
+    }
+}
+
+/// A number of days as a date, with a time where it has one.
+pub(super) fn show(days: f64, epoch: Epoch) -> Option<String> {
+    let seconds = ((days - epoch.days_to_1970()) * 86_400.0).round();
+    // From the first day Excel knows to the year 9999.
+    if !(-2_209_161_600.0..=253_402_300_799.0).contains(&seconds) {
+        return None;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "the range was checked")]
+    let text = Timestamp::from_second(seconds as i64).ok()?.to_string();
+    let (date, time) = text.trim_end_matches('Z').split_once('T')?;
+    Some(match time {
+        "00:00:00" => date.to_owned(),
+        // Less than a day is a time of day.
+        time if days.abs() < 1.0 => time.to_owned(),
+        time => format!("{date} {time}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_tell_dates_from_numbers() {
+        assert!(is_date(14, None) && is_date(165, Some("yyyy\\-mm\\-dd")) && is_date(1, Some("[h]:mm")));
+        assert!(!is_date(2, None) && !is_date(164, Some("General")) && !is_date(1, Some("0.00\" days\"")));
+        assert!(!is_date(1, Some("[Red]#,##0")));
+    }
+
+    #[test]
+    fn days_become_dates() {
+        let show = |days| show(days, Epoch::From1900);
+        assert_eq!(show(45_413.0).as_deref(), Some("2024-05-01"));
+        assert_eq!(show(45_413.75).as_deref(), Some("2024-05-01 18:00:00"));
+        assert_eq!(show(0.5).as_deref(), Some("12:00:00"));
+        assert_eq!(super::show(43_951.0, Epoch::From1904).as_deref(), Some("2024-05-01"));
+        assert_eq!(show(f64::NAN), None);
+        assert_eq!(show(1e18), None);
+    }
+}

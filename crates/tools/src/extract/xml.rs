@@ -1,0 +1,117 @@
+//! A walk over XML: elements by their local names, text with its entities resolved.
+//!
+//! Entities a document defines itself are not resolved: there is nothing to blow up.
+
+use std::borrow::Cow;
+use std::io::BufRead;
+
+use quick_xml::Reader;
+use quick_xml::events::{BytesRef, BytesStart, Event};
+
+/// Why a walk ended early.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum XmlError {
+    #[error("{0}")]
+    Invalid(String),
+    #[error("{0}")]
+    TooLarge(String),
+    #[error("cancelled")]
+    Cancelled,
+    /// Not an error: whoever visits has seen enough.
+    #[error("enough")]
+    Enough,
+}
+
+/// What a walk comes by.
+pub(super) enum Node<'a> {
+    Open(Element<'a>),
+    /// The local name of the element that ends.
+    Close(&'a str),
+    Text(&'a str),
+}
+
+/// The beginning of an element.
+pub(super) struct Element<'a>(&'a BytesStart<'a>);
+
+impl Element<'_> {
+    /// Its name without its prefix.
+    pub(super) fn name(&self) -> &str {
+        local(self.0.name().into_inner())
+    }
+
+    /// An attribute by its name without a prefix, or with one where that makes a difference.
+    pub(super) fn attribute(&self, name: &str) -> Option<String> {
+        let wanted = |key: &str| if name.contains(':') { key == name } else { local(key) == name };
+        let attribute = self.0.attributes().with_checks(false).flatten().find(|one| wanted(one.key.into_inner()))?;
+        let raw: &str = &attribute.value;
+        Some(quick_xml::escape::unescape(raw).map_or_else(|_| raw.to_owned(), Cow::into_owned))
+    }
+
+    /// A number in an attribute.
+    pub(super) fn number(&self, name: &str) -> Option<usize> {
+        self.attribute(name)?.parse().ok()
+    }
+}
+
+fn local(name: &str) -> &str {
+    name.rsplit_once(':').map_or(name, |(_, local)| local)
+}
+
+/// Walks over a document until its end, or until `visit` has seen enough.
+pub(super) fn walk(
+    source: impl BufRead,
+    stop: &dyn Fn() -> bool,
+    visit: impl FnMut(Node<'_>) -> Result<(), XmlError>,
+) -> Result<(), XmlError> {
+    match walk_all(source, stop, visit) {
+        Err(XmlError::Enough) => Ok(()),
+        other => other,
+    }
+}
+
+fn walk_all(
+    source: impl BufRead,
+    stop: &dyn Fn() -> bool,
+    mut visit: impl FnMut(Node<'_>) -> Result<(), XmlError>,
+) -> Result<(), XmlError> {
+    let mut reader = Reader::from_reader(source);
+    let mut buffer = Vec::new();
+    loop {
+        if stop() {
+            return Err(XmlError::Cancelled);
+        }
+        buffer.clear();
+        let event = reader.read_event_into(&mut buffer).map_err(|error| failed(&error))?;
+        match &event {
+            Event::Start(start) => visit(Node::Open(Element(start)))?,
+            Event::Empty(start) => {
+                visit(Node::Open(Element(start)))?;
+                visit(Node::Close(local(start.name().into_inner())))?;
+            }
+            Event::End(end) => visit(Node::Close(local(end.name().into_inner())))?,
+            Event::Text(text) => visit(Node::Text(&text.xml10_content()))?,
+            Event::CData(text) => visit(Node::Text(&text.xml10_content()))?,
+            Event::GeneralRef(entity) => visit(Node::Text(&resolve(entity)))?,
+            Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
+            Event::Eof => return Ok(()),
+        }
+    }
+}
+
+fn failed(error: &quick_xml::Error) -> XmlError {
+    if let quick_xml::Error::Io(cause) = error
+        && let Some(XmlError::TooLarge(reason)) = cause.get_ref().and_then(|inner| inner.downcast_ref())
+    {
+        return XmlError::TooLarge(reason.clone());
+    }
+    XmlError::Invalid(format!("its XML is damaged ({error})"))
+}
+
+/// The character of an entity; one that XML does not know is shown as it is written.
+fn resolve(entity: &BytesRef<'_>) -> String {
+    if let Ok(Some(character)) = entity.resolve_char_ref() {
+        return character.to_string();
+    }
+    let name = entity.xml10_content();
+    quick_xml::escape::resolve_predefined_entity(&name).map_or_else(|| format!("&{name};"), str::to_owned)
+}
