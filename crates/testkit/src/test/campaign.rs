@@ -35,6 +35,8 @@ pub struct HaftCase<'a> {
     pub seed: u64,
     /// Its random numbers.
     pub random: Random,
+    /// How large it is to be, in bytes, if somebody said so.
+    pub size: Option<u64>,
     /// Where it counts what it met.
     pub tally: &'a mut Tally,
 }
@@ -59,6 +61,8 @@ pub struct Setup {
     pub seed: u64,
     /// The haft binary, for campaigns that run it.
     pub haft: Option<PathBuf>,
+    /// How large a case is, in bytes, for campaigns about size.
+    pub size: Option<u64>,
 }
 
 /// How a campaign went.
@@ -96,7 +100,7 @@ impl Campaign {
                 Trial::Alone(case) => case(&mut random),
                 Trial::WithHaft(case) => {
                     let haft = setup.haft.as_deref().ok_or(CampaignError::NoHaft { name: self.name })?;
-                    case(&mut HaftCase { haft, seed, random, tally: &mut tally })
+                    case(&mut HaftCase { haft, seed, random, size: setup.size, tally: &mut tally })
                 }
             };
             match result {
@@ -120,7 +124,7 @@ mod tests {
     use super::*;
 
     fn setup(count: u64, seed: u64) -> Setup {
-        Setup { count, seed, haft: None }
+        Setup { count, seed, haft: None, size: None }
     }
 
     #[test]

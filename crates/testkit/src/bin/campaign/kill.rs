@@ -181,7 +181,7 @@ impl Game {
 }
 
 /// Asks again every millisecond until the answer is yes, or says no at the deadline.
-fn poll_until(patience: Duration, mut ask: impl FnMut() -> Result<bool, String>) -> Result<bool, String> {
+pub(crate) fn poll_until(patience: Duration, mut ask: impl FnMut() -> Result<bool, String>) -> Result<bool, String> {
     let begun = std::time::Instant::now();
     loop {
         if ask()? {

@@ -11,18 +11,20 @@ use haft_testkit::test::{Campaign, CampaignError, Setup};
 mod chunking;
 mod faults;
 mod kill;
+mod output;
 
 /// Every campaign there is.
-const CAMPAIGNS: &[Campaign] = &[chunking::CAMPAIGN, faults::CAMPAIGN, kill::CAMPAIGN];
+const CAMPAIGNS: &[Campaign] = &[chunking::CAMPAIGN, faults::CAMPAIGN, kill::CAMPAIGN, output::CAMPAIGN];
 
 fn arguments(given: impl Iterator<Item = String>) -> Result<(Campaign, Setup), String> {
-    let (mut name, mut setup) = (None, Setup { count: 100, seed: 1, haft: None });
+    let (mut name, mut setup) = (None, Setup { count: 100, seed: 1, haft: None, size: None });
     let mut given = given;
     while let Some(argument) = given.next() {
         let mut value = |what| given.next().ok_or_else(|| format!("`{argument}` needs {what}"));
         match argument.as_str() {
             "--count" => setup.count = number(&value("a number")?)?,
             "--seed" => setup.seed = number(&value("a number")?)?,
+            "--size" => setup.size = Some(number(&value("a number of bytes")?)?),
             "--haft" => setup.haft = Some(binary(&value("the path of the haft binary")?)?),
             flag if flag.starts_with('-') => return Err(format!("unknown option `{flag}`")),
             _ if name.is_none() => name = Some(argument),
@@ -47,7 +49,7 @@ fn binary(value: &str) -> Result<PathBuf, String> {
 fn usage() -> String {
     let list: Vec<String> =
         CAMPAIGNS.iter().map(|campaign| format!("  {:<12} {}", campaign.name, campaign.about)).collect();
-    format!("usage: campaign NAME [--count N] [--seed S] [--haft PATH]\n\n{}", list.join("\n"))
+    format!("usage: campaign NAME [--count N] [--seed S] [--haft PATH] [--size BYTES]\n\n{}", list.join("\n"))
 }
 
 fn main() -> io::Result<ExitCode> {

@@ -37,6 +37,11 @@ impl Running {
         Ok(Self { child, stdout, stderr })
     }
 
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Whether it has ended by itself.
     pub(crate) fn is_over(&mut self) -> Result<bool, String> {
         self.status().map(|status| status.is_some())
