@@ -14,6 +14,7 @@ mod output;
 mod places;
 mod project;
 mod secrets;
+mod spill;
 mod wiring;
 
 use std::process::ExitCode;

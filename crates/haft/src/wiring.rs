@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use haft_context::Environment;
 use haft_engine::turn::Limits;
@@ -23,6 +24,7 @@ use crate::network;
 use crate::places::Places;
 use crate::project::Project;
 use crate::secrets;
+use crate::spill;
 
 /// One thread is enough to wait for a model, and quick to start.
 pub(crate) fn runtime() -> anyhow::Result<Runtime> {
@@ -74,6 +76,7 @@ pub(crate) struct RunPlan {
 
 /// Opens the session a run works in.
 pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan) -> anyhow::Result<Session> {
+    spill::sweep(&places.spill(), SystemTime::now(), config.limits.spill_days);
     let store = open_store_with_backups(places, &config)?;
     let which = plan.which.clone();
     let declared = declared(&config, &plan.model)?;

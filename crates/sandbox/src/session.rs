@@ -142,9 +142,13 @@ impl TerminalSession {
         self.command.ending()
     }
 
-    /// Ends it and everything it started, and waits until that is done.
-    pub async fn stop(&self) -> Option<Ending> {
-        self.command.stop();
+    /// Waits for its end; none when whoever ran it was ended first.
+    pub async fn ended(&self) -> Option<Ending> {
         self.command.ended().await
+    }
+
+    /// Asks it to end, and everything it started with it; [`TerminalSession::ended`] tells when that is done.
+    pub fn stop(&self) {
+        self.command.stop();
     }
 }

@@ -13,6 +13,8 @@ pub struct LimitsConfig {
     pub output_bytes: usize,
     /// Bytes of one output that are kept in a file.
     pub spill_bytes: u64,
+    /// Days such a file is kept; 0 for ever.
+    pub spill_days: u32,
     /// Sessions at a terminal that may be open at once.
     pub sessions: usize,
     /// Background tasks that may run at once.
@@ -22,7 +24,14 @@ pub struct LimitsConfig {
 impl Default for LimitsConfig {
     fn default() -> Self {
         let OutputLimits { lines, bytes } = OutputLimits::default();
-        Self { output_lines: lines, output_bytes: bytes, spill_bytes: 2 << 30, sessions: 8, background_tasks: 16 }
+        Self {
+            output_lines: lines,
+            output_bytes: bytes,
+            spill_bytes: 2 << 30,
+            spill_days: 30,
+            sessions: 8,
+            background_tasks: 16,
+        }
     }
 }
 

@@ -5,9 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command as Process, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
-use haft_sandbox::{Capture, Pause, PidNamespace, TerminalSize};
+use haft_sandbox::{Capture, PidNamespace, TerminalSize};
 use haft_text::Limits;
 use rustix::process::{Pid, Signal, getuid, kill_process};
 use tempfile::TempDir;
@@ -20,6 +21,7 @@ const WAY: &str = "HAFT_TEST_WAY";
 const LINE: &str = "HAFT_TEST_LINE";
 const FOLDER: &str = "HAFT_TEST_FOLDER";
 const KIND: &str = "HAFT_TEST_KIND";
+const TIMEOUT: &str = "HAFT_TEST_TIMEOUT";
 const NOBODY: u32 = 65534;
 /// The ways in which haft runs a command.
 const KINDS: [&str; 3] = ["plain", "background", "terminal"];
@@ -38,16 +40,44 @@ fn stand_in() {
         other => panic!("{other} is no way"),
     };
     let folder = Path::new(&folder);
-    let command = shell(&line, folder).env(vec![path(), mark(folder)]);
+    let mut command = shell(&line, folder).env(vec![path(), mark(folder)]);
+    if let Ok(millis) = std::env::var(TIMEOUT) {
+        command = command.timeout(Duration::from_millis(millis.parse().unwrap()));
+    }
     let (supervisor, capture) = (supervisor(way), Capture::default());
+    let told_to_stop = async {
+        while !folder.join("stop").exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
     let ending = block_on(async {
         match std::env::var(KIND).unwrap().as_str() {
-            "plain" => std::sync::Arc::new(supervisor.run(&command, &capture, &CancellationToken::new()).await),
-            "background" => supervisor.start(command, capture).ended().await.unwrap(),
+            "plain" => {
+                let cancel = CancellationToken::new();
+                let mut run = std::pin::pin!(supervisor.run(&command, &capture, &cancel));
+                tokio::select! {
+                    finished = &mut run => Arc::new(finished),
+                    () = told_to_stop => {
+                        cancel.cancel();
+                        Arc::new(run.await)
+                    }
+                }
+            }
+            "background" => {
+                let task = supervisor.start(command, capture);
+                tokio::select! {
+                    ending = task.ended() => return ending.unwrap(),
+                    () = told_to_stop => task.stop(),
+                }
+                task.ended().await.unwrap()
+            }
             "terminal" => {
                 let session = supervisor.open_terminal(command, TerminalSize::default(), capture).unwrap();
-                while session.interact(b"", Duration::from_secs(1)).await.unwrap() != Pause::Ended {}
-                session.ending().unwrap()
+                tokio::select! {
+                    ending = session.ended() => return ending.unwrap(),
+                    () = told_to_stop => session.stop(),
+                }
+                session.ended().await.unwrap()
             }
             other => panic!("{other} is no kind"),
         }
@@ -135,8 +165,26 @@ fn without_privilege_nothing_is_left_either() {
         assert_eq!(fs::read_to_string(folder.path().join("told")).unwrap(), format!("Code(6) AllGone\n{uid}\n"));
         assert_eq!(marked(folder.path()), [0; 0], "{way} {kind}");
 
-        fs::remove_file(folder.path().join("ready")).unwrap();
+        // Its time is over, it is cancelled, haft is killed.
         let line = format!("{DAEMONS}\nsleep 1000");
+        let again = || ["ready", "told", "stop"].map(|name| fs::remove_file(folder.path().join(name)).is_ok());
+        let told = || fs::read_to_string(folder.path().join("told")).unwrap();
+        again();
+        let mut late = start(&program, (way, kind), &line, folder.path());
+        late.env(TIMEOUT, "2000");
+        assert!(nobody(late).wait().unwrap().success());
+        assert!(told().starts_with("TimedOut AllGone"), "{way} {kind}: {}", told());
+        assert_eq!(marked(folder.path()), [0; 0], "{way} {kind}");
+
+        again();
+        let mut cancelled = nobody(start(&program, (way, kind), &line, folder.path()));
+        wait_until("daemons", || folder.path().join("ready").exists());
+        fs::write(folder.path().join("stop"), "").unwrap();
+        assert!(cancelled.wait().unwrap().success());
+        assert!(told().starts_with("Cancelled AllGone"), "{way} {kind}: {}", told());
+        assert_eq!(marked(folder.path()), [0; 0], "{way} {kind}");
+
+        again();
         kill_and_look(nobody(start(&program, (way, kind), &line, folder.path())), folder.path());
     }
 }

@@ -174,7 +174,8 @@ fn nothing_is_left_however_a_session_ends() {
                 let expected = match end {
                     End::Drop => return drop(session),
                     End::Stop => {
-                        session.stop().await.unwrap();
+                        session.stop();
+                        session.ended().await.unwrap();
                         Exit::Cancelled
                     }
                     End::Exit => Exit::Code(4),

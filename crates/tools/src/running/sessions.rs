@@ -113,8 +113,11 @@ impl Sessions {
 
     pub(crate) async fn end_all(&self) {
         let open: Vec<_> = std::mem::take(&mut self.state().open).into_values().collect();
+        for session in &open {
+            session.terminal.stop();
+        }
         for session in open {
-            session.terminal.stop().await;
+            session.terminal.ended().await;
         }
     }
 

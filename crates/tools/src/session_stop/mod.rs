@@ -46,7 +46,8 @@ impl SessionStop {
     async fn run(&self, context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
         let Parameters { session_id } = parse_arguments(NAME, arguments)?;
         let session = self.running.sessions.find(&session_id)?;
-        session.terminal.stop().await;
+        session.terminal.stop();
+        session.terminal.ended().await;
         let spoken = Spoken::new(&session, Pause::Ended, Duration::ZERO);
         let envelope = spoken.envelope(shell::limits(context));
         self.running.sessions.close(&session, &spoken.ending().unwrap_or_default());
