@@ -19,9 +19,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{LimitsConfig, Running};
 
-/// A workspace to run tools in; gone when dropped.
+/// A workspace to run tools in.
 pub(crate) struct Bench {
-    _folder: TempDir,
+    /// What it lies in, unless someone else looks after that.
+    _folder: Option<TempDir>,
     pub(crate) context: ToolContext,
     pub(crate) todo: Arc<MemoryTodo>,
     pub(crate) transcript: Arc<MemoryTranscript>,
@@ -31,11 +32,25 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let base = folder.path().canonicalize().unwrap();
+        Self::in_folder(tempfile::tempdir().unwrap())
+    }
+
+    /// In memory where there is a place for files in memory, so that many edits need not wait for a disk.
+    pub(crate) fn in_memory() -> Self {
+        Self::in_folder(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
+    }
+
+    fn in_folder(folder: TempDir) -> Self {
+        let mut bench = Self::at(&folder.path().canonicalize().unwrap());
+        bench._folder = Some(folder);
+        bench
+    }
+
+    /// In a folder that stays.
+    pub(crate) fn at(base: &Path) -> Self {
         let (root, spill, journal) = (base.join("project"), base.join("spill"), base.join("journal"));
-        fs::create_dir(&root).unwrap();
-        fs::create_dir(&spill).unwrap();
+        fs::create_dir_all(&root).unwrap();
+        fs::create_dir_all(&spill).unwrap();
         let todo = Arc::new(MemoryTodo::default());
         let transcript = Arc::new(MemoryTranscript::default());
         let history = Arc::new(MemoryHistory::default());
@@ -54,7 +69,7 @@ impl Bench {
             notes: Arc::<MemoryNotes>::default(),
             transcript: Arc::<MemoryTranscript>::clone(&transcript),
         };
-        Self { _folder: folder, context, todo, transcript, history, progress }
+        Self { _folder: None, context, todo, transcript, history, progress }
     }
 
     pub(crate) fn with_limits(mut self, lines: usize, bytes: usize) -> Self {

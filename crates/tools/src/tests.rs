@@ -1,5 +1,6 @@
 mod calls;
 mod manuals;
+mod matrix;
 
 use std::fmt::Write as _;
 

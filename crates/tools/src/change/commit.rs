@@ -1,8 +1,8 @@
 //! Carrying out a change: all of it, or nothing.
 //!
 //! The steps, each on disk before the next: the journal; the temporary files beside their targets; the journal's second stage;
-//! each file in its place; its third stage. A failure before the third takes everything back; from then on the change is done
-//! and only temporary files are left to be removed.
+//! each file in its place; for several files the journal's third stage. A failure before that takes everything back; from then on
+//! the change is done and only temporary files are left to be removed.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -35,8 +35,9 @@ pub(super) fn commit(journal: &Path, changes: &[Change<'_>]) -> Result<Vec<Writt
     let record = plan(changes).map_err(noted)?;
     let mut journal = Journal::begin(journal, &record).map_err(noted)?;
     let mut folders = Folders::default();
+    let stages = if changes.len() == 1 { (Stage::Single, None) } else { (Stage::Placing, Some(Stage::Done)) };
     let prepared = write_temporaries(changes, &record, &mut folders)
-        .and_then(|written| journal.advance(Stage::Placing).map(|()| written).map_err(noted));
+        .and_then(|written| journal.advance(stages.0).map(|()| written).map_err(noted));
     let written = match prepared {
         Ok(written) => written,
         Err(error) => {
@@ -47,7 +48,7 @@ pub(super) fn commit(journal: &Path, changes: &[Change<'_>]) -> Result<Vec<Writt
     };
     let placed = place_all(changes, &record, &mut folders)
         .inspect(|()| folders.sync())
-        .and_then(|()| journal.advance(Stage::Done).map_err(noted));
+        .and_then(|()| stages.1.map_or(Ok(()), |done| journal.advance(done)).map_err(noted));
     if let Err(error) = placed {
         return Err(match roll_back(&record, &mut folders) {
             Ok(left) => {

@@ -4,10 +4,13 @@
 //! was interrupted. Its ending is the stage:
 //!
 //! - `writing`: temporary files are being written; no file has changed yet.
-//! - `placing`: files are being replaced; all that was done must be taken back.
-//! - `done`: every file is new; only temporary files are left to be removed.
+//! - `placing`: several files are being replaced; all that was done must be taken back.
+//! - `done`: every one of them is new; only temporary files are left to be removed.
+//! - `single`: the only file is being replaced. It is old or new whatever happens, so there is nothing to take back.
 //!
-//! Invariant: a stage is reached in one step (a rename), after everything the stage before stands for is on disk.
+//! Invariant: a stage is reached in one step (a rename), after everything the stage before stands for is on disk. The journal of
+//! a single file need not survive a power cut, only the death of the process: without it nothing but a temporary file stays
+//! behind. That saves most of the waiting for the disk.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -26,6 +29,7 @@ pub(super) enum Stage {
     Writing,
     Placing,
     Done,
+    Single,
 }
 
 impl Stage {
@@ -34,13 +38,14 @@ impl Stage {
             Self::Writing => "writing",
             Self::Placing => "placing",
             Self::Done => "done",
+            Self::Single => "single",
         }
     }
 
     /// The stage of a journal by its file name; `None` for what is no journal.
     pub(super) fn of(path: &Path) -> Option<Self> {
         let ending = path.extension()?;
-        [Self::Writing, Self::Placing, Self::Done].into_iter().find(|stage| ending == stage.ending())
+        [Self::Writing, Self::Placing, Self::Done, Self::Single].into_iter().find(|stage| ending == stage.ending())
     }
 }
 
@@ -97,10 +102,18 @@ pub(super) struct Folder {
     pub(super) path: PathBuf,
 }
 
+/// What a journal survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Survives {
+    PowerCut,
+    Death,
+}
+
 /// The journal of one change; its lock is held as long as this lives.
 pub(super) struct Journal {
     file: File,
     path: PathBuf,
+    survives: Survives,
 }
 
 impl Journal {
@@ -108,6 +121,7 @@ impl Journal {
     pub(super) fn begin(folder: &Path, record: &Record) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let text = serde_json::to_vec(record)?;
+        let survives = if record.entries.len() == 1 { Survives::Death } else { Survives::PowerCut };
         loop {
             let path = folder.join(random_name()?).with_extension(Stage::Writing.ending());
             let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
@@ -116,13 +130,20 @@ impl Journal {
             if file.metadata()?.nlink() == 0 {
                 continue;
             }
-            let journal = Self { file, path };
-            let mut written = &journal.file;
-            if let Err(error) = written.write_all(&text).and_then(|()| journal.file.sync_all()) {
+            let journal = Self { file, path, survives };
+            if let Err(error) = journal.write(&text) {
                 journal.remove();
                 return Err(error);
             }
             return Ok(journal);
+        }
+    }
+
+    fn write(&self, text: &[u8]) -> io::Result<()> {
+        (&self.file).write_all(text)?;
+        match self.survives {
+            Survives::PowerCut => self.file.sync_all(),
+            Survives::Death => Ok(()),
         }
     }
 
@@ -141,7 +162,7 @@ impl Journal {
         let identity = |of: &fs::Metadata| (of.dev(), of.ino());
         let held = identity(&file.metadata()?);
         let still_there = path.symlink_metadata().is_ok_and(|there| identity(&there) == held);
-        Ok(still_there.then(|| Self { file, path: path.to_owned() }))
+        Ok(still_there.then(|| Self { file, path: path.to_owned(), survives: Survives::PowerCut }))
     }
 
     /// What was noted; `None` when the process died before it was written whole.
@@ -177,7 +198,7 @@ impl Journal {
 
     /// Best effort: some file systems can't sync a folder.
     fn sync_folder(&self) {
-        if let Some(folder) = self.path.parent() {
+        if let (Survives::PowerCut, Some(folder)) = (self.survives, self.path.parent()) {
             let _ = File::open(folder).and_then(|open| open.sync_all());
         }
     }

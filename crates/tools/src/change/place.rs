@@ -58,6 +58,24 @@ pub(super) fn place(folder: &Folder, entry: &Entry) -> io::Result<Placed> {
     }
 }
 
+/// Finishes what [`place`] did if it came to its end, and says whether it had.
+pub(super) fn finish(folder: &Folder, entry: &Entry) -> io::Result<Placed> {
+    let (name, temporary) = (entry.name(), entry.temporary());
+    folder.settle(temporary, name)?;
+    let done = match (&entry.before, &entry.after) {
+        (Some(before), _) if exists(folder, temporary)? => holds(folder, temporary, before)?,
+        (_, Some(after)) => !exists(folder, temporary)? && holds(folder, name, after)?,
+        (_, None) => !exists(folder, name)?,
+    };
+    if !done {
+        return Ok(Placed::Overtaken);
+    }
+    if exists(folder, temporary)? {
+        folder.remove(temporary)?;
+    }
+    Ok(Placed::Yes)
+}
+
 /// What came of taking a step back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TakenBack {

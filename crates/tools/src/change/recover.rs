@@ -1,16 +1,17 @@
 //! After a process died in the middle of a change: what it did is taken back.
 //!
-//! Invariant: a change is taken back unless it was done, so that files are as they were or as they should become, never a mix; and
-//! what someone else changed since is left alone.
+//! Invariant: a change of several files is taken back unless it was done, so that files are as they were or as they should become,
+//! never a mix; and what someone else changed since is left alone.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::commit::{self, Left};
+use super::folder::Folder;
 use super::journal::{Journal, Record, Stage};
 use super::list;
-use super::place::Folders;
+use super::place::{self, Folders, Placed};
 
 /// How many files a message names.
 const NAMED: usize = 5;
@@ -112,19 +113,36 @@ fn finish(journal: Journal, record: &Record, stage: Stage) -> Recovery {
             RecoveryOutcome::AllChanged
         }
         Stage::Placing => match commit::roll_back(record, &mut folders) {
-            Ok(left) => rolled_back(&left),
-            Err(error) => {
-                let outcome = RecoveryOutcome::Failed { reason: error.to_string(), journal: journal.give_up() };
-                return Recovery { files: files(record), outcome };
-            }
+            Ok(left) => rolled_back(&left, RecoveryOutcome::RolledBack),
+            Err(error) => return failed(journal, record, &error),
+        },
+        Stage::Single => match finish_single(record, &mut folders) {
+            Ok(outcome) => outcome,
+            Err(error) => return failed(journal, record, &error),
         },
     };
     journal.remove();
     Recovery { files: files(record), outcome }
 }
 
-fn rolled_back(left: &[Left]) -> RecoveryOutcome {
-    if left.is_empty() { RecoveryOutcome::RolledBack } else { RecoveryOutcome::RolledBackExcept { left: list(left) } }
+/// The only file is old or new, and stays so; what was taken out of its place goes, unless it is someone else's.
+fn finish_single(record: &Record, folders: &mut Folders) -> io::Result<RecoveryOutcome> {
+    let [entry] = record.entries.as_slice() else { return Err(io::Error::other("its journal is damaged")) };
+    match folders.get(entry.folder(), Folder::open) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RecoveryOutcome::NothingChanged),
+        Ok(folder) if place::finish(&folder, entry)? == Placed::Yes => return Ok(RecoveryOutcome::AllChanged),
+        result => drop(result?),
+    }
+    Ok(rolled_back(&commit::roll_back(record, folders)?, RecoveryOutcome::NothingChanged))
+}
+
+fn failed(journal: Journal, record: &Record, error: &io::Error) -> Recovery {
+    let outcome = RecoveryOutcome::Failed { reason: error.to_string(), journal: journal.give_up() };
+    Recovery { files: files(record), outcome }
+}
+
+fn rolled_back(left: &[Left], all: RecoveryOutcome) -> RecoveryOutcome {
+    if left.is_empty() { all } else { RecoveryOutcome::RolledBackExcept { left: list(left) } }
 }
 
 fn files(record: &Record) -> Vec<PathBuf> {

@@ -284,6 +284,60 @@ fn a_dead_change_that_was_done_stays_done() {
 }
 
 #[test]
+fn a_dead_change_of_one_file_stays_as_it_is() {
+    // Every change of one file, placed or not, with what then stands there.
+    type Files<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(Option<&str>, Option<&str>, bool, Files<'_>); 6] = [
+        (Some("old"), Some("new"), false, &[("a", "old")]),
+        (Some("old"), Some("new"), true, &[("a", "new")]),
+        (None, Some("new"), false, &[]),
+        (None, Some("new"), true, &[("a", "new")]),
+        (Some("old"), None, false, &[("a", "old")]),
+        (Some("old"), None, true, &[]),
+    ];
+    for (before, after, placed, expected) in cases {
+        let bench = Bench::new();
+        let print = |text: &str| Print::of(text.as_bytes());
+        let (path, temporary) = (bench.path("a"), ".haft-a.tmp".to_owned());
+        let entry = Entry { path, temporary, before: before.map(print), after: after.map(print) };
+        before.map(|text| bench.write("a", text));
+        after.map(|text| bench.write(".haft-a.tmp", text));
+        if placed {
+            place::place(&Folder::open(&bench.path("")).unwrap(), &entry).unwrap();
+        }
+        let record = Record { folders: Vec::new(), entries: vec![entry] };
+        Journal::begin(&bench.workspace().journal, &record).unwrap().advance(Stage::Single).unwrap();
+        let found = recover(&bench.workspace().journal).unwrap();
+        let what = format!("{before:?} {after:?} {placed}: {}", found[0]);
+        match found[0].outcome {
+            RecoveryOutcome::AllChanged => assert!(placed, "{what}"),
+            RecoveryOutcome::NothingChanged => assert!(!placed, "{what}"),
+            _ => panic!("{what}"),
+        }
+        let there: Vec<_> = bench.files().into_iter().map(|name| (bench.read(&name), name)).collect();
+        let expected: Vec<_> =
+            expected.iter().map(|(name, text)| (text.as_bytes().to_vec(), (*name).to_owned())).collect();
+        assert_eq!(there, expected, "{what}");
+    }
+}
+
+#[test]
+fn what_a_dead_change_of_one_file_took_by_mistake_is_put_back() {
+    let bench = Bench::new();
+    let print = |text: &str| Some(Print::of(text.as_bytes()));
+    let (path, temporary) = (bench.path("a"), ".haft-a.tmp".to_owned());
+    let entry = Entry { path, temporary, before: print("old"), after: print("new") };
+    // Someone else wrote just before the exchange, and the process died right after it.
+    bench.write("a", "new");
+    bench.write(".haft-a.tmp", "theirs");
+    let record = Record { folders: Vec::new(), entries: vec![entry] };
+    Journal::begin(&bench.workspace().journal, &record).unwrap().advance(Stage::Single).unwrap();
+    recover(&bench.workspace().journal).unwrap();
+    assert_eq!(bench.read("a"), b"theirs");
+    assert_eq!(bench.files(), ["a"]);
+}
+
+#[test]
 fn what_others_changed_after_the_death_is_left() {
     let dead = Dead::at(Stage::Placing);
     dead.place(3);
