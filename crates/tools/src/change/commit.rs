@@ -17,6 +17,9 @@ use super::place::{self, Folders, Placed, TakenBack};
 use super::{Change, ChangeError, Step};
 use crate::disk::{Loaded, state_of};
 
+/// What the kernel says of a link that was not followed.
+const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
+
 /// A temporary file begins with this.
 const PREFIX: &str = ".haft-";
 
@@ -97,10 +100,12 @@ fn write_temporaries(
 ) -> Result<Vec<Written>, ChangeError> {
     let mut written = Vec::with_capacity(changes.len());
     for (change, entry) in changes.iter().zip(&record.entries) {
-        let folder = folders.get(entry.folder(), Folder::open_or_make).map_err(|source| ChangeError::Io {
-            doing: "open the folder of",
-            name: change.name.to_owned(),
-            source,
+        let folder = folders.get(entry.folder(), Folder::open_or_make).map_err(|source| {
+            let name = change.name.to_owned();
+            match source.raw_os_error() {
+                Some(LOOP) => ChangeError::Link { name },
+                _ => ChangeError::Io { doing: "open the folder of", name, source },
+            }
         })?;
         written.push(match &change.step {
             Step::Create { bytes } => write_temporary(&folder, entry, change, bytes, None)?,

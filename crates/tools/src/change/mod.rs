@@ -63,6 +63,8 @@ pub(crate) enum Step<'a> {
 pub(crate) enum ChangeError {
     #[error("cannot {doing} `{name}`: {source}; nothing was changed")]
     Io { doing: &'static str, name: String, source: io::Error },
+    #[error("a symbolic link was put in the way of `{name}` just now; it is not followed, nothing was changed")]
+    Link { name: String },
     #[error("cannot keep a note of the change in `{}`: {source}; nothing was changed", .at.display())]
     Journal { at: PathBuf, source: io::Error },
     #[error("`{name}` was changed by someone else while it was being written; nothing was changed, read it again")]
@@ -82,6 +84,7 @@ impl Coded for ChangeError {
     fn code(&self) -> &'static str {
         match self {
             Self::Io { .. } | Self::Journal { .. } => "io",
+            Self::Link { .. } => "link_in_the_way",
             Self::Overtaken { .. } => "changed_since_read",
             Self::Owner { .. } => "owner",
             Self::Left { cause, .. } => cause.code(),
