@@ -41,13 +41,16 @@ impl Bench {
     }
 
     fn in_folder(folder: TempDir) -> Self {
-        let mut bench = Self::at(&folder.path().canonicalize().unwrap());
-        bench._folder = Some(folder);
-        bench
+        Self::build(&folder.path().canonicalize().unwrap(), Some(folder))
     }
 
     /// In a folder that stays.
+    #[cfg_attr(test, expect(dead_code, reason = "only the campaigns need it"))]
     pub(crate) fn at(base: &Path) -> Self {
+        Self::build(base, None)
+    }
+
+    fn build(base: &Path, folder: Option<TempDir>) -> Self {
         let (root, spill, journal) = (base.join("project"), base.join("spill"), base.join("journal"));
         fs::create_dir_all(&root).unwrap();
         fs::create_dir_all(&spill).unwrap();
@@ -69,7 +72,7 @@ impl Bench {
             notes: Arc::<MemoryNotes>::default(),
             transcript: Arc::<MemoryTranscript>::clone(&transcript),
         };
-        Self { _folder: None, context, todo, transcript, history, progress }
+        Self { _folder: folder, context, todo, transcript, history, progress }
     }
 
     pub(crate) fn with_limits(mut self, lines: usize, bytes: usize) -> Self {

@@ -196,7 +196,7 @@ impl Place {
 
     /// Before recovering: every file is old or new, or not there where that is one of both.
     fn check_whole(&self) -> Result<(), String> {
-        let (old, new, now) = (self.old(), self.new_tree(), self.tree());
+        let (old, new, now) = (Self::old(), self.new_tree(), self.tree());
         let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
         for name in names {
             let here = now.get(name);
@@ -210,7 +210,7 @@ impl Place {
     /// `old` or `new`, if everything is.
     fn state(&self) -> Option<&'static str> {
         let now = self.tree();
-        if now == self.old() {
+        if now == Self::old() {
             Some("old")
         } else if now == self.new_tree() {
             Some("new")
@@ -219,7 +219,7 @@ impl Place {
         }
     }
 
-    fn old(&self) -> Tree {
+    fn old() -> Tree {
         tree(&[("one", "old one\n"), ("dir/two", "old two\n"), ("three", "old three\n")], &["dir"])
     }
 

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use haft_testkit::test::Random;
 use haft_tool::{Tool, ToolOutput};
-use haft_tools::builtin;
+use haft_tools::{LimitsConfig, Running, builtin};
 use serde_json::Value;
 
 use crate::testing::Bench;
@@ -123,13 +123,13 @@ fn main() -> ExitCode {
         "stale" => stale::run(setup.count.unwrap_or(10_000), &mut random),
         "swap" => swap::run(setup.count.unwrap_or(2_000), &mut random),
         "folders" => folders::run(setup.count.unwrap_or(100_000), &mut random),
-        "kill" => match kill::run(setup.count, &mut random) {
-            Some(findings) => findings,
-            None => {
+        "kill" => {
+            let Some(findings) = kill::run(setup.count, &mut random) else {
                 println!("skipped: `strace` is not there, or may not trace");
                 return ExitCode::SUCCESS;
-            }
-        },
+            };
+            findings
+        }
         _ => return complain(&format!("there is no campaign `{name}`")),
     };
     for (what, count) in &findings.tally {

@@ -204,10 +204,12 @@ fn spare_name(temporary: &OsStr) -> std::ffi::OsString {
 
 /// Opens what stands at an absolute path, following no link.
 pub(crate) fn reach(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // A link in the place of a folder is then told as a link, not as something that is no folder.
+    let follow = if flags.contains(OFlags::DIRECTORY) { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let flags = flags | OFlags::CLOEXEC;
     // With neither links nor `..` on the way there is nothing left that RESOLVE_BENEATH could forbid.
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    match openat2(CWD, path, flags, Mode::empty(), resolve) {
+    match openat2(CWD, path, flags | follow, Mode::empty(), resolve) {
         // Before Linux 5.6 there is no openat2, and some containers forbid it.
         Err(Errno::NOSYS | Errno::PERM) => step_by_step(path, flags),
         result => Ok(result?),
@@ -230,7 +232,7 @@ fn step_by_step(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     for name in way {
         at = openat(&at, *name, AS_PLACE | OFlags::NOFOLLOW, Mode::empty())?;
     }
-    Ok(openat(&at, *last, flags, Mode::empty())?)
+    Ok(openat(&at, *last, flags | OFlags::NOFOLLOW, Mode::empty())?)
 }
 
 #[cfg(test)]

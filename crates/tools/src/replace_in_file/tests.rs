@@ -17,7 +17,7 @@ async fn fixtures() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/replace_in_file/fixtures");
     let mut cases: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     cases.sort();
-    assert!(cases.len() >= 40, "only {} fixtures were found", cases.len());
+    assert!(cases.len() >= 60, "only {} fixtures were found", cases.len());
     for case in cases {
         let name = case.file_name().unwrap().to_str().unwrap().to_owned();
         let bench = Bench::new();
