@@ -2,6 +2,7 @@
 
 mod context;
 mod conversations;
+mod doctor;
 mod knowledge;
 mod models;
 mod tools;
@@ -18,6 +19,7 @@ pub(crate) use conversations::{
     ImportArgs, ListConversationsArgs, NamespaceArgs, NamespacesArgs, NewArgs, RenameArgs, RestoreArgs, SearchArgs,
     ShowConversationArgs, StatsArgs, UseArgs,
 };
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use knowledge::{Lines, NotesArgs, NotesCommand, OfConversation, UsefulArgs, UsefulCommand};
 pub(crate) use models::{AddArgs, CountArgs, ListArgs, ModelsArgs, ModelsCommand, RolesArgs, ShowModelArgs, TestArgs};
 pub(crate) use tools::{ToolListArgs, ToolsArgs, ToolsCommand};
@@ -54,6 +56,7 @@ Safety:
 
 System:
   config         Show the configuration and where each value comes from
+  doctor         Check what is stored and what haft needs, and repair what can be
   completions    Print completions for a shell
   help           Show help for a command
 
@@ -118,6 +121,10 @@ pub(crate) enum Command {
     Trust(TrustArgs),
     /// Show the configuration and where each value comes from.
     Config(ConfigArgs),
+    /// Check what is stored and what haft needs, and repair what can be.
+    ///
+    /// Exit code 0 when the store is sound, whatever the network; 1 when damage was found.
+    Doctor(DoctorArgs),
     /// Print completions for a shell.
     Completions {
         /// The shell.

@@ -67,6 +67,11 @@ impl Places {
         self.data.join("backups")
     }
 
+    /// What files were before haft changed them.
+    pub(crate) fn versions(&self) -> PathBuf {
+        self.data.join("versions")
+    }
+
     /// Notes on changes of files that are under way.
     pub(crate) fn journal(&self) -> PathBuf {
         self.data.join("journal")

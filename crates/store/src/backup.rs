@@ -40,6 +40,11 @@ impl Backup {
         Self { path: folder.join(&name), name, made_at, bytes: 0, number, seen: seen.to_owned() }
     }
 
+    /// Whether this is what a restore put aside.
+    pub(crate) fn was_replaced(&self) -> bool {
+        self.seen == REPLACED
+    }
+
     /// What a file name says; none if it is not the name of a backup.
     pub(crate) fn parse(folder: &Path, name: &str, bytes: u64) -> Option<Self> {
         let middle = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;

@@ -5,6 +5,7 @@
 //! A third thread owns the search index, a fourth makes backups where they are asked for.
 
 mod backups;
+pub(crate) mod examination;
 mod failure;
 mod files;
 mod index;
@@ -19,6 +20,8 @@ mod worker;
 mod write;
 
 pub(crate) use self::failure::{Failure, Place};
+pub(crate) use self::files::beside;
+pub(crate) use self::index::{path_of as search_index, remove as remove_search_index};
 pub(crate) use self::open::{create_file, use_wal};
 pub(crate) use self::write::immediate;
 

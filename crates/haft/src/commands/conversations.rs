@@ -8,7 +8,7 @@ mod list;
 mod search;
 mod show;
 mod stats;
-mod transfer;
+pub(super) mod transfer;
 
 use std::sync::Arc;
 

@@ -5,6 +5,7 @@ mod config;
 mod context;
 mod conversations;
 mod count;
+mod doctor;
 mod models;
 mod notes;
 mod run;
@@ -31,6 +32,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Count(args)) => count::run(&args),
         Some(Command::Trust(args)) => trust::run(&args),
         Some(Command::Config(args)) => config::run(&args.command),
+        Some(Command::Doctor(args)) => doctor::run(&args),
         Some(Command::Completions { shell }) => completions::run(shell),
         None if cli.print => run::run(&cli.run),
         None if cli.run.prompt.is_some() => {

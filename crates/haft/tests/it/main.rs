@@ -7,6 +7,7 @@ mod architecture;
 mod bad_input;
 mod context;
 mod conversations;
+mod doctor;
 mod edits;
 mod engine_of_context;
 mod hostile;

@@ -23,6 +23,18 @@ pub(crate) enum Failure {
     Store(StoreError),
 }
 
+impl Failure {
+    /// What it is, without the file it happened in.
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            Self::Sqlite(error) => error.to_string(),
+            Self::Damaged(detail) => detail.clone(),
+            Self::NewerFormat(found) => format!("its format is {found}, which is newer than this haft"),
+            Self::Store(error) => error.to_string(),
+        }
+    }
+}
+
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)

@@ -7,6 +7,7 @@ mod backups;
 mod cache;
 mod contract;
 mod crash;
+mod doctor;
 mod file;
 mod index;
 mod kept_whole;

@@ -8,7 +8,7 @@ use haft_store::{Foreign, Imported, ReadConversation, Store, read_conversations}
 use haft_types::{ConversationId, Timestamp};
 use serde_json::{Value, json};
 
-use super::transfer::CURRENT;
+use super::transfer::{CURRENT, NAMESPACES};
 use super::{namespace, open};
 use crate::cli::ImportArgs;
 use crate::exit::{Exit, mistake};
@@ -51,8 +51,9 @@ pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
     let namespace = namespace(&args.place)?;
     let mut report = Report::default();
     for path in &args.paths {
+        let namespaces = Namespaces { default: &namespace, known: namespaces(path, args)? };
         for file in files(path)? {
-            import_file(store.as_ref(), args, &file, &namespace, &mut report).await;
+            import_file(store.as_ref(), args, &file, &namespaces, &mut report).await;
         }
         let current = path.join(CURRENT);
         if current.is_file()
@@ -79,7 +80,8 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
         for entry in entries {
             let file = entry?.path();
             let is_json = file.extension().is_some_and(|extension| extension == "json" || extension == "jsonl");
-            if is_json && file.is_file() && file.file_name().is_some_and(|name| name != CURRENT) {
+            let special = file.file_name().is_some_and(|name| name == CURRENT || name == NAMESPACES);
+            if is_json && file.is_file() && !special {
                 files.push(file);
             }
         }
@@ -91,7 +93,36 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-async fn import_file(store: &dyn Store, args: &ImportArgs, file: &Path, namespace: &str, report: &mut Report) {
+/// Where imported conversations go.
+struct Namespaces<'a> {
+    default: &'a str,
+    known: BTreeMap<ConversationId, String>,
+}
+
+impl Namespaces<'_> {
+    fn of(&self, id: &ConversationId) -> &str {
+        self.known.get(id).map_or(self.default, String::as_str)
+    }
+}
+
+/// The namespaces of the conversations in a folder, where it says them and the command line does not.
+fn namespaces(path: &Path, args: &ImportArgs) -> anyhow::Result<BTreeMap<ConversationId, String>> {
+    let file = path.join(NAMESPACES);
+    if args.place.namespace.is_some() || !file.is_file() {
+        return Ok(BTreeMap::new());
+    }
+    let wrong = |problem: String| mistake(format!("{}: {problem}", file.display()));
+    let text = std::fs::read(&file).map_err(|error| wrong(error.to_string()))?;
+    serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))
+}
+
+async fn import_file(
+    store: &dyn Store,
+    args: &ImportArgs,
+    file: &Path,
+    namespaces: &Namespaces<'_>,
+    report: &mut Report,
+) {
     let read = read(file, args);
     let conversations = match read {
         Ok(conversations) => conversations,
@@ -99,7 +130,7 @@ async fn import_file(store: &dyn Store, args: &ImportArgs, file: &Path, namespac
     };
     for ReadConversation { document, skipped } in conversations {
         let id = document.id.clone();
-        let (conversation, done) = match store.import(document, namespace).await {
+        let (conversation, done) = match store.import(document, namespaces.of(&id)).await {
             Ok(Imported::New(conversation)) => (conversation, Done::New),
             Ok(Imported::Same(conversation)) => (conversation, Done::Same),
             Ok(Imported::Grown { conversation, added }) => (conversation, Done::Grown(added)),

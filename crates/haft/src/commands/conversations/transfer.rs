@@ -1,10 +1,18 @@
-//! `haft conversations export`: one conversation on stdout, or all of them as files.
+//! `haft conversations export`: one conversation on stdout, or all of them as files in a folder.
+//!
+//! ```text
+//! DIR/ID.json                       each conversation
+//! DIR/namespaces.json               the namespace of each, by id
+//! DIR/current_conversations.json    the current conversation of each namespace
+//! ```
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use haft_store::{Conversation, Scope, Store};
+use haft_store::{Conversation, ConversationDocument, Scope, Store};
 use haft_types::ConversationId;
+use serde::Serialize;
 
 use super::{find, open};
 use crate::cli::ExportArgs;
@@ -13,6 +21,8 @@ use crate::output;
 
 /// Which conversation is current in each namespace.
 pub(super) const CURRENT: &str = "current_conversations.json";
+/// Which namespace each conversation belongs to.
+pub(super) const NAMESPACES: &str = "namespaces.json";
 
 pub(super) async fn export(args: &ExportArgs) -> anyhow::Result<()> {
     let store = open(&args.common)?;
@@ -29,31 +39,63 @@ pub(super) async fn export(args: &ExportArgs) -> anyhow::Result<()> {
 
 /// Prints a whole conversation as JSON.
 pub(super) async fn print_document(store: &dyn Store, conversation: &Conversation) -> anyhow::Result<()> {
-    output::print(&document(store, &conversation.id).await?)
+    let document = document(store, &conversation.id).await?;
+    output::print(&(serde_json::to_string_pretty(&document)? + "\n"))
 }
 
-async fn document(store: &dyn Store, id: &ConversationId) -> anyhow::Result<String> {
-    let unknown = || mistake(format!("there is no conversation `{id}`"));
-    let document = store.export(id).await?.ok_or_else(unknown)?;
-    Ok(serde_json::to_string_pretty(&document)? + "\n")
+async fn document(store: &dyn Store, id: &ConversationId) -> anyhow::Result<ConversationDocument> {
+    store.export(id).await?.ok_or_else(|| mistake(format!("there is no conversation `{id}`")))
 }
 
 async fn export_all(store: &dyn Store, folder: &Path) -> anyhow::Result<()> {
-    let failed = |path: &Path, error: &std::io::Error| mistake(format!("cannot write `{}`: {error}", path.display()));
-    std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+    let target = Folder::create(folder)?;
     let listed = store.list(Scope::Everywhere).await?;
+    let mut namespaces = BTreeMap::new();
     for one in &listed {
-        let path = folder.join(file_name(&one.id));
-        let document = document(store, &one.id).await?;
-        write_private(&path, &document).map_err(|error| failed(&path, &error))?;
+        target.write(&document(store, &one.id).await?)?;
+        namespaces.insert(one.id.clone(), one.namespace.clone());
     }
-    let namespaces = store.namespaces().await?;
+    target.write_namespaces(&namespaces)?;
     let current: BTreeMap<_, _> =
-        namespaces.into_iter().filter_map(|namespace| Some((namespace.namespace, namespace.current?))).collect();
-    let path = folder.join(CURRENT);
-    let text = serde_json::to_string_pretty(&current)? + "\n";
-    write_private(&path, &text).map_err(|error| failed(&path, &error))?;
+        store.namespaces().await?.into_iter().filter_map(|one| Some((one.namespace, one.current?))).collect();
+    target.write_json(CURRENT, &current)?;
     output::print(&format!("exported {} conversations to {}\n", listed.len(), folder.display()))
+}
+
+/// A folder that conversations are written to.
+pub(in crate::commands) struct Folder(PathBuf);
+
+impl Folder {
+    /// Creates the folder, for its owner only, unless it exists.
+    pub(in crate::commands) fn create(path: &Path) -> anyhow::Result<Self> {
+        use std::os::unix::fs::DirBuilderExt;
+        let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+        created.map_err(|error| failed(path, &error))?;
+        Ok(Self(path.to_owned()))
+    }
+
+    /// Writes a conversation as a file of its own.
+    pub(in crate::commands) fn write(&self, document: &ConversationDocument) -> anyhow::Result<()> {
+        self.write_json(&file_name(&document.id), document)
+    }
+
+    /// Writes which namespace each conversation belongs to.
+    pub(in crate::commands) fn write_namespaces(
+        &self,
+        namespaces: &BTreeMap<ConversationId, String>,
+    ) -> anyhow::Result<()> {
+        self.write_json(NAMESPACES, namespaces)
+    }
+
+    fn write_json(&self, name: &str, value: &impl Serialize) -> anyhow::Result<()> {
+        let path = self.0.join(name);
+        let text = serde_json::to_string_pretty(value)? + "\n";
+        write_private(&path, &text).map_err(|error| failed(&path, &error))
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> anyhow::Error {
+    mistake(format!("cannot write `{}`: {error}", path.display()))
 }
 
 /// A file name for any id: what is not a plain letter is written as its code.
@@ -61,11 +103,13 @@ fn file_name(id: &ConversationId) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
     let safe: String =
         id.as_str().chars().map(|c| if plain(c) { c.to_string() } else { format!("%{:x}", c as u32) }).collect();
-    format!("{}.json", safe.strip_prefix('.').map_or(safe.clone(), |rest| format!("%2e{rest}")))
+    let name = format!("{}.json", safe.strip_prefix('.').map_or(safe.clone(), |rest| format!("%2e{rest}")));
+    // Two names are taken.
+    if name == CURRENT || name == NAMESPACES { format!("%{name}") } else { name }
 }
 
 /// Conversations are for their owner only.
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
     let mut file = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
@@ -82,5 +126,6 @@ mod tests {
         assert_eq!(name("0a1b-2c_3"), "0a1b-2c_3.json");
         assert_eq!(name("../up"), "%2e.%2fup.json");
         assert_eq!(name("短い"), "%77ed%3044.json");
+        assert_eq!(name("namespaces"), "%namespaces.json");
     }
 }

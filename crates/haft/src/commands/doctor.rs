@@ -1,0 +1,72 @@
+//! `haft doctor`: whether everything haft keeps and needs is as it should be.
+
+mod salvage;
+mod surroundings;
+
+use std::sync::Arc;
+
+use haft_store::{Check, Health, Patient, examine};
+use serde_json::json;
+
+use crate::cli::DoctorArgs;
+use crate::clock::WallClock;
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::output;
+use crate::places::Places;
+use crate::wiring;
+
+pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<Exit> {
+    if let Some(folder) = &args.salvage {
+        return salvage::run(folder.as_deref(), args.json);
+    }
+    let places = Places::from_environment()?;
+    let (mut checks, config) = match super::configuration(&args.common) {
+        Ok((places, loaded)) => {
+            let message = format!("{} is read without complaint", places.config_file().display());
+            (vec![Check::new("configuration", Health::Ok, message)], loaded.config)
+        }
+        // The store is looked at all the same.
+        Err(error) => (vec![Check::new("configuration", Health::Warning, format!("{error:#}"))], Config::default()),
+    };
+    checks.extend(examine(&patient(&places, &config)));
+    checks.push(surroundings::spill(&places.spill()));
+    wiring::runtime()?.block_on(async {
+        checks.push(surroundings::commands().await);
+        checks.push(surroundings::provider(&config).await);
+    });
+    let ok = checks.iter().all(|check| check.health != Health::Damaged);
+    if args.json {
+        output::print_json(&json!({ "ok": ok, "checks": checks }))?;
+    } else {
+        output::print(&haft_text::sanitise(&as_text(&checks)))?;
+    }
+    Ok(if ok { Exit::Completed } else { Exit::Failed })
+}
+
+fn patient(places: &Places, config: &Config) -> Patient {
+    Patient {
+        database: places.database(),
+        backups: places.backups(),
+        versions: places.versions(),
+        config: config.store.clone(),
+        clock: Arc::new(WallClock),
+    }
+}
+
+fn as_text(checks: &[Check]) -> String {
+    let width = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
+    let mut lines = Vec::new();
+    for check in checks {
+        let health = match check.health {
+            Health::Ok => "ok",
+            Health::Skipped => "-",
+            Health::Repaired => "repaired",
+            Health::Warning => "warning",
+            Health::Damaged => "DAMAGED",
+        };
+        lines.push(format!("{health:<8}  {:<width$}  {}", check.name, check.message));
+        lines.extend(check.details.iter().map(|detail| format!("{:>10}  - {detail}", "")));
+    }
+    lines.join("\n") + "\n"
+}

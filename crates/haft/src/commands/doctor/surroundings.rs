@@ -1,0 +1,96 @@
+//! What haft needs beside its store: room for long outputs, commands that run, a model's server.
+
+use std::path::Path;
+use std::time::Duration;
+
+use haft_model::{Client, RetryConfig};
+use haft_sandbox::{Capture, Command, Exit, Supervisor};
+use haft_store::{Check, Health};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::output;
+use crate::secrets;
+use crate::wiring;
+
+/// How long a server has to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The whole outputs of commands that were too long.
+pub(super) fn spill(folder: &Path) -> Check {
+    const NAME: &str = "outputs";
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Check::new(NAME, Health::Skipped, "no output was too long yet");
+        }
+        Err(error) => return Check::new(NAME, Health::Warning, format!("cannot read {}: {error}", folder.display())),
+        Ok(entries) => entries,
+    };
+    let (mut count, mut bytes, mut unreadable) = (0_u64, 0, Vec::new());
+    for entry in entries {
+        match entry.and_then(|entry| Ok((entry.path(), entry.metadata()?))) {
+            Ok((path, metadata)) if metadata.is_file() => {
+                (count, bytes) = (count + 1, bytes + metadata.len());
+                if let Err(error) = std::fs::File::open(&path) {
+                    unreadable.push(format!("{}: {error}", path.display()));
+                }
+            }
+            Ok(_) => {}
+            Err(error) => unreadable.push(error.to_string()),
+        }
+    }
+    if unreadable.is_empty() {
+        return Check::new(NAME, Health::Ok, format!("{count} long outputs, {}", output::bytes(bytes)));
+    }
+    Check::new(NAME, Health::Warning, "some long outputs cannot be read").with_details(unreadable)
+}
+
+/// Whether commands run under their supervisor.
+pub(super) async fn commands() -> Check {
+    const NAME: &str = "commands";
+    let run = async {
+        let supervisor = Supervisor::new(std::env::current_exe()?);
+        let command = Command::shell("exit 7", std::env::temp_dir()).timeout(PATIENCE);
+        anyhow::Ok(supervisor.run(&command, &Capture::default(), &CancellationToken::new()).await?.exit)
+    };
+    match run.await {
+        Ok(Exit::Code(7)) => Check::new(NAME, Health::Ok, "commands run under their supervisor"),
+        Ok(other) => Check::new(NAME, Health::Warning, format!("a command that exits with 7 ended as {other:?}")),
+        Err(error) => Check::new(NAME, Health::Warning, format!("commands cannot be run: {error:#}")),
+    }
+}
+
+/// Whether the server of the main model answers. It says nothing about the store, so it is never damage.
+pub(super) async fn provider(config: &Config) -> Check {
+    const NAME: &str = "model";
+    let Some(name) = super::super::run::configured_model(config) else {
+        return Check::new(NAME, Health::Skipped, "no model is chosen; set `model` in config.toml");
+    };
+    match ask(config, &name).await {
+        Ok(models) => Check::new(NAME, Health::Ok, format!("the server of `{name}` answers and lists {models} models")),
+        Err(error) => {
+            let message = format!("the server of `{name}`: {error:#}; `haft models test` tells more");
+            Check::new(NAME, Health::Warning, message)
+        }
+    }
+}
+
+async fn ask(config: &Config, name: &str) -> anyhow::Result<usize> {
+    let declared = wiring::declared(config, name)?;
+    let key = secrets::key_of(&declared.spec.provider, &declared.provider)?;
+    let retry = RetryConfig { attempts: 0, ..config.retry.clone() };
+    let client = Client::new(declared, key, retry)?;
+    let cancel = CancellationToken::new();
+    let stop = cancel.clone();
+    let timer = tokio::spawn(async move {
+        tokio::time::sleep(PATIENCE).await;
+        stop.cancel();
+    });
+    let listed = client.list_models(&cancel).await;
+    timer.abort();
+    match listed {
+        Ok(names) => Ok(names.len()),
+        Err(_) if cancel.is_cancelled() => anyhow::bail!("it does not answer within {} s", PATIENCE.as_secs()),
+        Err(error) => Err(error.into()),
+    }
+}

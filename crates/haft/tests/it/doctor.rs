@@ -1,0 +1,98 @@
+//! `haft doctor`: the checks, their exit codes, and salvage.
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+use serde_json::{Value, json};
+
+use crate::rig::Rig;
+
+fn rig() -> Rig {
+    let replies = (1..=9).map(|n| Reply::text(format!("Answer {n}. {}", "words ".repeat(2_000))));
+    let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
+    for n in 1..=3 {
+        assert_eq!(rig.task(&["-c", &format!("question {n}")]).code(), 0);
+    }
+    rig
+}
+
+fn health<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let checks = report["checks"].as_array().unwrap();
+    &checks.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("no `{name}` in {report}"))["health"]
+}
+
+#[test]
+fn a_sound_store_exits_with_0_whatever_the_network() {
+    let rig = rig();
+    let ran = rig.run(&["doctor", "--json"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stdout());
+    let report = ran.json();
+    assert_eq!(report["ok"], true);
+    for name in ["configuration", "files", "database", "messages", "references", "requests", "commands"] {
+        assert_eq!(*health(&report, name), "ok", "{report}");
+    }
+    let text = rig.run(&["doctor"]).stdout();
+    assert!(text.contains("6 messages are what was stored"), "{text}");
+    // No server there, and then not even a configuration.
+    let unreachable = rig.run(&["doctor", "--json", "--set", "providers.mock.base_url=http://127.0.0.1:9/v1"]);
+    assert_eq!(unreachable.code(), 0);
+    assert_eq!(*health(&unreachable.json(), "model"), "warning");
+    rig.configure("modell = \"x\"");
+    let misconfigured = rig.run(&["doctor", "--json"]);
+    assert_eq!(misconfigured.code(), 0);
+    let report = misconfigured.json();
+    assert_eq!((health(&report, "configuration"), health(&report, "messages")), (&json!("warning"), &json!("ok")));
+}
+
+#[test]
+fn a_new_home_is_sound_and_stays_empty() {
+    let rig = Rig::new(Api::OpenaiChat, Script::replies([Reply::text("x")]).unwrap());
+    assert_eq!(rig.run(&["doctor"]).code(), 0);
+    assert!(!rig.home().join("data").exists());
+}
+
+#[test]
+fn damage_exits_with_1_and_what_is_whole_is_salvaged_and_imported() {
+    let rig = rig();
+    let exported = rig.export();
+    let database = rig.home().join("data/conversations.db");
+    let mut bytes = std::fs::read(&database).unwrap();
+    // Header and schema are gone: no way in for SQLite.
+    bytes[..4_096].fill(0xa5);
+    std::fs::write(&database, &bytes).unwrap();
+    let ran = rig.run(&["doctor", "--json"]);
+    assert_eq!((ran.code(), &ran.json()["ok"]), (1, &json!(false)));
+    assert_eq!(*health(&ran.json(), "database"), "damaged");
+    let refused = rig.run(&["conversations", "list"]);
+    assert_eq!(refused.code(), 1);
+    assert!(refused.stderr().contains("conversations.db"), "{}", refused.stderr());
+
+    let folder = rig.project().join("salvaged");
+    let salvaged = rig.run(&["doctor", "--salvage", folder.to_str().unwrap(), "--json"]);
+    assert_eq!(salvaged.code(), 0, "{}{}", salvaged.stdout(), salvaged.stderr());
+    let report = salvaged.json();
+    assert_eq!((&report["conversations"], &report["messages"], &report["lost"]), (&json!(1), &json!(6), &json!(0)));
+    assert_eq!(std::fs::read(&database).unwrap(), bytes, "the damaged one is left as it is");
+
+    std::fs::rename(&database, rig.home().join("damaged.db")).unwrap();
+    assert_eq!(rig.run(&["conversations", "import", folder.to_str().unwrap()]).code(), 0);
+    assert_eq!(rig.export(), exported, "also its namespace");
+    assert_eq!(rig.task(&["-r", exported["id"].as_str().unwrap(), "question 4"]).code(), 0);
+}
+
+#[test]
+fn salvage_says_what_is_missing() {
+    let rig = rig();
+    let database = rig.home().join("data/conversations.db");
+    let mut bytes = std::fs::read(&database).unwrap();
+    let needle = b"Answer 2. words";
+    let at = bytes.windows(needle.len()).position(|window| window == needle).unwrap();
+    bytes[at + 7] = b'3';
+    std::fs::write(&database, bytes).unwrap();
+    let doctor = rig.run(&["doctor"]);
+    assert_eq!(doctor.code(), 1);
+    assert!(doctor.stdout().contains("DAMAGED") && doctor.stdout().contains("message 4 of"), "{}", doctor.stdout());
+    let salvaged = rig.run(&["doctor", "--salvage"]);
+    assert_eq!(salvaged.code(), 1);
+    assert!(salvaged.stdout().contains("1 messages could not be read"), "{}", salvaged.stdout());
+    assert!(salvaged.stdout().contains(&rig.home().join("data/salvaged-").display().to_string()));
+}

@@ -1,0 +1,181 @@
+//! The pages of a database file with its write-ahead log, each by itself. The format is that of sqlite.org/fileformat2.html.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// What every database of ours has, for a file whose header is gone.
+const USUAL_PAGE: u32 = 4_096;
+const LOG_HEADER: u64 = 32;
+const FRAME_HEADER: u64 = 24;
+
+/// Where a page lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    /// In the database file.
+    Database(u32),
+    /// In the log, at this offset.
+    Log(u64),
+}
+
+/// A database file and its log.
+pub(super) struct Pages {
+    database: File,
+    log: Option<File>,
+    size: u32,
+    reserved: u32,
+    count: u32,
+    /// The newest committed version of each page that is in the log.
+    newest: HashMap<u32, u64>,
+    /// Every frame of the log, with the number of its page.
+    frames: Vec<(u32, u64)>,
+}
+
+impl Pages {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let database = File::open(path)?;
+        let mut header = [0; 100];
+        let read = read_up_to(&database, &mut header, 0)?;
+        let log_path = crate::sqlite::beside(path, "-wal");
+        let log = match File::open(log_path) {
+            Ok(file) => Some(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let (size, reserved) = if read == 100 { page_size(&header) } else { (USUAL_PAGE, 0) };
+        let count = u32::try_from(database.metadata()?.len() / u64::from(size)).unwrap_or(u32::MAX);
+        let mut pages = Self { database, log, size, reserved, count, newest: HashMap::new(), frames: Vec::new() };
+        pages.read_log()?;
+        Ok(pages)
+    }
+
+    /// How many bytes of a page hold something.
+    pub(super) fn usable(&self) -> usize {
+        (self.size - self.reserved) as usize
+    }
+
+    /// The page of this number in its newest version.
+    pub(super) fn newest(&self, number: u32) -> Place {
+        self.newest.get(&number).map_or(Place::Database(number), |offset| Place::Log(*offset))
+    }
+
+    /// Every version of every page: the newest ones first.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u32, Place)> + '_ {
+        let beyond = self.newest.keys().copied().filter(|number| *number > self.count);
+        let numbers = (1..=self.count).chain(beyond);
+        let newest = numbers.map(|number| (number, self.newest(number)));
+        let hidden = self.newest.keys().copied().filter(|number| *number <= self.count);
+        let hidden = hidden.map(|number| (number, Place::Database(number)));
+        let older = self.frames.iter().rev().map(|(number, offset)| (*number, Place::Log(*offset)));
+        newest.chain(hidden).chain(older.filter(|(number, place)| self.newest(*number) != *place))
+    }
+
+    /// The content of a page; none if the file ends before it.
+    pub(super) fn read(&self, place: Place) -> io::Result<Option<Vec<u8>>> {
+        let mut page = vec![0; self.size as usize];
+        let read = match (place, &self.log) {
+            (Place::Database(0), _) | (Place::Log(_), None) => return Ok(None),
+            (Place::Database(number), _) => {
+                read_up_to(&self.database, &mut page, u64::from(number - 1) * u64::from(self.size))?
+            }
+            (Place::Log(offset), Some(log)) => read_up_to(log, &mut page, offset)?,
+        };
+        Ok((read == page.len()).then_some(page))
+    }
+
+    /// Finds the frames of the log: those of committed transactions are the newest versions, the others are still pages.
+    fn read_log(&mut self) -> io::Result<()> {
+        let Some(log) = &self.log else { return Ok(()) };
+        let mut header = [0; LOG_HEADER as usize];
+        if read_up_to(log, &mut header, 0)? < header.len() {
+            return Ok(());
+        }
+        let (magic, size) = (word(&header, 0), word(&header, 8));
+        let sound = magic & !1 == 0x377f_0682 && size == self.size;
+        let mut checksum = Checksum::new(magic & 1 == 1);
+        checksum.add(&header[..24]);
+        let mut chain = sound && checksum.is(word(&header, 24), word(&header, 28));
+        let mut pending = Vec::new();
+        let length = log.metadata()?.len();
+        let mut at = LOG_HEADER;
+        while at + FRAME_HEADER + u64::from(self.size) <= length {
+            let mut frame = vec![0; FRAME_HEADER as usize + self.size as usize];
+            if read_up_to(log, &mut frame, at)? < frame.len() {
+                break;
+            }
+            let (number, commit) = (word(&frame, 0), word(&frame, 4));
+            let content = at + FRAME_HEADER;
+            checksum.add(&frame[..8]);
+            checksum.add(&frame[FRAME_HEADER as usize..]);
+            chain = chain && frame[8..16] == header[16..24] && checksum.is(word(&frame, 16), word(&frame, 20));
+            self.frames.push((number, content));
+            if chain {
+                pending.push((number, content));
+                if commit != 0 {
+                    self.newest.extend(pending.drain(..));
+                }
+            }
+            at = content + u64::from(self.size);
+        }
+        Ok(())
+    }
+}
+
+fn page_size(header: &[u8; 100]) -> (u32, u32) {
+    // One means 65,536, which does not fit two bytes.
+    let size = match u32::from(u16::from_be_bytes([header[16], header[17]])) {
+        1 => 65_536,
+        size => size,
+    };
+    let reserved = u32::from(header[20]);
+    let sound = header.starts_with(b"SQLite format 3\0") && size.is_power_of_two() && size >= 512 && reserved <= 32;
+    if sound { (size, reserved) } else { (USUAL_PAGE, 0) }
+}
+
+/// The checksum of the log: sums of words over words, in the byte order the log names.
+struct Checksum {
+    big_endian: bool,
+    one: u32,
+    two: u32,
+}
+
+impl Checksum {
+    fn new(big_endian: bool) -> Self {
+        Self { big_endian, one: 0, two: 0 }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        for pair in bytes.chunks_exact(8) {
+            let word = |bytes: &[u8]| {
+                let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
+                if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+            };
+            let (first, second) = (word(&pair[..4]), word(&pair[4..]));
+            self.one = self.one.wrapping_add(first).wrapping_add(self.two);
+            self.two = self.two.wrapping_add(second).wrapping_add(self.one);
+        }
+    }
+
+    fn is(&self, one: u32, two: u32) -> bool {
+        (self.one, self.two) == (one, two)
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).map_or(0, |word| u32::from_be_bytes([word[0], word[1], word[2], word[3]]))
+}
+
+fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut read = 0;
+    while read < buffer.len() {
+        match file.read_at(&mut buffer[read..], offset + read as u64) {
+            Ok(0) => break,
+            Ok(count) => read += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(read)
+}

@@ -1,0 +1,210 @@
+//! Cells of a page and the values in them. Nothing here trusts what it reads: a cell that makes no sense is no cell.
+
+use std::io;
+
+use super::pages::Pages;
+
+/// The kinds of page that hold rows.
+const TABLE_LEAF: u8 = 0x0d;
+const INDEX_LEAF: u8 = 0x0a;
+const INDEX_INNER: u8 = 0x02;
+
+/// The longest row that is believed in.
+const LONGEST: u64 = 1 << 30;
+
+/// A value of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value<'a> {
+    Null,
+    Integer(i64),
+    Real,
+    Text(&'a str),
+    Blob(&'a [u8]),
+}
+
+/// Where a row begins in its page, and its key; rows of an index have none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cell {
+    pub(super) key: Option<i64>,
+    /// Where its bytes begin.
+    at: usize,
+    length: u64,
+    /// How much of it lies in the page itself.
+    local: usize,
+}
+
+/// The cells of a page that holds rows; none of any other page.
+pub(super) fn cells(page: &[u8], number: u32, usable: usize) -> Vec<Cell> {
+    // The first page begins with the header of the file.
+    let start = if number == 1 { 100 } else { 0 };
+    let Some(&kind) = page.get(start) else { return Vec::new() };
+    let header = match kind {
+        TABLE_LEAF | INDEX_LEAF => 8,
+        INDEX_INNER => 12,
+        _ => return Vec::new(),
+    };
+    let Some(count) = page.get(start + 3..start + 5).map(|two| usize::from(u16::from_be_bytes([two[0], two[1]])))
+    else {
+        return Vec::new();
+    };
+    let pointers = page.get(start + header..).unwrap_or_default().chunks_exact(2).take(count);
+    pointers.filter_map(|two| cell(page, usize::from(u16::from_be_bytes([two[0], two[1]])), kind, usable)).collect()
+}
+
+fn cell(page: &[u8], mut at: usize, kind: u8, usable: usize) -> Option<Cell> {
+    if kind == INDEX_INNER {
+        at += 4;
+    }
+    let (length, used) = varint(page.get(at..)?)?;
+    at += used;
+    let mut key = None;
+    if kind == TABLE_LEAF {
+        let (value, used) = varint(page.get(at..)?)?;
+        key = Some(value.cast_signed());
+        at += used;
+    }
+    if length > LONGEST {
+        return None;
+    }
+    let local = local_length(usize::try_from(length).ok()?, kind, usable);
+    (at + local <= usable.min(page.len())).then_some(Cell { key, at, length, local })
+}
+
+/// How much of a row of this length lies in its page; the rest is in overflow pages.
+fn local_length(length: usize, kind: u8, usable: usize) -> usize {
+    let most = if kind == TABLE_LEAF { usable - 35 } else { (usable - 12) * 64 / 255 - 23 };
+    if length <= most {
+        return length;
+    }
+    let least = (usable - 12) * 32 / 255 - 23;
+    let fitting = least + (length - least) % (usable - 4);
+    if fitting <= most { fitting } else { least }
+}
+
+/// All bytes of a row, with those in overflow pages; none if one of these is not there.
+pub(super) fn payload(pages: &Pages, page: &[u8], cell: Cell) -> io::Result<Option<Vec<u8>>> {
+    let length = cell.length as usize;
+    let mut bytes = page[cell.at..cell.at + cell.local].to_vec();
+    if cell.local == length {
+        return Ok(Some(bytes));
+    }
+    let mut next = page.get(cell.at + cell.local..cell.at + cell.local + 4).map(page_number);
+    let each = pages.usable() - 4;
+    // A chain that goes in a circle is longer than the row.
+    for _ in 0..=length / each {
+        let Some(number) = next.filter(|number| *number != 0) else { return Ok(None) };
+        let Some(overflow) = pages.read(pages.newest(number))? else { return Ok(None) };
+        let wanted = (length - bytes.len()).min(each);
+        bytes.extend_from_slice(&overflow[4..4 + wanted]);
+        if bytes.len() == length {
+            return Ok(Some(bytes));
+        }
+        next = Some(page_number(&overflow));
+    }
+    Ok(None)
+}
+
+fn page_number(bytes: &[u8]) -> u32 {
+    u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+/// The values of a row; none if its bytes are not one.
+pub(super) fn values(bytes: &[u8]) -> Option<Vec<Value<'_>>> {
+    let (header, mut at) = varint(bytes)?;
+    let header = usize::try_from(header).ok().filter(|header| *header <= bytes.len())?;
+    let mut body = header;
+    let mut values = Vec::new();
+    while at < header {
+        let (kind, used) = varint(bytes.get(at..header)?)?;
+        at += used;
+        let length = match kind {
+            0 | 8 | 9 => 0,
+            1..=4 => kind as usize,
+            5 => 6,
+            6 | 7 => 8,
+            10 | 11 => return None,
+            text_or_blob => usize::try_from((text_or_blob - 12) / 2).ok()?,
+        };
+        let value = bytes.get(body..body.checked_add(length)?)?;
+        body += length;
+        values.push(match kind {
+            0 => Value::Null,
+            1..=6 => Value::Integer(integer(value)),
+            7 => Value::Real,
+            8 => Value::Integer(0),
+            9 => Value::Integer(1),
+            blob if blob % 2 == 0 => Value::Blob(value),
+            _ => Value::Text(str::from_utf8(value).ok()?),
+        });
+    }
+    (body == bytes.len()).then_some(values)
+}
+
+/// A signed number of any length up to eight bytes.
+fn integer(bytes: &[u8]) -> i64 {
+    let negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
+    let start = if negative { -1 } else { 0 };
+    bytes.iter().fold(start, |number, byte| number << 8 | i64::from(*byte))
+}
+
+/// A number of one to nine bytes, and how many they are.
+fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut number = 0_u64;
+    for (index, byte) in bytes.iter().take(9).enumerate() {
+        if index == 8 {
+            return Some((number << 8 | u64::from(*byte), 9));
+        }
+        number = number << 7 | u64::from(byte & 0x7f);
+        if byte & 0x80 == 0 {
+            return Some((number, index + 1));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_every_length() {
+        assert_eq!(varint(&[0x7f]), Some((127, 1)));
+        assert_eq!(varint(&[0x81, 0x00]), Some((128, 2)));
+        assert_eq!(varint(&[0xff; 9]), Some((u64::MAX, 9)));
+        assert_eq!(varint(&[0x80]), None);
+        assert_eq!((integer(&[0xff]), integer(&[0x01, 0x00]), integer(&[])), (-1, 256, 0));
+    }
+
+    #[test]
+    fn a_row_is_read_and_nonsense_is_not() {
+        // Header of 5 bytes: null, one, one byte, text of 2.
+        let row = [5, 0, 9, 1, 17, 42, b'h', b'i'];
+        assert_eq!(values(&row).unwrap(), [Value::Null, Value::Integer(1), Value::Integer(42), Value::Text("hi")]);
+        for cut in 0..row.len() {
+            assert_eq!(values(&row[..cut]), None, "cut to {cut}");
+        }
+        assert_eq!(values(&[5, 0, 9, 1, 17, 42, 0xff, 0xfe]), None, "text that is none");
+    }
+
+    #[test]
+    fn any_bytes_are_no_panic() {
+        let mut random = 1_u64;
+        for number in [1, 2] {
+            for _ in 0..3_000 {
+                let page: Vec<u8> = (0..512)
+                    .map(|_| {
+                        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                        (random >> 56) as u8
+                    })
+                    .collect();
+                for kind in [TABLE_LEAF, INDEX_LEAF, INDEX_INNER] {
+                    let mut page = page.clone();
+                    page[if number == 1 { 100 } else { 0 }] = kind;
+                    for cell in cells(&page, number, 512) {
+                        values(&page[cell.at..cell.at + cell.local]);
+                    }
+                }
+            }
+        }
+    }
+}

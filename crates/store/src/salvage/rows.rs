@@ -1,0 +1,209 @@
+//! Which rows are ours: known by the shape of their columns, in the order of the migrations.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+
+use haft_types::{Message, Metadata, ShortId, Timestamp};
+
+use super::ByConversation;
+use super::pages::{Pages, Place};
+use super::record::{self, Cell, Value};
+
+/// Where a message or a revision is stored.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stored {
+    place: Place,
+    cell: Cell,
+}
+
+/// A revision.
+pub(super) struct Versioned {
+    pub(super) key: i64,
+    pub(super) position: i64,
+    pub(super) at: Stored,
+}
+
+/// The row of a conversation.
+pub(super) struct Heading {
+    pub(super) id: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) metadata: Metadata,
+    pub(super) created_at: Timestamp,
+    pub(super) updated_at: Timestamp,
+    pub(super) messages: i64,
+    /// Counters of an older version of the row are smaller.
+    age: (i64, i64, i64),
+}
+
+/// A row of the lineage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Source {
+    pub(super) step: i64,
+    /// The conversation whose rows these are.
+    pub(super) of: i64,
+    pub(super) last_position: i64,
+    pub(super) last_revision: i64,
+}
+
+/// Everything that was found, by the key of its conversation.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) headings: ByConversation<Heading>,
+    /// By position.
+    pub(super) messages: ByConversation<BTreeMap<i64, Stored>>,
+    /// In order of their keys.
+    pub(super) revisions: ByConversation<Vec<Versioned>>,
+    /// In order of their steps.
+    pub(super) lineage: ByConversation<Vec<Source>>,
+}
+
+/// Looks at every page.
+pub(super) fn find(pages: &Pages) -> io::Result<Found> {
+    let mut found = Found::default();
+    let mut revisions = HashSet::new();
+    for (number, place) in pages.all() {
+        let Some(page) = pages.read(place)? else { continue };
+        for cell in record::cells(&page, number, pages.usable()) {
+            let Some(bytes) = record::payload(pages, &page, cell)? else { continue };
+            let Some(values) = record::values(&bytes) else { continue };
+            let at = Stored { place, cell };
+            match cell.key {
+                Some(key) => {
+                    if let Some((conversation, position)) = as_message(&values) {
+                        // The newest version of a page comes first; a message is the same in all of them.
+                        found.messages.entry(conversation).or_default().entry(position).or_insert(at);
+                    } else if let Some((conversation, position)) = as_revision(&values) {
+                        if revisions.insert(key) {
+                            let revision = Versioned { key, position, at };
+                            found.revisions.entry(conversation).or_default().push(revision);
+                        }
+                    } else if let Some(heading) = as_heading(&values) {
+                        let known = found.headings.get(&key);
+                        if known.is_none_or(|known| known.age < heading.age) {
+                            found.headings.insert(key, heading);
+                        }
+                    }
+                }
+                None => {
+                    if let Some((conversation, source)) = as_source(&values) {
+                        let sources = found.lineage.entry(conversation).or_default();
+                        if !sources.contains(&source) {
+                            sources.push(source);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    found.revisions.values_mut().for_each(|revisions| revisions.sort_by_key(|revision| revision.key));
+    found.lineage.values_mut().for_each(|sources| sources.sort_by_key(|source| source.step));
+    Ok(found)
+}
+
+/// A message again, from where it was found.
+pub(super) fn message(pages: &Pages, at: &Stored) -> Option<Message> {
+    let page = pages.read(at.place).ok()??;
+    let bytes = record::payload(pages, &page, at.cell).ok()??;
+    let values = record::values(&bytes)?;
+    let Value::Text(body) = values.last()? else { return None };
+    serde_json::from_str(body).ok()
+}
+
+/// Conversation and position of a message row: the hash in it says that the message is whole.
+fn as_message(values: &[Value<'_>]) -> Option<(i64, i64)> {
+    let [
+        Value::Null,
+        Value::Integer(conversation),
+        Value::Integer(position),
+        Value::Integer(short_id),
+        Value::Text(message_id),
+        Value::Text(role),
+        Value::Blob(hash),
+        Value::Text(body),
+    ] = values
+    else {
+        return None;
+    };
+    let message = whole(hash, body)?;
+    let same = message.message_id.to_string() == *message_id
+        && message.role.to_string() == *role
+        && message.message_id.short() == ShortId(u32::try_from(*short_id).ok()?)
+        && *position > 0;
+    same.then_some((*conversation, *position))
+}
+
+fn as_revision(values: &[Value<'_>]) -> Option<(i64, i64)> {
+    let [
+        Value::Null,
+        Value::Integer(conversation),
+        Value::Integer(position),
+        Value::Text(made_at),
+        Value::Blob(hash),
+        Value::Text(body),
+    ] = values
+    else {
+        return None;
+    };
+    made_at.parse::<Timestamp>().ok()?;
+    whole(hash, body)?;
+    Some((*conversation, *position))
+}
+
+fn whole(hash: &[u8], body: &str) -> Option<Message> {
+    let message: Message = serde_json::from_str(body).ok()?;
+    (message.content_hash().0 == hash).then_some(message)
+}
+
+/// The row of a conversation; columns that came later may be missing in an old one.
+fn as_heading(values: &[Value<'_>]) -> Option<Heading> {
+    let [
+        Value::Null,
+        Value::Text(id),
+        Value::Text(namespace),
+        Value::Text(name),
+        Value::Text(description),
+        Value::Text(metadata),
+        Value::Text(created_at),
+        Value::Text(updated_at),
+        Value::Integer(messages),
+        Value::Integer(requests),
+        later @ ..,
+    ] = values
+    else {
+        return None;
+    };
+    let revisions = match later {
+        [] => 0,
+        [Value::Integer(revisions), ..] => *revisions,
+        [..] => return None,
+    };
+    Some(Heading {
+        id: (*id).to_owned(),
+        namespace: (*namespace).to_owned(),
+        name: (*name).to_owned(),
+        description: (*description).to_owned(),
+        metadata: serde_json::from_str(metadata).ok()?,
+        created_at: created_at.parse().ok()?,
+        updated_at: updated_at.parse().ok()?,
+        messages: (*messages).max(0),
+        age: (*messages, *requests, revisions),
+    })
+}
+
+fn as_source(values: &[Value<'_>]) -> Option<(i64, Source)> {
+    let [
+        Value::Integer(conversation),
+        Value::Integer(step),
+        Value::Integer(source),
+        Value::Integer(last_position),
+        Value::Integer(last_revision),
+        Value::Integer(_),
+    ] = values
+    else {
+        return None;
+    };
+    let source = Source { step: *step, of: *source, last_position: *last_position, last_revision: *last_revision };
+    Some((*conversation, source))
+}
