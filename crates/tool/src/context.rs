@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::ports::{FileHistory, Notes, Progress, ReadLedger, TodoList, Transcript, UsefulInfo};
+use crate::ports::{FileHistory, Notes, Progress, ReadLedger, TodoList, TokenCount, Transcript, UsefulInfo};
 
 /// The folders a call may work in. All paths are absolute and free of links.
 #[derive(Clone, Debug)]
@@ -77,4 +77,6 @@ pub struct ToolContext {
     pub notes: Arc<dyn Notes>,
     /// The conversation's messages.
     pub transcript: Arc<dyn Transcript>,
+    /// Counts tokens for the conversation's model.
+    pub tokens: Arc<dyn TokenCount>,
 }

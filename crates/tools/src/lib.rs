@@ -22,6 +22,7 @@
 //! | `apply_patch` | `files, note?`; each of `files` as before, or with `change: moved` and `from`, or `path, change: deleted` |
 //! | `extract_to_text` | `path, change: created\|overwritten, from, document, lines, bytes, truncated?, note?` |
 //! | `list_files` | `path, recursive, total, files, folders, entries, truncated?` |
+//! | `glob` | `path, pattern, total, entries, truncated?` |
 //! | `search_files` | `path, regex, file_pattern?, matches, files, lines: [{path, line, text}], truncated?` |
 //! | `list_code_definition_names` | `path, files, definitions, truncated?` |
 //! | `execute_command` | `command, cwd, exit_code? or signal? or timed_out? or cancelled?, stdout, stderr, stdout_lines, stdout_bytes, stderr_lines, stderr_bytes, duration_ms, spill?: [path], truncated?` |
@@ -37,6 +38,7 @@
 //! | `note_query` | `path, notes` |
 //! | `conversation_message_ids_read` | `messages, tokens, marked` |
 //! | `conversation_message_ids_write` | `action, changed, unchanged, unknown: [id], refused: [id], marked` |
+//! | `count_tokens` | `path?, tokens, lines, bytes, window` |
 //! | `recall` | `message_id, role, tools, truncated?, spill?: [path]` |
 //!
 //! A result that read or wrote a file also carries `context.file` (`path, size, mtime_ns, hash`), or `context.files` for
@@ -50,6 +52,7 @@ mod cases;
 mod change;
 mod conversation_message_ids_read;
 mod conversation_message_ids_write;
+mod count_tokens;
 mod disk;
 mod edit;
 mod encoding;
@@ -58,6 +61,7 @@ mod execute_command;
 mod extract;
 mod extract_to_text;
 mod failure;
+mod glob;
 mod guard;
 mod knowledge;
 mod limits;
@@ -70,6 +74,7 @@ mod note_delete;
 mod note_query;
 mod note_update;
 mod paths;
+mod pattern;
 mod read_file;
 mod recall;
 mod replace_in_file;
@@ -138,6 +143,8 @@ pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
         Arc::new(recall::Recall::new()),
         Arc::new(list_code_definition_names::ListCodeDefinitionNames::new()),
         Arc::new(extract_to_text::ExtractToText::new(Arc::clone(&running.supervisor))),
+        Arc::new(glob::Glob::new()),
+        Arc::new(count_tokens::CountTokens::new(Arc::clone(&running.supervisor))),
     ]
 }
 

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use haft_sandbox::Supervisor;
 use haft_tool::{
     Added, FileHistory, FileState, MarkAction, MarkReport, NewUseful, Note, Notes, OutputLimits, PortError, Progress,
-    ReadLedger, Recalled, TodoItem, TodoList, Tool, ToolContext, ToolOutput, Transcript, TranscriptLine, UsefulInfo,
-    UsefulItem, Workspace,
+    ReadLedger, Recalled, TodoItem, TodoList, TokenCount, Tool, ToolContext, ToolOutput, Transcript, TranscriptLine,
+    UsefulInfo, UsefulItem, Workspace,
 };
 use haft_types::{Timestamp, ToolStatus};
 use serde_json::Value;
@@ -71,6 +71,7 @@ impl Bench {
             useful: Arc::<MemoryUseful>::default(),
             notes: Arc::<MemoryNotes>::default(),
             transcript: Arc::<MemoryTranscript>::clone(&transcript),
+            tokens: Arc::new(Words),
         };
         Self { _folder: folder, context, todo, transcript, history, progress }
     }
@@ -252,6 +253,19 @@ impl ReadLedger for MemoryLedger {
 
     fn saw(&self, path: &Path, state: FileState) {
         self.0.lock().unwrap().insert(path.to_owned(), state);
+    }
+}
+
+/// A word is a token.
+struct Words;
+
+impl TokenCount for Words {
+    fn count(&self, text: &str) -> u64 {
+        text.split_whitespace().count() as u64
+    }
+
+    fn window(&self) -> u64 {
+        1_000
     }
 }
 

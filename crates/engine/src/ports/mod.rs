@@ -9,6 +9,7 @@ mod marks;
 mod notes;
 mod reads;
 mod todo;
+mod tokens;
 mod transcript;
 mod useful;
 
@@ -18,5 +19,6 @@ pub use marks::StoredMarks;
 pub use notes::StoredNotes;
 pub(crate) use reads::Reads;
 pub(crate) use todo::StoredTodo;
+pub(crate) use tokens::ModelTokens;
 pub(crate) use transcript::StoredTranscript;
 pub use useful::StoredUseful;

@@ -14,7 +14,7 @@ use super::{EngineError, Session};
 use crate::calls;
 use crate::emit::Emitter;
 use crate::gate::{self, Admitted, Refused, ReplyFacts};
-use crate::ports::Unrecorded;
+use crate::ports::{ModelTokens, Unrecorded};
 use crate::resume::stop_reason;
 use crate::secrets;
 use crate::turn::{Input, Question, ToolsDone};
@@ -120,6 +120,7 @@ impl Session {
             useful: Arc::clone(&self.knowledge.useful) as _,
             notes: Arc::clone(&self.knowledge.notes) as _,
             transcript: Arc::clone(&self.knowledge.transcript) as _,
+            tokens: Arc::new(ModelTokens::new(Arc::clone(&self.services.counter), &self.config.model)),
         }
     }
 

@@ -5,6 +5,7 @@ mod notes;
 mod progress;
 mod reads;
 mod todo;
+mod tokens;
 mod transcript;
 mod useful;
 
@@ -13,6 +14,7 @@ pub use notes::{Note, Notes};
 pub use progress::Progress;
 pub use reads::{FileState, ReadLedger};
 pub use todo::{TodoItem, TodoList, TodoState};
+pub use tokens::TokenCount;
 pub use transcript::{MarkAction, MarkReport, Recalled, Transcript, TranscriptLine};
 pub use useful::{Added, NewUseful, UsefulInfo, UsefulItem};
 

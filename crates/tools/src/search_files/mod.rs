@@ -7,7 +7,6 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use globset::{GlobBuilder, GlobMatcher};
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
@@ -21,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::disk;
 use crate::failure::{Coded, Failure, settle};
 use crate::manual::{Alias, Arguments, Group, Manual, forget, rename};
+use crate::pattern::Pattern;
 use crate::scope::{Scope, blocking};
 use crate::{paths, spec_of, walk};
 
@@ -115,7 +115,12 @@ fn search(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure>
     let root = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &root);
     let matcher = matcher(&parameters.regex)?;
-    let pattern = parameters.file_pattern.as_deref().map(Pattern::new).transpose()?;
+    let pattern = parameters
+        .file_pattern
+        .as_deref()
+        .map(Pattern::new)
+        .transpose()
+        .map_err(|source| SearchError::Pattern { source })?;
     if !root.exists() {
         return Err(SearchError::NotFound { name }.into());
     }
@@ -193,32 +198,6 @@ fn files<'a>(
         }
         Err(error) => Some(Err(error)),
     })
-}
-
-/// A glob on file names, or on paths when it holds a slash.
-struct Pattern {
-    glob: GlobMatcher,
-    on_path: bool,
-}
-
-impl Pattern {
-    fn new(pattern: &str) -> Result<Self, SearchError> {
-        let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
-        let glob = GlobBuilder::new(pattern)
-            .literal_separator(true)
-            .build()
-            .map_err(|source| SearchError::Pattern { source })?
-            .compile_matcher();
-        Ok(Self { glob, on_path: pattern.contains('/') })
-    }
-
-    fn matches(&self, root: &Path, path: &Path) -> bool {
-        if self.on_path {
-            path.strip_prefix(root).is_ok_and(|below| self.glob.is_match(below))
-        } else {
-            path.file_name().is_some_and(|name| self.glob.is_match(name))
-        }
-    }
 }
 
 /// Ends a search in the middle of a large file when the user cancels.

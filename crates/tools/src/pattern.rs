@@ -1,0 +1,29 @@
+//! Globs as `glob` and `search_files` take them.
+
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobMatcher};
+
+/// A glob on the names of files, or on their paths below a folder when it holds a slash.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern {
+    glob: GlobMatcher,
+    on_path: bool,
+}
+
+impl Pattern {
+    pub(crate) fn new(pattern: &str) -> Result<Self, globset::Error> {
+        let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
+        let glob = GlobBuilder::new(pattern).literal_separator(true).build()?.compile_matcher();
+        Ok(Self { glob, on_path: pattern.contains('/') })
+    }
+
+    /// Whether a path in `root` is meant.
+    pub(crate) fn matches(&self, root: &Path, path: &Path) -> bool {
+        if self.on_path {
+            path.strip_prefix(root).is_ok_and(|below| self.glob.is_match(below))
+        } else {
+            path.file_name().is_some_and(|name| self.glob.is_match(name))
+        }
+    }
+}
