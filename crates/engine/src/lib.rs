@@ -8,6 +8,7 @@
 mod calls;
 mod documents;
 mod emit;
+pub mod files;
 mod gate;
 mod names;
 mod permission;

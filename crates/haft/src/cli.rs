@@ -1,5 +1,6 @@
 //! The command line, literally: what was typed, not yet what it means.
 
+mod changes;
 mod context;
 mod conversations;
 mod doctor;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use haft_types::{Api, PermissionMode};
 
+pub(crate) use changes::{ChangesArgs, How, RedoArgs, UndoArgs};
 pub(crate) use context::{ContextArgs, ContextCommand, DiffArgs, LookArgs, RenderArgs, ReportArgs, ShowArgs, WhyArgs};
 pub(crate) use conversations::{
     BackupArgs, BackupCommand, ConversationsArgs, ConversationsCommand, CurrentArgs, DeleteArgs, ExportArgs, ForkArgs,
@@ -46,6 +48,11 @@ Knowledge:
 
 Tools:
   tools          List and show what the model can call, and how it was used
+
+Safety:
+  changes        Show what a conversation changed in files
+  undo           Take changes of files back
+  redo           Bring back what an undo took back
 
 Models:
   models         List, show, declare and test models
@@ -113,6 +120,14 @@ pub(crate) enum Command {
     Notes(NotesArgs),
     /// List and show what the model can call, and how it was used.
     Tools(ToolsArgs),
+    /// Show what a conversation changed in files.
+    Changes(ChangesArgs),
+    /// Take changes of files back: those of the last call, of another one, of a message, or all.
+    ///
+    /// Only what haft changed is touched. A file someone else changed since is left as it is, and named; the exit code is 3 then.
+    Undo(UndoArgs),
+    /// Bring back what the last undo took back.
+    Redo(RedoArgs),
     /// List, show, declare and test models.
     Models(ModelsArgs),
     /// Count the tokens of files.

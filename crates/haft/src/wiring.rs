@@ -11,6 +11,7 @@ use haft_engine::{Leftovers, Notice, Roles, Services, Session, SessionConfig, St
 use haft_model::{Catalogue, Client, Declared, O200k, Secret};
 use haft_project::{Standing, TrustList};
 use haft_sandbox::Supervisor;
+use haft_store::versions::Versions;
 use haft_store::{Cached, Conversation, SqliteStore, Store};
 use haft_text::Masker;
 use haft_tool::Workspace;
@@ -58,6 +59,11 @@ fn open_store_with_backups(places: &Places, config: &Config) -> anyhow::Result<A
 
 fn open_database(places: &Places, config: &Config) -> anyhow::Result<SqliteStore> {
     Ok(SqliteStore::open(&places.database(), &config.store, Arc::new(WallClock))?)
+}
+
+/// What files were before haft changed them.
+pub(crate) fn versions(places: &Places, config: &Config) -> Arc<Versions> {
+    Arc::new(Versions::at(&places.versions(), &config.store, Arc::new(WallClock)))
 }
 
 /// What a run was told, after flags and configuration are one.
@@ -164,6 +170,7 @@ fn prepare(
     let masker = Masker::knowing(haft_sandbox::secret_values(std::env::vars_os()).into_iter().chain(own));
     let services = Services {
         store,
+        versions: versions(places, &config),
         fallbacks: standby(&config, config.models_of(ModelRole::Code).iter().filter(|name| **name != plan.model))?,
         summarisers: standby(&config, config.model_roles.own(ModelRole::Summary).iter())?,
         client: Client::new(declared, key, config.retry).map_err(|error| mistake(error.to_string()))?,
@@ -186,6 +193,7 @@ fn prepare(
             spill,
             journal: places.journal(),
         },
+        private: vec![places.data.clone(), places.state.clone(), places.cache.clone()],
         child_environment: Arc::new(haft_sandbox::child_environment(std::env::vars_os())),
         masker,
         standing,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::ports::{FileHistory, Notes, Progress, ReadLedger, TodoList, TokenCount, Transcript, UsefulInfo};
+use crate::ports::{FileHistory, Notes, Progress, ReadLedger, TakeBack, TodoList, TokenCount, Transcript, UsefulInfo};
 
 /// The folders a call may work in. All paths are absolute and free of links.
 #[derive(Clone, Debug)]
@@ -71,6 +71,8 @@ pub struct ToolContext {
     pub reads: Arc<dyn ReadLedger>,
     /// What files were before calls changed them.
     pub history: Arc<dyn FileHistory>,
+    /// Takes back what calls changed.
+    pub take_back: Arc<dyn TakeBack>,
     /// The conversation's useful information.
     pub useful: Arc<dyn UsefulInfo>,
     /// The project's notes.

@@ -21,6 +21,7 @@
 //! | `multi_edit` | `applied, files, note?`; each of `files` as `replace_in_file`, or `path, change: created, lines` |
 //! | `apply_patch` | `files, note?`; each of `files` as before, or with `change: moved` and `from`, or `path, change: deleted` |
 //! | `extract_to_text` | `path, change: created\|overwritten, from, document, lines, bytes, truncated?, note?` |
+//! | `undo_edit` | `tools, files: [{path, outcome: restored\|recreated\|removed\|unchanged\|left as it is, reason}]` |
 //! | `list_files` | `path, recursive, total, files, folders, entries, truncated?` |
 //! | `glob` | `path, pattern, total, entries, truncated?` |
 //! | `search_files` | `path, regex, file_pattern?, matches, files, lines: [{path, line, text}], truncated?` |
@@ -86,6 +87,7 @@ mod session_start;
 mod session_stop;
 mod todo_read;
 mod todo_write;
+mod undo_edit;
 mod useful_info_add;
 mod useful_info_delete;
 mod useful_info_list;
@@ -122,6 +124,7 @@ pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
         Arc::new(apply_patch::ApplyPatch::new()),
         Arc::new(list_files::ListFiles::new()),
         Arc::new(search_files::SearchFiles::new()),
+        Arc::new(undo_edit::UndoEdit::new()),
         Arc::new(execute_command::ExecuteCommand::new(Arc::clone(running))),
         Arc::new(session_start::SessionStart::new(Arc::clone(running))),
         Arc::new(session_interactive::SessionInteractive::new(Arc::clone(running))),

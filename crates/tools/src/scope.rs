@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use haft_tool::{FileHistory, FileState, OutputLimits, ReadLedger, ToolContext, ToolOutput, Workspace};
+use haft_tool::{FileHistory, FileState, OutputLimits, ReadLedger, TakeBack, ToolContext, ToolOutput, Workspace};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +17,7 @@ pub(crate) struct Scope {
     pub(crate) cancel: CancellationToken,
     pub(crate) reads: Arc<dyn ReadLedger>,
     pub(crate) history: Arc<dyn FileHistory>,
+    pub(crate) take_back: Arc<dyn TakeBack>,
     pub(crate) call_id: String,
 }
 
@@ -28,6 +29,7 @@ impl Scope {
             cancel: context.cancel.clone(),
             reads: Arc::clone(&context.reads),
             history: Arc::clone(&context.history),
+            take_back: Arc::clone(&context.take_back),
             call_id: context.call_id.clone(),
         }
     }

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use haft_sandbox::Supervisor;
 use haft_tool::{
     Added, FileHistory, FileState, MarkAction, MarkReport, NewUseful, Note, Notes, OutputLimits, PortError, Progress,
-    ReadLedger, Recalled, TodoItem, TodoList, TokenCount, Tool, ToolContext, ToolOutput, Transcript, TranscriptLine,
-    UsefulInfo, UsefulItem, Workspace,
+    ReadLedger, Recalled, TakeBack, TodoItem, TodoList, TokenCount, Tool, ToolContext, ToolOutput, Transcript,
+    TranscriptLine, UndoReport, UndoTarget, UsefulInfo, UsefulItem, Workspace,
 };
 use haft_types::{Timestamp, ToolStatus};
 use serde_json::Value;
@@ -68,6 +68,7 @@ impl Bench {
             todo: Arc::<MemoryTodo>::clone(&todo),
             reads: Arc::new(MemoryLedger::default()),
             history: Arc::<MemoryHistory>::clone(&history),
+            take_back: Arc::<MemoryHistory>::clone(&history),
             useful: Arc::<MemoryUseful>::default(),
             notes: Arc::<MemoryNotes>::default(),
             transcript: Arc::<MemoryTranscript>::clone(&transcript),
@@ -297,8 +298,25 @@ impl Progress for MemoryProgress {
 /// The files each call said it would change, and those it said it had changed.
 #[derive(Default)]
 pub(crate) struct MemoryHistory {
+    /// What the next undo will have done; without it there is nothing to undo.
+    undoes: Mutex<Option<UndoReport>>,
+    pub(crate) asked: Mutex<Vec<(String, UndoTarget)>>,
     pub(crate) saved: Mutex<Vec<(String, PathBuf)>>,
     pub(crate) changed: Mutex<Vec<(String, PathBuf)>>,
+}
+
+impl MemoryHistory {
+    pub(crate) fn will_undo(&self, report: UndoReport) {
+        *self.undoes.lock().unwrap() = Some(report);
+    }
+}
+
+impl TakeBack for MemoryHistory {
+    fn undo(&self, call: &str, target: &UndoTarget) -> Result<UndoReport, PortError> {
+        self.asked.lock().unwrap().push((call.to_owned(), target.clone()));
+        let report = self.undoes.lock().unwrap().take();
+        report.ok_or_else(|| PortError::Unknown { what: "change", id: call.to_owned() })
+    }
 }
 
 impl FileHistory for MemoryHistory {

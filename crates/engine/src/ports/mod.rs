@@ -3,7 +3,6 @@
 //! Everything here is kept in the store and has a copy in memory, so that building a request reads no database.
 
 mod document;
-mod history;
 mod knowledge;
 mod marks;
 mod notes;
@@ -13,7 +12,6 @@ mod tokens;
 mod transcript;
 mod useful;
 
-pub(crate) use history::Unrecorded;
 pub(crate) use knowledge::Knowledge;
 pub use marks::StoredMarks;
 pub use notes::StoredNotes;

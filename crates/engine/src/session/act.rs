@@ -5,16 +5,18 @@
 use std::sync::Arc;
 
 use haft_store::Fact;
+use haft_store::versions::CallName;
 use haft_tool::{Flow, ToolContext, ToolOutput};
-use haft_types::{Envelope, EventBody, Role, StopReason, ToolCall};
+use haft_types::{Envelope, EventBody, MessageId, Role, StopReason, ToolCall};
 use tokio_util::sync::CancellationToken;
 
 use super::progress::Shown;
 use super::{EngineError, Session};
 use crate::calls;
 use crate::emit::Emitter;
+use crate::files::{Recorder, Watched};
 use crate::gate::{self, Admitted, Refused, ReplyFacts};
-use crate::ports::{ModelTokens, Unrecorded};
+use crate::ports::ModelTokens;
 use crate::resume::stop_reason;
 use crate::secrets;
 use crate::turn::{Input, Question, ToolsDone};
@@ -78,14 +80,19 @@ impl Session {
         let mut started = Vec::with_capacity(group.len());
         let mut shown = Shown::new();
         for call in group {
+            let recorder = Arc::new(self.recorder(&call.call));
+            // Before it is noted as begun: should haft be killed while it scans, the call has certainly not run.
+            let watched = Watched::begin(Arc::clone(&recorder), call.tool.access()).await;
             if calls::has_effects(call.tool.access()) {
                 self.note_begun(&call.call).await?;
             }
-            let context = self.tool_context(&call.call, cancel, &shown);
-            started.push(calls::start(call, self.registry.clone(), context));
+            let context = self.tool_context(&call.call, recorder, cancel, &shown);
+            let (call, task) = calls::start(call, self.registry.clone(), context);
+            started.push((call, task, watched));
         }
-        for (call, task) in started {
+        for (call, task, watched) in started {
             let output = shown.until(calls::finish(&call, task), emitter).await;
+            let output = watched.end(output).await;
             take_flow(&output.flow, done, emitter);
             if !calls::waits_for_user(&output.flow) {
                 self.answer(&call, output, emitter).await?;
@@ -96,17 +103,32 @@ impl Session {
     }
 
     async fn note_begun(&mut self, call: &ToolCall) -> Result<(), EngineError> {
-        let Some(reply) = self.history.iter().rev().find(|entry| entry.message.role == Role::Assistant) else {
-            return Ok(());
-        };
-        let message_id = reply.message.message_id;
+        let Some(message_id) = self.last_reply() else { return Ok(()) };
         let fact = Fact::ToolStarted { message_id, call_id: call.id.clone() };
         self.services.store.note(&self.conversation.id, fact).await?;
         self.begun.insert((message_id, call.id.clone()));
         Ok(())
     }
 
-    fn tool_context(&self, call: &ToolCall, cancel: &CancellationToken, shown: &Shown) -> ToolContext {
+    fn last_reply(&self) -> Option<MessageId> {
+        let reply = self.history.iter().rev().find(|entry| entry.message.role == Role::Assistant);
+        reply.map(|entry| entry.message.message_id)
+    }
+
+    fn recorder(&self, call: &ToolCall) -> Recorder {
+        // A call is always part of a stored reply.
+        let message_id = self.last_reply().unwrap_or_else(|| self.fresh_id());
+        let name = CallName { message_id, call_id: call.id.clone(), tool: call.name.clone() };
+        Recorder::new(Arc::clone(&self.watch), name)
+    }
+
+    fn tool_context(
+        &self,
+        call: &ToolCall,
+        recorder: Arc<Recorder>,
+        cancel: &CancellationToken,
+        shown: &Shown,
+    ) -> ToolContext {
         ToolContext {
             workspace: self.config.workspace.clone(),
             call_id: call.id.clone(),
@@ -116,7 +138,8 @@ impl Session {
             progress: shown.of(call),
             todo: Arc::clone(&self.todo) as _,
             reads: Arc::clone(&self.reads) as _,
-            history: Arc::new(Unrecorded),
+            history: Arc::clone(&recorder) as _,
+            take_back: recorder,
             useful: Arc::clone(&self.knowledge.useful) as _,
             notes: Arc::clone(&self.knowledge.notes) as _,
             transcript: Arc::clone(&self.knowledge.transcript) as _,

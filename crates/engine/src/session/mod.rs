@@ -14,12 +14,14 @@ mod tasks;
 mod told;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use haft_context::{Cleared, Memo, Policy, Sent, TOOL};
 use haft_model::Client;
 use haft_project::Standing;
+use haft_store::versions::Versions;
 use haft_store::{Conversation, NewConversation, Store, StoreError, WriteLock};
 use haft_text::Masker;
 use haft_tool::{Plugin, Registry, Workspace};
@@ -30,6 +32,7 @@ use haft_types::{
 };
 
 use crate::documents::DocumentFiles;
+use crate::files::Watch;
 use crate::ports::{Knowledge, Reads, StoredTodo};
 use crate::resume::Begun;
 use crate::secrets;
@@ -54,6 +57,8 @@ pub enum EngineError {
 pub struct Services {
     /// Where conversations are kept.
     pub store: Arc<dyn Store>,
+    /// Where files are saved before they are changed.
+    pub versions: Arc<Versions>,
     /// The main model.
     pub client: Client,
     /// Who is asked in its place while it has too much to do, in order.
@@ -93,6 +98,8 @@ pub struct SessionConfig {
     pub environment: haft_context::Environment,
     /// The folders tools work in.
     pub workspace: Workspace,
+    /// Folders of haft's own, which no scan for changes looks into.
+    pub private: Vec<PathBuf>,
     /// The environment of child processes.
     pub child_environment: Arc<Vec<(String, String)>>,
     /// Whether the project's own files are obeyed.
@@ -147,6 +154,7 @@ pub struct Session {
     system: Arc<Entry>,
     todo: Arc<StoredTodo>,
     reads: Arc<Reads>,
+    watch: Arc<Watch>,
     knowledge: Knowledge,
     documents: DocumentFiles,
     /// What was made for earlier requests.

@@ -15,6 +15,7 @@ use super::models::FACTORS;
 use super::told::Told;
 use super::{Services, Session, SessionConfig, Totals, tasks};
 use crate::documents::DocumentFiles;
+use crate::files::Watch;
 use crate::ports::{Knowledge, Reads, StoredTodo};
 use crate::resume::Begun;
 
@@ -124,9 +125,16 @@ impl Session {
             spent: 0.0,
             cost: config.model.price.map(|_| Cost::default()),
         };
+        let watch = Watch::new(
+            Arc::clone(&services.versions),
+            conversation.id.clone(),
+            config.workspace.clone(),
+            &config.private,
+        );
         let mut session = Self {
             todo: Arc::new(StoredTodo::open(Arc::clone(store), conversation.id.clone()).await?),
             reads: Arc::new(Reads::from_history(&history)),
+            watch: Arc::new(watch),
             knowledge: Knowledge::open(&services, &config, &conversation.id).await?,
             config,
             services,

@@ -1,5 +1,6 @@
 //! What each command does, one module each.
 
+mod changes;
 mod completions;
 mod config;
 mod context;
@@ -28,6 +29,9 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Useful(args)) => useful::run(args.command),
         Some(Command::Notes(args)) => notes::run(args.command),
         Some(Command::Tools(args)) => tools::run(args.command),
+        Some(Command::Changes(args)) => changes::changes(&args),
+        Some(Command::Undo(args)) => changes::undo(&args),
+        Some(Command::Redo(args)) => changes::redo(&args),
         Some(Command::Models(args)) => models::run(args.command),
         Some(Command::Count(args)) => count::run(&args),
         Some(Command::Trust(args)) => trust::run(&args),

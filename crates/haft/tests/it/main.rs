@@ -21,3 +21,4 @@ mod secrets;
 mod surface;
 mod text_protocols;
 mod turns;
+mod undo;

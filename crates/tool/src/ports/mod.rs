@@ -7,6 +7,7 @@ mod reads;
 mod todo;
 mod tokens;
 mod transcript;
+mod undo;
 mod useful;
 
 pub use history::FileHistory;
@@ -16,6 +17,7 @@ pub use reads::{FileState, ReadLedger};
 pub use todo::{TodoItem, TodoList, TodoState};
 pub use tokens::TokenCount;
 pub use transcript::{MarkAction, MarkReport, Recalled, Transcript, TranscriptLine};
+pub use undo::{TakeBack, UndoOutcome, UndoReport, UndoTarget, UndoneFile};
 pub use useful::{Added, NewUseful, UsefulInfo, UsefulItem};
 
 /// Why something kept could not be read or changed.

@@ -1,0 +1,114 @@
+//! What it costs to look for what a command changed: the scan of a tree against `find` looking at the same files, in one run.
+//!
+//! A tree of small files, 40 to a folder. "First" reads, packs and stores everything; "again" finds nothing changed, which is what
+//! every command pays twice; "ten changed" finds and stores ten files; "next process" begins with what the last one stored.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use haft_engine::files::{ScanLimits, Scanned, Tree};
+use haft_store::StoreConfig;
+use haft_store::versions::Versions;
+use haft_testkit::test::FakeClock;
+
+use crate::figures;
+
+const RUNS: usize = 7;
+const IN_A_FOLDER: usize = 40;
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    for files in [10_000, 100_000] {
+        measure(files)?;
+    }
+    Ok(())
+}
+
+fn measure(files: usize) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let base = folder.path().canonicalize()?;
+    let root = base.join("project");
+    let bytes = make_tree(&root, files)?;
+    let versions = Versions::at(&base.join("versions"), &StoreConfig::default(), Arc::new(FakeClock::default()));
+    let new_tree = || Tree::new(&root, ScanLimits::default(), Arc::default());
+    let name = |what: &str| format!("{files} files: {what}");
+
+    let mut tree = new_tree();
+    let begin = Instant::now();
+    let found = scan(&mut tree, &versions)?;
+    let first = begin.elapsed().as_secs_f64();
+    ensure!(found >= files, "the first scan found {found} paths");
+    figures::print(&name("first scan"), first, "s", None);
+    let stored = versions.used_bytes()? as f64 / 1e6;
+    figures::print(&name(&format!("stored of {:.0} MB", bytes as f64 / 1e6)), stored, "MB", None);
+
+    let (mut again, mut find) = (Vec::new(), Vec::new());
+    for _ in 0..RUNS {
+        find.push(timed(|| look_with_find(&root))?);
+        again.push(timed(|| {
+            ensure!(scan(&mut tree, &versions)? == 0, "nothing had changed");
+            Ok(())
+        })?);
+    }
+    let (again, find) = (figures::median_ms(&mut again), figures::median_ms(&mut find));
+    figures::print(&name("`find` looking at every file, median of 7"), find, "ms", None);
+    figures::print(&name("scan again, median of 7"), again, "ms", None);
+    figures::print(&name("scan again against `find`"), again / find, "×", Some(1.5));
+
+    for number in 0..10 {
+        fs::write(root.join(format!("folder_0/file_{number}.rs")), format!("changed {number}\n"))?;
+    }
+    let ten = timed(|| {
+        ensure!(scan(&mut tree, &versions)? == 10, "ten files had changed");
+        Ok(())
+    })?;
+    figures::print(&name("scan with ten changed"), ten.as_secs_f64() * 1e3, "ms", None);
+    let mut tree = new_tree();
+    let next = timed(|| scan(&mut tree, &versions).map(drop))?;
+    figures::print(&name("first scan of the next process"), next.as_secs_f64() * 1e3, "ms", None);
+    Ok(())
+}
+
+fn timed(work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<Duration> {
+    let begin = Instant::now();
+    work()?;
+    Ok(begin.elapsed())
+}
+
+fn scan(tree: &mut Tree, versions: &Versions) -> anyhow::Result<usize> {
+    match tree.scan(versions)? {
+        Scanned::Changed(differences) => Ok(differences.len()),
+        Scanned::TooLarge => anyhow::bail!("the tree is too large"),
+    }
+}
+
+fn look_with_find(root: &Path) -> anyhow::Result<()> {
+    let status = Command::new("find")
+        .arg(root)
+        .args(["-printf", "%m %s %T@ %C@ %i\\n"])
+        .stdout(Stdio::null())
+        .status()
+        .context("`find` is needed to compare with")?;
+    ensure!(status.success(), "`find` failed");
+    Ok(())
+}
+
+/// Makes the tree and gives its size in bytes.
+fn make_tree(root: &Path, files: usize) -> anyhow::Result<u64> {
+    let mut bytes = 0;
+    for folder in 0..files.div_ceil(IN_A_FOLDER) {
+        let path = root.join(format!("folder_{folder}"));
+        fs::create_dir_all(&path)?;
+        for number in 0..IN_A_FOLDER {
+            let line =
+                format!("    let value_{number} = read(&input[{folder}..], {number})?; // part {}\n", folder * number);
+            let text = line.repeat(30 + (folder + number) % 40);
+            bytes += text.len() as u64;
+            fs::write(path.join(format!("file_{number}.rs")), text)?;
+        }
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,90 @@
+//! Does what was planned, so that a kill at any moment leaves each path old or new and the rest can be done later.
+//!
+//! Invariant: the record knows of every change before it is made. A path that is neither as it was planned nor as it will be is
+//! somebody else's, and is left alone.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use haft_store::versions::{Reversal, Step, StepId, StepKind, Version, Versions, VersionsError};
+use haft_types::ContentHash;
+
+use super::disk::{PutError, put, version_at};
+use super::plan::Conflict;
+
+/// A path that could not be changed, and why.
+pub(super) type Failed = (PathBuf, Conflict);
+
+/// Changes the paths and notes how it went.
+pub(super) fn apply(
+    versions: &Versions,
+    step: StepId,
+    mut reversals: Vec<Reversal>,
+) -> Result<Vec<Failed>, VersionsError> {
+    reversals.sort_by(|one, other| one.path.cmp(&other.path));
+    let mut failed = Vec::new();
+    // First what goes, from the leaves up, then what comes, from the root down.
+    let (gone, comes): (Vec<_>, Vec<_>) = reversals.iter().partition(|one| one.after == Version::Absent);
+    for one in gone.into_iter().rev().chain(comes) {
+        if let Err(conflict) = change(versions, step, one) {
+            failed.push((one.path.clone(), conflict));
+        }
+    }
+    let left: Vec<&Path> = failed.iter().map(|(path, _)| path.as_path()).collect();
+    versions.finish(step, &left)?;
+    Ok(failed)
+}
+
+/// Finishes what a killed process began.
+pub(super) fn finish_begun(versions: &Versions, steps: &[Step]) -> Result<bool, VersionsError> {
+    let begun: Vec<_> = steps.iter().filter(|step| step.kind != StepKind::Call && !step.done).collect();
+    for step in &begun {
+        let reversals = step.changes.iter().filter_map(|change| {
+            let _ = fs::remove_file(temporary(step.id, &change.path));
+            let of = Vec::new();
+            Some(Reversal { path: change.path.clone(), before: change.before, after: change.after?, of })
+        });
+        apply(versions, step.id, reversals.collect())?;
+    }
+    Ok(!begun.is_empty())
+}
+
+fn change(versions: &Versions, step: StepId, reversal: &Reversal) -> Result<(), Conflict> {
+    let Reversal { path, before, after, .. } = reversal;
+    let now = version_at(path);
+    if now == *after {
+        return Ok(());
+    }
+    // A folder that makes way for a file, or the other way round, is gone for a moment.
+    let halfway = now == Version::Absent && is_folder(*before) != is_folder(*after);
+    if now != *before && !halfway {
+        return Err(Conflict::ChangedByOthers);
+    }
+    let bytes = match after.hash() {
+        Some(hash) => versions.content(hash).map_err(|error| unreadable(&error))?,
+        None => Vec::new(),
+    };
+    put(path, (now, *after), &bytes, &temporary(step, path)).map_err(|error| match error {
+        PutError::Overtaken => Conflict::ChangedByOthers,
+        PutError::Io(error) => Conflict::Refused(error.to_string()),
+    })
+}
+
+fn unreadable(error: &VersionsError) -> Conflict {
+    match error {
+        VersionsError::Gone { .. } => Conflict::Gone,
+        VersionsError::DamagedContent { .. } | VersionsError::Damaged { .. } | VersionsError::Store(_) => {
+            Conflict::Refused(error.to_string())
+        }
+    }
+}
+
+fn is_folder(version: Version) -> bool {
+    matches!(version, Version::Folder { .. })
+}
+
+/// A name beside the path that nothing else has, the same after a kill.
+fn temporary(step: StepId, path: &Path) -> PathBuf {
+    let name = ContentHash::of(path.as_os_str().as_encoded_bytes());
+    path.with_file_name(format!(".haft-undo-{}-{name}.tmp", step.0))
+}

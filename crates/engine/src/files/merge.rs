@@ -1,0 +1,167 @@
+//! Three-way merges: what becomes of a file when one of several changes of it is taken back.
+
+use std::ops::Range;
+
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+/// The two changes of a text touch each other, so that neither can be told from the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Overlap;
+
+/// Three values of one thing: where both sides changed it, they must agree.
+pub(super) fn value<T: PartialEq>(base: &T, ours: T, theirs: T) -> Result<T, Overlap> {
+    if ours == *base || ours == theirs {
+        Ok(theirs)
+    } else if theirs == *base {
+        Ok(ours)
+    } else {
+        Err(Overlap)
+    }
+}
+
+/// Three texts, line by line: both sides' changes of `base`, if at least one unchanged line lies between them. What is not text
+/// does not merge.
+pub(super) fn text(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<u8>, Overlap> {
+    if [base, ours, theirs].iter().any(|bytes| bytes.contains(&0)) {
+        return Err(Overlap);
+    }
+    let (base, ours, theirs) = (lines(base), lines(ours), lines(theirs));
+    let (mine, other) = (hunks(&base, &ours), hunks(&base, &theirs));
+    let (mut mine, mut other) = (mine.iter().peekable(), other.iter().peekable());
+    let mut merged = Vec::new();
+    let mut at = 0;
+    loop {
+        let (hunk, side) = match (mine.peek(), other.peek()) {
+            (None, None) => break,
+            (Some(one), Some(two)) if one.touches(two) => {
+                if one.old != two.old || ours[one.new.clone()] != theirs[two.new.clone()] {
+                    return Err(Overlap);
+                }
+                other.next();
+                (mine.next(), &ours)
+            }
+            (Some(one), Some(two)) if two.old.start < one.old.start => (other.next(), &theirs),
+            (Some(_), _) => (mine.next(), &ours),
+            (None, Some(_)) => (other.next(), &theirs),
+        };
+        let Some(hunk) = hunk else { break };
+        merged.extend(base[at..hunk.old.start].iter().chain(&side[hunk.new.clone()]).copied().flatten());
+        at = hunk.old.end;
+    }
+    merged.extend(base[at..].iter().copied().flatten());
+    Ok(merged)
+}
+
+/// Lines that were replaced by others.
+struct Hunk {
+    old: Range<usize>,
+    new: Range<usize>,
+}
+
+impl Hunk {
+    fn touches(&self, other: &Self) -> bool {
+        self.old.start <= other.old.end && other.old.start <= self.old.end
+    }
+}
+
+fn lines(bytes: &[u8]) -> Vec<&[u8]> {
+    bytes.split_inclusive(|byte| *byte == b'\n').collect()
+}
+
+/// What changed between two texts. Neighbouring changes are one.
+fn hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Hunk> {
+    let mut hunks: Vec<Hunk> = Vec::new();
+    for op in capture_diff_slices(Algorithm::Patience, old, new) {
+        if matches!(op, DiffOp::Equal { .. }) {
+            continue;
+        }
+        let hunk = Hunk { old: op.old_range(), new: op.new_range() };
+        match hunks.last_mut() {
+            Some(last) if last.old.end == hunk.old.start => {
+                last.old.end = hunk.old.end;
+                last.new.end = hunk.new.end;
+            }
+            _ => hunks.push(hunk),
+        }
+    }
+    hunks
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn merged(base: &str, ours: &str, theirs: &str) -> Option<String> {
+        text(base.as_bytes(), ours.as_bytes(), theirs.as_bytes()).ok().map(|bytes| String::from_utf8(bytes).unwrap())
+    }
+
+    #[test]
+    fn changes_apart_are_both_made() {
+        let base = "1\n2\n3\n4\n5\n";
+        assert_eq!(merged(base, "1\nB\n3\n4\n5\n", "1\n2\n3\n4\nE\n").as_deref(), Some("1\nB\n3\n4\nE\n"));
+        assert_eq!(merged(base, "0\n1\n2\n3\n4\n5\n", "1\n2\n3\n5\n").as_deref(), Some("0\n1\n2\n3\n5\n"));
+        assert_eq!(merged(base, base, "other\n").as_deref(), Some("other\n"));
+    }
+
+    #[test]
+    fn changes_that_touch_are_not() {
+        let base = "1\n2\n3\n";
+        assert_eq!(merged(base, "1\nB\n3\n", "1\nX\n3\n"), None);
+        assert_eq!(merged(base, "1\nB\n3\n", "1\n2\nX\n"), None, "next to each other");
+        assert_eq!(merged(base, "1\n2\n3\nmine\n", "1\n2\n3\nother\n"), None, "both at the end");
+        assert_eq!(merged("", "mine\n", "other\n"), None);
+    }
+
+    #[test]
+    fn the_same_change_on_both_sides_is_made_once() {
+        assert_eq!(merged("1\n2\n", "1\nB\n", "1\nB\n").as_deref(), Some("1\nB\n"));
+    }
+
+    #[test]
+    fn a_missing_last_line_break_is_a_difference() {
+        assert_eq!(merged("1\n2\n3", "A\n2\n3", "1\n2\n3\n").as_deref(), Some("A\n2\n3\n"));
+    }
+
+    #[test]
+    fn what_is_not_text_does_not_merge() {
+        assert_eq!(text(b"1\n2\n3\n", b"A\n2\n3\n", b"1\n2\n\0\n"), Err(Overlap));
+    }
+
+    #[test]
+    fn values() {
+        assert_eq!(value(&1, 1, 2), Ok(2));
+        assert_eq!(value(&1, 2, 1), Ok(2));
+        assert_eq!(value(&1, 2, 2), Ok(2));
+        assert_eq!(value(&1, 2, 3), Err(Overlap));
+    }
+
+    proptest! {
+        /// Two edits of lines that are apart: taking one back leaves what the other alone would have made.
+        #[test]
+        fn taking_one_edit_back_leaves_the_other(
+            lines in 12usize..40, first in 0usize..4, second in 6usize..10, (a, b) in (0usize..3, 0usize..3)
+        ) {
+            let base: Vec<String> = (0..lines).map(|line| format!("line {line}\n")).collect();
+            let edit = |text: &[String], at: usize, count: usize, name: &str| {
+                let new: Vec<String> = (0..count).map(|line| format!("{name} {line}\n")).collect();
+                [&text[..at], &new, &text[at + 1..]].concat()
+            };
+            // The second first: it does not move the place of the other.
+            let with_second = edit(&base, second, b, "second");
+            let with_both = edit(&with_second, first, a, "first");
+            let with_first = edit(&base, first, a, "first");
+            let join = |text: &[String]| text.concat().into_bytes();
+            // `second` was made on top of `first`, which is taken back.
+            prop_assert_eq!(text(&join(&with_first), &join(&with_both), &join(&base)), Ok(join(&with_second)));
+        }
+
+        /// Whatever the texts, a merge with an unchanged side is the other side.
+        #[test]
+        fn an_unchanged_side_changes_nothing(base in "[ab\n]{0,30}", other in "[ab\n]{0,30}") {
+            prop_assert_eq!(text(base.as_bytes(), base.as_bytes(), other.as_bytes()), Ok(other.clone().into_bytes()));
+            prop_assert_eq!(text(base.as_bytes(), other.as_bytes(), base.as_bytes()), Ok(other.into_bytes()));
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What one call is given: files are saved before it changes them, and it can take earlier changes back.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use haft_store::versions::{CallName, Content, Version, VersionsError};
+use haft_tool::{
+    Access, FileHistory, FileState, PortError, TakeBack, ToolOutput, UndoOutcome, UndoReport, UndoTarget, UndoneFile,
+};
+
+use super::disk::{self, LARGEST, look};
+use super::watch::{Before, CommandChanges, Watch, bytes};
+use super::{ChangeRecord, Mode, Report, TakenBack, Target, UndoError, unified_diff};
+
+/// What one call is given to save files with, and to take changes back.
+pub(crate) struct Recorder {
+    watch: Arc<Watch>,
+    call: CallName,
+    /// Paths that were saved, and of which it is not yet said how the call left them.
+    open: Mutex<BTreeSet<PathBuf>>,
+}
+
+impl Recorder {
+    pub(crate) fn new(watch: Arc<Watch>, call: CallName) -> Self {
+        Self { watch, call, open: Mutex::default() }
+    }
+
+    fn open(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes how the call left paths it saved, and the folders it made for them.
+    fn note(&self, paths: &[&Path]) -> Result<(), VersionsError> {
+        let done = |open: &&PathBuf| paths.iter().any(|path| path.starts_with(open));
+        let all: BTreeSet<PathBuf> = self.open().iter().filter(done).cloned().collect();
+        let (versions, contents) = look_at(all.iter().cloned());
+        let ChangeRecord { versions: store, conversation } = &self.watch.record;
+        store.changed(conversation, &self.call, &versions, &contents)?;
+        self.open().retain(|path| !all.contains(path));
+        Ok(())
+    }
+
+    /// Once the call is over: files it saved and said nothing more about were left as they are now.
+    pub(super) fn settle(&self) {
+        let open: Vec<PathBuf> = self.open().iter().cloned().collect();
+        let paths: Vec<&Path> = open.iter().map(PathBuf::as_path).collect();
+        let settled = if paths.is_empty() { Ok(()) } else { self.note(&paths) };
+        if let Err(error) = settled {
+            tracing::warn!(%error, "how a call left files is not recorded");
+        }
+    }
+}
+
+/// A call that is being watched for what it changes.
+pub(crate) struct Watched {
+    recorder: Arc<Recorder>,
+    how: How,
+}
+
+enum How {
+    /// It changes no files.
+    NotAtAll,
+    /// It says what it changes.
+    Told,
+    /// It runs a program: the workspace is looked at before and after.
+    Scanned(Before),
+}
+
+impl Watched {
+    /// Looks at what there is before the call runs.
+    pub(crate) async fn begin(recorder: Arc<Recorder>, access: Access) -> Self {
+        let how = match access {
+            Access::Read | Access::State => How::NotAtAll,
+            Access::Write => How::Told,
+            Access::Execute => {
+                let watch = Arc::clone(&recorder.watch);
+                let looked = tokio::task::spawn_blocking(move || watch.before_command()).await;
+                How::Scanned(looked.unwrap_or_else(|error| Before::Unknown(error.to_string())))
+            }
+        };
+        Self { recorder, how }
+    }
+
+    /// Records what the call changed, and adds what is to be said about it to its output.
+    pub(crate) async fn end(self, mut output: ToolOutput) -> ToolOutput {
+        let Self { recorder, how } = self;
+        let found = match how {
+            How::NotAtAll => return output,
+            How::Told => tokio::task::spawn_blocking(move || {
+                recorder.settle();
+                CommandChanges::default()
+            }),
+            How::Scanned(before) => {
+                tokio::task::spawn_blocking(move || recorder.watch.after_command(&recorder.call, before))
+            }
+        };
+        match found.await {
+            Ok(CommandChanges { changes, notes }) => {
+                output.changes.extend(changes);
+                for note in notes {
+                    output.envelope.text.push('\n');
+                    output.envelope.text.push_str(&note);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "what a call changed is not recorded"),
+        }
+        output
+    }
+}
+
+/// What paths hold now, with what is to be stored of it.
+fn look_at(paths: impl IntoIterator<Item = PathBuf>) -> (Vec<(PathBuf, Version)>, Vec<Content>) {
+    let (mut versions, mut contents) = (Vec::new(), Vec::new());
+    for path in paths {
+        let seen = look(&path, LARGEST);
+        versions.push((path, seen.version));
+        contents.extend(seen.pack());
+    }
+    (versions, contents)
+}
+
+fn failed(error: &VersionsError) -> PortError {
+    PortError::Store(error.to_string())
+}
+
+impl FileHistory for Recorder {
+    fn save(&self, _call: &str, paths: &[&Path]) -> Result<(), PortError> {
+        self.watch.stay().map_err(|error| failed(&error))?;
+        // A folder that is made for a file goes again with it.
+        let missing = |path: &&Path| path.symlink_metadata().is_err();
+        let all: BTreeSet<PathBuf> = paths
+            .iter()
+            .flat_map(|path| path.ancestors().skip(1).take_while(missing).chain([*path]))
+            .map(Path::to_owned)
+            .collect();
+        let (versions, contents) = look_at(all.iter().cloned());
+        if let Some((path, _)) = versions.iter().find(|(_, version)| !version.is_saved()) {
+            return Err(PortError::Store(format!(
+                "`{}` cannot be saved for undo (unreadable, or more than {}), so it is not changed",
+                path.display(),
+                bytes(LARGEST)
+            )));
+        }
+        let record = &self.watch.record;
+        let saved = record.versions.save(&record.conversation, &self.call, &versions, &contents);
+        saved.map_err(|error| failed(&error))?;
+        self.open().extend(all);
+        Ok(())
+    }
+
+    fn changed(&self, _call: &str, paths: &[&Path]) -> Result<(), PortError> {
+        self.note(paths).map_err(|error| failed(&error))
+    }
+}
+
+impl TakeBack for Recorder {
+    fn undo(&self, _call: &str, target: &UndoTarget) -> Result<UndoReport, PortError> {
+        let target = match target {
+            UndoTarget::Last => Target::LastCall,
+            UndoTarget::Call(id) => Target::Call(id.clone()),
+            UndoTarget::File(path) => Target::File(path.clone()),
+        };
+        let record = &self.watch.record;
+        let report = record.undo(&target, Some(&self.call), Mode::Apply);
+        report.map(|report| as_told(record, report)).map_err(|error| match error {
+            UndoError::UnknownCall(id) | UndoError::AlreadyUndone(id) => {
+                PortError::Unknown { what: "change by call", id }
+            }
+            UndoError::UnchangedFile(path) => PortError::Unknown { what: "change of", id: path.display().to_string() },
+            UndoError::NothingToUndo | UndoError::NothingToRedo => {
+                PortError::Unknown { what: "change", id: "last".to_owned() }
+            }
+            UndoError::Versions(error) => failed(&error),
+        })
+    }
+}
+
+fn as_told(record: &ChangeRecord, report: Report) -> UndoReport {
+    let tools = report.calls.into_iter().map(|call| call.tool).collect();
+    let is_folder = |version: &Version| matches!(version, Version::Folder { .. });
+    let files = report.paths.into_iter().filter(|path| {
+        let folder_gone = is_folder(&path.before) && matches!(path.after, Ok(Version::Absent));
+        !(folder_gone || path.after.as_ref().is_ok_and(is_folder))
+    });
+    UndoReport { tools, files: files.map(|path| as_told_file(record, path)).collect() }
+}
+
+fn as_told_file(record: &ChangeRecord, taken: TakenBack) -> UndoneFile {
+    let TakenBack { path, before, after } = taken;
+    let outcome = match (before, &after) {
+        (_, Err(conflict)) => UndoOutcome::Left(conflict.to_string()),
+        (before, Ok(after)) if before == *after => UndoOutcome::Unchanged,
+        (_, Ok(Version::Absent)) => UndoOutcome::Removed,
+        (Version::Absent, Ok(_)) => UndoOutcome::Recreated,
+        (_, Ok(_)) => UndoOutcome::Restored,
+    };
+    let content = |version: &Version| record.content(version).ok().flatten().unwrap_or_default();
+    let after = after.unwrap_or(before);
+    let diff =
+        if before == after { None } else { unified_diff(("before undo", "now"), &content(&before), &content(&after)) };
+    let state = match after {
+        Version::File { size, hash, .. } => {
+            let mtime_ns = path.symlink_metadata().map_or(0, |metadata| disk::stamp(&metadata).mtime_ns);
+            Some(FileState { size, mtime_ns, hash })
+        }
+        Version::Absent | Version::Link { .. } | Version::Folder { .. } | Version::Unsaved { .. } => None,
+    };
+    UndoneFile { path, outcome, diff: diff.unwrap_or_default(), state }
+}

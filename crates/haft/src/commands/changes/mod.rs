@@ -1,0 +1,59 @@
+//! `haft undo`, `haft redo` and `haft changes`: what a conversation changed in files, and how it is taken back.
+
+mod show;
+mod undo;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use haft_engine::files::ChangeRecord;
+use haft_store::versions::CallName;
+use haft_store::{Conversation, Store};
+use serde_json::{Value, json};
+
+use super::conversations;
+use crate::cli::{ChangesArgs, Common, RedoArgs, UndoArgs};
+use crate::exit::Exit;
+use crate::wiring;
+
+pub(super) fn undo(args: &UndoArgs) -> anyhow::Result<Exit> {
+    wiring::runtime()?.block_on(undo::undo(args))
+}
+
+pub(super) fn redo(args: &RedoArgs) -> anyhow::Result<Exit> {
+    wiring::runtime()?.block_on(undo::redo(args))
+}
+
+pub(super) fn changes(args: &ChangesArgs) -> anyhow::Result<Exit> {
+    wiring::runtime()?.block_on(show::show(args))?;
+    Ok(Exit::Completed)
+}
+
+/// A conversation and what it changed.
+struct Opened {
+    store: Arc<dyn Store>,
+    conversation: Conversation,
+    record: ChangeRecord,
+}
+
+impl Opened {
+    async fn new(conversation: Option<&str>, common: &Common) -> anyhow::Result<Self> {
+        let (places, loaded) = super::configuration(common)?;
+        let store = wiring::open_store(&places, &loaded.config)?;
+        let conversation = match conversation {
+            Some(id) => conversations::find(store.as_ref(), id).await?,
+            None => conversations::current(store.as_ref()).await?,
+        };
+        let record = ChangeRecord::new(wiring::versions(&places, &loaded.config), conversation.id.clone());
+        Ok(Self { store, conversation, record })
+    }
+
+    /// A path as it is shown: relative to the conversation's project where it lies inside.
+    fn name(&self, path: &Path) -> String {
+        path.strip_prefix(Path::new(&self.conversation.namespace)).unwrap_or(path).display().to_string()
+    }
+}
+
+fn call_as_json(call: &CallName) -> Value {
+    json!({ "message_id": call.message_id, "call_id": call.call_id, "tool": call.tool })
+}

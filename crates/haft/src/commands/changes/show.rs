@@ -1,0 +1,217 @@
+//! `haft changes`: the change record of a conversation.
+
+use std::fmt::Write as _;
+
+use anyhow::Context;
+use haft_engine::files::{FileSummary, StepSummary, SummaryKind, unified_diff};
+use haft_store::versions::{StepKind, Version};
+use haft_text::Masker;
+use serde_json::{Value, json};
+
+use super::{Opened, call_as_json};
+use crate::cli::ChangesArgs;
+use crate::output::{self, Table};
+
+pub(super) async fn show(args: &ChangesArgs) -> anyhow::Result<()> {
+    let opened = Opened::new(args.conversation.as_deref(), &args.common).await?;
+    let record = opened.record.clone();
+    record.recover()?;
+    let summary = record.summary()?;
+    if args.json {
+        let files = summary.files.iter().map(|file| file_as_json(&opened, file, args.content));
+        let steps = summary.steps.iter().map(|step| step_as_json(&opened, step, args.diff));
+        return output::print_json(&json!({
+            "conversation_id": opened.conversation.id,
+            "files": files.collect::<anyhow::Result<Vec<_>>>()?,
+            "steps": steps.collect::<anyhow::Result<Vec<_>>>()?,
+        }));
+    }
+    if summary.steps.is_empty() {
+        return output::print("This conversation has changed no files.\n");
+    }
+    if args.diff {
+        let steps = summary.steps.iter().map(|step| step_as_text(&opened, step));
+        let text = steps.collect::<anyhow::Result<Vec<_>>>()?.join("\n");
+        return output::print(&haft_text::sanitise(&text));
+    }
+    let mut table = Table::new(&["CHANGE", "FILE", "LINES"]);
+    for file in &summary.files {
+        let difference = difference(&opened, file)?;
+        let lines = difference.count().map_or_else(String::new, |(added, removed)| format!("+{added} -{removed}"));
+        table.row(vec![word(file).to_owned(), names(&opened, file), lines]);
+    }
+    let mut text = table.to_string();
+    if summary.files.is_empty() {
+        "Everything this conversation changed was taken back.\n".clone_into(&mut text);
+    }
+    output::print(&text)
+}
+
+fn word(file: &FileSummary) -> &'static str {
+    match file.kind {
+        SummaryKind::Added => "added",
+        SummaryKind::Modified => "modified",
+        SummaryKind::Deleted => "deleted",
+        SummaryKind::Moved { .. } => "moved",
+    }
+}
+
+fn names(opened: &Opened, file: &FileSummary) -> String {
+    let name = opened.name(&file.path);
+    match &file.kind {
+        SummaryKind::Moved { from } => format!("{} → {name}", opened.name(from)),
+        SummaryKind::Added | SummaryKind::Modified | SummaryKind::Deleted => name,
+    }
+}
+
+/// How a path changed, as far as it can be shown.
+enum Difference {
+    /// As text.
+    Text(String),
+    /// In words.
+    Words(String),
+}
+
+impl Difference {
+    /// The lines that were added and removed.
+    fn count(&self) -> Option<(usize, usize)> {
+        let Self::Text(diff) = self else { return None };
+        // The first two lines name the sides.
+        let count = |sign: char| diff.lines().skip(2).filter(|line| line.starts_with(sign)).count();
+        Some((count('+'), count('-')))
+    }
+}
+
+fn difference(opened: &Opened, file: &FileSummary) -> anyhow::Result<Difference> {
+    let Some(after) = file.after else {
+        return Ok(Difference::Words("haft was stopped in the middle of this change".to_owned()));
+    };
+    let is_file = |version: &Version| matches!(version, Version::File { .. } | Version::Absent);
+    if !is_file(&file.before) || !is_file(&after) {
+        return Ok(Difference::Words(format!("{} → {}", kind(opened, file.before)?, kind(opened, after)?)));
+    }
+    let new = opened.name(&file.path);
+    let old = match &file.kind {
+        SummaryKind::Moved { from } => opened.name(from),
+        SummaryKind::Added | SummaryKind::Modified | SummaryKind::Deleted => new.clone(),
+    };
+    let side = |version: Version, prefix: &str, name: &str| match version {
+        Version::Absent => "/dev/null".to_owned(),
+        Version::File { .. } | Version::Link { .. } | Version::Folder { .. } | Version::Unsaved { .. } => {
+            format!("{prefix}/{name}")
+        }
+    };
+    let content = |version: Version| -> anyhow::Result<Option<Vec<u8>>> {
+        if version == Version::Absent { Ok(Some(Vec::new())) } else { Ok(opened.record.content(&version)?) }
+    };
+    let (Some(before), Some(now)) = (content(file.before)?, content(after)?) else {
+        return Ok(Difference::Words("the content is no longer stored".to_owned()));
+    };
+    let sides = (side(file.before, "a", &old), side(after, "b", &new));
+    let text = unified_diff((&sides.0, &sides.1), &before, &now);
+    Ok(text.map_or_else(|| Difference::Words("not text".to_owned()), |diff| Difference::Text(masked(&diff))))
+}
+
+/// What is shown may be passed on: no key goes with it.
+fn masked(text: &str) -> String {
+    Masker::default().mask(text).into_owned()
+}
+
+fn kind(opened: &Opened, version: Version) -> anyhow::Result<String> {
+    Ok(match version {
+        Version::Absent => "nothing".to_owned(),
+        Version::File { .. } => "a file".to_owned(),
+        Version::Folder { .. } => "a folder".to_owned(),
+        Version::Unsaved { size } => format!("something of {size} bytes that was not saved"),
+        Version::Link { .. } => match opened.record.content(&version)? {
+            Some(target) => format!("a link to `{}`", String::from_utf8_lossy(&target)),
+            None => "a link".to_owned(),
+        },
+    })
+}
+
+fn step_as_text(opened: &Opened, step: &StepSummary) -> anyhow::Result<String> {
+    let mut text = headline(step);
+    for file in &step.files {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{} {}{}", word(file), names(opened, file), modes(file));
+        match difference(opened, file)? {
+            Difference::Text(diff) => text.push_str(&diff),
+            Difference::Words(words) => {
+                let _ = writeln!(text, "({words})");
+            }
+        }
+    }
+    Ok(text)
+}
+
+fn headline(step: &StepSummary) -> String {
+    let who = match (&step.call, step.kind) {
+        (Some(call), StepKind::Call) => format!("{} ({})", call.tool, call.call_id),
+        (Some(call), StepKind::Undo | StepKind::Redo) => format!("undo by {} ({})", call.tool, call.call_id),
+        (None, StepKind::Undo) => "undo".to_owned(),
+        (None, StepKind::Redo) => "redo".to_owned(),
+        (None, StepKind::Call) => "a call".to_owned(),
+    };
+    let taken_back = if step.taken_back { ", taken back" } else { "" };
+    format!("== {who}, {}{taken_back}\n", step.at.strftime("%Y-%m-%d %H:%M:%S"))
+}
+
+fn modes(file: &FileSummary) -> String {
+    match (file.before.mode(), file.after.and_then(|after| after.mode())) {
+        (Some(before), Some(after)) if before != after => format!(" (mode {before:o} → {after:o})"),
+        _ => String::new(),
+    }
+}
+
+fn file_as_json(opened: &Opened, file: &FileSummary, with_content: bool) -> anyhow::Result<Value> {
+    let mut value = base_json(opened, file);
+    let (added, removed) = difference(opened, file)?.count().unzip();
+    value["added"] = added.into();
+    value["removed"] = removed.into();
+    if with_content {
+        let content = match file.after {
+            Some(after) => opened.record.content(&after)?,
+            None => None,
+        };
+        value["content"] = content.and_then(|bytes| String::from_utf8(bytes).ok()).map(|text| masked(&text)).into();
+    }
+    Ok(value)
+}
+
+fn base_json(opened: &Opened, file: &FileSummary) -> Value {
+    let mut value = json!({ "path": opened.name(&file.path), "change": word(file) });
+    if let SummaryKind::Moved { from } = &file.kind {
+        value["from"] = opened.name(from).into();
+    }
+    if let (Some(before), Some(after)) = (file.before.mode(), file.after.and_then(|after| after.mode()))
+        && before != after
+    {
+        value["mode"] = json!([format!("{before:o}"), format!("{after:o}")]);
+    }
+    value
+}
+
+fn step_as_json(opened: &Opened, step: &StepSummary, with_diff: bool) -> anyhow::Result<Value> {
+    let kind = match step.kind {
+        StepKind::Call => "call",
+        StepKind::Undo => "undo",
+        StepKind::Redo => "redo",
+    };
+    let files = step.files.iter().map(|file| {
+        let mut value = base_json(opened, file);
+        if with_diff {
+            match difference(opened, file)? {
+                Difference::Text(diff) => value["diff"] = diff.into(),
+                Difference::Words(words) => value["note"] = words.into(),
+            }
+        }
+        Ok(value)
+    });
+    let mut value = step.call.as_ref().map_or_else(|| json!({}), call_as_json);
+    value["kind"] = kind.into();
+    value["at"] = serde_json::to_value(step.at).context("a time has no JSON form")?;
+    value["taken_back"] = step.taken_back.into();
+    value["files"] = files.collect::<anyhow::Result<Vec<_>>>()?.into();
+    Ok(value)
+}

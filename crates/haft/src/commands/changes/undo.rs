@@ -1,0 +1,138 @@
+//! `haft undo` and `haft redo`.
+
+use std::fmt::Write as _;
+
+use haft_engine::files::{Mode, Report, TakenBack, Target, UndoError};
+use haft_store::versions::Version;
+use haft_types::{Message, MessageId, Role};
+use serde_json::{Value, json};
+
+use super::{Opened, call_as_json};
+use crate::cli::{How, RedoArgs, UndoArgs};
+use crate::exit::{Exit, mistake};
+use crate::output;
+
+/// What is reversed, in the words of the report.
+#[derive(Clone, Copy)]
+enum Direction {
+    Back,
+    Forth,
+}
+
+pub(super) async fn undo(args: &UndoArgs) -> anyhow::Result<Exit> {
+    let opened = Opened::new(args.conversation.as_deref(), &args.how.common).await?;
+    let target = match (&args.call, &args.message, args.session) {
+        (Some(id), _, _) => Target::Call(id.clone()),
+        (None, Some(id), _) => {
+            let messages = opened.store.messages(&opened.conversation.id).await?;
+            Target::Messages(replies_to(&messages, id)?)
+        }
+        (None, None, true) => Target::Session,
+        (None, None, false) => Target::LastCall,
+    };
+    let report = opened.record.undo(&target, None, mode(&args.how));
+    tell(&opened, report, &args.how, Direction::Back)
+}
+
+pub(super) async fn redo(args: &RedoArgs) -> anyhow::Result<Exit> {
+    let opened = Opened::new(args.conversation.as_deref(), &args.how.common).await?;
+    let report = opened.record.redo(mode(&args.how));
+    tell(&opened, report, &args.how, Direction::Forth)
+}
+
+fn mode(how: &How) -> Mode {
+    if how.dry_run { Mode::DryRun } else { Mode::Apply }
+}
+
+/// The model's messages that are meant: this one, or those that came of one of the user's.
+fn replies_to(messages: &[Message], id: &str) -> anyhow::Result<Vec<MessageId>> {
+    let is_it =
+        |message: &Message| message.message_id.to_string() == id || message.message_id.short().to_string() == id;
+    let unknown = || mistake(format!("this conversation has no message `{id}`; `haft conversations show` lists them"));
+    let at = messages.iter().position(is_it).ok_or_else(unknown)?;
+    let reply = |message: &Message| (message.role == Role::Assistant).then_some(message.message_id);
+    match messages[at].role {
+        Role::Assistant => Ok(vec![messages[at].message_id]),
+        Role::User => {
+            let rest = messages.iter().skip(at + 1).take_while(|message| !message.opens_round());
+            Ok(rest.filter_map(reply).collect())
+        }
+        Role::System | Role::Tool | Role::Summary => Err(mistake(format!(
+            "message `{id}` is neither the model's nor yours; give the message that holds the call, or `--call`"
+        ))),
+    }
+}
+
+fn tell(opened: &Opened, report: Result<Report, UndoError>, how: &How, direction: Direction) -> anyhow::Result<Exit> {
+    let report = match report {
+        Ok(report) => report,
+        Err(error @ (UndoError::NothingToUndo | UndoError::NothingToRedo)) => {
+            if how.json {
+                output::print_json(&as_json(opened, &Report::default(), how))?;
+            } else {
+                output::tell(&format!("haft: {error}"));
+            }
+            return Ok(Exit::Completed);
+        }
+        Err(error @ (UndoError::UnknownCall(_) | UndoError::AlreadyUndone(_) | UndoError::UnchangedFile(_))) => {
+            return Err(mistake(error.to_string()));
+        }
+        Err(error @ UndoError::Versions(_)) => return Err(error.into()),
+    };
+    if how.json {
+        output::print_json(&as_json(opened, &report, how))?;
+    } else {
+        output::print(&haft_text::sanitise(&as_text(opened, &report, how, direction)))?;
+    }
+    // What was left needs somebody to look at it.
+    Ok(if report.is_clean() { Exit::Completed } else { Exit::Waiting })
+}
+
+fn as_json(opened: &Opened, report: &Report, how: &How) -> Value {
+    let files = report.paths.iter().map(|taken| {
+        let mut file = json!({ "path": opened.name(&taken.path), "action": action(taken) });
+        if let Err(conflict) = &taken.after {
+            file["reason"] = conflict.to_string().into();
+        }
+        file
+    });
+    json!({
+        "conversation_id": opened.conversation.id,
+        "dry_run": how.dry_run,
+        "calls": report.calls.iter().map(call_as_json).collect::<Vec<_>>(),
+        "files": files.collect::<Vec<_>>(),
+    })
+}
+
+fn as_text(opened: &Opened, report: &Report, how: &How, direction: Direction) -> String {
+    let verb = match (direction, how.dry_run) {
+        (Direction::Back, false) => "Took back",
+        (Direction::Back, true) => "Would take back",
+        (Direction::Forth, false) => "Brought back",
+        (Direction::Forth, true) => "Would bring back",
+    };
+    let calls: Vec<_> = report.calls.iter().map(|call| format!("`{}` ({})", call.tool, call.call_id)).collect();
+    let mut text = format!("{verb} the changes of {}:\n", calls.join(", "));
+    for taken in &report.paths {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "  {:<9}  {}", action(taken), opened.name(&taken.path));
+        let _ = match &taken.after {
+            Ok(_) => writeln!(text),
+            Err(conflict) => writeln!(text, ": {conflict}"),
+        };
+    }
+    if !report.is_clean() {
+        text.push_str("What was left is as it was. Change it by hand, or take back other calls first.\n");
+    }
+    text
+}
+
+fn action(taken: &TakenBack) -> &'static str {
+    match (&taken.before, &taken.after) {
+        (_, Err(_)) => "left",
+        (before, Ok(after)) if before == after => "unchanged",
+        (_, Ok(Version::Absent)) => "removed",
+        (Version::Absent, Ok(_)) => "recreated",
+        (_, Ok(_)) => "restored",
+    }
+}
