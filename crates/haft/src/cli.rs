@@ -50,6 +50,7 @@ Tools:
   tools          List and show what the model can call, and how it was used
 
 Safety:
+  trust          Trust a folder, or show what it would run
   changes        Show what a conversation changed in files
   undo           Take changes of files back
   redo           Bring back what an undo took back
@@ -57,9 +58,6 @@ Safety:
 Models:
   models         List, show, declare and test models
   count          Count the tokens of files
-
-Safety:
-  trust          Trust a folder, or show what it would run
 
 System:
   config         Show the configuration and where each value comes from
