@@ -227,7 +227,8 @@ fn shared(rig: &Rig, uid: u32) -> tempfile::TempDir {
     fs::copy(haft(), shared.path().join("haft")).unwrap();
     let config = rig.home().join("config.toml");
     let folders = ["task", "session", "plain"].map(|name| rig.project().join(name));
-    for path in [rig.home().to_owned(), config, rig.project()].iter().chain(&folders) {
+    let trusted = [rig.home().join("state"), rig.home().join("state/trust.toml")];
+    for path in [rig.home().to_owned(), config, rig.project()].iter().chain(&trusted).chain(&folders) {
         std::os::unix::fs::chown(path, Some(uid), Some(uid)).unwrap();
     }
     shared
