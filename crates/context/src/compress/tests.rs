@@ -28,7 +28,7 @@ fn the_fixtures() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 3 * 11);
+    assert_eq!(seen, 3 * 13);
 }
 
 #[test]
