@@ -58,6 +58,12 @@ pub trait Tool: Send + Sync {
     /// What a call may do.
     fn access(&self) -> Access;
 
+    /// The paths a call is about, as the model wrote them: permission looks at them before it runs. None when the arguments
+    /// do not tell, and then a call that changes files is always asked.
+    fn paths(&self, arguments: &Value) -> Option<Vec<String>> {
+        arguments.get("path").and_then(Value::as_str).map(|path| vec![path.to_owned()])
+    }
+
     /// Runs the call. The arguments are an object that was checked to be JSON; a failure is an envelope, never a panic.
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput;
 }

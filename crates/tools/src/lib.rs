@@ -76,6 +76,7 @@ mod note_query;
 mod note_update;
 mod paths;
 mod pattern;
+mod permission;
 mod read_file;
 mod recall;
 mod replace_in_file;
@@ -105,6 +106,10 @@ pub use change::{Recovery, RecoveryOutcome, recover};
 pub use excerpt::{ExcerptError, excerpt};
 pub use extract::pdf::read_pdf_entry;
 pub use limits::LimitsConfig;
+pub use permission::{
+    Call, Confinement, PartVerdict, Permissions, PermissionsConfig, Rule, RuleConfig, RuleError, Rules, RulesError,
+    Standing, Verdict,
+};
 pub use running::{Running, TaskReport, announcement};
 
 use std::sync::Arc;

@@ -99,7 +99,8 @@ fn steps(path: &Path) -> impl DoubleEndedIterator<Item = Step> + '_ {
     })
 }
 
-fn follow(cwd: &Path, given: &str) -> Result<PathBuf, PathError> {
+/// Where a path leads from a folder that has no links in its name, wherever that is.
+pub(crate) fn follow(cwd: &Path, given: &str) -> Result<PathBuf, PathError> {
     let mut todo: VecDeque<Step> = steps(Path::new(given)).collect();
     let mut at = cwd.to_owned();
     let mut links = 0;

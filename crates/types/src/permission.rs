@@ -65,14 +65,115 @@ impl FromStr for PermissionMode {
     }
 }
 
-/// What is to happen with a tool call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What is to happen with a tool call. The strictest of several is the greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Decision {
     /// It runs.
     Allow,
-    /// It does not; the reason is told to the model and the user.
-    Deny {
-        /// Why, and how it could be allowed.
-        reason: String,
-    },
+    /// The user is asked; where nobody can be asked, that means no.
+    Ask,
+    /// It does not run.
+    Deny,
 }
+
+impl Decision {
+    /// The word in configuration and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Files and folders of a project that decide what other programs run: no rule that allows covers writing them, wherever in a
+/// project they lie. An entry with a slash names a path's end or middle. Compare without case.
+pub const PROTECTED: &[&str] = &[
+    // Version control
+    ".git",
+    ".gitconfig",
+    ".gitmodules",
+    ".githooks",
+    ".hg",
+    ".husky",
+    ".jj",
+    ".pre-commit-config.yaml",
+    ".svn",
+    "lefthook.yml",
+    // haft, and what it reads of other agents
+    ".agents",
+    ".auto-coder",
+    ".autocoderagents",
+    ".autocoderrules",
+    ".autocodertools",
+    ".claude",
+    ".codex",
+    ".cursor",
+    ".gemini",
+    ".haft",
+    ".mcp.json",
+    // Shells
+    ".bash_aliases",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".config/fish",
+    ".cshrc",
+    ".envrc",
+    ".inputrc",
+    ".kshrc",
+    ".login",
+    ".profile",
+    ".tcshrc",
+    ".zlogin",
+    ".zlogout",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+    // Editors
+    ".devcontainer",
+    ".dir-locals.el",
+    ".emacs",
+    ".emacs.d",
+    ".exrc",
+    ".fleet",
+    ".gvimrc",
+    ".helix",
+    ".idea",
+    ".nvim.lua",
+    ".nvimrc",
+    ".vim",
+    ".vimrc",
+    ".vscode",
+    ".zed",
+    // Continuous integration
+    ".appveyor.yml",
+    ".buildkite",
+    ".circleci",
+    ".cirrus.yml",
+    ".drone.yml",
+    ".forgejo",
+    ".gitea",
+    ".github/actions",
+    ".github/workflows",
+    ".gitlab-ci.yml",
+    ".gitlab/ci",
+    ".semaphore",
+    ".teamcity",
+    ".travis.yml",
+    ".woodpecker",
+    ".woodpecker.yml",
+    "appveyor.yml",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "jenkinsfile",
+];

@@ -1,0 +1,102 @@
+//! The decision on a call.
+
+use haft_tool::{Access, Workspace};
+use haft_types::{Decision, PermissionMode};
+
+use super::verdict::{Ruling, Verdict};
+use super::{Call, Rules, remember};
+
+/// What may happen without asking.
+#[derive(Clone, Debug, Default)]
+pub struct Permissions {
+    /// How much, where no rule speaks.
+    pub mode: PermissionMode,
+    /// The rules.
+    pub rules: Rules,
+    /// What holds commands in.
+    pub confinement: Confinement,
+}
+
+/// What holds commands in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Confinement {
+    /// Nothing: a command can do what the user can.
+    #[default]
+    None,
+    /// A sandbox that keeps writes in the project, away from protected files, and off the network.
+    Sandbox,
+}
+
+impl Permissions {
+    /// Decides a call.
+    pub fn decide(&self, call: &Call<'_>, workspace: &Workspace) -> Verdict {
+        let mut verdict = self.decide_by_rules(call, workspace);
+        if call.requires_approval && verdict.decision == Decision::Allow && self.mode != PermissionMode::Yolo {
+            verdict = Verdict {
+                parts: verdict.parts,
+                ..Verdict::plain(Decision::Ask, "the model itself asks for the user's approval")
+            };
+        } else if verdict.decision == Decision::Ask {
+            verdict.remember = remember::rules_for(self, call, &verdict, workspace);
+        }
+        verdict
+    }
+
+    /// Decides a call without thinking of what could be remembered of it.
+    pub(super) fn decide_by_rules(&self, call: &Call<'_>, workspace: &Workspace) -> Verdict {
+        let whole = |decision| self.rules.of(decision).iter().find(|rule| rule.is_all_of(call.tool));
+        if let Some(rule) = whole(Decision::Deny) {
+            let reason = format!("the rule `{rule}` denies it");
+            return Verdict { rule: Some(rule.to_string()), ..Verdict::plain(Decision::Deny, reason) };
+        }
+        let verdict = self.decide_call(call, workspace);
+        match whole(Decision::Ask) {
+            Some(rule) if verdict.decision == Decision::Allow && self.mode != PermissionMode::Yolo => Verdict {
+                decision: Decision::Ask,
+                reason: format!("the rule `{rule}` asks for it"),
+                rule: Some(rule.to_string()),
+                ..verdict
+            },
+            Some(_) | None => verdict,
+        }
+    }
+
+    fn decide_call(&self, call: &Call<'_>, workspace: &Workspace) -> Verdict {
+        match (call.access, &call.paths, call.command) {
+            (Access::State, _, _) => Verdict::plain(Decision::Allow, "it changes nothing but haft's own notes"),
+            (Access::Read | Access::Write, Some(paths), _) if !paths.is_empty() => {
+                self.decide_files(call, paths, workspace)
+            }
+            (Access::Read, _, _) => Verdict::plain(Decision::Allow, "reading is allowed"),
+            (Access::Execute, _, Some(line)) => self.decide_line(call, line, workspace),
+            (Access::Write, _, _) => self.decide_whole(call.tool, "changes files"),
+            (Access::Execute, _, None) => self.decide_whole(call.tool, "runs something"),
+        }
+    }
+
+    /// A call of which only the tool's name tells what it does.
+    fn decide_whole(&self, tool: &str, what: &str) -> Verdict {
+        if let Some(ruling) = self.forbidden_by_mode(tool, what) {
+            return Verdict::plain(ruling.decision, ruling.reason);
+        }
+        if let Some(rule) = self.rules.of(Decision::Allow).iter().find(|rule| rule.is_all_of(tool)) {
+            return Verdict {
+                rule: Some(rule.to_string()),
+                ..Verdict::plain(Decision::Allow, format!("`{rule}` allows it"))
+            };
+        }
+        match self.mode {
+            PermissionMode::Yolo => Verdict::plain(Decision::Allow, "nothing is asked (permission mode `yolo`)"),
+            PermissionMode::Plan | PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::Auto => {
+                Verdict::plain(Decision::Ask, format!("`{tool}` {what}, and no rule allows it"))
+            }
+        }
+    }
+
+    /// In plan mode nothing changes.
+    pub(super) fn forbidden_by_mode(&self, tool: &str, what: &str) -> Option<Ruling> {
+        (self.mode == PermissionMode::Plan).then(|| {
+            Ruling::new(Decision::Deny, format!("`{tool}` {what}, and this run may only read (permission mode `plan`)"))
+        })
+    }
+}

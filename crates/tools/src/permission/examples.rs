@@ -1,0 +1,48 @@
+//! Examples that go with a rule: it alone must decide them, or leave them alone.
+
+use haft_tool::{Access, Workspace};
+use haft_types::{Decision, PermissionMode};
+
+use super::rule::{READ_TOOLS, Rule, WRITE_TOOLS};
+use super::{Call, Confinement, Permissions, Rules};
+
+/// Whether a rule decides an example.
+pub(super) struct Decides {
+    pub(super) decides: bool,
+    pub(super) why: String,
+}
+
+/// Whether this rule, standing alone, gives its decision for a command line or a path.
+pub(super) fn decides(rule: &Rule, decision: Decision, example: &str) -> Decides {
+    // A project that exists nowhere: examples say what a rule means, whatever lies on this disk.
+    let root = "/nowhere/project";
+    let workspace =
+        Workspace { root: root.into(), extra: Vec::new(), cwd: root.into(), spill: "/nowhere/spill".into() };
+    let access = match rule.tool() {
+        tool if READ_TOOLS.contains(&tool) => Access::Read,
+        tool if WRITE_TOOLS.contains(&tool) => Access::Write,
+        _ => Access::Execute,
+    };
+    let of_files = access != Access::Execute;
+    let call = Call {
+        tool: rule.tool(),
+        access,
+        command: (!of_files).then_some(example),
+        cwd: None,
+        paths: of_files.then(|| vec![example.to_owned()]),
+        requires_approval: false,
+    };
+    let mut rules = Rules::default().with(decision, rule.clone());
+    if decision != Decision::Allow
+        && let Ok(everything) = Rule::parse(rule.tool(), None)
+    {
+        // What it asks or denies would be allowed without it.
+        rules = rules.with(Decision::Allow, everything);
+    }
+    let permissions = Permissions { mode: PermissionMode::Ask, rules, confinement: Confinement::None };
+    let verdict = permissions.decide(&call, &workspace);
+    let by_rule =
+        verdict.parts.iter().any(|part| part.rule.as_deref() == Some(rule.text()) && part.decision == decision)
+            || verdict.rule.as_deref() == Some(rule.text());
+    Decides { decides: verdict.decision == decision && by_rule, why: verdict.reason }
+}

@@ -1,0 +1,121 @@
+//! Whether the files a call is about may be read or written.
+
+use std::path::{Path, PathBuf};
+
+use haft_tool::{Access, Workspace};
+use haft_types::{Decision, PermissionMode};
+
+use super::Call;
+use super::decide::Permissions;
+use super::protected::protected;
+use super::rule::{READ_TOOLS, Rule, WRITE_TOOLS};
+use super::verdict::{Ruling, Verdict};
+use crate::paths;
+
+/// What is done with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    Read,
+    Write,
+}
+
+impl Use {
+    /// The tools that use files so.
+    pub(super) fn tools(self) -> &'static [&'static str] {
+        match self {
+            Self::Read => &READ_TOOLS,
+            Self::Write => &WRITE_TOOLS,
+        }
+    }
+
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Read => "reads",
+            Self::Write => "changes",
+        }
+    }
+}
+
+impl Permissions {
+    /// A call that reads or writes the files it names.
+    pub(super) fn decide_files(&self, call: &Call<'_>, paths: &[String], workspace: &Workspace) -> Verdict {
+        let usage = if call.access == Access::Read { Use::Read } else { Use::Write };
+        let mut outside = Vec::new();
+        let parts = paths
+            .iter()
+            .map(|given| {
+                let resolved = paths::follow(&workspace.cwd, given);
+                let ruling = match &resolved {
+                    Ok(resolved) => self.decide_file(call.tool, usage, given, resolved, workspace),
+                    Err(error) => Ruling::new(Decision::Ask, error.to_string()),
+                };
+                outside.extend(resolved.ok().filter(|resolved| !workspace.contains(resolved)));
+                ruling.part(given)
+            })
+            .collect();
+        Verdict { outside, ..Verdict::of_parts(parts) }
+    }
+
+    fn decide_file(&self, tool: &str, usage: Use, given: &str, resolved: &Path, workspace: &Workspace) -> Ruling {
+        let shown = workspace.display(resolved);
+        let forms = [resolved.to_owned(), workspace.cwd.join(given)];
+        if let Some(ruling) = self.forbidden_file(usage, &forms, workspace) {
+            return ruling;
+        }
+        if usage == Use::Write
+            && let Some(ruling) = self.forbidden_by_mode(tool, usage.verb())
+        {
+            return ruling;
+        }
+        let allow = self.rules.of(Decision::Allow);
+        let by_path =
+            allow.iter().find(|rule| rule.path_of(&[tool]).is_some_and(|path| path.names(workspace, resolved)));
+        // What lies outside must be named: a rule for every call of a tool means the project.
+        if !workspace.contains(resolved) && by_path.is_none() {
+            let root = workspace.root.display();
+            return Ruling::new(
+                Decision::Ask,
+                format!("`{given}` is `{shown}`, which is outside the project `{root}`"),
+            );
+        }
+        if usage == Use::Write
+            && self.mode != PermissionMode::Yolo
+            && let Some(name) = protected(workspace, resolved)
+        {
+            return Ruling::new(
+                Decision::Ask,
+                format!(
+                    "`{shown}` is protected (`{name}`): such files decide what other programs run, and no rule allows writing them"
+                ),
+            );
+        }
+        if let Some(rule) = by_path.or_else(|| allow.iter().find(|rule| rule.is_all_of(tool))) {
+            return Ruling::new(Decision::Allow, format!("`{rule}` allows it")).by(rule);
+        }
+        match (usage, self.mode) {
+            (Use::Read, _) => Ruling::new(Decision::Allow, "reading in the project is allowed"),
+            (Use::Write, PermissionMode::AcceptEdits | PermissionMode::Auto | PermissionMode::Yolo) => {
+                Ruling::new(Decision::Allow, format!("edits are allowed (permission mode `{}`)", self.mode))
+            }
+            (Use::Write, PermissionMode::Ask | PermissionMode::Plan) => {
+                Ruling::new(Decision::Ask, format!("`{tool}` changes files, and no rule allows `{shown}`"))
+            }
+        }
+    }
+
+    /// The rule that denies or asks to use one of these files, which are forms of the same.
+    pub(super) fn forbidden_file(&self, usage: Use, forms: &[PathBuf], workspace: &Workspace) -> Option<Ruling> {
+        let speaks = |rule: &&Rule| {
+            rule.path_of(usage.tools()).is_some_and(|path| forms.iter().any(|form| path.hits(workspace, form)))
+        };
+        let shown = forms.first().map(|form| workspace.display(form)).unwrap_or_default();
+        if let Some(rule) = self.rules.of(Decision::Deny).iter().find(speaks) {
+            return Some(Ruling::new(Decision::Deny, format!("the rule `{rule}` denies `{shown}`")).by(rule));
+        }
+        if self.mode == PermissionMode::Yolo {
+            return None;
+        }
+        let rule = self.rules.of(Decision::Ask).iter().find(speaks)?;
+        Some(Ruling::new(Decision::Ask, format!("the rule `{rule}` asks for `{shown}`")).by(rule))
+    }
+}

@@ -1,0 +1,32 @@
+//! Whether a call may run: allowed, asked, or denied (SPEC 11.2).
+//!
+//! A decision is made from the mode, the rules, the call and the workspace; nothing is run to make it, and nothing but links
+//! is looked up. A command line is read like bash reads it ([`shell`]), taken apart into everything it does ([`deeds`]), and
+//! every part must be covered by a rule; what is not understood is asked. `decide.rs` is the place to begin.
+//!
+//! Order: deny, then ask, then allow, then the mode. Adding a rule that denies or asks never allows anything, and a project's
+//! rules only tighten ([`Rules::tightened_by`]).
+
+mod call;
+mod config;
+mod decide;
+mod deeds;
+mod examples;
+mod files;
+mod line;
+mod pattern;
+mod protected;
+mod remember;
+mod rule;
+mod rules;
+mod shell;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+pub use call::Call;
+pub use config::{PermissionsConfig, RuleConfig};
+pub use decide::{Confinement, Permissions};
+pub use rule::{Rule, RuleError};
+pub use rules::{Rules, RulesError, Standing};
+pub use verdict::{PartVerdict, Verdict};

@@ -1,0 +1,210 @@
+//! What rules name: the words of a command, or files.
+//!
+//! A rule that allows is read narrowly: every word it names must stand there, literally and in its place. A rule that asks or
+//! denies is read widely: any path to the program, any spelling of a file, options before a subcommand.
+
+use std::path::{Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+use haft_tool::Workspace;
+
+use super::protected;
+use super::shell::{self, Splits, Text, Word};
+
+/// The words of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CommandPattern {
+    assignments: Vec<Text>,
+    words: Vec<Text>,
+    more: More,
+}
+
+/// Whether further words may follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum More {
+    Any,
+    None,
+}
+
+/// Whether a rule that asks or denies speaks of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Hit {
+    No,
+    /// It could: the word that would tell is only known to the shell.
+    Maybe,
+    Yes,
+}
+
+impl CommandPattern {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let (named, more) = match text.strip_suffix(":*").or_else(|| text.strip_suffix(" *")) {
+            Some(named) => (named.trim_end(), More::Any),
+            None => (text, More::None),
+        };
+        let simple = shell::parse_simple(named).map_err(|why| format!("it has {why}"))?;
+        if simple.words.is_empty() {
+            return Err("it names no command".to_owned());
+        }
+        let literal = |word: Word| match word.text {
+            text @ (Text::Literal(_) | Text::Home(_)) => Ok(text),
+            Text::Dynamic { .. } => Err(format!("`{}` is not a literal word", word.source)),
+        };
+        Ok(Self {
+            assignments: simple.assignments.into_iter().map(literal).collect::<Result<_, _>>()?,
+            words: simple.words.into_iter().map(literal).collect::<Result<_, _>>()?,
+            more,
+        })
+    }
+
+    /// Whether it names this command, word by word.
+    pub(super) fn names(&self, assignments: &[Word], words: &[Word]) -> bool {
+        let same = |named: &[Text], found: &[Word]| named.iter().zip(found).all(|(name, word)| *name == word.text);
+        self.assignments.len() == assignments.len()
+            && same(&self.assignments, assignments)
+            && match self.more {
+                More::Any => self.words.len() <= words.len(),
+                More::None => self.words.len() == words.len(),
+            }
+            && same(&self.words, words)
+    }
+
+    /// Whether it names the word at this place itself.
+    pub(super) fn reaches(&self, place: usize) -> bool {
+        place < self.words.len()
+    }
+
+    /// Whether it names every word a command has.
+    pub(super) fn is_whole(&self) -> bool {
+        self.more == More::None
+    }
+
+    /// Whether it speaks of this command in any of the forms it could take.
+    pub(super) fn hits(&self, words: &[Word]) -> Hit {
+        let Some((program, arguments)) = words.split_first() else { return Hit::No };
+        let Some((wanted, rest)) = self.words.split_first() else { return Hit::No };
+        let begins = match (program.base_name(), base_name(wanted)) {
+            (Some(found), wanted) if found.eq_ignore_ascii_case(wanted) => Hit::Yes,
+            (Some(_), _) => return Hit::No,
+            (None, _) => Hit::Maybe,
+        };
+        // Options may stand before a subcommand, each with a value or without.
+        let mut reached = vec![false; arguments.len() + 3];
+        reached[0] = true;
+        let mut best = Hit::No;
+        for place in 0..=arguments.len() {
+            if !reached[place] {
+                continue;
+            }
+            best = best.max(self.follow(rest, &arguments[place..]));
+            if !rest.is_empty() && arguments.get(place).is_some_and(Word::is_flag) {
+                reached[place + 1] = true;
+                reached[place + 2] = true;
+            }
+        }
+        begins.min(best)
+    }
+
+    /// Whether the words named are the next ones.
+    fn follow(&self, named: &[Text], found: &[Word]) -> Hit {
+        for (place, wanted) in named.iter().enumerate() {
+            let Some(word) = found.get(place) else { return Hit::No };
+            if word.text == *wanted {
+                continue;
+            }
+            match &word.text {
+                // It could be this word and all that follow.
+                Text::Dynamic { splits: Splits::Yes, .. } => return Hit::Maybe,
+                Text::Dynamic { lead, splits: Splits::No } if plain(wanted).starts_with(lead.as_str()) => {
+                    return Hit::Maybe;
+                }
+                Text::Literal(_) | Text::Home(_) | Text::Dynamic { splits: Splits::No, .. } => return Hit::No,
+            }
+        }
+        let rest = found.get(named.len()..).unwrap_or_default();
+        match self.more {
+            More::Any => Hit::Yes,
+            More::None if rest.is_empty() => Hit::Yes,
+            // A word that only the shell knows may turn out to be none.
+            More::None if rest.iter().all(|word| word.literal().is_none()) => Hit::Maybe,
+            More::None => Hit::No,
+        }
+    }
+
+    /// Whether its words stand one after another anywhere in a text that cannot be read as a command line.
+    pub(super) fn stands_in(&self, text: &str) -> bool {
+        let between = |one: char| one.is_whitespace() || ";&|()<>{}'\"`\\$=,".contains(one);
+        // Quotes and escapes inside a word do not hide it.
+        let closed: String = text.chars().filter(|one| !"'\"\\".contains(*one)).collect();
+        [text, closed.as_str()].iter().any(|text| {
+            let tokens: Vec<&str> = text.split(between).filter(|token| !token.is_empty()).collect();
+            tokens.windows(self.words.len().max(1)).any(|window| {
+                let mut pairs = window.iter().zip(&self.words);
+                let first = pairs.next().is_some_and(|(token, wanted)| {
+                    token.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(base_name(wanted)))
+                });
+                first && pairs.all(|(token, wanted)| *token == plain(wanted))
+            })
+        })
+    }
+}
+
+fn plain(text: &Text) -> &str {
+    match text {
+        Text::Literal(text) | Text::Home(text) | Text::Dynamic { lead: text, .. } => text,
+    }
+}
+
+fn base_name(text: &Text) -> &str {
+    let path = plain(text);
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Files by a glob: below the project where it is relative, anywhere where it is absolute.
+#[derive(Clone, Debug)]
+pub(super) struct PathPattern {
+    absolute: bool,
+    exact: GlobMatcher,
+    folded: GlobMatcher,
+}
+
+impl PathPattern {
+    pub(super) fn parse(glob: &str, home: Option<&Path>) -> Result<Self, String> {
+        let glob = match glob.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+                let home = home.ok_or("`~` stands for a home folder, and there is none")?;
+                format!("{}{rest}", globset::escape(&home.to_string_lossy()))
+            }
+            Some(_) | None => glob.strip_prefix("./").unwrap_or(glob).to_owned(),
+        };
+        if Path::new(&glob).components().any(|part| part == std::path::Component::ParentDir) {
+            return Err("`..` is not taken; write the path from the project's root, or an absolute one".to_owned());
+        }
+        let glob = glob.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(&glob).to_owned();
+        let build = |text: &str| {
+            let built = GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build();
+            built.map(|glob| glob.compile_matcher()).map_err(|error| error.to_string())
+        };
+        Ok(Self { absolute: glob.starts_with('/'), exact: build(&glob)?, folded: build(&protected::folded(&glob))? })
+    }
+
+    /// Whether it names this file, which has no links in it.
+    pub(super) fn names(&self, workspace: &Workspace, path: &Path) -> bool {
+        if self.absolute {
+            return self.exact.is_match(path);
+        }
+        path.strip_prefix(&workspace.root).is_ok_and(|inside| self.exact.is_match(inside))
+    }
+
+    /// Whether it speaks of this file or a folder it lies in, in any spelling.
+    pub(super) fn hits(&self, workspace: &Workspace, path: &Path) -> bool {
+        let bases = std::iter::once(&workspace.root).chain(&workspace.extra);
+        let forms: Vec<PathBuf> = if self.absolute {
+            vec![path.to_owned()]
+        } else {
+            bases.filter_map(|base| path.strip_prefix(base).ok()).map(Path::to_owned).collect()
+        };
+        forms.iter().flat_map(|form| form.ancestors()).any(|form| {
+            !form.as_os_str().is_empty() && self.folded.is_match(Path::new(&protected::folded(&form.to_string_lossy())))
+        })
+    }
+}

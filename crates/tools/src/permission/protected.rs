@@ -1,0 +1,101 @@
+//! Files that decide what other programs run: no rule that allows covers writing them.
+
+use std::path::Path;
+
+use haft_tool::Workspace;
+use haft_types::PROTECTED;
+use unicode_normalization::UnicodeNormalization;
+
+/// The protected name in a path, links followed; what lies above the workspace does not count.
+pub(super) fn protected(workspace: &Workspace, path: &Path) -> Option<&'static str> {
+    let bases = std::iter::once(&workspace.root).chain(&workspace.extra);
+    let inside = bases.filter_map(|base| path.strip_prefix(base).ok()).min_by_key(|inside| inside.as_os_str().len());
+    named(inside.unwrap_or(path))
+}
+
+/// The protected name among the parts of a path.
+pub(super) fn named(path: &Path) -> Option<&'static str> {
+    let parts: Vec<String> = path
+        .components()
+        .map(|part| folded(&part.as_os_str().to_string_lossy()).trim_end_matches(['.', ' ']).to_owned())
+        .collect();
+    PROTECTED.iter().copied().find(|name| {
+        let wanted: Vec<&str> = name.split('/').collect();
+        parts.windows(wanted.len()).any(|window| window.iter().map(String::as_str).eq(wanted.iter().copied()))
+    })
+}
+
+/// The text as the most forgiving file system would compare it: no case, one spelling of each letter, nothing invisible.
+pub(super) fn folded(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
+    let visible = text.nfkc().filter(|one| !is_ignored(*one));
+    // Upper case first: some letters share it without sharing the lower one.
+    visible.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+}
+
+/// Characters that some file systems leave out of a comparison.
+fn is_ignored(one: char) -> bool {
+    matches!(one, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_of_a_protected_name() {
+        for path in [
+            ".git",
+            ".git/hooks/pre-commit",
+            "sub/.git/config",
+            ".GIT/config",
+            ".Git",
+            ".g\u{200c}it/x",
+            ".gi\u{fe0f}t",
+            "．git",
+            ".ｇｉｔ/config",
+            ".git./x",
+            ".git /x",
+            ".HAFT/config.toml",
+            ".mcp.json",
+            "a/.MCP.JSON",
+            ".BASHRC",
+            ".ba\u{17f}hrc",
+            ".github/workflows/ci.yml",
+            "x/.GitHub/Workflows/y",
+            ".vscode/settings.json",
+            "Jenkinsfile",
+            ".\u{212a}shrc",
+        ] {
+            assert!(named(Path::new(path)).is_some(), "{path}");
+        }
+        for path in [
+            ".gitignore",
+            ".github/CODEOWNERS",
+            "git",
+            "src/.gitkeep",
+            "workflows/ci.yml",
+            ".github",
+            "src/main.rs",
+            "agents/x",
+        ] {
+            assert_eq!(named(Path::new(path)), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_lies_above_the_project_does_not_count() {
+        let workspace = Workspace {
+            root: "/home/me/.claude/work".into(),
+            extra: vec!["/srv/.git/tree".into()],
+            cwd: "/home/me/.claude/work".into(),
+            spill: "/tmp/spill".into(),
+        };
+        assert_eq!(protected(&workspace, Path::new("/home/me/.claude/work/src/a.rs")), None);
+        assert_eq!(protected(&workspace, Path::new("/srv/.git/tree/a")), None);
+        assert_eq!(protected(&workspace, Path::new("/home/me/.claude/work/.git/config")), Some(".git"));
+        assert_eq!(protected(&workspace, Path::new("/home/me/.bashrc")), Some(".bashrc"));
+    }
+}

@@ -1,0 +1,156 @@
+//! A rule: a tool, and which of its calls.
+
+use std::fmt;
+use std::path::Path;
+
+use super::pattern::{CommandPattern, PathPattern};
+
+/// The tool that runs command lines.
+pub(super) const EXECUTE: &str = "execute_command";
+
+/// Tools whose pattern is a command line.
+const COMMAND_TOOLS: [&str; 3] = [EXECUTE, "background_task", "session_start"];
+/// Tools that read what their path names.
+pub(super) const READ_TOOLS: [&str; 6] =
+    ["extract_to_text", "glob", "list_code_definition_names", "list_files", "read_file", "search_files"];
+/// Tools that write what their path names.
+pub(super) const WRITE_TOOLS: [&str; 5] =
+    ["apply_patch", "multi_edit", "replace_in_file", "undo_edit", "write_to_file"];
+/// The names other agents use.
+const CLASSIC: [(&str, &str); 8] = [
+    ("Bash", EXECUTE),
+    ("Edit", "replace_in_file"),
+    ("Glob", "glob"),
+    ("Grep", "search_files"),
+    ("LS", "list_files"),
+    ("MultiEdit", "multi_edit"),
+    ("Read", "read_file"),
+    ("Write", "write_to_file"),
+];
+
+/// A rule that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    /// It is not `tool` or `tool(pattern)`.
+    #[error("`{0}` is not a rule; write `tool` or `tool(pattern)`, such as `execute_command(git status:*)`")]
+    Shape(String),
+    /// The tool takes no pattern.
+    #[error(
+        "`{rule}`: `{tool}` takes no pattern; write `{tool}` alone, or the name of a tool that runs commands or is about files"
+    )]
+    NoPattern {
+        /// The rule.
+        rule: String,
+        /// The tool.
+        tool: String,
+    },
+    /// The words of a command cannot be read.
+    #[error(
+        "`{rule}` does not name the words of one command ({why}); quote what is special to the shell, and write `:*` at the end for any further words"
+    )]
+    Words {
+        /// The rule.
+        rule: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A path pattern cannot be read.
+    #[error("`{rule}` has a pattern that cannot be read: {why}")]
+    Glob {
+        /// The rule.
+        rule: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// A rule: a tool, and which of its calls.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    text: String,
+    tool: String,
+    pattern: Pattern,
+}
+
+/// Which calls of a tool.
+#[derive(Clone, Debug)]
+pub(super) enum Pattern {
+    /// All.
+    Any,
+    /// Those that run such a command.
+    Command(CommandPattern),
+    /// Those about such a file.
+    Path(Box<PathPattern>),
+}
+
+impl Rule {
+    /// Reads a rule. `home` is what `~` stands for in patterns.
+    pub fn parse(text: &str, home: Option<&Path>) -> Result<Self, RuleError> {
+        let shape = || RuleError::Shape(text.to_owned());
+        let trimmed = text.trim();
+        let (name, inside) = match trimmed.split_once('(') {
+            Some((name, rest)) => (name.trim(), Some(rest.strip_suffix(')').ok_or_else(shape)?)),
+            None => (trimmed, None),
+        };
+        let named = |one: char| one.is_ascii_alphanumeric() || "_-.".contains(one);
+        if name.is_empty() || !name.chars().all(named) {
+            return Err(shape());
+        }
+        let tool = CLASSIC.iter().find(|(classic, _)| *classic == name).map_or(name, |(_, tool)| tool);
+        let pattern = match inside.map(str::trim) {
+            None | Some("" | "*") => Pattern::Any,
+            Some(inside) if COMMAND_TOOLS.contains(&tool) => Pattern::Command(
+                CommandPattern::parse(inside).map_err(|why| RuleError::Words { rule: text.to_owned(), why })?,
+            ),
+            Some(inside) if READ_TOOLS.contains(&tool) || WRITE_TOOLS.contains(&tool) => Pattern::Path(Box::new(
+                PathPattern::parse(inside, home).map_err(|why| RuleError::Glob { rule: text.to_owned(), why })?,
+            )),
+            Some(_) => return Err(RuleError::NoPattern { rule: text.to_owned(), tool: tool.to_owned() }),
+        };
+        Ok(Self { text: trimmed.to_owned(), tool: tool.to_owned(), pattern })
+    }
+
+    /// The tool's own name.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// The rule as it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn pattern(&self) -> &Pattern {
+        &self.pattern
+    }
+
+    /// The command it names, if it names one.
+    pub(super) fn command(&self) -> Option<&CommandPattern> {
+        match &self.pattern {
+            Pattern::Command(command) => Some(command),
+            Pattern::Any | Pattern::Path(_) => None,
+        }
+    }
+
+    /// Whether it speaks of every call of this tool.
+    pub(super) fn is_all_of(&self, tool: &str) -> bool {
+        match &self.pattern {
+            Pattern::Any => self.tool == tool,
+            Pattern::Command(_) | Pattern::Path(_) => false,
+        }
+    }
+
+    /// The files it names, if its tool is one of these.
+    pub(super) fn path_of(&self, tools: &[&str]) -> Option<&PathPattern> {
+        match &self.pattern {
+            Pattern::Path(path) if tools.contains(&self.tool.as_str()) => Some(path),
+            Pattern::Any | Pattern::Command(_) | Pattern::Path(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

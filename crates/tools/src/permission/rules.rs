@@ -1,0 +1,137 @@
+//! All rules together.
+
+use std::path::Path;
+
+use haft_types::Decision;
+
+use super::config::{PermissionsConfig, RuleConfig};
+use super::examples;
+use super::rule::{Rule, RuleError};
+
+/// The rules of the user, and those of the project where they are stricter.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    allow: Vec<Rule>,
+    ask: Vec<Rule>,
+    deny: Vec<Rule>,
+    project: Vec<(Decision, String)>,
+}
+
+/// Rules that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RulesError {
+    /// One cannot be read.
+    #[error("permissions: {0}")]
+    Rule(#[from] RuleError),
+    /// One does not do what its examples say.
+    #[error("permissions: the {decision} rule `{rule}` must {must} its example `{example}`, but it does not ({why})")]
+    Example {
+        /// The rule.
+        rule: String,
+        /// What it decides.
+        decision: Decision,
+        /// `match` or `not match`.
+        must: &'static str,
+        /// The example.
+        example: String,
+        /// What was decided instead.
+        why: String,
+    },
+}
+
+/// A rule in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing<'a> {
+    /// What it decides.
+    pub decision: Decision,
+    /// The rule.
+    pub rule: &'a str,
+    /// Whether the project added it.
+    pub of_project: bool,
+}
+
+impl Rules {
+    /// The user's rules. `home` is what `~` stands for in patterns. Every example is checked.
+    pub fn load(config: &PermissionsConfig, home: Option<&Path>) -> Result<Self, RulesError> {
+        let mut rules = Self::default();
+        for (decision, texts) in
+            [(Decision::Allow, &config.allow), (Decision::Ask, &config.ask), (Decision::Deny, &config.deny)]
+        {
+            for text in texts {
+                rules.add(decision, Rule::parse(text, home)?);
+            }
+        }
+        for long in &config.rules {
+            rules.add(long.decision, checked(long, home)?);
+        }
+        Ok(rules)
+    }
+
+    /// The same with a project's rules on top. What the project would allow is left out: it can only tighten.
+    pub fn tightened_by(&self, project: &PermissionsConfig, home: Option<&Path>) -> Result<Self, RulesError> {
+        let project = Self::load(project, home)?;
+        let mut rules = self.clone();
+        for (decision, added) in [(Decision::Ask, project.ask), (Decision::Deny, project.deny)] {
+            for rule in added {
+                rules.project.push((decision, rule.to_string()));
+                rules.add(decision, rule);
+            }
+        }
+        Ok(rules)
+    }
+
+    /// The same with one more rule.
+    #[must_use]
+    pub fn with(mut self, decision: Decision, rule: Rule) -> Self {
+        self.add(decision, rule);
+        self
+    }
+
+    /// Every rule, the strictest first.
+    pub fn iter(&self) -> impl Iterator<Item = Standing<'_>> {
+        let of = |decision: Decision| {
+            self.of(decision).iter().map(move |rule| {
+                let rule = rule.text();
+                let of_project = self.project.iter().any(|(by, text)| *by == decision && text == rule);
+                Standing { decision, rule, of_project }
+            })
+        };
+        of(Decision::Deny).chain(of(Decision::Ask)).chain(of(Decision::Allow))
+    }
+
+    pub(super) fn of(&self, decision: Decision) -> &[Rule] {
+        match decision {
+            Decision::Allow => &self.allow,
+            Decision::Ask => &self.ask,
+            Decision::Deny => &self.deny,
+        }
+    }
+
+    fn add(&mut self, decision: Decision, rule: Rule) {
+        match decision {
+            Decision::Allow => self.allow.push(rule),
+            Decision::Ask => self.ask.push(rule),
+            Decision::Deny => self.deny.push(rule),
+        }
+    }
+}
+
+/// A rule that does what its examples say.
+fn checked(long: &RuleConfig, home: Option<&Path>) -> Result<Rule, RulesError> {
+    let rule = Rule::parse(&long.rule, home)?;
+    let expected = long.matches.iter().map(|example| (example, true));
+    let excluded = long.no_match.iter().map(|example| (example, false));
+    for (example, wanted) in expected.chain(excluded) {
+        let found = examples::decides(&rule, long.decision, example);
+        if found.decides != wanted {
+            return Err(RulesError::Example {
+                rule: long.rule.clone(),
+                decision: long.decision,
+                must: if wanted { "match" } else { "not match" },
+                example: example.clone(),
+                why: found.why,
+            });
+        }
+    }
+    Ok(rule)
+}

@@ -1,0 +1,170 @@
+//! What a command line says, as far as permission must know it.
+
+/// What runs one after another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Script {
+    pub(crate) items: Vec<Item>,
+}
+
+/// One pipeline, and how it hangs on the one before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    pub(crate) joint: Joint,
+    pub(crate) pipeline: Vec<Command>,
+    pub(crate) pace: Pace,
+}
+
+/// When a pipeline runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Joint {
+    /// After the one before, whatever came of it.
+    Then,
+    /// If the one before succeeded.
+    And,
+    /// If the one before failed.
+    Or,
+}
+
+/// Whether the shell waits for a pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// It does.
+    Foreground,
+    /// It runs in a shell of its own.
+    Background,
+}
+
+/// One command of a pipeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Simple(Simple),
+    Compound(Compound),
+    Function(Function),
+    /// `[[ … ]]`: runs nothing but the substitutions in its words.
+    Test {
+        words: Vec<Word>,
+        redirects: Vec<Redirect>,
+    },
+}
+
+/// Assignments, words and redirects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Simple {
+    pub(crate) assignments: Vec<Word>,
+    pub(crate) words: Vec<Word>,
+    pub(crate) redirects: Vec<Redirect>,
+}
+
+/// Scripts inside a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Compound {
+    pub(crate) kind: Kind,
+    /// Words of the frame: what a loop runs over, what a case compares.
+    pub(crate) words: Vec<Word>,
+    pub(crate) scripts: Vec<Script>,
+    pub(crate) redirects: Vec<Redirect>,
+}
+
+/// The frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Group,
+    Subshell,
+    If,
+    Case,
+    /// `while` and `until`.
+    Loop,
+    /// `for` and `select`, which set a variable.
+    For {
+        variable: String,
+    },
+}
+
+/// A function is defined; nothing of it runs yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    pub(crate) body: Box<Compound>,
+}
+
+/// Where input comes from and output goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Redirect {
+    pub(crate) kind: RedirectKind,
+    pub(crate) target: Word,
+}
+
+/// What a redirect does with its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RedirectKind {
+    /// Opens it for reading.
+    Read,
+    /// Creates, truncates or appends to it.
+    Write,
+    /// Nothing with a file: another descriptor, or text from the line itself.
+    Inner,
+}
+
+/// A word of the line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    /// As it was written.
+    pub(crate) source: String,
+    /// What it will be.
+    pub(crate) text: Text,
+    /// What its substitutions run.
+    pub(crate) scripts: Vec<Script>,
+}
+
+/// What a word will be when the command gets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Text {
+    /// Exactly this.
+    Literal(String),
+    /// The user's home folder and this after it.
+    Home(String),
+    /// Only the shell will know. Every word it becomes begins with `lead`, unless it splits.
+    Dynamic { lead: String, splits: Splits },
+}
+
+/// Whether a word that only the shell knows can fall apart into others that begin differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Splits {
+    /// It can: an expansion in it is not quoted.
+    Yes,
+    /// It cannot.
+    No,
+}
+
+impl Word {
+    /// The text, if it is known.
+    pub(crate) fn literal(&self) -> Option<&str> {
+        match &self.text {
+            Text::Literal(text) => Some(text),
+            Text::Home(_) | Text::Dynamic { .. } => None,
+        }
+    }
+
+    /// A word that stands for what another word or program will give.
+    pub(crate) fn unknown(source: &str) -> Self {
+        Self {
+            source: source.to_owned(),
+            text: Text::Dynamic { lead: String::new(), splits: Splits::Yes },
+            scripts: Vec::new(),
+        }
+    }
+
+    /// The last part of the path it names, as far as that is known.
+    pub(crate) fn base_name(&self) -> Option<&str> {
+        let path = match &self.text {
+            Text::Literal(path) | Text::Home(path) => path,
+            Text::Dynamic { .. } => return None,
+        };
+        Some(path.rsplit('/').next().unwrap_or(path))
+    }
+
+    /// Whether it is a flag, as far as that is known.
+    pub(crate) fn is_flag(&self) -> bool {
+        self.literal().is_some_and(|text| text.len() > 1 && text.starts_with('-'))
+    }
+}

@@ -1,0 +1,155 @@
+//! What begins with `$` or a backquote.
+
+use super::heredoc::{HERE_DOCUMENT, HereDocuments};
+use super::quoting::Quotes;
+use super::word::Building;
+use super::{NotUnderstood, Parser, Result, Script, grammar, parse_at};
+
+const PARAMETER: NotUnderstood = NotUnderstood("an unusual parameter expansion");
+
+impl Parser<'_> {
+    /// After a `$`.
+    pub(super) fn dollar(&mut self, word: &mut Building, quotes: Quotes) -> Result<()> {
+        match self.cursor.peek() {
+            Some('(') => {
+                word.expands(quotes);
+                if self.cursor.eat("((") {
+                    return self.arithmetic();
+                }
+                self.cursor.next();
+                word.scripts.push(self.substitution()?);
+            }
+            Some('{') => {
+                self.cursor.next();
+                let start = self.cursor.at();
+                self.braced_parameter()?;
+                let several = self.cursor.since(start).contains('@');
+                word.expands(if several { Quotes::Outside } else { quotes });
+            }
+            Some('[') => return Err(NotUnderstood("arithmetic")),
+            Some('\'') if quotes == Quotes::Outside => {
+                self.cursor.next();
+                self.ansi_quoted(word)?;
+            }
+            Some('"') if quotes == Quotes::Outside => {
+                self.cursor.next();
+                self.double_quoted(word)?;
+            }
+            Some(one) if one.is_ascii_alphabetic() || one == '_' => {
+                word.expands(quotes);
+                self.name();
+            }
+            // Every parameter becomes a word of its own, quoted or not.
+            Some('@') => {
+                self.cursor.next();
+                word.expands(Quotes::Outside);
+            }
+            Some(one) if one.is_ascii_digit() || "*#?-$!".contains(one) => {
+                word.expands(quotes);
+                self.cursor.next();
+            }
+            Some(_) | None => word.push('$'),
+        }
+        Ok(())
+    }
+
+    /// A name: a letter or `_`, then also digits.
+    pub(super) fn name(&mut self) -> String {
+        let mut name = String::new();
+        while let Some(one) = self.cursor.peek()
+            && (one == '_' || one.is_ascii_alphabetic() || (one.is_ascii_digit() && !name.is_empty()))
+        {
+            name.push(one);
+            self.cursor.next();
+        }
+        name
+    }
+
+    /// A script in a substitution, up to the `)` that closes it.
+    pub(super) fn substitution(&mut self) -> Result<Script> {
+        let outside = std::mem::replace(&mut self.here_documents, HereDocuments::Refused);
+        let script = self.deeper(|inner| inner.script(grammar::End::Parenthesis))?;
+        self.here_documents = outside;
+        Ok(script)
+    }
+
+    /// After `$((`: numbers and operators only. A name could hold a subscript, and a subscript can run commands.
+    fn arithmetic(&mut self) -> Result<()> {
+        let arithmetic = NotUnderstood("arithmetic");
+        let mut open = 0_usize;
+        loop {
+            match self.cursor.next().ok_or(arithmetic)? {
+                '(' => open += 1,
+                ')' if open > 0 => open -= 1,
+                ')' if self.cursor.eat(")") => return Ok(()),
+                one if one.is_ascii_digit() || " +-*/%<>=!&|~^?:,".contains(one) => {}
+                _ => return Err(arithmetic),
+            }
+        }
+    }
+
+    /// After `${`.
+    fn braced_parameter(&mut self) -> Result<()> {
+        self.cursor.eat("#");
+        let name = self.name();
+        if name.is_empty() {
+            match self.cursor.next().ok_or(PARAMETER)? {
+                one if one.is_ascii_digit() || "@*?-$".contains(one) => {}
+                // `${#}` is the number of parameters.
+                '}' => return Ok(()),
+                _ => return Err(PARAMETER),
+            }
+        }
+        if self.cursor.eat("[") && !(self.cursor.eat("@]") || self.cursor.eat("*]")) {
+            self.number();
+            if !self.cursor.eat("]") {
+                return Err(PARAMETER);
+            }
+        }
+        if self.cursor.eat("}") {
+            return Ok(());
+        }
+        self.operator()?;
+        // What follows is taken only where nothing in it can be expanded.
+        loop {
+            match self.cursor.next().ok_or(PARAMETER)? {
+                '}' => return Ok(()),
+                one if one.is_ascii_alphanumeric() || "_./*-,: ".contains(one) => {}
+                _ => return Err(PARAMETER),
+            }
+        }
+    }
+
+    /// The operators that neither assign, nor calculate, nor expand twice.
+    fn operator(&mut self) -> Result<()> {
+        const HARMLESS: [&str; 14] = [":-", ":+", ":?", "##", "%%", "//", "^^", ",,", "-", "+", "?", "#", "%", "/"];
+        if HARMLESS.iter().any(|operator| self.cursor.eat(operator)) { Ok(()) } else { Err(PARAMETER) }
+    }
+
+    fn number(&mut self) {
+        while self.cursor.peek().is_some_and(|one| one.is_ascii_digit()) {
+            self.cursor.next();
+        }
+    }
+
+    /// After an opening backquote. What is escaped in it would have to be read twice.
+    pub(super) fn backquoted(&mut self, word: &mut Building, quotes: Quotes) -> Result<()> {
+        word.expands(quotes);
+        let start = self.cursor.at();
+        loop {
+            match self.cursor.raw_next().ok_or(NotUnderstood("a backquote without its end"))? {
+                '`' => break,
+                '\\' => return Err(NotUnderstood("an escape between backquotes")),
+                _ => {}
+            }
+        }
+        let inside = self.cursor.since(start);
+        let inside = inside.strip_suffix('`').unwrap_or(inside);
+        if inside.contains("<<") {
+            return Err(HERE_DOCUMENT);
+        }
+        let script = self.deeper(|inner| parse_at(inside, inner.depth))?;
+        word.scripts.push(script);
+        Ok(())
+    }
+}

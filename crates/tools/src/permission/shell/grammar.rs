@@ -1,0 +1,394 @@
+//! Lists, pipelines and compound commands.
+
+use super::word::ends_word;
+use super::{
+    Command, Compound, Function, Item, Joint, Kind, NotUnderstood, Pace, Parser, Redirect, Result, Script, Simple, Word,
+};
+
+const SYNTAX: NotUnderstood = NotUnderstood("a syntax this program does not know");
+
+/// Words that mean something of their own where a command begins.
+const RESERVED: [&str; 22] = [
+    "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",
+    "in", "select", "then", "time", "until", "while",
+];
+
+/// What a script ends at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    OfText,
+    /// The `)`, which is taken.
+    Parenthesis,
+    /// One of these words, which is left.
+    Word(&'static [&'static str]),
+    /// `;;`, `;&`, `;;&` or `esac`, which are left.
+    Case,
+}
+
+impl Parser<'_> {
+    pub(super) fn script(&mut self, end: End) -> Result<Script> {
+        let mut script = Script::default();
+        let mut joint = Joint::Then;
+        loop {
+            self.gap()?;
+            if self.at_end(end)? {
+                return if joint == Joint::Then { Ok(script) } else { Err(SYNTAX) };
+            }
+            let pipeline = self.pipeline()?;
+            self.cursor.skip_blanks();
+            let mut pace = Pace::Foreground;
+            let next = if self.cursor.eat("&&") {
+                Joint::And
+            } else if self.cursor.eat("||") {
+                Joint::Or
+            } else {
+                pace = self.separator(end)?;
+                Joint::Then
+            };
+            script.items.push(Item { joint, pipeline, pace });
+            joint = next;
+        }
+    }
+
+    /// What stands between two lists. At the end of the script there need be nothing.
+    fn separator(&mut self, end: End) -> Result<Pace> {
+        self.comment();
+        if self.cursor.looking_at(";;") || self.cursor.looking_at(";&") {
+            return if end == End::Case { Ok(Pace::Foreground) } else { Err(SYNTAX) };
+        }
+        match self.cursor.peek() {
+            Some('&') => {
+                self.cursor.next();
+                Ok(Pace::Background)
+            }
+            Some(';') => {
+                self.cursor.next();
+                Ok(Pace::Foreground)
+            }
+            None | Some('\n') => Ok(Pace::Foreground),
+            Some(')') if end == End::Parenthesis => Ok(Pace::Foreground),
+            Some(_) => Err(SYNTAX),
+        }
+    }
+
+    /// Blanks, comments and line breaks, with the here-documents after them.
+    fn gap(&mut self) -> Result<()> {
+        loop {
+            self.cursor.skip_blanks();
+            self.comment();
+            if !self.cursor.eat("\n") {
+                return Ok(());
+            }
+            self.here_bodies()?;
+        }
+    }
+
+    /// A comment, up to the end of its line. No backslash joins the next line to it.
+    fn comment(&mut self) {
+        if self.cursor.peek() == Some('#') {
+            while self.cursor.raw_peek().is_some_and(|one| one != '\n') {
+                self.cursor.raw_next();
+            }
+        }
+    }
+
+    fn at_end(&mut self, end: End) -> Result<bool> {
+        let over = self.cursor.peek().is_none();
+        match end {
+            End::OfText => Ok(over),
+            _ if over => Err(NotUnderstood("something that is opened and not closed")),
+            End::Parenthesis => Ok(self.cursor.eat(")")),
+            End::Word(words) => Ok(words.iter().any(|word| self.at_reserved(word))),
+            End::Case => Ok(self.cursor.looking_at(";;") || self.cursor.looking_at(";&") || self.at_reserved("esac")),
+        }
+    }
+
+    /// Whether this reserved word stands here, unquoted and whole.
+    fn at_reserved(&mut self, wanted: &str) -> bool {
+        let mut ahead = self.cursor.clone();
+        ahead.eat(wanted) && ahead.peek().is_none_or(ends_word)
+    }
+
+    fn eat_reserved(&mut self, wanted: &str) -> bool {
+        self.at_reserved(wanted) && self.cursor.eat(wanted)
+    }
+
+    fn expect_reserved(&mut self, wanted: &str) -> Result<()> {
+        if self.eat_reserved(wanted) { Ok(()) } else { Err(SYNTAX) }
+    }
+
+    fn pipeline(&mut self) -> Result<Vec<Command>> {
+        loop {
+            self.cursor.skip_blanks();
+            if self.eat_reserved("time") {
+                self.cursor.skip_blanks();
+                self.eat_reserved("-p");
+            } else if !self.eat_reserved("!") {
+                break;
+            }
+        }
+        let mut commands = vec![self.command()?];
+        loop {
+            self.cursor.skip_blanks();
+            if self.cursor.looking_at("||") {
+                return Ok(commands);
+            }
+            if !(self.cursor.eat("|&") || self.cursor.eat("|")) {
+                return Ok(commands);
+            }
+            self.gap()?;
+            commands.push(self.command()?);
+        }
+    }
+
+    fn command(&mut self) -> Result<Command> {
+        self.cursor.skip_blanks();
+        if self.cursor.looking_at("((") {
+            return Err(NotUnderstood("arithmetic"));
+        }
+        if self.cursor.eat("(") {
+            let inner = self.deeper(|inner| inner.script(End::Parenthesis))?;
+            return self.compound(Kind::Subshell, Vec::new(), vec![inner]).map(Command::Compound);
+        }
+        let reserved = RESERVED.iter().copied().find(|word| self.at_reserved(word));
+        match reserved {
+            None => self.simple_or_function(),
+            Some("[[") => self.test(),
+            Some("function") => self.function_by_keyword(),
+            Some("coproc") => Err(NotUnderstood("a coprocess")),
+            Some("{" | "if" | "while" | "until" | "for" | "select" | "case") => {
+                self.deeper(Self::compound_by_keyword).map(Command::Compound)
+            }
+            Some(_) => Err(SYNTAX),
+        }
+    }
+
+    fn compound_by_keyword(&mut self) -> Result<Compound> {
+        if self.eat_reserved("{") {
+            let inner = self.body(&["}"])?;
+            self.expect_reserved("}")?;
+            return self.compound(Kind::Group, Vec::new(), vec![inner]);
+        }
+        if self.eat_reserved("while") || self.eat_reserved("until") {
+            let condition = self.body(&["do"])?;
+            let body = self.do_group()?;
+            return self.compound(Kind::Loop, Vec::new(), vec![condition, body]);
+        }
+        if self.eat_reserved("if") {
+            return self.branches();
+        }
+        if self.eat_reserved("case") {
+            return self.cases();
+        }
+        self.eat_reserved("for");
+        self.eat_reserved("select");
+        self.cursor.skip_blanks();
+        let variable = self.name();
+        if variable.is_empty() || !self.cursor.peek().is_none_or(ends_word) {
+            return Err(NotUnderstood("a loop with arithmetic"));
+        }
+        let words = self.loop_words()?;
+        let body = self.do_group()?;
+        self.compound(Kind::For { variable }, words, vec![body])
+    }
+
+    fn body(&mut self, until: &'static [&'static str]) -> Result<Script> {
+        self.script(End::Word(until))
+    }
+
+    fn do_group(&mut self) -> Result<Script> {
+        self.gap()?;
+        self.expect_reserved("do")?;
+        let body = self.body(&["done"])?;
+        self.expect_reserved("done")?;
+        Ok(body)
+    }
+
+    fn branches(&mut self) -> Result<Compound> {
+        let mut scripts = vec![self.body(&["then"])?];
+        self.expect_reserved("then")?;
+        loop {
+            scripts.push(self.body(&["elif", "else", "fi"])?);
+            if self.eat_reserved("elif") {
+                scripts.push(self.body(&["then"])?);
+                self.expect_reserved("then")?;
+            } else if self.eat_reserved("else") {
+                scripts.push(self.body(&["fi"])?);
+                break;
+            } else {
+                break;
+            }
+        }
+        self.expect_reserved("fi")?;
+        self.compound(Kind::If, Vec::new(), scripts)
+    }
+
+    fn cases(&mut self) -> Result<Compound> {
+        self.cursor.skip_blanks();
+        let mut words = vec![self.word()?];
+        let mut scripts = Vec::new();
+        self.gap()?;
+        self.expect_reserved("in")?;
+        loop {
+            self.gap()?;
+            if self.eat_reserved("esac") {
+                return self.compound(Kind::Case, words, scripts);
+            }
+            self.cursor.eat("(");
+            loop {
+                self.cursor.skip_blanks();
+                words.push(self.word()?);
+                self.cursor.skip_blanks();
+                if !self.cursor.eat("|") {
+                    break;
+                }
+            }
+            if !self.cursor.eat(")") {
+                return Err(SYNTAX);
+            }
+            scripts.push(self.script(End::Case)?);
+            if !(self.cursor.eat(";;&") || self.cursor.eat(";;") || self.cursor.eat(";&")) {
+                self.expect_reserved("esac")?;
+                return self.compound(Kind::Case, words, scripts);
+            }
+        }
+    }
+
+    /// What a `for` runs over, up to its `do`.
+    fn loop_words(&mut self) -> Result<Vec<Word>> {
+        let mut words = Vec::new();
+        self.gap()?;
+        if self.eat_reserved("in") {
+            loop {
+                self.cursor.skip_blanks();
+                match self.cursor.peek() {
+                    Some('\n' | ';') => break,
+                    Some('#') => self.comment(),
+                    Some(_) => words.push(self.word()?),
+                    None => return Err(SYNTAX),
+                }
+            }
+        }
+        self.cursor.skip_blanks();
+        self.cursor.eat(";");
+        Ok(words)
+    }
+
+    /// The redirects after a compound command.
+    fn compound(&mut self, kind: Kind, words: Vec<Word>, scripts: Vec<Script>) -> Result<Compound> {
+        let mut redirects = Vec::new();
+        self.redirects(&mut redirects)?;
+        Ok(Compound { kind, words, scripts, redirects })
+    }
+
+    fn redirects(&mut self, redirects: &mut Vec<Redirect>) -> Result<()> {
+        loop {
+            self.cursor.skip_blanks();
+            match self.redirect()? {
+                Some(redirect) => redirects.push(redirect),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// `[[ … ]]`, without the operators that calculate or look at variables by name: these can run commands.
+    fn test(&mut self) -> Result<Command> {
+        const CALCULATE: [&str; 8] = ["-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+        self.expect_reserved("[[")?;
+        let mut words = Vec::new();
+        loop {
+            self.gap()?;
+            if self.eat_reserved("]]") {
+                break;
+            }
+            if self.cursor.eat("&&") || self.cursor.eat("||") {
+                continue;
+            }
+            let word = self.word()?;
+            if word.literal().is_some_and(|text| CALCULATE.contains(&text) || text == "=~") {
+                return Err(NotUnderstood("a test that calculates"));
+            }
+            words.push(word);
+        }
+        let mut redirects = Vec::new();
+        self.redirects(&mut redirects)?;
+        Ok(Command::Test { words, redirects })
+    }
+
+    fn function_by_keyword(&mut self) -> Result<Command> {
+        self.expect_reserved("function")?;
+        self.cursor.skip_blanks();
+        let name = self.word()?.source;
+        self.cursor.skip_blanks();
+        if self.cursor.eat("(") {
+            self.cursor.skip_blanks();
+            if !self.cursor.eat(")") {
+                return Err(SYNTAX);
+            }
+        }
+        self.function(name)
+    }
+
+    fn function(&mut self, name: String) -> Result<Command> {
+        self.gap()?;
+        match self.deeper(Self::command)? {
+            Command::Compound(body) => Ok(Command::Function(Function { name, body: Box::new(body) })),
+            Command::Simple(_) | Command::Function(_) | Command::Test { .. } => Err(SYNTAX),
+        }
+    }
+
+    fn simple_or_function(&mut self) -> Result<Command> {
+        let mut simple = Simple::default();
+        loop {
+            self.redirects(&mut simple.redirects)?;
+            match self.cursor.peek() {
+                None | Some('\n' | ';' | '&' | '|' | ')') => break,
+                Some('#') => {
+                    self.comment();
+                    break;
+                }
+                Some('(')
+                    if simple.words.len() == 1 && simple.assignments.is_empty() && simple.redirects.is_empty() =>
+                {
+                    return self.function_by_parentheses(simple);
+                }
+                Some(_) => {}
+            }
+            let word = self.word()?;
+            if is_descriptor_variable(&word) && matches!(self.cursor.peek(), Some('<' | '>')) {
+                return Err(NotUnderstood("a descriptor kept in a variable"));
+            }
+            if simple.words.is_empty() && is_assignment(&word.source) {
+                if self.cursor.peek() == Some('(') {
+                    return Err(NotUnderstood("an array"));
+                }
+                simple.assignments.push(word);
+            } else {
+                simple.words.push(word);
+            }
+        }
+        if simple == Simple::default() { Err(SYNTAX) } else { Ok(Command::Simple(simple)) }
+    }
+
+    fn function_by_parentheses(&mut self, simple: Simple) -> Result<Command> {
+        self.cursor.eat("(");
+        self.cursor.skip_blanks();
+        if !self.cursor.eat(")") {
+            return Err(SYNTAX);
+        }
+        self.function(simple.words.into_iter().map(|word| word.source).collect())
+    }
+}
+
+/// `NAME=…`, `NAME+=…`, `NAME[…]=…`: where it stands before the command, it sets a variable.
+pub(crate) fn is_assignment(source: &str) -> bool {
+    let name_end = source.find(|one: char| !(one == '_' || one.is_ascii_alphanumeric())).unwrap_or(source.len());
+    let (name, rest) = source.split_at(name_end);
+    let named = !name.is_empty() && !name.starts_with(|one: char| one.is_ascii_digit());
+    named && (rest.starts_with('=') || rest.starts_with("+=") || (rest.starts_with('[') && rest.contains('=')))
+}
+
+/// `{name}`, which takes the number of a new descriptor when a redirect follows.
+fn is_descriptor_variable(word: &Word) -> bool {
+    word.source.starts_with('{') && word.source.ends_with('}')
+}

@@ -1,0 +1,69 @@
+//! Here-documents: their body begins after the line that names them.
+
+use super::{NotUnderstood, Parser, Result, Word};
+
+/// Versions of bash disagree on where such a body ends.
+pub(super) const HERE_DOCUMENT: NotUnderstood = NotUnderstood("a here-document inside a substitution");
+
+/// Whether here-documents may begin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum HereDocuments {
+    Taken,
+    Refused,
+}
+
+/// A here-document whose body was not read yet.
+pub(super) struct Pending {
+    delimiter: String,
+    /// Whether the body is taken as it stands.
+    literal: bool,
+    strips_tabs: bool,
+}
+
+impl Parser<'_> {
+    /// Takes the delimiter after `<<` or `<<-`.
+    pub(super) fn here_document(&mut self, strips_tabs: bool) -> Result<Word> {
+        if self.here_documents == HereDocuments::Refused {
+            return Err(HERE_DOCUMENT);
+        }
+        self.cursor.skip_blanks();
+        let word = self.word()?;
+        let plain = |text: &str| text.chars().all(|one| one.is_ascii_alphanumeric() || "_-.!+%".contains(one));
+        match word.literal() {
+            Some(delimiter) if !delimiter.is_empty() && plain(delimiter) && word.source.trim().lines().count() == 1 => {
+                let literal = word.source != delimiter;
+                self.pending.push(Pending { delimiter: delimiter.to_owned(), literal, strips_tabs });
+                Ok(word)
+            }
+            _ => Err(NotUnderstood("a here-document with an unusual delimiter")),
+        }
+    }
+
+    /// Reads the bodies that begin here, right after a line break.
+    pub(super) fn here_bodies(&mut self) -> Result<()> {
+        if self.here_documents == HereDocuments::Refused && !self.pending.is_empty() {
+            return Err(HERE_DOCUMENT);
+        }
+        for pending in std::mem::take(&mut self.pending) {
+            let mut body = String::new();
+            loop {
+                let line = self.cursor.raw_line().ok_or(NotUnderstood("a here-document without its end"))?;
+                let line = if pending.strips_tabs { line.trim_start_matches('\t') } else { line };
+                if line == pending.delimiter {
+                    break;
+                }
+                // Bash joins such lines before it looks for the delimiter.
+                if !pending.literal && line.ends_with('\\') {
+                    return Err(NotUnderstood("a here-document with joined lines"));
+                }
+                body.push_str(line);
+                body.push('\n');
+            }
+            if !pending.literal {
+                let scripts = self.scripts_of_text(&body)?;
+                self.strays.extend(scripts);
+            }
+        }
+        Ok(())
+    }
+}

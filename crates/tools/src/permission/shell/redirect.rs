@@ -1,0 +1,74 @@
+//! Redirects.
+
+use super::{NotUnderstood, Parser, Redirect, RedirectKind, Result, Word};
+
+impl Parser<'_> {
+    /// A redirect, if one begins here; a number before it included.
+    pub(super) fn redirect(&mut self) -> Result<Option<Redirect>> {
+        if self.cursor.looking_at("<(") || self.cursor.looking_at(">(") {
+            return Ok(None);
+        }
+        let mut ahead = self.cursor.clone();
+        while ahead.peek().is_some_and(|one| one.is_ascii_digit()) {
+            ahead.next();
+        }
+        let digits = ahead.at() - self.cursor.at();
+        let numbered = digits > 0;
+        if !matches!(ahead.peek(), Some('<' | '>')) && (numbered || !ahead.looking_at("&>")) {
+            return Ok(None);
+        }
+        // So large a number would be a word of its own to bash.
+        if digits > 3 {
+            return Err(NotUnderstood("a descriptor with a large number"));
+        }
+        self.cursor = ahead;
+        self.operator_and_target().map(Some)
+    }
+
+    fn operator_and_target(&mut self) -> Result<Redirect> {
+        use RedirectKind::{Inner, Read, Write};
+        // The longest first.
+        for (operator, kind) in
+            [("<<<", Inner), ("&>>", Write), ("&>", Write), (">>", Write), (">|", Write), ("<>", Write)]
+        {
+            if self.cursor.eat(operator) {
+                return Ok(Redirect { kind, target: self.target()? });
+            }
+        }
+        if self.cursor.eat("<<-") {
+            return Ok(Redirect { kind: Inner, target: self.here_document(true)? });
+        }
+        if self.cursor.eat("<<") {
+            return Ok(Redirect { kind: Inner, target: self.here_document(false)? });
+        }
+        if self.cursor.eat("<&") {
+            let target = self.target()?;
+            if !is_descriptor(&target) {
+                return Err(NotUnderstood("a copy of a descriptor that is not a number"));
+            }
+            return Ok(Redirect { kind: Inner, target });
+        }
+        if self.cursor.eat(">&") {
+            let target = self.target()?;
+            let kind = if is_descriptor(&target) { Inner } else { Write };
+            return Ok(Redirect { kind, target });
+        }
+        let kind = if self.cursor.eat(">") { Write } else { Read };
+        if kind == Read {
+            self.cursor.eat("<");
+        }
+        Ok(Redirect { kind, target: self.target()? })
+    }
+
+    fn target(&mut self) -> Result<Word> {
+        self.cursor.skip_blanks();
+        self.word()
+    }
+}
+
+/// A number, `-`, or a number and `-`.
+fn is_descriptor(target: &Word) -> bool {
+    let text = target.literal().unwrap_or_default();
+    let digits = text.strip_suffix('-').unwrap_or(text);
+    !text.is_empty() && target.source == text && digits.chars().all(|one| one.is_ascii_digit())
+}
