@@ -1,26 +1,27 @@
-//! The gate every tool call passes before anything runs (SPEC 9.6): the reply ended, the tool exists, its arguments are strict
-//! JSON, and the permission mode lets it. Whoever does not pass gets an error result; nothing is repaired or guessed.
+//! The gate every tool call passes before anything runs (SPEC 9.6): the reply ended, the tool exists, and its arguments are
+//! strict JSON. Whoever does not pass gets an error result; nothing is repaired or guessed. Whether it may run is decided
+//! after this, when its turn comes ([`permit`](crate::permit)).
 
 use std::sync::Arc;
 
 use haft_tool::{Registry, Resolved, Tool};
-use haft_types::{Decision, Envelope, PermissionMode, StopReason, ToolCall};
+use haft_types::{Envelope, StopReason, ToolCall};
 use serde_json::Value;
 
-use crate::{calls, names, permission, secrets, strict_json};
+use crate::{calls, names, secrets, strict_json};
 
-/// A call that may run.
+/// A call that makes sense.
 pub(crate) struct Admitted {
     pub(crate) call: ToolCall,
     pub(crate) tool: Arc<dyn Tool>,
     pub(crate) arguments: Value,
 }
 
-/// A call that may not, and what the model is told.
+/// A call that does not run, and what the model is told.
 pub(crate) struct Refused {
     pub(crate) call: ToolCall,
     pub(crate) envelope: Envelope,
-    /// Whether a person could have allowed it.
+    /// Whether it was denied, and a person could have allowed it.
     pub(crate) denied: bool,
 }
 
@@ -34,12 +35,7 @@ pub(crate) struct ReplyFacts<'a> {
     pub(crate) last: bool,
 }
 
-pub(crate) fn admit(
-    call: ToolCall,
-    reply: &ReplyFacts<'_>,
-    registry: &Registry,
-    mode: PermissionMode,
-) -> Result<Admitted, Box<Refused>> {
+pub(crate) fn admit(call: ToolCall, reply: &ReplyFacts<'_>, registry: &Registry) -> Result<Admitted, Box<Refused>> {
     let refuse = |call, envelope| Err(Box::new(Refused { call, envelope, denied: false }));
     if *reply.stop == StopReason::Length && reply.last {
         let message = "The reply was cut off by the output limit in the middle of this call, so it did not run. Make it again, in smaller pieces.";
@@ -82,12 +78,7 @@ pub(crate) fn admit(
         );
         return refuse(call, Envelope::failure("not_alone", message));
     }
-    match permission::decide(mode, tool.access(), &call.name) {
-        Decision::Allow => Ok(Admitted { tool: Arc::clone(tool), call, arguments }),
-        Decision::Deny { reason } => {
-            Err(Box::new(Refused { call, envelope: Envelope::failure("permission_denied", reason), denied: true }))
-        }
-    }
+    Ok(Admitted { tool: Arc::clone(tool), call, arguments })
 }
 
 fn unknown_tool(name: &str, registry: &Registry) -> String {

@@ -5,13 +5,14 @@
 //!
 //! Read first: [`turn::Turn`] (what happens next), [`Session`] (how it is done), [`EventSink`] (how it is watched).
 
+mod approval;
 mod calls;
 mod documents;
 mod emit;
 pub mod files;
 mod gate;
 mod names;
-mod permission;
+mod permit;
 mod ports;
 mod resume;
 mod secrets;
@@ -19,6 +20,7 @@ mod session;
 mod strict_json;
 pub mod turn;
 
+pub use approval::{Answer, Approval, Approver};
 pub use emit::EventSink;
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};
 pub use session::{

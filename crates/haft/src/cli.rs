@@ -6,6 +6,7 @@ mod conversations;
 mod doctor;
 mod knowledge;
 mod models;
+mod permissions;
 mod tools;
 
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ pub(crate) use conversations::{
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use knowledge::{Lines, NotesArgs, NotesCommand, OfConversation, UsefulArgs, UsefulCommand};
 pub(crate) use models::{AddArgs, CountArgs, ListArgs, ModelsArgs, ModelsCommand, RolesArgs, ShowModelArgs, TestArgs};
+pub(crate) use permissions::{ExplainArgs, PermissionsArgs, PermissionsCommand};
 pub(crate) use tools::{ToolListArgs, ToolsArgs, ToolsCommand};
 
 /// The top of `haft --help`: commands in groups, in the order people meet them.
@@ -54,6 +56,7 @@ Safety:
   changes        Show what a conversation changed in files
   undo           Take changes of files back
   redo           Bring back what an undo took back
+  permissions    Show, add and explain what may happen without asking
 
 Models:
   models         List, show, declare and test models
@@ -126,6 +129,8 @@ pub(crate) enum Command {
     Undo(UndoArgs),
     /// Bring back what the last undo took back.
     Redo(RedoArgs),
+    /// Show, add and explain what may happen without asking.
+    Permissions(PermissionsArgs),
     /// List, show, declare and test models.
     Models(ModelsArgs),
     /// Count the tokens of files.
@@ -197,6 +202,10 @@ pub(crate) struct RunArgs {
     /// How much may happen without asking: plan, ask, accept-edits, auto or yolo.
     #[arg(long, value_name = "MODE")]
     pub(crate) permission_mode: Option<PermissionMode>,
+
+    /// Ask on the terminal before what needs permission, instead of refusing it.
+    #[arg(long)]
+    pub(crate) ask: bool,
 
     /// Offer only these tools: names, groups or profiles (`haft tools list` shows them), `*`, `none`.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use haft_context::Environment;
 use haft_engine::turn::Limits;
-use haft_engine::{Leftovers, Notice, Roles, Services, Session, SessionConfig, Standby, Which};
+use haft_engine::{Approver, Leftovers, Notice, Roles, Services, Session, SessionConfig, Standby, Which};
 use haft_model::{Catalogue, Client, Declared, O200k, Secret};
 use haft_project::{Standing, TrustList};
 use haft_sandbox::Supervisor;
@@ -15,7 +15,7 @@ use haft_store::versions::Versions;
 use haft_store::{Cached, Conversation, SqliteStore, Store};
 use haft_text::Masker;
 use haft_tool::Workspace;
-use haft_tools::{RecoveryOutcome, Running};
+use haft_tools::{Confinement, Permissions, PermissionsConfig, RecoveryOutcome, Rules, Running};
 use haft_types::{Message, PermissionMode};
 
 use crate::clock::{RandomIds, WallClock};
@@ -73,6 +73,7 @@ pub(crate) struct RunPlan {
     pub(crate) added_folders: Vec<PathBuf>,
     pub(crate) roles: Roles,
     pub(crate) mode: PermissionMode,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) offered_tools: Vec<String>,
     pub(crate) tool_profiles: BTreeMap<String, Vec<String>>,
     pub(crate) focus_files: Vec<String>,
@@ -176,6 +177,7 @@ fn prepare(
         client: Client::new(declared, key, config.retry).map_err(|error| mistake(error.to_string()))?,
         counter: Arc::new(O200k),
         running: Arc::new(Running::new(Arc::new(Supervisor::new(std::env::current_exe()?)), config.limits)),
+        approver: plan.approver,
         clock: Arc::new(WallClock),
         ids: Arc::new(RandomIds),
     };
@@ -197,7 +199,7 @@ fn prepare(
         child_environment: Arc::new(haft_sandbox::child_environment(std::env::vars_os())),
         masker,
         standing,
-        mode: plan.mode,
+        permissions: permissions(&config.permissions, plan.mode)?,
         offered_tools: plan.offered_tools,
         tool_profiles: plan.tool_profiles,
         plugins: Vec::new(),
@@ -209,6 +211,13 @@ fn prepare(
         model,
     };
     Ok((session, services))
+}
+
+/// What may happen without asking, by the rules of the configuration and the mode of this run.
+pub(crate) fn permissions(config: &PermissionsConfig, mode: PermissionMode) -> anyhow::Result<Permissions> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let rules = Rules::load(config, home.as_deref()).map_err(|error| mistake(error.to_string()))?;
+    Ok(Permissions { mode, rules, confinement: Confinement::None })
 }
 
 /// The machine as the model is told of it. No clock: it would change the prefix of every request.

@@ -7,6 +7,8 @@
 //! called), [`Plugin`] (who looks over its shoulder).
 
 mod context;
+mod guard;
+mod intent;
 mod manual;
 mod plugin;
 mod ports;
@@ -15,6 +17,8 @@ mod schema;
 mod selection;
 
 pub use context::{OutputLimits, ToolContext, Workspace};
+pub use guard::Guard;
+pub use intent::Intent;
 pub use manual::{Alias, CaseDocument, Group, Manual, Set, Source};
 pub use plugin::Plugin;
 pub use ports::{
@@ -58,10 +62,9 @@ pub trait Tool: Send + Sync {
     /// What a call may do.
     fn access(&self) -> Access;
 
-    /// The paths a call is about, as the model wrote them: permission looks at them before it runs. None when the arguments
-    /// do not tell, and then a call that changes files is always asked.
-    fn paths(&self, arguments: &Value) -> Option<Vec<String>> {
-        arguments.get("path").and_then(Value::as_str).map(|path| vec![path.to_owned()])
+    /// What a call with these arguments would do: permission looks at it before the call runs.
+    fn intent(&self, arguments: &Value) -> Intent {
+        Intent::read_off(self.access(), self.spec(), arguments)
     }
 
     /// Runs the call. The arguments are an object that was checked to be JSON; a failure is an envelope, never a panic.

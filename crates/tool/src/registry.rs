@@ -1,4 +1,4 @@
-//! Where tools are found by name, and the one way a call is run: breaker, plugins, the tool, plugins, statistics.
+//! Where tools are found by name, and the one way a call is run: breaker, plugins, guard, the tool, plugins, statistics.
 //!
 //! Invariant: whatever a tool or a plugin does, [`Registry::call`] gives back an output.
 
@@ -13,7 +13,7 @@ use futures::FutureExt as _;
 use haft_types::{Envelope, ToolSpec, ToolStatus};
 use serde_json::Value;
 
-use crate::{Alias, CaseDocument, Health, Plugin, Source, Tool, ToolContext, ToolOutput};
+use crate::{Alias, CaseDocument, Guard, Health, Plugin, Source, Tool, ToolContext, ToolOutput};
 use breaker::Breaker;
 
 /// The tools of one agent, in the order they are offered. Clones share statistics.
@@ -22,6 +22,7 @@ pub struct Registry {
     tools: Vec<Registered>,
     cases: Vec<CaseDocument>,
     plugins: Vec<(Arc<dyn Plugin>, Switch)>,
+    guard: Option<Arc<dyn Guard>>,
     record: Arc<Mutex<HashMap<String, Record>>>,
 }
 
@@ -102,6 +103,11 @@ impl Registry {
         }
     }
 
+    /// Sets who decides on calls that plugins have changed. Without one they run as they are.
+    pub fn set_guard(&mut self, guard: Arc<dyn Guard>) {
+        self.guard = Some(guard);
+    }
+
     /// Switches a plugin and says whether it is there.
     pub fn switch_plugin(&mut self, name: &str, to: Switch) -> bool {
         let found = self.plugins.iter_mut().find(|(plugin, _)| plugin.name() == name);
@@ -155,11 +161,19 @@ impl Registry {
         if let Some(rest) = self.record(name, |record| record.breaker.rest(Instant::now())) {
             return resting(name, rest);
         }
+        let permitted = arguments.clone();
         for plugin in self.active() {
             let asked = guarded(plugin.before(name, context, &mut arguments)).await;
             if let Err(why) = asked {
                 return refused(name, plugin.name(), "did not run", &why);
             }
+        }
+        // What was permitted is not what would run.
+        if arguments != permitted
+            && let Some(guard) = &self.guard
+            && let Err(envelope) = guard.permit(tool, &context.workspace, &arguments).await
+        {
+            return envelope.into();
         }
         let begun = Instant::now();
         let ran = AssertUnwindSafe(tool.call(context, arguments)).catch_unwind().await;

@@ -32,50 +32,39 @@ fn registry() -> Registry {
     registry
 }
 
-fn admit_one(
-    name: &str,
-    arguments: &str,
-    stop: &StopReason,
-    calls: usize,
-    mode: PermissionMode,
-) -> Result<Value, String> {
+fn admit_one(name: &str, arguments: &str, stop: &StopReason, calls: usize) -> Result<Value, String> {
     let call = ToolCall { id: "1".into(), name: name.into(), arguments: arguments.into(), signature: None };
     let facts = ReplyFacts { stop, calls, last: true };
-    match admit(call, &facts, &registry(), mode) {
+    match admit(call, &facts, &registry()) {
         Ok(admitted) => Ok(admitted.arguments),
         Err(refused) => Err(refused.envelope.error.map_or_else(String::new, |error| error.code)),
     }
 }
 
-/// Tool, arguments, stop reason, calls in the reply, mode, and what comes of it.
-type Case<'a> = (&'a str, &'a str, &'a StopReason, usize, PermissionMode, Result<(), &'a str>);
+/// Tool, arguments, stop reason, calls in the reply, and what comes of it.
+type Case<'a> = (&'a str, &'a str, &'a StopReason, usize, Result<(), &'a str>);
 
 #[test]
 fn what_passes_and_what_does_not() {
-    use PermissionMode::{AcceptEdits, Ask, Plan, Yolo};
     use StopReason::{Length, ToolUse};
     let cases: &[Case<'_>] = &[
-        ("read_file", r#"{"path": "a"}"#, &ToolUse, 1, Ask, Ok(())),
-        ("read_file", r#"{"path": "a"}"#, &ToolUse, 1, Plan, Ok(())),
-        ("read_file", r#"{"path": "a"}"#, &Length, 1, Ask, Err("cut")),
-        ("read_file", r#"{"path": "a""#, &ToolUse, 1, Ask, Err("invalid_arguments")),
-        ("read_file", r#"{"path": "a", "path": "b"}"#, &ToolUse, 1, Ask, Err("invalid_arguments")),
-        ("read_file", "<read_file>{\"path\": \"a\"}", &ToolUse, 1, Ask, Err("not_closed")),
-        ("read_file", "Action: read_file[{\"path\": \"a\"}", &ToolUse, 1, Ask, Err("not_closed")),
-        ("raed_file", "{}", &ToolUse, 1, Ask, Err("unknown_tool")),
-        ("execute_command", "{}", &ToolUse, 1, Ask, Err("permission_denied")),
-        ("execute_command", "{}", &ToolUse, 1, Plan, Err("permission_denied")),
-        ("execute_command", "{}", &ToolUse, 1, AcceptEdits, Err("permission_denied")),
-        ("execute_command", "{}", &ToolUse, 1, Yolo, Ok(())),
-        (names::COMPLETE, "{}", &ToolUse, 1, Ask, Ok(())),
-        (names::COMPLETE, "{}", &ToolUse, 2, Ask, Err("not_alone")),
+        ("read_file", r#"{"path": "a"}"#, &ToolUse, 1, Ok(())),
+        ("read_file", r#"{"path": "a"}"#, &Length, 1, Err("cut")),
+        ("read_file", r#"{"path": "a""#, &ToolUse, 1, Err("invalid_arguments")),
+        ("read_file", r#"{"path": "a", "path": "b"}"#, &ToolUse, 1, Err("invalid_arguments")),
+        ("read_file", "<read_file>{\"path\": \"a\"}", &ToolUse, 1, Err("not_closed")),
+        ("read_file", "Action: read_file[{\"path\": \"a\"}", &ToolUse, 1, Err("not_closed")),
+        ("raed_file", "{}", &ToolUse, 1, Err("unknown_tool")),
+        ("execute_command", "{}", &ToolUse, 1, Ok(())),
+        (names::COMPLETE, "{}", &ToolUse, 1, Ok(())),
+        (names::COMPLETE, "{}", &ToolUse, 2, Err("not_alone")),
     ];
-    for (name, arguments, stop, calls, mode, expected) in cases {
-        let found = admit_one(name, arguments, stop, *calls, *mode).map(|_| ());
+    for (name, arguments, stop, calls, expected) in cases {
+        let found = admit_one(name, arguments, stop, *calls).map(|_| ());
         assert_eq!(
             found.as_ref().map_err(String::as_str),
             expected.as_ref().map_err(|code| *code).map(|()| &()),
-            "{name} {arguments} {mode}"
+            "{name} {arguments}"
         );
     }
 }

@@ -1,7 +1,8 @@
-//! Runs the calls of a reply: through the gate, then reads side by side and everything with effects one after another.
+//! Runs the calls of a reply: through the gate, past whoever permits them, then reads side by side and everything with effects one after another.
 //!
 //! Invariant: a call with effects is noted in the store before it begins, and its result is stored before it is shown.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_store::Fact;
@@ -16,10 +17,18 @@ use crate::calls;
 use crate::emit::Emitter;
 use crate::files::{Recorder, Watched};
 use crate::gate::{self, Admitted, Refused, ReplyFacts};
+use crate::permit::{Denied, Granted};
 use crate::ports::ModelTokens;
 use crate::resume::stop_reason;
 use crate::secrets;
 use crate::turn::{Input, Question, ToolsDone};
+
+/// A call that may run.
+struct Permitted {
+    admitted: Admitted,
+    /// Files outside the workspace it may reach.
+    outside: Vec<PathBuf>,
+}
 
 impl Session {
     pub(super) async fn run_tools(
@@ -31,12 +40,19 @@ impl Session {
         let mut done = ToolsDone::default();
         let mut admitted = Vec::new();
         for gated in self.gate(calls) {
-            match gated {
-                Ok(call) if calls::is_harmless(call.tool.access()) => admitted.push(call),
-                Ok(call) => {
+            let permitted = match gated {
+                // What a person is asked stands after the results of what came before.
+                Ok(call) if !calls::is_harmless(call.tool.access()) => {
                     self.run_group(std::mem::take(&mut admitted), &mut done, emitter, cancel).await?;
-                    self.run_group(vec![call], &mut done, emitter, cancel).await?;
+                    self.permitted(call, emitter, cancel).await
                 }
+                Ok(call) => self.permitted(call, emitter, cancel).await,
+                Err(refused) => Some(Err(refused)),
+            };
+            let Some(permitted) = permitted else { return Ok(Input::Cancelled) };
+            match permitted {
+                Ok(call) if calls::is_harmless(call.admitted.tool.access()) => admitted.push(call),
+                Ok(call) => self.run_group(vec![call], &mut done, emitter, cancel).await?,
                 Err(refused) => {
                     self.run_group(std::mem::take(&mut admitted), &mut done, emitter, cancel).await?;
                     if refused.denied {
@@ -59,9 +75,34 @@ impl Session {
         let count = calls.len();
         let gate = |(index, call)| {
             let facts = ReplyFacts { stop: &stop, calls: count, last: index + 1 == count };
-            gate::admit(call, &facts, &self.registry, self.config.mode)
+            gate::admit(call, &facts, &self.registry)
         };
         calls.into_iter().enumerate().map(gate).collect()
+    }
+
+    /// Whether a call may run. None when the run was cancelled while somebody was asked: the call stays as it is.
+    async fn permitted(
+        &self,
+        call: Admitted,
+        emitter: &mut Emitter<'_>,
+        cancel: &CancellationToken,
+    ) -> Option<Result<Permitted, Box<Refused>>> {
+        let decided = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return None,
+            decided = self.permit.decide(call.tool.as_ref(), &call.arguments) => decided,
+        };
+        Some(match decided {
+            Ok(Granted { outside, notice }) => {
+                if let Some(notice) = notice {
+                    emitter.error("permissions", notice);
+                }
+                Ok(Permitted { admitted: call, outside })
+            }
+            Err(Denied { envelope, wants_person }) => {
+                Err(Box::new(Refused { call: call.call, envelope, denied: wants_person }))
+            }
+        })
     }
 
     fn last_stop_reason(&self) -> StopReason {
@@ -72,21 +113,22 @@ impl Session {
     /// Runs calls side by side and stores their results in order.
     async fn run_group(
         &mut self,
-        group: Vec<Admitted>,
+        group: Vec<Permitted>,
         done: &mut ToolsDone,
         emitter: &mut Emitter<'_>,
         cancel: &CancellationToken,
     ) -> Result<(), EngineError> {
         let mut started = Vec::with_capacity(group.len());
         let mut shown = Shown::new();
-        for call in group {
+        for Permitted { admitted: call, outside } in group {
             let recorder = Arc::new(self.recorder(&call.call));
             // Before it is noted as begun: should haft be killed while it scans, the call has certainly not run.
             let watched = Watched::begin(Arc::clone(&recorder), call.tool.access()).await;
             if calls::has_effects(call.tool.access()) {
                 self.note_begun(&call.call).await?;
             }
-            let context = self.tool_context(&call.call, recorder, cancel, &shown);
+            let mut context = self.tool_context(&call.call, recorder, cancel, &shown);
+            context.workspace.extra.extend(outside);
             let (call, task) = calls::start(call, self.registry.clone(), context);
             started.push((call, task, watched));
         }

@@ -48,7 +48,7 @@ impl Session {
         let reminders = self.reminders();
         let marks = self.knowledge.marks.current();
         let execution = ExecutionState {
-            mode: self.config.mode.to_string(),
+            mode: self.config.permissions.mode.to_string(),
             last_write: self.last_write.clone(),
             ..ExecutionState::default()
         };

@@ -25,14 +25,16 @@ use haft_store::versions::Versions;
 use haft_store::{Conversation, NewConversation, Store, StoreError, WriteLock};
 use haft_text::Masker;
 use haft_tool::{Plugin, Registry, Workspace};
-use haft_tools::Running;
+use haft_tools::{Permissions, Running};
 use haft_types::{
-    Clock, Cost, Entry, Envelope, IdSource, Image, Message, MessageId, Metadata, ModelSpec, Origin, Part,
-    PermissionMode, Price, Role, ShortId, TokenCounter, ToolCall, ToolResult, Usage,
+    Clock, Cost, Entry, Envelope, IdSource, Image, Message, MessageId, Metadata, ModelSpec, Origin, Part, Price, Role,
+    ShortId, TokenCounter, ToolCall, ToolResult, Usage,
 };
 
+use crate::approval::Approver;
 use crate::documents::DocumentFiles;
 use crate::files::Watch;
+use crate::permit::Permit;
 use crate::ports::{Knowledge, Reads, StoredTodo};
 use crate::resume::Begun;
 use crate::secrets;
@@ -69,6 +71,8 @@ pub struct Services {
     pub counter: Arc<dyn TokenCounter>,
     /// What this conversation has running beside its calls.
     pub running: Arc<Running>,
+    /// Who is asked before a call runs; without one, asking means no.
+    pub approver: Option<Arc<dyn Approver>>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Makes ids.
@@ -106,8 +110,8 @@ pub struct SessionConfig {
     pub standing: Standing,
     /// Finds secrets that may not be kept.
     pub masker: Masker,
-    /// How much may happen without asking.
-    pub mode: PermissionMode,
+    /// What may happen without asking.
+    pub permissions: Permissions,
     /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when empty.
     pub offered_tools: Vec<String>,
     /// The user's profiles of tools.
@@ -149,6 +153,7 @@ pub struct Session {
     short_ids: HashSet<ShortId>,
     begun: HashSet<Begun>,
     registry: Registry,
+    permit: Arc<Permit>,
     /// What the model is told of them.
     told: Told,
     system: Arc<Entry>,

@@ -16,6 +16,7 @@ use super::told::Told;
 use super::{Services, Session, SessionConfig, Totals, tasks};
 use crate::documents::DocumentFiles;
 use crate::files::Watch;
+use crate::permit::Permit;
 use crate::ports::{Knowledge, Reads, StoredTodo};
 use crate::resume::Begun;
 
@@ -96,7 +97,7 @@ impl Session {
     async fn load(
         mut config: SessionConfig,
         services: Services,
-        registry: Registry,
+        mut registry: Registry,
         Opened { conversation, resumed, messages, lock }: Opened,
     ) -> Result<Self, OpenError> {
         let safe_zone = config.policy.safe_zone.tokens(config.model.context_window).map_err(ContextError::from)?;
@@ -131,6 +132,9 @@ impl Session {
             config.workspace.clone(),
             &config.private,
         );
+        let permit =
+            Arc::new(Permit::new(config.permissions.clone(), services.approver.clone(), config.workspace.clone()));
+        registry.set_guard(Arc::clone(&permit) as _);
         let mut session = Self {
             todo: Arc::new(StoredTodo::open(Arc::clone(store), conversation.id.clone()).await?),
             reads: Arc::new(Reads::from_history(&history)),
@@ -146,6 +150,7 @@ impl Session {
             short_ids,
             begun,
             registry,
+            permit,
             told,
             system,
             documents,

@@ -9,6 +9,7 @@ mod count;
 mod doctor;
 mod models;
 mod notes;
+pub(crate) mod permissions;
 mod run;
 mod tools;
 mod trust;
@@ -32,6 +33,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Changes(args)) => changes::changes(&args),
         Some(Command::Undo(args)) => changes::undo(&args),
         Some(Command::Redo(args)) => changes::redo(&args),
+        Some(Command::Permissions(args)) => permissions::run(args.command),
         Some(Command::Models(args)) => models::run(args.command),
         Some(Command::Count(args)) => count::run(&args),
         Some(Command::Trust(args)) => trust::run(&args),

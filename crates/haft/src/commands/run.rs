@@ -2,12 +2,14 @@
 
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use haft_context::ContextError;
 use haft_engine::turn::Limits;
 use haft_engine::{OpenError, Roles, Which};
 use tokio_util::sync::CancellationToken;
 
+use crate::approve::TerminalApprover;
 use crate::cli::RunArgs;
 use crate::config::{Config, ModelRole, RolesConfig};
 use crate::exit::{Exit, Mistake, mistake};
@@ -18,7 +20,10 @@ use crate::wiring::{self, RunPlan};
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let (places, loaded) = super::configuration(&args.common)?;
     let task = task(args)?;
-    let plan = lower(args, &loaded.config, task.as_deref())?;
+    let mut plan = lower(args, &loaded.config, task.as_deref())?;
+    if args.ask {
+        plan.approver = Some(Arc::new(TerminalApprover::open(places.config_file())?));
+    }
     wiring::runtime()?.block_on(async {
         let mut session = wiring::open_session(&places, loaded.config, plan).await.map_err(usage_errors)?;
         let cancel = CancellationToken::new();
@@ -49,6 +54,7 @@ pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyh
         project,
         roles: roles(args, &config.roles)?,
         mode: args.permission_mode.unwrap_or(config.permissions.mode),
+        approver: None,
         offered_tools: args.allowed_tools.clone().unwrap_or_else(|| config.tools.offer.clone()),
         tool_profiles: config.tools.profiles.clone(),
         focus_files: args.file.clone(),

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use haft_model::BuiltIn;
+use haft_tools::Rules;
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -84,6 +85,8 @@ pub(crate) fn load(sources: &Sources) -> anyhow::Result<Loaded> {
     if matches!(merge.origins.get("model"), Some(Origin::Variable(_) | Origin::Flag)) {
         config.model_roles.clear_code();
     }
+    let home = sources.environment.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
+    Rules::load(&config.permissions, home).map_err(|error| mistake(error.to_string()))?;
     let whole = Table::try_from(&config)?;
     let mut values = BTreeMap::new();
     flatten(&whole, &mut Vec::new(), &mut |key, value| {

@@ -3,6 +3,7 @@
 //! Each crate owns the struct of its own section; unknown keys are errors with a suggestion, and every value knows where it
 //! came from.
 
+mod file;
 mod layers;
 mod model_roles;
 mod problem;
@@ -12,10 +13,10 @@ use std::collections::BTreeMap;
 use haft_context::Policy;
 use haft_model::{ModelConfig, ProviderConfig, RetryConfig};
 use haft_store::StoreConfig;
-use haft_tools::LimitsConfig;
-use haft_types::PermissionMode;
+use haft_tools::{LimitsConfig, PermissionsConfig};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use file::edit;
 pub(crate) use layers::{Loaded, Origin, Sources, check, flatten, load, lower};
 pub(crate) use model_roles::{ModelRole, ModelRoles};
 
@@ -88,12 +89,4 @@ pub(crate) struct ToolsConfig {
     pub(crate) offer: Vec<String>,
     /// Profiles of the user's own.
     pub(crate) profiles: BTreeMap<String, Vec<String>>,
-}
-
-/// The `[permissions]` section.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct PermissionsConfig {
-    /// How much may happen without asking.
-    pub(crate) mode: PermissionMode,
 }

@@ -83,6 +83,7 @@ async fn drive(args: &DemoArgs, home: &Path, project: &Path) -> anyhow::Result<(
         added_folders: Vec::new(),
         roles: Roles::default(),
         mode: PermissionMode::Yolo,
+        approver: None,
         offered_tools: Vec::new(),
         tool_profiles: BTreeMap::new(),
         focus_files: Vec::new(),

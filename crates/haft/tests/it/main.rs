@@ -14,6 +14,7 @@ mod hostile;
 mod knowledge;
 mod long_session;
 mod models;
+mod permissions;
 mod protocols;
 mod rig;
 mod running;

@@ -7,7 +7,7 @@ mod parse;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use haft_tool::{Access, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::ToolSpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -65,6 +65,17 @@ impl Tool for ApplyPatch {
 
     fn access(&self) -> Access {
         Access::Write
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        let patch = arguments.get("patch").and_then(Value::as_str).map(parse::parse);
+        // What is no patch changes nothing, and the call says what is wrong with it.
+        let Some(Ok(sections)) = patch else { return Intent::Nothing };
+        let files = sections.into_iter().flat_map(|section| match section.action {
+            Action::Update { move_to: Some(target), .. } => vec![section.path, target],
+            Action::Update { move_to: None, .. } | Action::Add { .. } | Action::Delete => vec![section.path],
+        });
+        Intent::Files(files.collect())
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use haft_tool::{Access, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::ToolSpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -140,6 +140,13 @@ impl Tool for BackgroundTask {
 
     fn access(&self) -> Access {
         Access::Execute
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        match parse_arguments::<Parameters>(NAME, arguments.clone()) {
+            Ok(Parameters { action: Action::Start, command: Some(line), cwd, .. }) => Intent::Command { line, cwd },
+            Ok(_) | Err(_) => Intent::Nothing,
+        }
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

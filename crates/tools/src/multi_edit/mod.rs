@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use async_trait::async_trait;
-use haft_tool::{Access, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::ToolSpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -101,6 +101,13 @@ impl Tool for MultiEdit {
 
     fn access(&self) -> Access {
         Access::Write
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        match parse_arguments::<Parameters>(NAME, arguments.clone()) {
+            Ok(Parameters { edits }) => Intent::Files(edits.into_iter().map(|edit| edit.path).collect()),
+            Err(_) => Intent::Nothing,
+        }
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

@@ -1,49 +1,32 @@
 //! A call as far as permission looks at it.
 
-use haft_tool::{Access, Tool};
+use haft_tool::{Access, Intent, Tool};
 use serde_json::Value;
 
 /// A call that is to be decided.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call<'a> {
     /// The tool's own name.
     pub tool: &'a str,
     /// What it may do.
     pub access: Access,
-    /// The command line it would run.
-    pub command: Option<&'a str>,
-    /// The folder the command would run in, as the model wrote it.
-    pub cwd: Option<&'a str>,
-    /// The paths it is about, as the model wrote them; none when its arguments do not tell.
-    pub paths: Option<Vec<String>>,
+    /// What it would do with these arguments.
+    pub intent: Intent,
     /// Whether the model itself says that the user must agree.
     pub requires_approval: bool,
 }
 
 impl<'a> Call<'a> {
     /// A call of this tool with these arguments.
-    pub fn of(tool: &'a dyn Tool, arguments: &'a Value) -> Self {
-        let text = |key: &str| arguments.get(key).and_then(Value::as_str);
-        Self {
-            tool: &tool.spec().name,
-            access: tool.access(),
-            command: text("command"),
-            cwd: text("cwd"),
-            paths: tool.paths(arguments),
-            // Whatever is not a plain false is a reason to ask.
-            requires_approval: arguments.get("requires_approval").is_some_and(|value| *value != Value::Bool(false)),
-        }
+    pub fn of(tool: &'a dyn Tool, arguments: &Value) -> Self {
+        // Whatever is not a plain false is a reason to ask.
+        let requires_approval = arguments.get("requires_approval").is_some_and(|value| *value != Value::Bool(false));
+        Self { tool: &tool.spec().name, access: tool.access(), intent: tool.intent(arguments), requires_approval }
     }
 
     /// A command line for `execute_command`.
-    pub fn command(line: &'a str) -> Self {
-        Self {
-            tool: super::rule::EXECUTE,
-            access: Access::Execute,
-            command: Some(line),
-            cwd: None,
-            paths: None,
-            requires_approval: false,
-        }
+    pub fn command(line: &str) -> Self {
+        let intent = Intent::Command { line: line.to_owned(), cwd: None };
+        Self { tool: super::rule::EXECUTE, access: Access::Execute, intent, requires_approval: false }
     }
 }

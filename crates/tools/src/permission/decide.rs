@@ -1,10 +1,10 @@
 //! The decision on a call.
 
-use haft_tool::{Access, Workspace};
+use haft_tool::{Access, Intent, Workspace};
 use haft_types::{Decision, PermissionMode};
 
 use super::verdict::{Ruling, Verdict};
-use super::{Call, Rules, remember};
+use super::{Call, Rule, Rules, remember};
 
 /// What may happen without asking.
 #[derive(Clone, Debug, Default)]
@@ -62,15 +62,32 @@ impl Permissions {
     }
 
     fn decide_call(&self, call: &Call<'_>, workspace: &Workspace) -> Verdict {
-        match (call.access, &call.paths, call.command) {
-            (Access::State, _, _) => Verdict::plain(Decision::Allow, "it changes nothing but haft's own notes"),
-            (Access::Read | Access::Write, Some(paths), _) if !paths.is_empty() => {
+        match (call.access, &call.intent) {
+            (Access::State, _) => Verdict::plain(Decision::Allow, "it changes nothing but haft's own notes"),
+            (_, Intent::Nothing) => Verdict::plain(Decision::Allow, "it does nothing that needs permission"),
+            (Access::Read | Access::Write, Intent::Files(paths)) if !paths.is_empty() => {
                 self.decide_files(call, paths, workspace)
             }
-            (Access::Read, _, _) => Verdict::plain(Decision::Allow, "reading is allowed"),
-            (Access::Execute, _, Some(line)) => self.decide_line(call, line, workspace),
-            (Access::Write, _, _) => self.decide_whole(call.tool, "changes files"),
-            (Access::Execute, _, None) => self.decide_whole(call.tool, "runs something"),
+            (Access::Read, _) => Verdict::plain(Decision::Allow, "reading is allowed"),
+            (Access::Execute, Intent::Command { line, cwd }) => {
+                self.decide_line(call.tool, line, cwd.as_deref(), workspace)
+            }
+            (Access::Execute, Intent::Input(text)) => self.decide_input(call.tool, text),
+            (Access::Write, _) => self.decide_whole(call.tool, "changes files"),
+            (Access::Execute, Intent::Files(_) | Intent::Unknown) => self.decide_whole(call.tool, "runs something"),
+        }
+    }
+
+    /// Text for a program that runs already. What it is to that program nobody knows; what rules forbid is looked for by its
+    /// letters.
+    fn decide_input(&self, tool: &str, text: &str) -> Verdict {
+        let stands = |rule: &&Rule| rule.command().is_some_and(|command| command.stands_in(text));
+        match self.rules.of(Decision::Deny).iter().find(stands) {
+            Some(rule) => {
+                let reason = format!("the rule `{rule}` denies it");
+                Verdict { rule: Some(rule.to_string()), ..Verdict::plain(Decision::Deny, reason) }
+            }
+            None => self.decide_whole(tool, "types into a running program"),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Examples that go with a rule: it alone must decide them, or leave them alone.
 
-use haft_tool::{Access, Workspace};
+use haft_tool::{Access, Intent, Workspace};
 use haft_types::{Decision, PermissionMode};
 
 use super::rule::{READ_TOOLS, Rule, WRITE_TOOLS};
@@ -16,22 +16,23 @@ pub(super) struct Decides {
 pub(super) fn decides(rule: &Rule, decision: Decision, example: &str) -> Decides {
     // A project that exists nowhere: examples say what a rule means, whatever lies on this disk.
     let root = "/nowhere/project";
-    let workspace =
-        Workspace { root: root.into(), extra: Vec::new(), cwd: root.into(), spill: "/nowhere/spill".into() };
+    let workspace = Workspace {
+        root: root.into(),
+        extra: Vec::new(),
+        cwd: root.into(),
+        spill: "/nowhere/spill".into(),
+        journal: "/nowhere/journal".into(),
+    };
     let access = match rule.tool() {
         tool if READ_TOOLS.contains(&tool) => Access::Read,
         tool if WRITE_TOOLS.contains(&tool) => Access::Write,
         _ => Access::Execute,
     };
-    let of_files = access != Access::Execute;
-    let call = Call {
-        tool: rule.tool(),
-        access,
-        command: (!of_files).then_some(example),
-        cwd: None,
-        paths: of_files.then(|| vec![example.to_owned()]),
-        requires_approval: false,
+    let intent = match access {
+        Access::Read | Access::Write | Access::State => Intent::Files(vec![example.to_owned()]),
+        Access::Execute => Intent::Command { line: example.to_owned(), cwd: None },
     };
+    let call = Call { tool: rule.tool(), access, intent, requires_approval: false };
     let mut rules = Rules::default().with(decision, rule.clone());
     if decision != Decision::Allow
         && let Ok(everything) = Rule::parse(rule.tool(), None)

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use haft_tool::Workspace;
 use haft_types::{Decision, PermissionMode};
 
-use super::Call;
 use super::decide::{Confinement, Permissions};
 use super::deeds::{self, Act, At, Deed, File, Folders, Ground, Part, Peril, Reach, Run};
 use super::files::Use;
@@ -23,11 +22,11 @@ use crate::paths;
 const MAX_PARTS: usize = 50;
 
 impl Permissions {
-    pub(super) fn decide_line(&self, call: &Call<'_>, line: &str, workspace: &Workspace) -> Verdict {
-        if let Some(ruling) = self.forbidden_by_mode(call.tool, "runs commands") {
+    pub(super) fn decide_line(&self, tool: &str, line: &str, cwd: Option<&str>, workspace: &Workspace) -> Verdict {
+        if let Some(ruling) = self.forbidden_by_mode(tool, "runs commands") {
             return Verdict::of_parts(vec![ruling.part(line)]);
         }
-        let start = match call.cwd.map(|given| paths::follow(&workspace.cwd, given)) {
+        let start = match cwd.map(|given| paths::follow(&workspace.cwd, given)) {
             None => workspace.cwd.clone(),
             Some(Ok(folder)) if workspace.contains(&folder) => folder,
             Some(Ok(folder)) => {
@@ -38,7 +37,7 @@ impl Permissions {
                 return Verdict::of_parts(vec![Ruling::new(Decision::Ask, error.to_string()).part(line)]);
             }
         };
-        let judge = Judge { permissions: self, tool: call.tool, ground: Ground { workspace } };
+        let judge = Judge { permissions: self, tool, ground: Ground { workspace } };
         let script = match shell::parse(line) {
             Ok(script) => script,
             Err(why) => return Verdict::of_parts(vec![judge.unread(line, &format!("the line has {why}")).part(line)]),

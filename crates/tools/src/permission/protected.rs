@@ -92,6 +92,7 @@ mod tests {
             extra: vec!["/srv/.git/tree".into()],
             cwd: "/home/me/.claude/work".into(),
             spill: "/tmp/spill".into(),
+            journal: "/tmp/journal".into(),
         };
         assert_eq!(protected(&workspace, Path::new("/home/me/.claude/work/src/a.rs")), None);
         assert_eq!(protected(&workspace, Path::new("/srv/.git/tree/a")), None);

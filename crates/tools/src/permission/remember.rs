@@ -1,6 +1,6 @@
 //! The rules that would allow exactly what is asked, from now on.
 
-use haft_tool::{Access, Workspace};
+use haft_tool::{Intent, Workspace};
 use haft_types::Decision;
 
 use super::decide::Permissions;
@@ -14,10 +14,11 @@ pub(super) fn rules_for(
     workspace: &Workspace,
 ) -> Vec<String> {
     let asked = verdict.parts.iter().filter(|part| part.decision == Decision::Ask);
-    let texts: Option<Vec<String>> = match (call.access, call.command) {
-        (Access::Execute, Some(_)) => asked.map(|part| of_command(call.tool, &part.command)).collect(),
-        (Access::Write | Access::Read, _) => asked.map(|part| of_path(call.tool, &part.command, workspace)).collect(),
-        (Access::Execute | Access::State, _) => None,
+    let texts: Option<Vec<String>> = match call.intent {
+        Intent::Command { .. } => asked.map(|part| of_command(call.tool, &part.command)).collect(),
+        Intent::Files(_) => asked.map(|part| of_path(call.tool, &part.command, workspace)).collect(),
+        Intent::Input(_) | Intent::Nothing => None,
+        Intent::Unknown => Some(vec![call.tool.to_owned()]),
     };
     let mut texts = texts.unwrap_or_default();
     texts.dedup();

@@ -19,7 +19,7 @@ pub(super) const WRITE_TOOLS: [&str; 5] =
 /// The names other agents use.
 const CLASSIC: [(&str, &str); 8] = [
     ("Bash", EXECUTE),
-    ("Edit", "replace_in_file"),
+    ("Edit", "multi_edit"),
     ("Glob", "glob"),
     ("Grep", "search_files"),
     ("LS", "list_files"),

@@ -32,7 +32,13 @@ impl Project {
         fs::create_dir_all(top.join("elsewhere")).unwrap();
         symlink(top.join("elsewhere"), root.join("away")).unwrap();
         symlink("..", root.join("sub/up")).unwrap();
-        let workspace = Workspace { cwd: root.clone(), root, extra: Vec::new(), spill: top.join("spill") };
+        let workspace = Workspace {
+            cwd: root.clone(),
+            root,
+            extra: Vec::new(),
+            spill: top.join("spill"),
+            journal: top.join("journal"),
+        };
         Self { _folder: folder, workspace }
     }
 

@@ -5,7 +5,7 @@ mod keys;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_tool::{Access, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::ToolSpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -71,6 +71,17 @@ impl Tool for SessionInteractive {
 
     fn access(&self) -> Access {
         Access::Execute
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        match parse_arguments::<Parameters>(NAME, arguments.clone()) {
+            // Only a look at what it shows.
+            Ok(Parameters { input: None, keys: None, .. }) | Err(_) => Intent::Nothing,
+            Ok(Parameters { input, keys, .. }) => {
+                let keys = keys.unwrap_or_default().join(" ");
+                Intent::Input(format!("{} {keys}", input.unwrap_or_default()).trim().to_owned())
+            }
+        }
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

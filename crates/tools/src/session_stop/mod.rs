@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use haft_sandbox::Pause;
-use haft_tool::{Access, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::ToolSpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -67,6 +67,10 @@ impl Tool for SessionStop {
 
     fn access(&self) -> Access {
         Access::Execute
+    }
+
+    fn intent(&self, _: &Value) -> Intent {
+        Intent::Nothing
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

@@ -1,6 +1,5 @@
 //! `haft models add`: writes a model, and its provider if that is new, into config.toml, which keeps its comments and order.
 
-use std::io::Write;
 use std::path::Path;
 
 use toml_edit::{DocumentMut, InlineTable, Item, Table, Value, value};
@@ -13,13 +12,7 @@ use crate::places::Places;
 
 pub(super) fn run(args: &AddArgs) -> anyhow::Result<Exit> {
     let file = Places::from_environment()?.config_file();
-    let before = match std::fs::read_to_string(&file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(mistake(format!("cannot read the configuration `{}`: {error}", file.display()))),
-    };
-    let after = with_model(&file, &before, args)?;
-    write(&file, &after).map_err(|error| mistake(format!("cannot write `{}`: {error}", file.display())))?;
+    config::edit(&file, |before| with_model(&file, before, args))?;
     output::print(&format!(
         "Declared `{}` in `{}`. `haft models test {}` tries it.\n",
         args.name,
@@ -128,21 +121,6 @@ fn section<'a>(document: &'a mut DocumentMut, name: &str, file: &Path) -> anyhow
     let inline =
         || mistake(format!("`{name}` in `{}` is not a table of its own; add the model by hand", file.display()));
     document.get_mut(name).and_then(Item::as_table_mut).ok_or_else(inline)
-}
-
-/// Writes the whole file or nothing. A link stays a link.
-fn write(file: &Path, text: &str) -> std::io::Result<()> {
-    let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let folder = target.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let mut whole = tempfile::NamedTempFile::new_in(folder)?;
-    whole.write_all(text.as_bytes())?;
-    if let Ok(existing) = std::fs::metadata(&target) {
-        whole.as_file().set_permissions(existing.permissions())?;
-    }
-    whole.as_file().sync_all()?;
-    whole.persist(&target).map_err(|error| error.error)?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub(super) fn run(command: Option<ToolsCommand>) -> anyhow::Result<Exit> {
 }
 
 /// Every tool there is.
-fn registry() -> anyhow::Result<Registry> {
+pub(in crate::commands) fn registry() -> anyhow::Result<Registry> {
     let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
     Ok(haft_engine::all_tools(&Arc::new(Running::new(supervisor, LimitsConfig::default()))))
 }

@@ -1,12 +1,12 @@
-use haft_tool::Access;
+use haft_tool::{Access, Intent};
 use haft_types::{Decision, PermissionMode};
 
 use super::super::{Call, Permissions, Verdict};
 use super::{Project, permissions};
 
 fn call<'a>(tool: &'a str, access: Access, paths: &[&str]) -> Call<'a> {
-    let paths = Some(paths.iter().map(|path| (*path).to_owned()).collect());
-    Call { tool, access, command: None, cwd: None, paths, requires_approval: false }
+    let paths = paths.iter().map(|path| (*path).to_owned()).collect();
+    Call { tool, access, intent: Intent::Files(paths), requires_approval: false }
 }
 
 fn write(permissions: &Permissions, project: &Project, path: &str) -> Verdict {
@@ -130,6 +130,6 @@ fn a_call_about_several_files_needs_every_one() {
     assert_eq!(decide(&["src/a", "src/b"]).decision, Decision::Allow);
     assert_eq!(decide(&["src/a", "sub/b"]).decision, Decision::Ask);
     assert_eq!(decide(&["src/a", "src/lock"]).decision, Decision::Deny);
-    let unknown = Call { paths: None, ..call("apply_patch", Access::Write, &[]) };
+    let unknown = Call { intent: Intent::Unknown, ..call("apply_patch", Access::Write, &[]) };
     assert_eq!(permissions.decide(&unknown, &project.workspace).decision, Decision::Ask);
 }

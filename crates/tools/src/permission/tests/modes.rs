@@ -1,4 +1,4 @@
-use haft_tool::Access;
+use haft_tool::{Access, Intent};
 use haft_types::{Decision, PermissionMode};
 
 use super::super::{Call, Confinement, Permissions};
@@ -6,15 +6,11 @@ use super::{Project, permissions};
 
 /// What a mode makes of a read, an edit, an unlisted command, and a tool of which nothing is known.
 fn decisions(permissions: &Permissions, project: &Project) -> [Decision; 4] {
-    let file = |tool, access| Call {
-        tool,
-        access,
-        command: None,
-        cwd: None,
-        paths: Some(vec!["src/a".to_owned()]),
-        requires_approval: false,
+    let file = |tool, access| {
+        let intent = Intent::Files(vec!["src/a".to_owned()]);
+        Call { tool, access, intent, requires_approval: false }
     };
-    let opaque = Call { paths: None, ..file("mystery", Access::Execute) };
+    let opaque = Call { intent: Intent::Unknown, ..file("mystery", Access::Execute) };
     [file("read_file", Access::Read), file("write_to_file", Access::Write), Call::command("make"), opaque]
         .map(|call| permissions.decide(&call, &project.workspace).decision)
 }
@@ -80,8 +76,10 @@ fn a_folder_outside_is_asked() {
         &[],
         &[],
     );
-    let at =
-        |cwd, line| permissions.decide(&Call { cwd: Some(cwd), ..Call::command(line) }, &project.workspace).decision;
+    let at = |cwd: &str, line: &str| {
+        let intent = Intent::Command { line: line.to_owned(), cwd: Some(cwd.to_owned()) };
+        permissions.decide(&Call { intent, ..Call::command(line) }, &project.workspace).decision
+    };
     assert_eq!(at("src", "make"), Decision::Allow);
     assert_eq!(at("away", "make"), Decision::Ask);
     assert_eq!(at("/", "make"), Decision::Ask);

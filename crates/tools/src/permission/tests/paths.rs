@@ -26,7 +26,13 @@ fn path() -> impl Strategy<Value = String> {
 }
 
 fn workspace(root: &str) -> Workspace {
-    Workspace { root: root.into(), extra: Vec::new(), cwd: root.into(), spill: "/no/spill".into() }
+    Workspace {
+        root: root.into(),
+        extra: Vec::new(),
+        cwd: root.into(),
+        spill: "/no/spill".into(),
+        journal: "/no/journal".into(),
+    }
 }
 
 /// How many pairs here; the campaign takes a million.

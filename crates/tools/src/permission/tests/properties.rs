@@ -137,7 +137,7 @@ proptest! {
     /// Whatever is in a line, reading it ends, and what cannot be read is not allowed.
     #[test]
     fn any_text_can_be_decided(line in "[a-c $`'\"(){}<>|&;\\\\\n#*?~=!\\[\\]-]{0,40}") {
-        let nowhere = Workspace { root: "/nowhere".into(), extra: Vec::new(), cwd: "/nowhere".into(), spill: "/none".into() };
+        let nowhere = Workspace { root: "/nowhere".into(), extra: Vec::new(), cwd: "/nowhere".into(), spill: "/none".into(), journal: "/none".into() };
         let permissions = permissions(PermissionMode::Ask, &["execute_command(a:*)"], &[], &["execute_command(b:*)"]);
         let verdict = permissions.decide(&Call::command(&line), &nowhere);
         if verdict.decision == Decision::Allow {

@@ -1,0 +1,43 @@
+//! How a person is asked before a call runs.
+
+use async_trait::async_trait;
+use haft_tools::PartVerdict;
+
+/// A call that waits for a yes or no.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approval {
+    /// The tool.
+    pub tool: String,
+    /// Exactly what would run or be written, whole. It comes from the model: clean it before a terminal shows it.
+    pub subject: String,
+    /// Why it is asked.
+    pub reason: String,
+    /// What each part of it came to.
+    pub parts: Vec<PartVerdict>,
+    /// The rules that "always" would write; none where no rule can allow it.
+    pub remember: Vec<String>,
+}
+
+/// What the person said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// This once.
+    Once,
+    /// From now on, by the rules of the approval.
+    Always,
+    /// No.
+    No {
+        /// Words for the model; may be empty.
+        words: String,
+    },
+}
+
+/// Who is asked. Without one, asking means no.
+#[async_trait]
+pub trait Approver: Send + Sync {
+    /// Shows the approval and waits for the answer. It is dropped when the run is cancelled.
+    async fn ask(&self, approval: &Approval) -> Answer;
+
+    /// Writes rules that allow where the user can read them.
+    async fn remember(&self, rules: &[String]) -> Result<(), String>;
+}

@@ -1,0 +1,173 @@
+//! Whether an admitted call may run: the rules decide, and where they say ask, a person does.
+//!
+//! Invariant: a call runs only with arguments that were permitted; arguments a plugin changed are decided again, and a denial
+//! is final.
+
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use haft_tool::{Guard, Intent, Tool, Workspace};
+use haft_tools::{Call, Permissions, Rule, Verdict};
+use haft_types::{Decision, Envelope, PermissionMode};
+use serde_json::Value;
+
+use crate::approval::{Answer, Approval, Approver};
+
+/// What decides for one session.
+pub(crate) struct Permit {
+    permissions: Mutex<Permissions>,
+    approver: Option<Arc<dyn Approver>>,
+    workspace: Workspace,
+}
+
+/// A call may run.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Granted {
+    /// Files outside the workspace it may reach.
+    pub(crate) outside: Vec<PathBuf>,
+    /// What went wrong on the way that the user should know.
+    pub(crate) notice: Option<String>,
+}
+
+/// A call may not run.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Denied {
+    /// What the model is told.
+    pub(crate) envelope: Envelope,
+    /// Whether a person is needed to go on.
+    pub(crate) wants_person: bool,
+}
+
+impl Permit {
+    pub(crate) fn new(permissions: Permissions, approver: Option<Arc<dyn Approver>>, workspace: Workspace) -> Self {
+        Self { permissions: Mutex::new(permissions), approver, workspace }
+    }
+
+    /// Decides on a call, asking where that is needed.
+    pub(crate) async fn decide(&self, tool: &dyn Tool, arguments: &Value) -> Result<Granted, Denied> {
+        let call = Call::of(tool, arguments);
+        let (verdict, mode) = {
+            let permissions = self.permissions.lock().unwrap_or_else(PoisonError::into_inner);
+            (permissions.decide(&call, &self.workspace), permissions.mode)
+        };
+        match (verdict.decision, &self.approver) {
+            (Decision::Allow, _) => Ok(Granted { outside: verdict.outside, notice: None }),
+            (Decision::Deny, _) => Err(denied(call.tool, &verdict)),
+            (Decision::Ask, Some(approver)) => self.ask(approver.as_ref(), &call, arguments, verdict).await,
+            (Decision::Ask, None) => Err(nobody(call.tool, &verdict, mode)),
+        }
+    }
+
+    async fn ask(
+        &self,
+        approver: &dyn Approver,
+        call: &Call<'_>,
+        arguments: &Value,
+        verdict: Verdict,
+    ) -> Result<Granted, Denied> {
+        let approval = Approval {
+            tool: call.tool.to_owned(),
+            subject: subject(call, arguments),
+            reason: verdict.reason,
+            parts: verdict.parts,
+            remember: verdict.remember,
+        };
+        let mut granted = Granted { outside: verdict.outside, notice: None };
+        match approver.ask(&approval).await {
+            Answer::Once => Ok(granted),
+            Answer::Always => {
+                self.remember(&approval.remember);
+                let written = approver.remember(&approval.remember).await;
+                granted.notice = written.err().map(|why| format!("the rule could not be written: {why}"));
+                Ok(granted)
+            }
+            Answer::No { words } => {
+                let words = words.trim();
+                let said = if words.is_empty() { String::new() } else { format!(" They said: {words}") };
+                let message = format!(
+                    "The user did not allow this call of `{}`.{said} Find another way, or ask what they want.",
+                    call.tool
+                );
+                Err(Denied { envelope: Envelope::failure("permission_denied", message), wants_person: false })
+            }
+        }
+    }
+
+    /// The rules hold for the rest of this session, whatever becomes of the file.
+    fn remember(&self, rules: &[String]) {
+        let mut permissions = self.permissions.lock().unwrap_or_else(PoisonError::into_inner);
+        for rule in rules.iter().filter_map(|text| Rule::parse(text, None).ok()) {
+            let rules = std::mem::take(&mut permissions.rules);
+            permissions.rules = rules.with(Decision::Allow, rule);
+        }
+    }
+}
+
+#[async_trait]
+impl Guard for Permit {
+    async fn permit(&self, tool: &dyn Tool, workspace: &Workspace, arguments: &Value) -> Result<(), Envelope> {
+        let granted = self.decide(tool, arguments).await.map_err(|denied| denied.envelope)?;
+        // The folders of a call are set before it begins.
+        match granted.outside.iter().find(|path| !workspace.contains(path)) {
+            None => Ok(()),
+            Some(path) => Err(Envelope::failure(
+                "permission_denied",
+                format!(
+                    "A plugin changed this call of `{}` to reach `{}`, which was not permitted.",
+                    tool.spec().name,
+                    path.display()
+                ),
+            )),
+        }
+    }
+}
+
+/// A rule or the mode says no.
+fn denied(tool: &str, verdict: &Verdict) -> Denied {
+    let message = format!(
+        "`{tool}` is not permitted: {}. Do not try to get around it; say what you would have done.",
+        verdict.reason
+    );
+    Denied { envelope: Envelope::failure("permission_denied", message), wants_person: true }
+}
+
+/// A person would have to say yes, and there is none.
+fn nobody(tool: &str, verdict: &Verdict, mode: PermissionMode) -> Denied {
+    let reason = &verdict.reason;
+    if !verdict.outside.is_empty() {
+        let message = format!("{reason}, and nobody can be asked in this run; use a path inside it");
+        return Denied { envelope: Envelope::failure("outside_workspace", message), wants_person: false };
+    }
+    let way = match verdict.remember.as_slice() {
+        [] => String::new(),
+        rules => {
+            let added: Vec<_> = rules.iter().map(|rule| format!("`haft permissions add \"{rule}\"`")).collect();
+            format!("{}, or everything with ", added.join(" and "))
+        }
+    };
+    let message = format!(
+        "`{tool}` needs the user's permission ({reason}), and nobody can be asked in this run (permission mode `{mode}`). The user can allow it with {way}`--permission-mode yolo`."
+    );
+    Denied { envelope: Envelope::failure("permission_denied", message), wants_person: true }
+}
+
+/// Exactly what a call would do: its command line, or every argument whole.
+fn subject(call: &Call<'_>, arguments: &Value) -> String {
+    if let Intent::Command { line, cwd } = &call.intent {
+        return match cwd {
+            None => line.clone(),
+            Some(cwd) => format!("{line}\n(in {cwd})"),
+        };
+    }
+    let Value::Object(fields) = arguments else { return arguments.to_string() };
+    let shown = |(name, value): (&String, &Value)| match value {
+        Value::String(text) if text.contains('\n') => format!("{name}:\n{text}"),
+        Value::String(text) => format!("{name}: {text}"),
+        other => format!("{name}: {other:#}"),
+    };
+    fields.iter().map(shown).collect::<Vec<_>>().join("\n")
+}

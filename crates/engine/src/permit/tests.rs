@@ -1,0 +1,163 @@
+use std::collections::VecDeque;
+
+use haft_tool::{Access, ToolContext, ToolOutput};
+use haft_tools::{Confinement, PermissionsConfig, Rules};
+use haft_types::ToolSpec;
+use serde_json::json;
+
+use super::*;
+
+/// A tool that does nothing but say that it ran.
+struct Fake(ToolSpec, Access);
+
+impl Fake {
+    fn new(name: &str, access: Access) -> Self {
+        let required = if access == Access::Execute { "command" } else { "path" };
+        let parameters = json!({ "type": "object", "required": [required] });
+        Self(ToolSpec { name: name.into(), description: String::new(), parameters }, access)
+    }
+}
+
+#[async_trait]
+impl Tool for Fake {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn access(&self) -> Access {
+        self.1
+    }
+
+    async fn call(&self, _: &ToolContext, arguments: Value) -> ToolOutput {
+        Envelope::success(format!("ran {arguments}")).into()
+    }
+}
+
+/// Answers in order, and keeps what it was asked.
+struct Scripted {
+    answers: Mutex<VecDeque<Answer>>,
+    asked: Mutex<Vec<Approval>>,
+    written: Mutex<Vec<String>>,
+}
+
+impl Scripted {
+    fn new(answers: impl IntoIterator<Item = Answer>) -> Arc<Self> {
+        Arc::new(Self {
+            answers: Mutex::new(answers.into_iter().collect()),
+            asked: Mutex::default(),
+            written: Mutex::default(),
+        })
+    }
+}
+
+#[async_trait]
+impl Approver for Scripted {
+    async fn ask(&self, approval: &Approval) -> Answer {
+        self.asked.lock().unwrap().push(approval.clone());
+        self.answers.lock().unwrap().pop_front().expect("asked more often than expected")
+    }
+
+    async fn remember(&self, rules: &[String]) -> Result<(), String> {
+        self.written.lock().unwrap().extend_from_slice(rules);
+        Ok(())
+    }
+}
+
+fn permit(allow: &[&str], deny: &[&str], approver: Option<Arc<dyn Approver>>) -> Permit {
+    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    let config = PermissionsConfig { allow: owned(allow), deny: owned(deny), ..PermissionsConfig::default() };
+    let rules = Rules::load(&config, None).unwrap();
+    Permit::new(Permissions { mode: PermissionMode::Ask, rules, confinement: Confinement::None }, approver, workspace())
+}
+
+fn workspace() -> Workspace {
+    let root = PathBuf::from("/nowhere/project");
+    Workspace {
+        cwd: root.clone(),
+        root,
+        extra: Vec::new(),
+        spill: "/nowhere/spill".into(),
+        journal: "/nowhere/journal".into(),
+    }
+}
+
+fn execute() -> Fake {
+    Fake::new("execute_command", Access::Execute)
+}
+
+fn line(command: &str) -> Value {
+    json!({ "command": command, "requires_approval": false })
+}
+
+#[tokio::test]
+async fn where_nobody_can_be_asked_asking_means_no() {
+    let permit = permit(&["execute_command(ls:*)"], &["execute_command(rm:*)"], None);
+    assert_eq!(permit.decide(&execute(), &line("ls -l")).await, Ok(Granted::default()));
+    let denied = permit.decide(&execute(), &line("make check")).await.unwrap_err();
+    assert!(denied.wants_person);
+    assert!(denied.envelope.text.contains("nobody can be asked"), "{}", denied.envelope.text);
+    assert!(
+        denied.envelope.text.contains("haft permissions add \"execute_command(make check)\""),
+        "{}",
+        denied.envelope.text
+    );
+    let denied = permit.decide(&execute(), &line("rm x")).await.unwrap_err();
+    assert!(
+        denied.envelope.text.contains("the rule `execute_command(rm:*)` denies `rm x`"),
+        "{}",
+        denied.envelope.text
+    );
+    let outside =
+        permit.decide(&Fake::new("read_file", Access::Read), &json!({ "path": "/etc/passwd" })).await.unwrap_err();
+    assert_eq!(outside.envelope.error.map(|error| error.code), Some("outside_workspace".into()));
+    assert!(!outside.wants_person);
+}
+
+#[tokio::test]
+async fn a_person_sees_the_whole_and_decides() {
+    let approver = Scripted::new([Answer::Once, Answer::No { words: "use make instead".into() }, Answer::Always]);
+    let permit = permit(&[], &[], Some(Arc::clone(&approver) as _));
+    let write = Fake::new("write_to_file", Access::Write);
+    let arguments = json!({ "path": "a.txt", "content": "one\ntwo\n" });
+    assert_eq!(permit.decide(&write, &arguments).await, Ok(Granted::default()));
+    let denied = permit.decide(&execute(), &line("cargo build")).await.unwrap_err();
+    assert!(denied.envelope.text.contains("They said: use make instead"), "{}", denied.envelope.text);
+    assert!(!denied.wants_person);
+    assert_eq!(permit.decide(&execute(), &line("make")).await, Ok(Granted::default()));
+    // Remembered: it is not asked again.
+    assert_eq!(permit.decide(&execute(), &line("make")).await, Ok(Granted::default()));
+    let asked = approver.asked.lock().unwrap();
+    assert_eq!(asked[0].subject, "path: a.txt\ncontent:\none\ntwo\n");
+    assert_eq!(asked[1].subject, "cargo build");
+    assert_eq!(*approver.written.lock().unwrap(), ["execute_command(make)"]);
+    assert_eq!(asked.len(), 3);
+}
+
+#[tokio::test]
+async fn an_approved_file_outside_can_be_reached() {
+    let approver = Scripted::new([Answer::Once]);
+    let permit = permit(&[], &[], Some(approver as _));
+    let granted = permit.decide(&Fake::new("read_file", Access::Read), &json!({ "path": "/etc/hosts" })).await.unwrap();
+    assert_eq!(granted.outside, [PathBuf::from("/etc/hosts")]);
+}
+
+#[tokio::test]
+async fn a_call_that_lacks_what_it_needs_is_left_to_the_tool() {
+    let permit = permit(&[], &[], None);
+    assert_eq!(permit.decide(&execute(), &json!({ "requires_approval": false })).await, Ok(Granted::default()));
+    assert_eq!(permit.decide(&Fake::new("write_to_file", Access::Write), &json!({})).await, Ok(Granted::default()));
+}
+
+#[tokio::test]
+async fn what_a_plugin_makes_of_a_call_is_decided_again() {
+    let guard = permit(&["execute_command(ls:*)"], &["execute_command(rm:*)"], None);
+    for (changed, runs) in [("ls -a", true), ("rm x", false), ("make", false)] {
+        let permitted = guard.permit(&execute(), &workspace(), &line(changed)).await;
+        assert_eq!(permitted.is_ok(), runs, "{changed}");
+    }
+    let asked = Scripted::new([Answer::Once]);
+    let guard = permit(&[], &[], Some(asked as _));
+    let read = Fake::new("read_file", Access::Read);
+    let outside = guard.permit(&read, &workspace(), &json!({ "path": "/etc/hosts" })).await;
+    assert!(outside.is_err(), "what the call may reach was settled before the plugin changed it");
+}

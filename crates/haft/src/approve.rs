@@ -1,0 +1,147 @@
+//! Asks on the terminal before a call runs.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use haft_engine::{Answer, Approval, Approver};
+use haft_text::sanitise;
+use haft_types::Decision;
+
+use crate::commands::permissions;
+use crate::exit::mistake;
+
+/// The terminal haft was started from, wherever its input and output go.
+pub(crate) struct TerminalApprover {
+    terminal: Arc<File>,
+    config_file: PathBuf,
+}
+
+impl TerminalApprover {
+    /// Opens the terminal.
+    pub(crate) fn open(config_file: PathBuf) -> anyhow::Result<Self> {
+        let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").map_err(|error| {
+            mistake(format!("`--ask` needs a terminal to ask on, and there is none ({error}); leave it out, or allow what is needed with `haft permissions add`"))
+        })?;
+        Ok(Self { terminal: Arc::new(terminal), config_file })
+    }
+}
+
+#[async_trait]
+impl Approver for TerminalApprover {
+    async fn ask(&self, approval: &Approval) -> Answer {
+        let (terminal, approval) = (Arc::clone(&self.terminal), approval.clone());
+        let asked = tokio::task::spawn_blocking(move || ask(&terminal, &approval)).await;
+        // A terminal that went away cannot say yes.
+        asked.ok().and_then(Result::ok).unwrap_or(Answer::No { words: String::new() })
+    }
+
+    async fn remember(&self, rules: &[String]) -> Result<(), String> {
+        permissions::add(&self.config_file, Decision::Allow, rules).map(drop).map_err(|error| error.to_string())
+    }
+}
+
+fn ask(terminal: &File, approval: &Approval) -> std::io::Result<Answer> {
+    let mut out = terminal;
+    let mut input = BufReader::new(terminal);
+    out.write_all(question(approval).as_bytes())?;
+    loop {
+        out.write_all(choices(approval).as_bytes())?;
+        out.flush()?;
+        let mut line = String::new();
+        if input.read_line(&mut line)? == 0 {
+            return Ok(Answer::No { words: String::new() });
+        }
+        if let Some(answer) = answer(line.trim(), approval) {
+            return Ok(answer);
+        }
+    }
+}
+
+/// What is asked, with everything that would run or be written.
+fn question(approval: &Approval) -> String {
+    let Approval { tool, subject, reason, parts, .. } = approval;
+    let mut text = format!("\n{tool} needs your permission: {reason}.\n\n");
+    for line in subject.lines() {
+        text.extend(["    ", line, "\n"]);
+    }
+    let asked: Vec<_> = parts.iter().filter(|part| part.decision == Decision::Ask).collect();
+    if parts.len() > 1 && asked.len() < parts.len() {
+        text.push_str("\nNot allowed yet:\n");
+        for part in asked {
+            text.extend(["    ", &part.command, "\n"]);
+        }
+    }
+    text.push('\n');
+    sanitise(&text).into_owned()
+}
+
+fn choices(approval: &Approval) -> String {
+    let always = match approval.remember.as_slice() {
+        [] => String::new(),
+        rules => format!("a = always ({}), ", rules.join(", ")),
+    };
+    sanitise(&format!("y = yes, {always}n = no, or words for the model: ")).into_owned()
+}
+
+/// What a line means; none if it must be asked again.
+fn answer(line: &str, approval: &Approval) -> Option<Answer> {
+    match line {
+        "y" | "Y" | "yes" => Some(Answer::Once),
+        "a" | "A" | "always" if approval.remember.is_empty() => None,
+        "a" | "A" | "always" => Some(Answer::Always),
+        // Nobody says no by pressing one key too often.
+        "" => None,
+        "n" | "N" | "no" => Some(Answer::No { words: String::new() }),
+        words => Some(Answer::No { words: words.to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_tools::PartVerdict;
+
+    use super::*;
+
+    fn approval(remember: &[&str]) -> Approval {
+        let part = |command: &str, decision| PartVerdict {
+            command: command.into(),
+            decision,
+            reason: String::new(),
+            rule: None,
+        };
+        Approval {
+            tool: "execute_command".into(),
+            subject: "ls; make\nclean \u{1b}[2K".into(),
+            reason: "no rule allows `make`".into(),
+            parts: vec![part("ls", Decision::Allow), part("make", Decision::Ask)],
+            remember: remember.iter().map(|rule| (*rule).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn the_whole_is_shown_and_nothing_in_it_moves_the_cursor() {
+        let text = question(&approval(&[]));
+        assert!(text.contains("    ls; make\n    clean"), "{text}");
+        assert!(text.contains("Not allowed yet:\n    make\n"), "{text}");
+        assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn answers() {
+        let can = approval(&["execute_command(make)"]);
+        assert_eq!(answer("y", &can), Some(Answer::Once));
+        assert_eq!(answer("a", &can), Some(Answer::Always));
+        assert_eq!(answer("a", &approval(&[])), None, "there is no rule to keep");
+        assert_eq!(answer("", &can), None);
+        assert_eq!(answer("no", &can), Some(Answer::No { words: String::new() }));
+        assert_eq!(
+            answer("yes please, but in out/", &can),
+            Some(Answer::No { words: "yes please, but in out/".into() })
+        );
+        assert!(choices(&can).contains("a = always (execute_command(make))"));
+        assert!(!choices(&approval(&[])).contains("always"));
+    }
+}

@@ -1,0 +1,73 @@
+//! The arguments of `haft permissions`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use haft_types::PermissionMode;
+
+use super::Common;
+
+#[derive(Debug, Args)]
+pub(crate) struct PermissionsArgs {
+    #[command(subcommand)]
+    pub(crate) command: PermissionsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PermissionsCommand {
+    /// List the mode and the rules in force, the strictest first.
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Add rules to your config.toml, which keeps its comments.
+    ///
+    /// A rule is `tool` or `tool(pattern)`: `execute_command(git status:*)` names the first words of a command, `:*` any further
+    /// ones; `write_to_file(src/**)` names files by a glob.
+    Add {
+        /// The rules.
+        #[arg(required = true)]
+        rules: Vec<String>,
+        /// Ask for what they name, even where it would be allowed.
+        #[arg(long, conflicts_with = "deny")]
+        ask: bool,
+        /// Deny what they name.
+        #[arg(long)]
+        deny: bool,
+    },
+    /// Say what would happen with a command line or a call, and why. Nothing is run.
+    Explain(Box<ExplainArgs>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The command line.
+    #[arg(required_unless_present = "tool", conflicts_with = "tool")]
+    pub(crate) command: Option<String>,
+
+    /// Explain a call of this tool instead.
+    #[arg(long, value_name = "NAME", requires = "args")]
+    pub(crate) tool: Option<String>,
+
+    /// The arguments of the call, as a JSON object.
+    #[arg(long, value_name = "JSON", requires = "tool")]
+    pub(crate) args: Option<String>,
+
+    /// Explain it in this mode: plan, ask, accept-edits, auto or yolo.
+    #[arg(long, value_name = "MODE")]
+    pub(crate) permission_mode: Option<PermissionMode>,
+
+    /// Explain it for this folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}

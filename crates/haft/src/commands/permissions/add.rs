@@ -1,0 +1,120 @@
+//! `haft permissions add`: writes rules into config.toml, which keeps its comments and order.
+
+use std::path::Path;
+
+use haft_tools::Rule;
+use haft_types::Decision;
+use toml_edit::{Array, DocumentMut, Item, Table, Value};
+
+use crate::config;
+use crate::exit::mistake;
+use crate::output;
+use crate::places::Places;
+
+pub(super) fn run(decision: Decision, rules: &[String]) -> anyhow::Result<()> {
+    let file = Places::from_environment()?.config_file();
+    let added = add(&file, decision, rules)?;
+    let file = file.display();
+    output::print(&match added {
+        0 => format!("Nothing to add: `{file}` has it already.\n"),
+        1 => format!("Added 1 {decision} rule to `{file}`.\n"),
+        count => format!("Added {count} {decision} rules to `{file}`.\n"),
+    })
+}
+
+/// Adds rules to the file, and says how many were new.
+pub(crate) fn add(file: &Path, decision: Decision, rules: &[String]) -> anyhow::Result<usize> {
+    let mut added = 0;
+    config::edit(file, |before| {
+        let after;
+        (after, added) = with_rules(file, before, decision, rules)?;
+        Ok(after)
+    })?;
+    Ok(added)
+}
+
+/// The text of the file with the rules in it. Everything else stays as it is.
+fn with_rules(file: &Path, before: &str, decision: Decision, rules: &[String]) -> anyhow::Result<(String, usize)> {
+    config::check(file, before)?;
+    let home = std::env::var_os("HOME").map(std::path::PathBuf::from);
+    for rule in rules {
+        Rule::parse(rule, home.as_deref()).map_err(|error| mistake(error.to_string()))?;
+    }
+    let mut document: DocumentMut =
+        before.parse().map_err(|error: toml_edit::TomlError| mistake(format!("{}: {error}", file.display())))?;
+    let list = list(&mut document, decision).ok_or_else(|| {
+        mistake(format!(
+            "`permissions.{decision}` in `{}` is not a list of its own; add the rule by hand",
+            file.display()
+        ))
+    })?;
+    let mut added = 0;
+    for rule in rules {
+        if !list.iter().any(|known| known.as_str() == Some(rule)) {
+            push(list, rule);
+            added += 1;
+        }
+    }
+    let after = document.to_string();
+    config::check(file, &after)?;
+    Ok((after, added))
+}
+
+/// The list of this decision, made if it is not there.
+fn list(document: &mut DocumentMut, decision: Decision) -> Option<&mut Array> {
+    let section = document.entry("permissions").or_insert_with(|| Item::Table(Table::new()));
+    let section = section.as_table_like_mut()?;
+    let list = section.entry(decision.name()).or_insert_with(|| Item::Value(Value::Array(Array::new())));
+    list.as_array_mut()
+}
+
+/// Adds a rule the way the others stand: each on a line of its own, or all on one.
+fn push(list: &mut Array, rule: &str) {
+    let lead = list.iter().last().and_then(|last| last.decor().prefix()?.as_str().map(str::to_owned));
+    match lead.filter(|lead| lead.contains('\n')) {
+        Some(lead) => {
+            // Only the indentation: a comment above the last rule is about that rule.
+            let indent = lead.rsplit('\n').next().unwrap_or_default();
+            list.push_formatted(Value::from(rule).decorated(format!("\n{indent}"), ""));
+        }
+        None => list.push(rule),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add(before: &str, decision: Decision, rules: &[&str]) -> Result<String, String> {
+        let rules: Vec<_> = rules.iter().map(|rule| (*rule).to_owned()).collect();
+        let added = with_rules(Path::new("config.toml"), before, decision, &rules);
+        added.map(|(text, _)| text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn comments_and_order_stay() {
+        let before = "# mine\nmodel = \"a/b\" # for now\n\n[permissions]\nmode = \"ask\"\nallow = [\n    # reading\n    \"execute_command(ls:*)\", # all of it\n]\n\n[retry]\nattempts = 2\n";
+        let after = add(before, Decision::Allow, &["execute_command(git status:*)"]).unwrap();
+        let expected = before.replace("# all of it\n]", "# all of it\n    \"execute_command(git status:*)\",\n]");
+        assert_eq!(after, expected);
+        let after = add(before, Decision::Deny, &["execute_command(rm:*)"]).unwrap();
+        assert!(after.contains("]\ndeny = [\"execute_command(rm:*)\"]\n\n[retry]"), "{after}");
+    }
+
+    #[test]
+    fn a_section_is_made_and_nothing_is_added_twice() {
+        let once = add("", Decision::Allow, &["execute_command(ls)", "read_file"]).unwrap();
+        assert_eq!(once, "[permissions]\nallow = [\"execute_command(ls)\", \"read_file\"]\n");
+        assert_eq!(add(&once, Decision::Allow, &["read_file"]).unwrap(), once);
+    }
+
+    #[test]
+    fn what_is_no_rule_is_refused() {
+        assert!(
+            add("", Decision::Allow, &["execute_command(ls; rm)"])
+                .unwrap_err()
+                .contains("does not name the words of one command")
+        );
+        assert!(add("permissions = 3\n", Decision::Allow, &["read_file"]).is_err());
+    }
+}

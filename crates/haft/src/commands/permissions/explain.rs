@@ -1,0 +1,73 @@
+//! `haft permissions explain`.
+
+use haft_tool::Workspace;
+use haft_tools::{Call, Verdict};
+use serde_json::Value;
+
+use crate::cli::ExplainArgs;
+use crate::commands::tools;
+use crate::exit::mistake;
+use crate::output::{self, Table};
+use crate::project::Project;
+use crate::wiring;
+
+pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
+    let (places, loaded) = crate::commands::configuration(&args.common)?;
+    let config = loaded.config.permissions;
+    let permissions = wiring::permissions(&config, args.permission_mode.unwrap_or(config.mode))?;
+    let project = Project::find(args.cwd.as_deref())?;
+    let workspace = Workspace {
+        root: project.root,
+        extra: Vec::new(),
+        cwd: project.cwd,
+        spill: places.spill(),
+        journal: places.journal(),
+    };
+    let verdict = match (&args.command, &args.tool) {
+        (Some(line), _) => permissions.decide(&Call::command(line), &workspace),
+        (None, tool) => {
+            let (name, arguments) = (tool.as_deref().unwrap_or_default(), args.args.as_deref().unwrap_or_default());
+            let registry = tools::registry()?;
+            let found = registry
+                .resolve(name)
+                .ok_or_else(|| mistake(format!("there is no tool `{name}`; `haft tools list` shows them")))?;
+            let arguments: Value =
+                serde_json::from_str(arguments).map_err(|error| mistake(format!("`--args` is not JSON: {error}")))?;
+            let Value::Object(arguments) = arguments else { return Err(mistake("`--args` is not a JSON object")) };
+            let arguments = match found.alias {
+                Some(alias) => (alias.translate)(arguments),
+                None => arguments,
+            };
+            permissions.decide(&Call::of(found.tool.as_ref(), &Value::Object(arguments)), &workspace)
+        }
+    };
+    if args.json {
+        return output::print_json(&serde_json::to_value(&verdict)?);
+    }
+    output::print(&in_words(&verdict))
+}
+
+/// The verdict for people.
+fn in_words(verdict: &Verdict) -> String {
+    let mut text = format!("{}: {}\n", verdict.decision, verdict.reason);
+    if verdict.parts.len() > 1 {
+        let mut table = Table::new(&["DECISION", "PART", "RULE"]);
+        for part in &verdict.parts {
+            let rule = part.rule.clone().unwrap_or_else(|| "(none)".to_owned());
+            table.row(vec![part.decision.to_string(), part.command.clone(), rule]);
+        }
+        text.extend(["\n", &table.to_string()]);
+    }
+    match verdict.remember.as_slice() {
+        [] => {}
+        rules => {
+            let rules: Vec<_> = rules.iter().map(|rule| shell_quoted(rule)).collect();
+            text.extend(["\nTo allow exactly this: haft permissions add ", &rules.join(" "), "\n"]);
+        }
+    }
+    haft_text::sanitise(&text).into_owned()
+}
+
+fn shell_quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}

@@ -1,0 +1,216 @@
+//! Permission rules in the real binary: configuration, `haft permissions`, runs, and a person at a terminal.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::{Value, json};
+
+use crate::rig::{Ran, Rig, haft};
+
+/// A rig whose configuration has this `[permissions]` section.
+fn rig(replies: impl IntoIterator<Item = Reply>, section: &str) -> Rig {
+    let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
+    let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    rig.configure(&format!("{config}\n[permissions]\n{section}\n"));
+    rig
+}
+
+fn run_command(line: &str) -> Reply {
+    Reply::call("execute_command", json!({ "command": line, "requires_approval": false }))
+}
+
+fn explain(rig: &Rig, arguments: &[&str]) -> Value {
+    let mut all = vec!["permissions", "explain", "--json"];
+    all.extend(arguments);
+    let ran = rig.run(&all);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    ran.json()
+}
+
+#[test]
+fn explain_tells_decision_rule_and_parts() {
+    let rig = rig(
+        [Reply::text("never")],
+        "allow = [\"execute_command(git status:*)\", \"write_to_file(src/**)\"]\ndeny = [\"execute_command(rm:*)\"]",
+    );
+    let told = explain(&rig, &["git status -s"]);
+    assert_eq!((&told["decision"], &told["rule"]), (&json!("allow"), &json!("execute_command(git status:*)")));
+    let told = explain(&rig, &["git status && sudo rm x"]);
+    assert_eq!((&told["decision"], &told["rule"]), (&json!("deny"), &json!("execute_command(rm:*)")));
+    let parts: Vec<_> =
+        told["parts"].as_array().unwrap().iter().map(|part| (&part["command"], &part["decision"])).collect();
+    assert_eq!(
+        parts,
+        [
+            (&json!("git status"), &json!("allow")),
+            (&json!("sudo rm x"), &json!("ask")),
+            (&json!("rm x"), &json!("deny"))
+        ]
+    );
+    let told = explain(&rig, &["echo $((x))"]);
+    assert_eq!((&told["decision"], &told["rule"]), (&json!("ask"), &Value::Null));
+    let write = |path: &str| {
+        let arguments = json!({ "path": path, "content": "x" }).to_string();
+        explain(&rig, &["--tool", "Write", "--args", &arguments])["decision"].clone()
+    };
+    assert_eq!([write("src/a"), write("b"), write("src/.git/x")], [json!("allow"), json!("ask"), json!("ask")]);
+    let told = explain(&rig, &["--permission-mode", "plan", "git status"]);
+    assert_eq!(told["decision"], "deny");
+    let words = rig.run(&["permissions", "explain", "make check"]).stdout();
+    assert_eq!(
+        words,
+        "ask: no rule allows `make check`\n\nTo allow exactly this: haft permissions add 'execute_command(make check)'\n"
+    );
+}
+
+#[test]
+fn add_and_list_go_through_the_file() {
+    let rig = rig([Reply::text("never")], "# mine\nallow = [\"execute_command(ls:*)\"] # reading");
+    let added = rig.run(&["permissions", "add", "--deny", "execute_command(rm:*)"]);
+    assert_eq!(added.code(), 0, "{}", added.stderr());
+    let listed = rig.run(&["permissions", "list", "--json"]).json();
+    assert_eq!(
+        listed,
+        json!({ "mode": "ask", "rules": [
+            { "decision": "deny", "rule": "execute_command(rm:*)", "source": "user" },
+            { "decision": "allow", "rule": "execute_command(ls:*)", "source": "user" },
+        ] })
+    );
+    let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    assert!(
+        config.contains("# mine\nallow = [\"execute_command(ls:*)\"] # reading\ndeny = [\"execute_command(rm:*)\"]"),
+        "{config}"
+    );
+    let refused = rig.run(&["permissions", "add", "execute_command(a; b)"]);
+    assert_eq!(refused.code(), 2);
+    assert!(refused.stderr().contains("execute_command(a; b)"), "{}", refused.stderr());
+}
+
+#[test]
+fn a_rule_that_fails_its_examples_is_a_configuration_error() {
+    let rig = rig(
+        [Reply::text("never")],
+        "[[permissions.rules]]\nrule = \"execute_command(git log:*)\"\ndecision = \"allow\"\nmatch = [\"git log -p\", \"git log > f\"]",
+    );
+    let ran = rig.run(&["run", "x"]);
+    assert_eq!(ran.code(), 2);
+    assert!(
+        ran.stderr().contains("`execute_command(git log:*)` must match its example `git log > f`"),
+        "{}",
+        ran.stderr()
+    );
+}
+
+#[test]
+fn rules_decide_in_a_run_without_a_person() {
+    let section = "allow = [\"execute_command(touch:*)\", \"write_to_file(*.txt)\"]\ndeny = [\"execute_command(touch forbidden:*)\"]";
+    let calls = [
+        run_command("touch made"),
+        Reply::call("write_to_file", json!({ "path": "written.txt", "content": "x" })),
+        run_command("touch forbidden"),
+        Reply::text("That one I may not."),
+    ];
+    let rig = rig(calls, section);
+    let ran = rig.run(&["run", "do it"]);
+    assert_eq!(ran.code(), 3, "{}", ran.stderr());
+    let exists = |name: &str| rig.project().join(name).exists();
+    assert_eq!([exists("made"), exists("written.txt"), exists("forbidden")], [true, true, false]);
+    let told = rig.server.generations()[3].seen().unwrap();
+    assert!(told.last_contains("the rule `execute_command(touch forbidden:*)` denies `touch forbidden`"));
+}
+
+#[test]
+fn deny_holds_even_where_nothing_is_asked() {
+    let rig = rig([run_command("env touch forbidden"), Reply::text("No.")], "deny = [\"execute_command(touch:*)\"]");
+    assert_eq!(rig.task(&["do it"]).code(), 3);
+    assert!(!rig.project().join("forbidden").exists());
+}
+
+#[test]
+fn asking_needs_a_terminal() {
+    let rig = rig([Reply::text("never asked")], "");
+    let mut command = Command::new("setsid");
+    command.args(["--wait"]).arg(haft()).args(["run", "--ask", "x"]).stdin(Stdio::null());
+    let Some(ran) = in_rig(&rig, command) else { return };
+    assert_eq!(ran.code(), 2, "{}", ran.stderr());
+    assert!(ran.stderr().contains("`--ask` needs a terminal"), "{}", ran.stderr());
+}
+
+/// Runs a command in the rig's home and project; none, with a line that says so, where it is not installed.
+fn in_rig(rig: &Rig, mut command: Command) -> Option<Ran> {
+    let told = rig.command(&[]);
+    command.current_dir(rig.project()).env_clear();
+    command.envs(told.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    match command.output() {
+        Ok(output) => Some(Ran(output)),
+        Err(error) => {
+            eprintln!("skipped: `setsid` cannot be run here ({error})");
+            None
+        }
+    }
+}
+
+/// Runs `haft run --ask` at a terminal of its own on which these lines are typed, and gives back what was shown on it.
+fn at_terminal(rig: &Rig, typed: &str) -> Option<(Ran, String)> {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let terminal = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let mut master = File::from(master);
+    master.write_all(typed.as_bytes()).unwrap();
+    let mut command = Command::new("setsid");
+    command.args(["--ctty", "--wait"]).arg(haft()).args(["run", "--ask", "do it"]).stdin(terminal);
+    let ran = in_rig(rig, command)?;
+    let mut shown = vec![0; 64 * 1024];
+    let length = master.read(&mut shown).unwrap();
+    Some((ran, String::from_utf8_lossy(&shown[..length]).into_owned()))
+}
+
+#[test]
+fn a_person_says_yes_once() {
+    let rig = rig([run_command("touch made"), Reply::text("Done.")], "");
+    let Some((ran, shown)) = at_terminal(&rig, "y\n") else { return };
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert!(rig.project().join("made").exists());
+    assert!(shown.contains("execute_command needs your permission: no rule allows `touch made`"), "{shown}");
+}
+
+#[test]
+fn a_person_says_always_and_the_rule_is_in_the_file() {
+    let calls = [run_command("touch made"), run_command("touch made"), Reply::text("Done.")];
+    let rig = rig(calls, "mode = \"ask\" # my rules");
+    let Some((ran, shown)) = at_terminal(&rig, "a\n") else { return };
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert_eq!(shown.matches("needs your permission").count(), 1, "the second call is not asked: {shown}");
+    let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    assert!(config.contains("# my rules\nallow = [\"execute_command(touch made)\"]"), "{config}");
+}
+
+#[test]
+fn a_person_says_no_with_words_for_the_model() {
+    let rig = rig([run_command("touch made"), Reply::text("Then not.")], "");
+    let Some((ran, _)) = at_terminal(&rig, "call it built\n") else { return };
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert!(!rig.project().join("made").exists());
+    assert!(rig.server.generations()[1].seen().unwrap().last_contains("They said: call it built"));
+}
+
+#[test]
+fn a_file_outside_is_read_only_when_a_person_agrees() {
+    let read = || Reply::call("read_file", json!({ "path": "/etc/hostname" }));
+    let rig = rig([read(), Reply::text("Read.")], "");
+    let refused = rig.run(&["run", "read it"]);
+    assert_eq!(refused.code(), 0, "{}", refused.stderr());
+    assert!(rig.server.generations()[1].seen().unwrap().last_contains("outside the project"));
+    let rig = rig.with_script(Script::replies([read(), Reply::text("Read.")]).unwrap(), Api::OpenaiChat);
+    let Some((ran, shown)) = at_terminal(&rig, "y\n") else { return };
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert!(shown.contains("/etc/hostname"), "{shown}");
+    let seen = rig.server.generations();
+    assert!(!seen[1].seen().unwrap().last_contains("outside the project"));
+}
