@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_engine::{Answer, Approval, Approver};
-use haft_text::sanitise;
+use haft_text::reveal;
 use haft_types::Decision;
 
 use crate::commands::permissions;
@@ -75,7 +75,7 @@ fn question(approval: &Approval) -> String {
         }
     }
     text.push('\n');
-    sanitise(&text).into_owned()
+    reveal(&text).into_owned()
 }
 
 fn choices(approval: &Approval) -> String {
@@ -83,7 +83,7 @@ fn choices(approval: &Approval) -> String {
         [] => String::new(),
         rules => format!("a = always ({}), ", rules.join(", ")),
     };
-    sanitise(&format!("y = yes, {always}n = no, or words for the model: ")).into_owned()
+    reveal(&format!("y = yes, {always}n = no, or words for the model: ")).into_owned()
 }
 
 /// What a line means; none if it must be asked again.
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn the_whole_is_shown_and_nothing_in_it_moves_the_cursor() {
         let text = question(&approval(&[]));
-        assert!(text.contains("    ls; make\n    clean"), "{text}");
+        assert!(text.contains("    ls; make\n    clean ␛[2K\n"), "{text}");
         assert!(text.contains("Not allowed yet:\n    make\n"), "{text}");
         assert!(!text.contains('\u{1b}'));
     }

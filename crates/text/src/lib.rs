@@ -28,5 +28,5 @@ mod width;
 
 pub use cut::{Cut, Gap, Limits, cut_ends, cut_lines};
 pub use mask::Masker;
-pub use sanitise::{sanitise, sanitise_bytes};
+pub use sanitise::{reveal, sanitise, sanitise_bytes};
 pub use width::{truncate_to_width, width};

@@ -26,6 +26,29 @@ pub fn sanitise(text: &str) -> Cow<'_, str> {
     Cow::Owned(invisible::reveal(&shown))
 }
 
+/// Text that somebody is to agree to: safe to show in a terminal, and nothing of it missing.
+///
+/// Unlike in [`sanitise`], nothing is played: a carriage return or an escape sequence is shown as what it is, so that it cannot
+/// hide what stands before it.
+///
+/// ```
+/// assert_eq!(haft_text::reveal("rm -rf ~\r\x1b[2Kls\n"), "rm -rf ~␍␛[2Kls\n");
+/// ```
+pub fn reveal(text: &str) -> Cow<'_, str> {
+    if !text.contains(terminal::is_control) {
+        return sanitise(text);
+    }
+    let picture = |one: char| match u32::from(one) {
+        _ if !terminal::is_control(one) => one,
+        code @ 0..0x20 => char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER),
+        0x7F => '␡',
+        // The second set of controls has no pictures.
+        _ => char::REPLACEMENT_CHARACTER,
+    };
+    let pictured: String = text.chars().map(picture).collect();
+    Cow::Owned(sanitise(&pictured).into_owned())
+}
+
 /// [`sanitise`] for bytes of unknown encoding: what is not UTF-8 becomes `U+FFFD`.
 pub fn sanitise_bytes(bytes: &[u8]) -> String {
     sanitise(&String::from_utf8_lossy(bytes)).into_owned()

@@ -148,7 +148,7 @@ fn in_rig(rig: &Rig, mut command: Command) -> Option<Ran> {
     match command.output() {
         Ok(output) => Some(Ran(output)),
         Err(error) => {
-            eprintln!("skipped: `setsid` cannot be run here ({error})");
+            println!("skipped: `setsid` cannot be run here ({error})");
             None
         }
     }

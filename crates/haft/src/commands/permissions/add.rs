@@ -71,14 +71,14 @@ fn list(document: &mut DocumentMut, decision: Decision) -> Option<&mut Array> {
 /// Adds a rule the way the others stand: each on a line of its own, or all on one.
 fn push(list: &mut Array, rule: &str) {
     let lead = list.iter().last().and_then(|last| last.decor().prefix()?.as_str().map(str::to_owned));
-    match lead.filter(|lead| lead.contains('\n')) {
-        Some(lead) => {
-            // Only the indentation: a comment above the last rule is about that rule.
-            let indent = lead.rsplit('\n').next().unwrap_or_default();
-            list.push_formatted(Value::from(rule).decorated(format!("\n{indent}"), ""));
-        }
-        None => list.push(rule),
-    }
+    let Some(lead) = lead.filter(|lead| lead.contains('\n')) else { return list.push(rule) };
+    let indent = lead.rsplit('\n').next().unwrap_or_default();
+    // What stands behind the last rule, such as a comment on it, stays there.
+    let behind = list.trailing().as_str().unwrap_or_default().to_owned();
+    let (comment, end) = behind.rsplit_once('\n').map_or(("", ""), |(comment, end)| (comment, end));
+    list.push_formatted(Value::from(rule).decorated(format!("{comment}\n{indent}"), ""));
+    list.set_trailing(format!("\n{end}"));
+    list.set_trailing_comma(true);
 }
 
 #[cfg(test)]

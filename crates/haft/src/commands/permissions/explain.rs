@@ -54,7 +54,7 @@ fn in_words(verdict: &Verdict) -> String {
         let mut table = Table::new(&["DECISION", "PART", "RULE"]);
         for part in &verdict.parts {
             let rule = part.rule.clone().unwrap_or_else(|| "(none)".to_owned());
-            table.row(vec![part.decision.to_string(), part.command.clone(), rule]);
+            table.row(vec![part.decision.to_string(), haft_text::reveal(&part.command).into_owned(), rule]);
         }
         text.extend(["\n", &table.to_string()]);
     }
@@ -65,7 +65,7 @@ fn in_words(verdict: &Verdict) -> String {
             text.extend(["\nTo allow exactly this: haft permissions add ", &rules.join(" "), "\n"]);
         }
     }
-    haft_text::sanitise(&text).into_owned()
+    haft_text::reveal(&text).into_owned()
 }
 
 fn shell_quoted(text: &str) -> String {
