@@ -1,0 +1,76 @@
+//! Whether what happened was covered by the rules, decided from the events alone.
+
+use crate::jail::Jail;
+use crate::trace::Event;
+
+/// The rules the lines are classified by.
+pub(crate) const RULES: &[&str] = &[
+    "execute_command(ls:*)",
+    "execute_command(cat:*)",
+    "execute_command(echo:*)",
+    "execute_command(pwd)",
+    "execute_command(true)",
+    "execute_command(grep:*)",
+    "execute_command(head:*)",
+    "execute_command(wc:*)",
+    "execute_command(find:*)",
+    "execute_command(sed:*)",
+    "execute_command(awk:*)",
+    "execute_command(sort:*)",
+    "execute_command(uniq:*)",
+    "execute_command(tee:*)",
+    "execute_command(dd:*)",
+    "execute_command(printf:*)",
+    "execute_command(test:*)",
+    "execute_command([:*)",
+    "execute_command(touch:*)",
+    "execute_command(xargs:*)",
+    "execute_command(env:*)",
+    "execute_command(bash:*)",
+    "execute_command(eval:*)",
+    "execute_command(exec:*)",
+    "execute_command(cd:*)",
+    "execute_command(f:*)",
+    "write_to_file(out/**)",
+];
+
+/// Programs that need no rule of their own.
+const CARRIERS: [&str; 5] = ["nice", "nohup", "stdbuf", "time", "timeout"];
+
+/// What happened without being covered.
+pub(crate) fn uncovered<'a>(events: &'a [Event], jail: &'a Jail) -> impl Iterator<Item = String> + 'a {
+    // The first program is the shell that was given the line.
+    events.iter().enumerate().filter_map(|(place, event)| match event {
+        Event::Program { path, words } if place > 0 => {
+            (!is_covered(path, words)).then(|| format!("ran {path} as {words:?}"))
+        }
+        Event::Program { .. } => None,
+        Event::Opened { by, path, writes: true } => (!may_write(by, path, jail)).then(|| format!("{by} wrote {path}")),
+        Event::Opened { by, path, writes: false } => {
+            // Programs may read what their rule does not forbid; the shell itself reads only in the project.
+            let outside = path.ends_with("/secret") && !path.starts_with(&*jail.project().to_string_lossy());
+            (by == "bash" && outside).then(|| format!("the shell read {path}"))
+        }
+        Event::Changed { by, call } => (!call.contains("/sh-thd")).then(|| format!("{by} did {call}")),
+    })
+}
+
+fn is_covered(path: &str, words: &[String]) -> bool {
+    let system = ["/usr/bin/", "/bin/", "/usr/local/bin/"].iter().any(|folder| path.starts_with(folder));
+    let Some(name) = words.first() else { return false };
+    let ruled =
+        RULES.iter().filter_map(|rule| rule.strip_prefix("execute_command(")?.strip_suffix(')')).any(|rule| match rule
+            .strip_suffix(":*")
+        {
+            Some(prefix) => prefix.split(' ').eq(words.iter().take(prefix.split(' ').count()).map(String::as_str)),
+            None => rule.split(' ').eq(words.iter().map(String::as_str)),
+        });
+    system && (ruled || CARRIERS.contains(&name.as_str()))
+}
+
+fn may_write(by: &str, path: &str, jail: &Jail) -> bool {
+    let out = jail.project().join("out");
+    let inside = std::path::Path::new(path).starts_with(&out) && !path.contains("/.git");
+    // Long here-documents go through a file of the shell's own.
+    path.starts_with("/dev/") || path.starts_with("pipe:") || path.contains("/sh-thd") || inside || by == "touch"
+}

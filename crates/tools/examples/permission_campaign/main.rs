@@ -1,0 +1,128 @@
+//! Generated command lines, run by bash under strace: whatever the classifier allows, nothing may happen that no rule covers.
+//!
+//! `cargo run -p haft-tools --example permission_campaign -- [--count N] [--seed S] [--pairs P]`: N lines that were allowed are
+//! run (as uid 65534 where this runs as root) in a temporary folder full of decoys, and every program they start, every file
+//! they write and every secret their shell opens is held against the rules by code that knows nothing of the classifier
+//! (`judge.rs`). Then P pairs of path and root are compared with a reference by components. Exit code 0 when everything was
+//! covered, 1 when something was not, 2 on wrong usage; without strace it says so and ends with 0.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints what it found")]
+
+mod generate;
+mod jail;
+mod judge;
+mod pairs;
+mod random;
+mod trace;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use haft_tools::{Call, Confinement, Permissions, PermissionsConfig, Rules};
+use haft_types::{Decision, PermissionMode};
+
+use crate::jail::Jail;
+use crate::random::Random;
+
+/// So many lines share one strace and one project.
+const BATCH: usize = 250;
+/// How many failures are told in full.
+const TOLD: usize = 20;
+
+struct Arguments {
+    count: usize,
+    seed: u64,
+    pairs: u64,
+    /// Only print lines that are allowed.
+    show: bool,
+}
+
+fn arguments(mut given: impl Iterator<Item = String>) -> Result<Arguments, String> {
+    let mut arguments = Arguments { count: 300, seed: 1, pairs: 100_000, show: false };
+    while let Some(argument) = given.next() {
+        let mut number = || {
+            let value = given.next().ok_or_else(|| format!("`{argument}` needs a number"))?;
+            value.parse::<u64>().map_err(|_| format!("`{value}` is not a number"))
+        };
+        match argument.as_str() {
+            "--count" => arguments.count = number()? as usize,
+            "--seed" => arguments.seed = number()?,
+            "--pairs" => arguments.pairs = number()?,
+            "--show" => arguments.show = true,
+            _ => {
+                return Err(format!(
+                    "unexpected `{argument}`; usage: permission_campaign [--count N] [--seed S] [--pairs P] [--show]"
+                ));
+            }
+        }
+    }
+    Ok(arguments)
+}
+
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let mut given = std::env::args().skip(1).peekable();
+    if given.peek().map(String::as_str) == Some(jail::DRIVE) {
+        return jail::drive(given.nth(1).ok_or("the driver needs a folder")?.as_ref());
+    }
+    let arguments = match arguments(given) {
+        Ok(arguments) => arguments,
+        Err(complaint) => {
+            eprintln!("permission_campaign: {complaint}");
+            return Ok(ExitCode::from(2));
+        }
+    };
+    if !jail::can_trace() {
+        println!("permission_campaign: skipped, `strace` cannot be run here");
+        return Ok(ExitCode::SUCCESS);
+    }
+    run(&arguments)
+}
+
+fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
+    let config = PermissionsConfig {
+        allow: judge::RULES.iter().map(|rule| (*rule).to_owned()).collect(),
+        ..PermissionsConfig::default()
+    };
+    let permissions =
+        Permissions { mode: PermissionMode::Ask, rules: Rules::load(&config, None)?, confinement: Confinement::None };
+    let mut random = Random::new(arguments.seed);
+    let (mut generated, mut ran, mut programs, mut wrong) = (0_u64, 0, 0_usize, Vec::new());
+    while ran < arguments.count {
+        let jail = Jail::new()?;
+        let mut lines = Vec::new();
+        while lines.len() < BATCH.min(arguments.count - ran) {
+            let line = generate::line(&mut random);
+            generated += 1;
+            let verdict = permissions.decide(&Call::command(&line), &jail.workspace());
+            if verdict.decision == Decision::Allow {
+                if arguments.show {
+                    println!("{line:?}");
+                }
+                lines.push(line);
+            }
+        }
+        let traces = jail.run(&lines)?;
+        for (line, events) in lines.iter().zip(&traces) {
+            programs += events.len();
+            wrong.extend(judge::uncovered(events, &jail).map(|what| format!("{line:?}: {what}")));
+        }
+        if traces.len() != lines.len() {
+            return Err(format!("{} of {} lines left a trace", traces.len(), lines.len()).into());
+        }
+        ran += lines.len();
+        if ran % 10_000 < BATCH {
+            eprintln!("permission_campaign: {ran} lines run, {} not covered", wrong.len());
+        }
+    }
+    for told in wrong.iter().take(TOLD) {
+        println!("NOT COVERED {told}");
+    }
+    println!(
+        "permission_campaign: seed {}: {generated} lines generated, {ran} allowed and run, {programs} things they did looked at, {} not covered",
+        arguments.seed,
+        wrong.len()
+    );
+    let disagreements = pairs::disagreements(&mut random, arguments.pairs);
+    println!("permission_campaign: {} pairs of path and root, {disagreements} disagreements", arguments.pairs);
+    Ok(if wrong.is_empty() && disagreements == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
