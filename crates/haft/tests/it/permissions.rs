@@ -141,6 +141,7 @@ fn asking_needs_a_terminal() {
 }
 
 /// Runs a command in the rig's home and project; none, with a line that says so, where it is not installed.
+#[expect(clippy::print_stdout, reason = "a test says why it skips")]
 fn in_rig(rig: &Rig, mut command: Command) -> Option<Ran> {
     let told = rig.command(&[]);
     command.current_dir(rig.project()).env_clear();
