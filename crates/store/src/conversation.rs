@@ -2,8 +2,10 @@
 
 use haft_types::{ConversationId, Message, MessageId, Metadata, Timestamp};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::document::ConversationDocument;
+use crate::error::StoreError;
 
 /// The name of the unnamed namespace.
 pub const DEFAULT_NAMESPACE: &str = "default";
@@ -70,6 +72,23 @@ impl NewConversation {
         }
     }
 
+    /// The conversation it becomes, still without its messages.
+    pub(crate) fn planned(&self, now: Timestamp) -> Result<Conversation, StoreError> {
+        check_id(&self.id)?;
+        let Times { created_at, updated_at } = self.times.unwrap_or(Times { created_at: now, updated_at: now });
+        Ok(Conversation {
+            name: self.name.clone().unwrap_or_else(|| format!("Conversation {}", self.id.short())),
+            id: self.id.clone(),
+            namespace: namespace_name(&self.namespace).to_owned(),
+            description: self.description.clone(),
+            metadata: self.metadata.clone(),
+            created_at,
+            updated_at,
+            messages: 0,
+            revisions: 0,
+        })
+    }
+
     /// The same with this name.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
@@ -98,8 +117,48 @@ impl NewFork {
     }
 }
 
+impl NewFork {
+    /// Refuses what could not be named.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        check_id(&self.id)?;
+        self.name.as_deref().map_or(Ok(()), check_name)
+    }
+
+    /// The conversation it becomes: the beginning of `from`, so many messages long.
+    pub(crate) fn planned(self, from: Conversation, shared: u64, now: Timestamp) -> Conversation {
+        let mut metadata = from.metadata;
+        metadata.insert(FORKED_FROM.into(), json!({ "conversation": from.id, "messages": shared }));
+        Conversation {
+            id: self.id,
+            name: self.name.unwrap_or_else(|| format!("{} (fork)", from.name)),
+            namespace: from.namespace,
+            description: from.description,
+            metadata,
+            created_at: now,
+            updated_at: now,
+            messages: shared,
+            revisions: 0,
+        }
+    }
+}
+
 /// Under which key of its metadata a fork says where it comes from.
-pub(crate) const FORKED_FROM: &str = "forked_from";
+const FORKED_FROM: &str = "forked_from";
+
+fn check_id(id: &ConversationId) -> Result<(), StoreError> {
+    if id.as_str().is_empty() || id.as_str().contains(char::is_control) {
+        return Err(StoreError::InvalidId { id: id.clone() });
+    }
+    Ok(())
+}
+
+/// Refuses a name that nobody could read.
+pub(crate) fn check_name(name: &str) -> Result<(), StoreError> {
+    if name.trim().is_empty() || name.contains(char::is_control) {
+        return Err(StoreError::InvalidName { name: name.to_owned() });
+    }
+    Ok(())
+}
 
 /// A stored conversation without its messages.
 #[derive(Clone, Debug, PartialEq)]

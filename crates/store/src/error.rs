@@ -122,6 +122,15 @@ pub enum StoreError {
         source: io::Error,
     },
 
+    /// The system gave no thread.
+    #[error("cannot start the thread `{name}`: {source}")]
+    Thread {
+        /// What it was for.
+        name: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+
     /// A value has no JSON form.
     #[error("cannot write {what} as JSON: {source}")]
     Encoding {

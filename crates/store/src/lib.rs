@@ -14,6 +14,7 @@ mod config;
 mod conversation;
 mod doctor;
 mod document;
+mod encoding;
 mod error;
 mod fact;
 mod import;
@@ -27,6 +28,7 @@ mod sqlite;
 mod statistics;
 mod store;
 pub mod versions;
+mod worker;
 
 pub use backup::Backup;
 pub use cache::Cached;

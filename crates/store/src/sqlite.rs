@@ -16,7 +16,6 @@ mod open;
 mod read;
 mod requests;
 mod rows;
-mod worker;
 mod write;
 
 pub(crate) use self::failure::{Failure, Place};
@@ -42,10 +41,9 @@ use self::open::{Purpose, connect};
 use self::read::Where;
 use self::requests::LastRequests;
 use self::rows::MessageRow;
-use self::worker::{Pastime, Worker};
 use crate::config::StoreConfig;
 use crate::conversation::{
-    Conversation, Found, Listed, Namespace, NewConversation, NewFork, Scope, Times, namespace_name,
+    Conversation, Found, Listed, Namespace, NewConversation, NewFork, Scope, check_name, namespace_name,
 };
 use crate::document::ConversationDocument;
 use crate::error::StoreError;
@@ -57,6 +55,7 @@ use crate::request_log::{LoggedRequest, RequestOutline, RequestSummary, SentRequ
 use crate::search::{Hit, SearchQuery, query};
 use crate::statistics::{Counters, Statistics, Totals};
 use crate::store::{Store, Swap};
+use crate::worker::{Explain, Pastime, Worker};
 
 /// How long nothing must be written before what was written is indexed.
 const QUIET: Duration = Duration::from_secs(2);
@@ -72,9 +71,9 @@ struct Writer {
 pub struct SqliteStore {
     // Dropped in this order: the writer is the last to close the file and leaves it without a write-ahead log.
     keeper: Option<Keeper>,
-    index: Worker<Index>,
-    reader: Worker<Connection>,
-    writer: Worker<Writer>,
+    index: Worker<Index, Failure>,
+    reader: Worker<Connection, Failure>,
+    writer: Worker<Writer, Failure>,
     _use: Use,
     locks: Arc<Locks>,
     counters: Counters,
@@ -98,12 +97,12 @@ impl SqliteStore {
         let reader = connect(&place, Purpose::Read)?;
         let index = Index::new(place.clone());
         let pastime = Pastime { after: QUIET, work: Index::fill_a_little };
-        let place = Arc::new(place);
+        let explain: Explain<Failure> = Arc::new(move |failure| place.explain(failure));
         Ok(Self {
             keeper: None,
-            index: Worker::start_with("haft-store-index", Arc::clone(&place), index, pastime)?,
-            reader: Worker::start("haft-store-read", Arc::clone(&place), reader)?,
-            writer: Worker::start("haft-store-write", place, writer)?,
+            index: Worker::start_with("haft-store-index", Arc::clone(&explain), index, pastime)?,
+            reader: Worker::start("haft-store-read", Arc::clone(&explain), reader)?,
+            writer: Worker::start("haft-store-write", explain, writer)?,
             _use: shared_use,
             locks,
             counters: Counters::default(),
@@ -162,23 +161,10 @@ fn place_of(scope: Scope<'_>) -> Where {
 #[async_trait]
 impl Store for SqliteStore {
     async fn create(&self, new: NewConversation) -> Result<Conversation, StoreError> {
-        check_id(&new.id)?;
-        let now = self.clock.now();
-        let Times { created_at, updated_at } = new.times.unwrap_or(Times { created_at: now, updated_at: now });
+        let conversation = new.planned(self.clock.now())?;
         let metadata = rows::encode("the metadata of a conversation", &new.metadata)?;
         let messages = new.messages.iter().map(MessageRow::new).collect::<Result<Vec<_>, _>>()?;
         let count = messages.len() as u64;
-        let conversation = Conversation {
-            name: new.name.unwrap_or_else(|| format!("Conversation {}", new.id.short())),
-            id: new.id,
-            namespace: namespace_name(&new.namespace).to_owned(),
-            description: new.description,
-            metadata: new.metadata,
-            created_at,
-            updated_at,
-            messages: 0,
-            revisions: 0,
-        };
         let current = new.make_current;
         let write = move |writer: &mut Writer| {
             write::create(&mut writer.connection, conversation, &metadata, &messages, current)
@@ -251,8 +237,7 @@ impl Store for SqliteStore {
     }
 
     async fn fork(&self, id: &ConversationId, fork: NewFork) -> Result<Conversation, StoreError> {
-        check_id(&fork.id)?;
-        fork.name.as_deref().map_or(Ok(()), check_name)?;
+        fork.check()?;
         let (id, now) = (id.clone(), self.clock.now());
         // Nobody else's right is asked for: the other conversation is only read, and this one is new.
         let forked = self.writer.submit(move |writer| write::fork(&mut writer.connection, &id, fork, now)).await?;
@@ -367,18 +352,4 @@ impl Store for SqliteStore {
         self.written().await?;
         self.writer.take_unseen().map_or(Ok(()), Err)
     }
-}
-
-fn check_id(id: &ConversationId) -> Result<(), StoreError> {
-    if id.as_str().is_empty() || id.as_str().contains(char::is_control) {
-        return Err(StoreError::InvalidId { id: id.clone() });
-    }
-    Ok(())
-}
-
-fn check_name(name: &str) -> Result<(), StoreError> {
-    if name.trim().is_empty() || name.contains(char::is_control) {
-        return Err(StoreError::InvalidName { name: name.to_owned() });
-    }
-    Ok(())
 }

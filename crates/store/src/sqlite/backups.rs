@@ -263,8 +263,8 @@ pub(super) struct Keeper {
 impl Keeper {
     /// Makes one now if anything changed, and then every hour, or as often as is configured.
     pub(super) fn start(backups: Backups) -> Result<Self, StoreError> {
+        const NAME: &str = "haft-store-backup";
         let (stop, stopped) = mpsc::channel::<()>();
-        let path = backups.place.path.clone();
         let run = move || {
             let mut when = When::Opened;
             loop {
@@ -277,8 +277,8 @@ impl Keeper {
                 }
             }
         };
-        let thread = thread::Builder::new().name("haft-store-backup".into()).spawn(run);
-        let thread = thread.map_err(|source| StoreError::Io { action: "start a thread for", path, source })?;
+        let thread = thread::Builder::new().name(NAME.to_owned()).spawn(run);
+        let thread = thread.map_err(|source| StoreError::Thread { name: NAME.to_owned(), source })?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
 }

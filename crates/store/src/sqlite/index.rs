@@ -13,11 +13,11 @@ use super::failure::{Failure, Place};
 use super::lineage::{self, Span};
 use super::read::Where;
 use super::rows::{self, LISTED};
-use super::worker::Idle;
 use super::{files, open};
 use crate::error::StoreError;
 use crate::search::query::{self, Item};
 use crate::search::{Hit, HitMessage, Snippet, searchable, snippet, words};
+use crate::worker::Idle;
 
 /// Counts up when entries are made in another way: an older index is made anew.
 const VERSION: i32 = 1;

@@ -1,37 +1,13 @@
 //! Between our values and what the columns hold.
 
-use haft_types::{ContentHash, ConversationId, Message, MessageId, ShortId, Timestamp};
+use haft_types::{ConversationId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::failure::Failure;
 use crate::conversation::{Conversation, Listed};
+pub(super) use crate::encoding::{MessageRow, encode, short, write_time};
 use crate::error::StoreError;
-
-/// A message ready to be inserted: encoded by the caller's thread, not by the writer's.
-pub(super) struct MessageRow {
-    pub(super) id: MessageId,
-    pub(super) role: String,
-    pub(super) hash: ContentHash,
-    pub(super) body: String,
-}
-
-impl MessageRow {
-    pub(super) fn new(message: &Message) -> Result<Self, StoreError> {
-        Ok(Self {
-            id: message.message_id,
-            role: message.role.to_string(),
-            hash: message.content_hash(),
-            body: encode("a message", message)?,
-        })
-    }
-}
-
-/// The JSON form of a value.
-pub(super) fn encode<T: Serialize + ?Sized>(what: &'static str, value: &T) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|source| StoreError::Encoding { what, source })
-}
 
 /// A value from the JSON form we wrote.
 pub(super) fn decode<T: DeserializeOwned>(what: impl FnOnce() -> String, text: &str) -> Result<T, Failure> {
@@ -43,11 +19,6 @@ pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Failu
     Ok(row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?)
 }
 
-/// A time as stored: with all nine decimals, so that times sort as text.
-pub(super) fn write_time(time: Timestamp) -> String {
-    format!("{time:.9}")
-}
-
 /// A stored time.
 pub(super) fn read_time(text: &str) -> Result<Timestamp, Failure> {
     text.parse().map_err(|_| Failure::Damaged(format!("`{text}` is not a time")))
@@ -56,11 +27,6 @@ pub(super) fn read_time(text: &str) -> Result<Timestamp, Failure> {
 /// A counter, which SQLite keeps signed.
 pub(super) fn read_count(count: i64) -> Result<u64, Failure> {
     u64::try_from(count).map_err(|_| Failure::Damaged(format!("{count} is not a count")))
-}
-
-/// A short id as stored.
-pub(super) fn short(id: ShortId) -> i64 {
-    i64::from(id.0)
 }
 
 /// The columns [`listed`] reads.

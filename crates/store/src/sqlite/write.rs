@@ -5,14 +5,14 @@
 
 use haft_types::{ConversationId, Message, MessageId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::failure::Failure;
 use super::lineage::{self, Span};
 use super::migrations::FORMAT;
 use super::read;
 use super::rows::{self, MessageRow};
-use crate::conversation::{Conversation, FORKED_FROM, NewFork, namespace_name};
+use crate::conversation::{Conversation, NewFork, namespace_name};
 use crate::error::StoreError;
 use crate::message::Revision;
 use crate::store::Swap;
@@ -174,19 +174,8 @@ pub(super) fn fork(
         Some(message) => rows::read_count(lineage::position(&transaction, (parent, id), message)?)?,
         None => from.messages,
     };
-    let mut metadata = from.metadata;
-    metadata.insert(FORKED_FROM.into(), json!({ "conversation": id, "messages": last }));
-    let new = Conversation {
-        id: fork.id,
-        name: fork.name.unwrap_or_else(|| format!("{} (fork)", from.name)),
-        namespace: from.namespace,
-        description: from.description,
-        created_at: now,
-        updated_at: now,
-        messages: last,
-        revisions: 0,
-        metadata,
-    };
+    let make_current = fork.make_current;
+    let new = fork.planned(from, last, now);
     let metadata = rows::encode("the metadata of a conversation", &new.metadata)?;
     let key = insert_conversation(&transaction, &new, &metadata)?;
     lineage::inherit(&transaction, key, parent, last.cast_signed())?;
@@ -195,7 +184,7 @@ pub(super) fn fork(
             "INSERT INTO states (conversation, name, value) SELECT ?1, name, value FROM states WHERE conversation = ?2",
         )?
         .execute((key, parent))?;
-    if fork.make_current {
+    if make_current {
         point_current_at(&transaction, &new.namespace, key)?;
     }
     transaction.commit()?;

@@ -8,15 +8,17 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::failure::{Failure, Place};
 use crate::error::StoreError;
 use crate::pending::{Pending, Unseen};
 
 type Job<S> = Box<dyn FnOnce(&mut S) + Send>;
 
-/// A thread with a state of its own.
-pub(super) struct Worker<S> {
-    place: Arc<Place>,
+/// Says what a failure of a job is to the caller.
+pub(crate) type Explain<F> = Arc<dyn Fn(F) -> StoreError + Send + Sync>;
+
+/// A thread with a state of its own, whose jobs fail with `F`.
+pub(crate) struct Worker<S, F> {
+    explain: Explain<F>,
     // Taken on drop, which is what ends the thread.
     jobs: Option<mpsc::Sender<Job<S>>>,
     thread: Option<JoinHandle<()>>,
@@ -24,36 +26,36 @@ pub(super) struct Worker<S> {
 }
 
 /// What a thread does when nobody asked it for anything for a while.
-pub(super) struct Pastime<S> {
+pub(crate) struct Pastime<S> {
     /// How long a while is.
-    pub(super) after: Duration,
+    pub(crate) after: Duration,
     /// A short piece of work.
-    pub(super) work: fn(&mut S) -> Idle,
+    pub(crate) work: fn(&mut S) -> Idle,
 }
 
 /// Whether there is more to do in the meantime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Idle {
+pub(crate) enum Idle {
     /// Another piece, unless a job comes first.
     More,
     /// Nothing until the next job is done.
     Done,
 }
 
-impl<S: Send + 'static> Worker<S> {
+impl<S: Send + 'static, F: 'static> Worker<S, F> {
     /// Starts the thread.
-    pub(super) fn start(name: &str, place: Arc<Place>, mut state: S) -> Result<Self, StoreError> {
-        Self::run(name, place, move |queue| queue.into_iter().for_each(|job| job(&mut state)))
+    pub(crate) fn start(name: &str, explain: Explain<F>, mut state: S) -> Result<Self, StoreError> {
+        Self::run(name, explain, move |queue| queue.into_iter().for_each(|job| job(&mut state)))
     }
 
     /// Starts a thread that knows what to do when nothing is asked.
-    pub(super) fn start_with(
+    pub(crate) fn start_with(
         name: &str,
-        place: Arc<Place>,
+        explain: Explain<F>,
         mut state: S,
         pastime: Pastime<S>,
     ) -> Result<Self, StoreError> {
-        Self::run(name, place, move |queue| {
+        Self::run(name, explain, move |queue| {
             while let Ok(job) = queue.recv() {
                 job(&mut state);
                 pass_time(&queue, &mut state, &pastime);
@@ -63,32 +65,28 @@ impl<S: Send + 'static> Worker<S> {
 
     fn run(
         name: &str,
-        place: Arc<Place>,
+        explain: Explain<F>,
         body: impl FnOnce(Receiver<Job<S>>) + Send + 'static,
     ) -> Result<Self, StoreError> {
         let (jobs, queue) = mpsc::channel::<Job<S>>();
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || body(queue));
-        let thread = thread.map_err(|source| StoreError::Io {
-            action: "start a thread for",
-            path: place.path.clone(),
-            source,
-        })?;
-        Ok(Self { place, jobs: Some(jobs), thread: Some(thread), unseen: Arc::default() })
+        let thread = thread.map_err(|source| StoreError::Thread { name: name.to_owned(), source })?;
+        Ok(Self { explain, jobs: Some(jobs), thread: Some(thread), unseen: Arc::default() })
     }
 
     /// Queues a job.
-    pub(super) fn submit<T: Send + 'static>(
+    pub(crate) fn submit<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&mut S) -> Result<T, Failure> + Send + 'static,
+        job: impl FnOnce(&mut S) -> Result<T, F> + Send + 'static,
     ) -> Pending<T> {
         let (tell, pending) = Pending::new(&self.unseen);
-        let place = Arc::clone(&self.place);
-        self.send(Box::new(move |state| tell.tell(job(state).map_err(|failure| place.explain(failure)))));
+        let explain = Arc::clone(&self.explain);
+        self.send(Box::new(move |state| tell.tell(job(state).map_err(|failure| explain(failure)))));
         pending
     }
 
     /// Says that something happened, after which there may be something to do.
-    pub(super) fn poke(&self) {
+    pub(crate) fn poke(&self) {
         self.send(Box::new(|_| ()));
     }
 
@@ -100,7 +98,7 @@ impl<S: Send + 'static> Worker<S> {
     }
 
     /// The first failure nobody waited for, once.
-    pub(super) fn take_unseen(&self) -> Option<StoreError> {
+    pub(crate) fn take_unseen(&self) -> Option<StoreError> {
         self.unseen.take()
     }
 }
@@ -123,7 +121,7 @@ fn pass_time<S>(queue: &Receiver<Job<S>>, state: &mut S, pastime: &Pastime<S>) {
     }
 }
 
-impl<S> Drop for Worker<S> {
+impl<S, F> Drop for Worker<S, F> {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
