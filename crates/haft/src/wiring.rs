@@ -47,11 +47,17 @@ impl Runtime {
 
 /// Opens the user's conversations for one look or one change.
 pub(crate) fn open_store(places: &Places, config: &Config) -> anyhow::Result<Arc<dyn Store>> {
-    Ok(Arc::new(Cached::new(open_database(places, config)?, &config.store)))
+    match &config.store.url {
+        Some(url) => open_server(url, config),
+        None => Ok(Arc::new(Cached::new(open_database(places, config)?, &config.store))),
+    }
 }
 
 /// Opens the user's conversations for a session, with backups.
 fn open_store_with_backups(places: &Places, config: &Config) -> anyhow::Result<Arc<dyn Store>> {
+    if let Some(url) = &config.store.url {
+        return open_server(url, config);
+    }
     let mut database = open_database(places, config)?;
     database.keep_backups(&places.backups())?;
     Ok(Arc::new(Cached::new(database, &config.store)))
@@ -64,6 +70,17 @@ fn open_database(places: &Places, config: &Config) -> anyhow::Result<SqliteStore
 /// What files were before haft changed them.
 pub(crate) fn versions(places: &Places, config: &Config) -> Arc<Versions> {
     Arc::new(Versions::at(&places.versions(), &config.store, Arc::new(WallClock)))
+}
+
+#[cfg(feature = "postgres")]
+fn open_server(url: &str, config: &Config) -> anyhow::Result<Arc<dyn Store>> {
+    let server = haft_store::PostgresStore::connect(url, &config.store, Arc::new(WallClock))?;
+    Ok(Arc::new(Cached::new(server, &config.store)))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn open_server(_url: &str, _config: &Config) -> anyhow::Result<Arc<dyn Store>> {
+    Err(mistake("`store.url` names a server, but this haft was built without it; build it with `--features postgres`"))
 }
 
 /// What a run was told, after flags and configuration are one.

@@ -84,6 +84,15 @@ pub enum StoreError {
         text: String,
     },
 
+    /// The address of a server cannot be read.
+    #[error("`store.url` is `{address}`, which is no address of a server: {problem}")]
+    BadAddress {
+        /// The address, without its password.
+        address: String,
+        /// Why.
+        problem: String,
+    },
+
     /// The file belongs to something else.
     #[error("{} is not a haft database; move it away or choose another file", .path.display())]
     NotADatabase {

@@ -1,4 +1,5 @@
-//! Conversations that cannot be lost: the [`Store`] trait, and its implementation on embedded SQLite.
+//! Conversations that cannot be lost: the [`Store`] trait, its implementation on embedded SQLite, and with the feature
+//! `postgres` one on a PostgreSQL server.
 //!
 //! When a write returns, it survives a kill and a power cut. A message row is written once and never changed; what is learnt
 //! later is a row of its own. Appending costs the same at the hundredth and at the hundred-thousandth message.
@@ -21,6 +22,8 @@ mod import;
 mod lock;
 mod message;
 mod pending;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod request_log;
 mod salvage;
 mod search;
@@ -44,6 +47,8 @@ pub use import::{Foreign, Format, ImportError, ReadConversation, read_conversati
 pub use lock::{Holder, Locked, WriteLock};
 pub use message::{Page, PageEnd, Revision};
 pub use pending::Pending;
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;
 pub use request_log::{LoggedRequest, LoggedSegment, OutlineSegment, RequestOutline, RequestSummary, SentRequest};
 pub use salvage::{SalvageReport, Salvaged, salvage};
 pub use search::{Hit, HitMessage, SearchQuery, Snippet};

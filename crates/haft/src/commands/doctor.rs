@@ -29,9 +29,14 @@ pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<Exit> {
         // The store is looked at all the same.
         Err(error) => (vec![Check::new("configuration", Health::Warning, format!("{error:#}"))], Config::default()),
     };
-    checks.extend(examine(&patient(&places, &config)));
+    if config.store.url.is_none() {
+        checks.extend(examine(&patient(&places, &config)));
+    }
     checks.push(surroundings::spill(&places.spill()));
     wiring::runtime()?.block_on(async {
+        if config.store.url.is_some() {
+            checks.push(surroundings::server(&places, &config).await);
+        }
         checks.push(surroundings::commands().await);
         checks.push(surroundings::provider(&config).await);
     });

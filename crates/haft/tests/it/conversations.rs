@@ -265,3 +265,43 @@ fn what_cannot_be_imported_is_named_and_does_not_stop_the_rest() {
     let wrong = refused(&rig, &["conversations", "import", "--format", "word", "good.json"]);
     assert!(wrong.contains("openai-chat"), "{wrong}");
 }
+
+/// The same commands with the conversations on a server.
+#[cfg(feature = "postgres")]
+#[test]
+fn postgres_keeps_what_a_run_says() {
+    let Ok(url) = std::env::var("HAFT_POSTGRES") else {
+        println!("skipped: HAFT_POSTGRES does not name a PostgreSQL server");
+        return;
+    };
+    let rig = rig();
+    let on_server = |arguments: &[&str]| {
+        let mut command = rig.command(arguments);
+        rig_output(command.env("HAFT_STORE__URL", &url))
+    };
+    let run = ["run", "--output-format", "json", "--permission-mode", "yolo"];
+    let first: Value = serde_json::from_str(&on_server(&[&run[..], &["first question"]].concat())).unwrap();
+    on_server(&[&run[..], &["-c", "second question"]].concat());
+    let id = first["conversation_id"].as_str().unwrap();
+    let exported: Value = serde_json::from_str(&on_server(&["conversations", "export", id])).unwrap();
+    assert_eq!(exported["messages"].as_array().unwrap().len(), 4);
+    assert!(on_server(&["conversations", "search", "second"]).contains("**second** question"));
+    assert!(on_server(&["doctor"]).contains("server"), "the server is looked at");
+    assert!(!rig.home().join("data/conversations.db").exists(), "nothing is kept here");
+    let shown = on_server(&["config", "show", "--set", "store.url=postgres://me:secret@host/db"]);
+    assert!(shown.contains("me@host/db") && !shown.contains("secret"), "{shown}");
+}
+
+#[cfg(feature = "postgres")]
+fn rig_output(command: &mut std::process::Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[cfg(not(feature = "postgres"))]
+#[test]
+fn a_server_without_the_feature_is_a_clear_mistake() {
+    let told = refused(&rig(), &["conversations", "list", "--set", "store.url=postgres://host/db"]);
+    assert!(told.contains("--features postgres"), "{told}");
+}

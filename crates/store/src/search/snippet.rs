@@ -37,6 +37,13 @@ pub(crate) fn snippet(text: &str, items: &[Item]) -> Option<Snippet> {
     Some(cut(&original, &places, best))
 }
 
+/// The snippet of a conversation whose name or description hold every item.
+pub(crate) fn in_name(name: &str, description: &str, items: &[Item]) -> Option<Snippet> {
+    let text = if description.is_empty() { name.to_owned() } else { format!("{name}: {description}") };
+    let every = items.iter().all(|item| snippet(&text, std::slice::from_ref(item)).is_some());
+    if every { snippet(&text, items) } else { None }
+}
+
 fn needles(item: &Item) -> impl Iterator<Item = Needle> + '_ {
     let last = item.runs.len() - 1;
     item.runs.iter().enumerate().map(move |(index, (kind, run))| Needle {

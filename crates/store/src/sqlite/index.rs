@@ -16,7 +16,7 @@ use super::rows::{self, LISTED};
 use super::{files, open};
 use crate::error::StoreError;
 use crate::search::query::{self, Item};
-use crate::search::{Hit, HitMessage, Snippet, searchable, snippet, words};
+use crate::search::{Hit, HitMessage, searchable, snippet, words};
 use crate::worker::Idle;
 
 /// Counts up when entries are made in another way: an older index is made anew.
@@ -302,15 +302,9 @@ fn named(conversations: &Connection, items: &[Item], place: &Where, limit: usize
         && hits.len() < limit
     {
         let (name, description) = (rows::text(row, 1)?, rows::text(row, 6)?);
-        if let Some(snippet) = in_name(name, description, items) {
+        if let Some(snippet) = snippet::in_name(name, description, items) {
             hits.push(Hit { conversation: rows::listed(row)?, message: None, snippet });
         }
     }
     Ok(hits)
-}
-
-fn in_name(name: &str, description: &str, items: &[Item]) -> Option<Snippet> {
-    let text = if description.is_empty() { name.to_owned() } else { format!("{name}: {description}") };
-    let every = items.iter().all(|item| snippet::snippet(&text, std::slice::from_ref(item)).is_some());
-    if every { snippet::snippet(&text, items) } else { None }
 }

@@ -37,6 +37,18 @@ macro_rules! contract {
                 }
             )+
         }
+
+        #[cfg(feature = "postgres")]
+        mod postgres {
+            $(
+                #[tokio::test]
+                async fn $check() {
+                    let Some(server) = crate::server::Server::new().await else { return };
+                    super::$module::$check(&server.connect()).await;
+                    server.end().await;
+                }
+            )+
+        }
     };
 }
 

@@ -12,6 +12,10 @@ mod file;
 mod index;
 mod kept_whole;
 mod locks;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod recorded;
 mod request_log;
+#[cfg(feature = "postgres")]
+mod server;
 mod support;

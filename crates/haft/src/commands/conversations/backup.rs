@@ -20,15 +20,21 @@ pub(super) fn run(args: &BackupArgs) -> anyhow::Result<()> {
 
 fn backups(common: &Common) -> anyhow::Result<Backups> {
     let (places, loaded) = super::super::configuration(common)?;
+    if loaded.config.store.url.is_some() {
+        return Err(mistake(
+            "conversations are kept on a server (`store.url`); back it up by its own means, such as `pg_dump`",
+        ));
+    }
     Ok(Backups::new(&places.database(), &places.backups(), &loaded.config.store, Arc::new(WallClock)))
 }
 
 fn create(common: &Common) -> anyhow::Result<()> {
+    let backups = backups(common)?;
     let (places, _) = super::super::configuration(common)?;
     if !places.database().exists() {
         return Err(mistake("there are no conversations to back up yet"));
     }
-    let backup = backups(common)?.create()?;
+    let backup = backups.create()?;
     output::print(&format!("{} ({})\n", backup.path.display(), output::bytes(backup.bytes)))
 }
 

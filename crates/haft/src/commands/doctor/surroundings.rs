@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::output;
+use crate::places::Places;
 use crate::secrets;
 use crate::wiring;
 
@@ -43,6 +44,19 @@ pub(super) fn spill(folder: &Path) -> Check {
         return Check::new(NAME, Health::Ok, format!("{count} long outputs, {}", output::bytes(bytes)));
     }
     Check::new(NAME, Health::Warning, "some long outputs cannot be read").with_details(unreadable)
+}
+
+/// Whether the server that keeps the conversations can be used. What it holds is its own to check.
+pub(super) async fn server(places: &Places, config: &Config) -> Check {
+    const NAME: &str = "server";
+    let totals = async { anyhow::Ok(wiring::open_store(places, config)?.totals().await?) };
+    match totals.await {
+        Ok(totals) => {
+            let message = format!("it answers and holds {} messages", totals.messages);
+            Check::new(NAME, Health::Ok, message)
+        }
+        Err(error) => Check::new(NAME, Health::Warning, format!("{error:#}")),
+    }
 }
 
 /// Whether commands run under their supervisor.

@@ -1,0 +1,61 @@
+//! A connection with a runtime of its own, made again when it is lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::PgConnection;
+use tokio::runtime::{Builder, Runtime};
+
+use super::connect::Server;
+use super::failure::Failure;
+use crate::error::StoreError;
+
+/// How long a write may take, beside waiting for others. A server that vanished without a word never answers.
+const SILENCE: Duration = Duration::from_mins(1);
+
+/// A connection that a thread owns.
+pub(crate) struct Session {
+    runtime: Runtime,
+    server: Arc<Server>,
+    connection: Option<PgConnection>,
+}
+
+impl Session {
+    pub(super) fn new(server: &Arc<Server>) -> Result<Self, StoreError> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|source| StoreError::Thread { name: "haft-store".to_owned(), source })?;
+        Ok(Self { runtime, server: Arc::clone(server), connection: None })
+    }
+
+    /// Does something with the connection. One that broke is made anew for the next time: what was under way when it broke is
+    /// not done again, since nobody knows whether it was done.
+    pub(super) fn run<T>(
+        &mut self,
+        job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.runtime.block_on(async {
+            let connection = match &mut self.connection {
+                Some(connection) => connection,
+                none => none.insert(self.server.connect().await?),
+            };
+            let done = job(connection).await;
+            if done.as_ref().is_err_and(Failure::ends_the_connection) {
+                self.connection = None;
+            }
+            done
+        })
+    }
+
+    /// Does something that takes little time, unless it has to `wait` for others.
+    pub(super) fn run_briefly<T>(
+        &mut self,
+        wait: Duration,
+        job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.run(async |connection| match tokio::time::timeout(wait + SILENCE, job(connection)).await {
+            Ok(done) => done,
+            // An error that ends the connection, on which the answer may still come.
+            Err(_) => Err(Failure::Sqlx(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))),
+        })
+    }
+}
