@@ -37,14 +37,24 @@ pub(crate) const RULES: &[&str] = &[
 /// Programs that need no rule of their own.
 const CARRIERS: [&str; 5] = ["nice", "nohup", "stdbuf", "time", "timeout"];
 
+/// Lines that no rule covers: if nothing of them is seen, nothing of others would be either.
+pub(crate) const CONTROLS: [&str; 8] = [
+    "evil",
+    "ls; evil",
+    "cat f > g",
+    "find . -maxdepth 0 -exec evil {} +",
+    "sed -n 'w ../written' f",
+    "cat < ../secret",
+    "rm -f g",
+    "./ls",
+];
+
 /// What happened without being covered.
 pub(crate) fn uncovered<'a>(events: &'a [Event], jail: &'a Jail) -> impl Iterator<Item = String> + 'a {
-    // The first program is the shell that was given the line.
-    events.iter().enumerate().filter_map(|(place, event)| match event {
-        Event::Program { path, words } if place > 0 => {
-            (!is_covered(path, words)).then(|| format!("ran {path} as {words:?}"))
-        }
-        Event::Program { .. } => None,
+    // The first program is the shell that was given the line; what was opened before it, its parent opened.
+    let shell = events.iter().position(|event| matches!(event, Event::Program { .. })).unwrap_or(events.len());
+    events.iter().skip(shell + 1).filter_map(|event| match event {
+        Event::Program { path, words } => (!is_covered(path, words)).then(|| format!("ran {path} as {words:?}")),
         Event::Opened { by, path, writes: true } => (!may_write(by, path, jail)).then(|| format!("{by} wrote {path}")),
         Event::Opened { by, path, writes: false } => {
             // Programs may read what their rule does not forbid; the shell itself reads only in the project.

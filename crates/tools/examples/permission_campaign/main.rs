@@ -85,6 +85,13 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
     };
     let permissions =
         Permissions { mode: PermissionMode::Ask, rules: Rules::load(&config, None)?, confinement: Confinement::None };
+    let jail = Jail::new()?;
+    let controls = jail.run(&judge::CONTROLS.map(str::to_owned))?;
+    for (line, events) in judge::CONTROLS.iter().zip(&controls) {
+        if judge::uncovered(events, &jail).next().is_none() {
+            return Err(format!("`{line}` did nothing that was seen: the campaign would find nothing").into());
+        }
+    }
     let mut random = Random::new(arguments.seed);
     let (mut generated, mut ran, mut programs, mut wrong) = (0_u64, 0, 0_usize, Vec::new());
     while ran < arguments.count {
