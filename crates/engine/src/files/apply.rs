@@ -3,13 +3,14 @@
 //! Invariant: the record knows of every change before it is made. A path that is neither as it was planned nor as it will be is
 //! somebody else's, and is left alone.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use haft_store::versions::{Reversal, Step, StepId, StepKind, Version, Versions, VersionsError};
 use haft_types::ContentHash;
 
-use super::disk::{PutError, put, version_at};
+use super::disk::{PutError, put, sync_folder, version_at};
 use super::plan::Conflict;
 
 /// A path that could not be changed, and why.
@@ -30,6 +31,8 @@ pub(super) fn apply(
             failed.push((one.path.clone(), conflict));
         }
     }
+    let folders: BTreeSet<&Path> = reversals.iter().filter_map(|one| one.path.parent()).collect();
+    folders.into_iter().for_each(sync_folder);
     let left: Vec<&Path> = failed.iter().map(|(path, _)| path.as_path()).collect();
     versions.finish(step, &left)?;
     Ok(failed)

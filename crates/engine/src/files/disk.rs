@@ -131,11 +131,13 @@ pub(super) fn put(path: &Path, (from, to): (Version, Version), bytes: &[u8], tem
     if made.is_err() {
         let _ = fs::remove_file(temporary);
     }
-    if let Some(folder) = path.parent() {
-        // Best effort: some file systems can't sync a folder, and the file is whole either way.
-        let _ = File::open(folder).and_then(|folder| folder.sync_all());
-    }
     made
+}
+
+/// Makes changes in a folder survive a power cut. Best effort: some file systems can't sync a folder, and each file is whole
+/// either way.
+pub(super) fn sync_folder(folder: &Path) {
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
 }
 
 fn check(path: &Path, expected: Version) -> Result<(), PutError> {

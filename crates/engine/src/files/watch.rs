@@ -29,6 +29,8 @@ pub(crate) struct Watch {
 /// The trees of the workspace, and what was said about them.
 struct Trees {
     trees: Vec<Tree>,
+    /// Why they are not scanned any more; they would be too large the next time too.
+    given_up: Option<String>,
     told: bool,
 }
 
@@ -64,7 +66,7 @@ impl Watch {
         Self {
             record: ChangeRecord::new(versions, conversation),
             workspace,
-            trees: Mutex::new(Trees { trees, told: false }),
+            trees: Mutex::new(Trees { trees, given_up: None, told: false }),
             live: Mutex::default(),
         }
     }
@@ -95,15 +97,29 @@ impl Watch {
         let look = || -> Result<StepId, String> {
             let told = |error: VersionsError| error.to_string();
             self.stay().map_err(told)?;
-            for tree in &mut self.trees().trees {
-                match tree.scan(self.versions()).map_err(told)? {
-                    Scanned::Changed(_) => {}
-                    Scanned::TooLarge => return Err(too_large(tree)),
-                }
-            }
+            self.scan()?;
             self.versions().newest().map_err(told)
         };
         look().map_or_else(Before::Unknown, Before::Known)
+    }
+
+    fn scan(&self) -> Result<Vec<Difference>, String> {
+        let mut trees = self.trees();
+        if let Some(why) = &trees.given_up {
+            return Err(why.clone());
+        }
+        let mut differences = Vec::new();
+        for tree in &mut trees.trees {
+            match tree.scan(self.versions()).map_err(|error| error.to_string())? {
+                Scanned::Changed(changed) => differences.extend(changed),
+                Scanned::TooLarge => {
+                    let why = too_large(tree);
+                    trees.given_up = Some(why.clone());
+                    return Err(why);
+                }
+            }
+        }
+        Ok(differences)
     }
 
     /// Looks at the workspace after a command ran, and records what it changed.
@@ -128,13 +144,7 @@ impl Watch {
 
     fn record_changes(&self, call: &CallName, since: StepId, found: &mut CommandChanges) -> Result<(), String> {
         let told = |error: VersionsError| error.to_string();
-        let mut differences = Vec::new();
-        for tree in &mut self.trees().trees {
-            match tree.scan(self.versions()).map_err(told)? {
-                Scanned::Changed(changed) => differences.extend(changed),
-                Scanned::TooLarge => return Err(too_large(tree)),
-            }
-        }
+        let mut differences = self.scan()?;
         if differences.is_empty() {
             return Ok(());
         }

@@ -257,3 +257,30 @@ fn keys_are_given_back_but_not_shown() {
     assert_eq!(rig.run(&["undo"]).code(), 0);
     assert_eq!(read(&rig, "a.txt"), format!("one\n{key}\n"));
 }
+
+#[test]
+fn an_undo_killed_at_any_moment_leaves_each_file_old_or_new_and_is_finished_later() {
+    const FILES: usize = 60;
+    for killed_after in [0, 1, 20, 50] {
+        let rig = rig([command("for file in f*; do echo new > $file; done"), Reply::text("Done.")]);
+        for number in 0..FILES {
+            rig.write(&format!("f{number}"), "old\n");
+        }
+        rig.task(&["do it"]);
+        let contents = || (0..FILES).map(|number| read(&rig, &format!("f{number}"))).collect::<Vec<_>>();
+        let done = || contents().iter().filter(|content| *content == "old\n").count();
+        let mut undo = rig.command(&["undo"]).stdout(std::process::Stdio::null()).spawn().unwrap();
+        while done() < killed_after && undo.try_wait().unwrap().is_none() {}
+        undo.kill().unwrap();
+        undo.wait().unwrap();
+        assert!(contents().iter().all(|content| content == "old\n" || content == "new\n"), "{:?}", contents());
+        // Whoever looks next finishes it.
+        assert_eq!(rig.run(&["changes"]).code(), 0);
+        let finished = contents();
+        assert!(finished.iter().all(|content| *content == finished[0]), "killed after {killed_after}: {finished:?}");
+        assert_eq!(std::fs::read_dir(rig.project()).unwrap().count(), FILES, "nothing is left behind");
+        let back = if finished[0] == "old\n" { "redo" } else { "undo" };
+        assert_eq!(rig.run(&[back]).code(), 0);
+        assert!(contents().iter().all(|content| *content != finished[0]));
+    }
+}
