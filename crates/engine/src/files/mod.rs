@@ -3,6 +3,8 @@
 //! [`ChangeRecord`] is the record of one conversation: it shows changes, takes them back and brings them back. [`Watch`] is a
 //! session's side of it: it saves files before tools change them, and finds what commands changed by scanning the tree before
 //! and after each.
+//!
+//! Invariant: only what haft changed is ever taken back, and an undo or redo is in the record before it is on disk.
 
 mod apply;
 mod disk;

@@ -1,4 +1,6 @@
 //! What one call is given: files are saved before it changes them, and it can take earlier changes back.
+//!
+//! Invariant: when a call is over, how it left every file it saved is recorded; only a killed process leaves that open.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,6 @@
 //! The change record as it is shown and exported: what became of each file, and what each step did, in order.
+//!
+//! Invariant: a path is listed once, and only if it holds something else than when the conversation began.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -36,8 +38,6 @@ pub struct FileSummary {
     pub before: Version,
     /// What it holds; none when haft was stopped while it changed it.
     pub after: Option<Version>,
-    /// The steps that changed it.
-    pub steps: Vec<StepId>,
 }
 
 /// What a step did.
@@ -70,7 +70,6 @@ pub struct Summary {
 struct Span {
     before: Version,
     after: Option<Version>,
-    steps: Vec<StepId>,
 }
 
 pub(super) fn summarise(steps: &[Step]) -> Summary {
@@ -83,13 +82,8 @@ pub(super) fn summarise(steps: &[Step]) -> Summary {
             origins.insert(to.to_owned(), origin);
         }
         for change in &step.changes {
-            let span = spans.entry(change.path.clone()).or_insert_with(|| Span {
-                before: change.before,
-                after: None,
-                steps: Vec::new(),
-            });
+            let span = spans.entry(change.path.clone()).or_insert(Span { before: change.before, after: None });
             span.after = change.after;
-            span.steps.push(step.id);
         }
     }
     let summary = |step: &Step| StepSummary {
@@ -99,10 +93,9 @@ pub(super) fn summarise(steps: &[Step]) -> Summary {
         at: step.at,
         taken_back: active(steps, step).is_empty(),
         files: files_of(
-            step.changes.iter().map(|change| {
-                let span = Span { before: change.before, after: change.after, steps: vec![step.id] };
-                (change.path.clone(), span)
-            }),
+            step.changes
+                .iter()
+                .map(|change| (change.path.clone(), Span { before: change.before, after: change.after })),
             &moves(&step.changes).into_iter().map(|(from, to)| (to.to_owned(), from.to_owned())).collect(),
         ),
     };
@@ -111,14 +104,14 @@ pub(super) fn summarise(steps: &[Step]) -> Summary {
 
 fn files_of(spans: impl IntoIterator<Item = (PathBuf, Span)>, origins: &HashMap<PathBuf, PathBuf>) -> Vec<FileSummary> {
     let mut files: BTreeMap<PathBuf, FileSummary> = BTreeMap::new();
-    for (path, Span { before, after, steps }) in spans {
+    for (path, Span { before, after }) in spans {
         let kind = match (before, after) {
             (before, Some(after)) if before == after && before.is_saved() => continue,
             (Version::Absent, _) => SummaryKind::Added,
             (_, Some(Version::Absent)) => SummaryKind::Deleted,
             (_, _) => SummaryKind::Modified,
         };
-        files.insert(path.clone(), FileSummary { path, kind, before, after, steps });
+        files.insert(path.clone(), FileSummary { path, kind, before, after });
     }
     for (to, from) in origins {
         let is = |path: &Path, kind: &SummaryKind| files.get(path).is_some_and(|file| file.kind == *kind);

@@ -28,7 +28,7 @@ pub(crate) struct Watch {
 
 /// The trees of the workspace, and what was said about them.
 struct Trees {
-    trees: Vec<Tree>,
+    all: Vec<Tree>,
     /// Why they are not scanned any more; they would be too large the next time too.
     given_up: Option<String>,
     told: bool,
@@ -66,7 +66,7 @@ impl Watch {
         Self {
             record: ChangeRecord::new(versions, conversation),
             workspace,
-            trees: Mutex::new(Trees { trees, given_up: None, told: false }),
+            trees: Mutex::new(Trees { all: trees, given_up: None, told: false }),
             live: Mutex::default(),
         }
     }
@@ -84,7 +84,7 @@ impl Watch {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         if live.is_none() {
             let trees = self.trees();
-            let roots: Vec<&Path> = trees.trees.iter().map(Tree::root).collect();
+            let roots: Vec<&Path> = trees.all.iter().map(Tree::root).collect();
             *live = Some(self.versions().hold(&self.record.conversation, &roots)?);
             self.versions().trim()?;
             self.record.recover()?;
@@ -109,7 +109,7 @@ impl Watch {
             return Err(why.clone());
         }
         let mut differences = Vec::new();
-        for tree in &mut trees.trees {
+        for tree in &mut trees.all {
             match tree.scan(self.versions()).map_err(|error| error.to_string())? {
                 Scanned::Changed(changed) => differences.extend(changed),
                 Scanned::TooLarge => {
@@ -166,7 +166,7 @@ impl Watch {
         if std::mem::replace(&mut trees.told, true) {
             return None;
         }
-        let unsaved: Vec<_> = trees.trees.iter().flat_map(Tree::unsaved).collect();
+        let unsaved: Vec<_> = trees.all.iter().flat_map(Tree::unsaved).collect();
         if unsaved.is_empty() {
             return None;
         }

@@ -135,6 +135,7 @@ type Snapshot = BTreeMap<String, String>;
 struct Happened {
     by_haft: bool,
     before: Option<String>,
+    after: Option<String>,
 }
 
 /// What happened to each path, and how it all looked at the end.
@@ -143,7 +144,6 @@ struct History {
     beginning: Snapshot,
     end: Snapshot,
     by_path: BTreeMap<String, Vec<Happened>>,
-    others: bool,
 }
 
 fn play(beginning: &[Deed], events: &[Event]) -> History {
@@ -152,7 +152,7 @@ fn play(beginning: &[Deed], events: &[Event]) -> History {
         act(&desk, deed);
     }
     let beginning = desk.snapshot();
-    let mut history = History { desk, end: beginning.clone(), beginning, by_path: BTreeMap::new(), others: false };
+    let mut history = History { desk, end: beginning.clone(), beginning, by_path: BTreeMap::new() };
     for (number, event) in events.iter().enumerate() {
         let (desk, call) = (&history.desk, number.to_string());
         let by_haft = match event {
@@ -171,7 +171,6 @@ fn play(beginning: &[Deed], events: &[Event]) -> History {
             }
             Event::Other(deed) => {
                 act(desk, deed);
-                history.others = true;
                 false
             }
         };
@@ -179,8 +178,8 @@ fn play(beginning: &[Deed], events: &[Event]) -> History {
         let names: BTreeSet<_> = history.end.keys().chain(now.keys()).cloned().collect();
         for name in names {
             if history.end.get(&name) != now.get(&name) {
-                let before = history.end.get(&name).cloned();
-                history.by_path.entry(name).or_default().push(Happened { by_haft, before });
+                let (before, after) = (history.end.get(&name).cloned(), now.get(&name).cloned());
+                history.by_path.entry(name).or_default().push(Happened { by_haft, before, after });
             }
         }
         history.end = now;
@@ -203,12 +202,15 @@ fn expected(history: &History) -> (Snapshot, BTreeSet<String>) {
         now.iter().map(|(name, held)| (name.clone(), Some(held.clone()))).collect();
     let mut conflicts = BTreeSet::new();
     for (name, happened) in &history.by_path {
-        let Some(first) = happened.iter().position(|one| one.by_haft) else { continue };
-        let original = &happened[first].before;
+        let by_haft: Vec<_> = happened.iter().filter(|one| one.by_haft).collect();
+        let Some(first) = by_haft.first() else { continue };
+        let original = &first.before;
         if now.get(name) == original.as_ref() {
             continue;
         }
-        if happened[first..].iter().any(|one| !one.by_haft) {
+        // What others did and undid again nobody can see.
+        let found = by_haft.iter().skip(1).map(|one| one.before.as_ref()).chain([now.get(name)]);
+        if by_haft.iter().zip(found).any(|(one, found)| one.after.as_ref() != found) {
             conflicts.insert(name.clone());
         } else {
             wanted.insert(name.clone(), original.clone());

@@ -1,4 +1,6 @@
-//! `haft changes`: the change record of a conversation.
+//! `haft changes`: the change record of a conversation, as a table, as diffs, or as JSON.
+//!
+//! Invariant: no key in a file is shown; a content that is not stored any more is said to be gone, never shown as empty.
 
 use std::fmt::Write as _;
 
