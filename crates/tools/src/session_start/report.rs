@@ -89,7 +89,9 @@ impl<'a> Spoken<'a> {
             Pause::Awaits(Awaited::Hidden) => {
                 format!("Session {id} waits for input it does not show, such as a password.")
             }
-            Pause::Awaits(Awaited::Key) => format!("Session {id} waits for a key."),
+            Pause::Awaits(Awaited::Key) => {
+                format!("Session {id} waits for input (it reads each key as it is typed, as line editors do).")
+            }
             Pause::Quiet => format!("Session {id} is running and quiet."),
             Pause::Busy | Pause::Ended => format!("Session {id} is still running after {}.", span(self.waited)),
         }
