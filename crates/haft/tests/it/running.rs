@@ -287,3 +287,26 @@ fn whatever_ends_haft_ends_everything_it_runs() {
         }
     }
 }
+
+#[test]
+fn secrets_are_masked_in_what_is_shown_and_announced() {
+    let key = "ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2";
+    let line = format!("echo {key}; exit 1");
+    let slow = format!("echo {key}; sleep 3");
+    let rig = rig([
+        start(&line),
+        wait_for("t1"),
+        Reply::call("execute_command", json!({"command": slow, "requires_approval": false})),
+        Reply::text("Done."),
+    ]);
+    let shown = rig.task(&["go"]).events();
+    let shown: Vec<_> = shown
+        .iter()
+        .filter(|event| event["type"] == "background_task" || event["type"] == "tool_progress")
+        .map(Value::to_string)
+        .collect();
+    assert!(shown.len() >= 3, "{shown:?}");
+    assert!(!shown.concat().contains(key), "{shown:?}");
+    let told = notices(&seen(&rig).pop().unwrap()).concat();
+    assert!(told.contains("t1") && !told.contains(key), "{told}");
+}
