@@ -220,17 +220,21 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Gives a folder and everything in it to a user.
+fn give(path: &Path, uid: u32) {
+    std::os::unix::fs::chown(path, Some(uid), Some(uid)).unwrap();
+    for entry in fs::read_dir(path).into_iter().flatten() {
+        give(&entry.unwrap().path(), uid);
+    }
+}
+
 /// A rig whose files belong to everybody, and a copy of the binary that everybody can run.
 fn shared(rig: &Rig, uid: u32) -> tempfile::TempDir {
     let shared = tempfile::tempdir().unwrap();
     fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::copy(haft(), shared.path().join("haft")).unwrap();
-    let config = rig.home().join("config.toml");
-    let folders = ["task", "session", "plain"].map(|name| rig.project().join(name));
-    let trusted = [rig.home().join("state"), rig.home().join("state/trust.toml")];
-    for path in [rig.home().to_owned(), config, rig.project()].iter().chain(&trusted).chain(&folders) {
-        std::os::unix::fs::chown(path, Some(uid), Some(uid)).unwrap();
-    }
+    give(rig.home(), uid);
+    give(&rig.project(), uid);
     shared
 }
 
@@ -260,7 +264,10 @@ fn whatever_ends_haft_ends_everything_it_runs() {
             }
             let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
             let ready = |folder: &str| rig.project().join(folder).join("ready").exists();
-            wait_until("daemons", || ["task", "session", "plain"].iter().all(|folder| ready(folder)));
+            wait_until("daemons", || {
+                assert_eq!(child.try_wait().unwrap(), None, "haft ended too early");
+                ["task", "session", "plain"].iter().all(|folder| ready(folder))
+            });
             for folder in ["task", "session", "plain"] {
                 assert!(of_project(&rig.project().join(folder)).len() > 2, "{folder}");
             }
