@@ -45,7 +45,7 @@ impl Coded for Refusal {
 pub(crate) enum Knowledge {
     /// The whole content is replaced: it must have been read.
     MustBeRead,
-    /// The change names the text it replaces.
+    /// The change names the text it replaces, or removes the file by its name.
     Proven,
 }
 

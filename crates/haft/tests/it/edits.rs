@@ -1,12 +1,13 @@
 //! Changes over several files, and what the next start does about one that was interrupted.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
 
 use haft_testkit::{Reply, Script};
 use haft_types::{Api, ContentHash};
 use serde_json::{Value, json};
 
-use crate::rig::Rig;
+use crate::rig::{NOBODY, Ran, Rig};
 
 fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::turns(replies).unwrap())
@@ -74,4 +75,49 @@ fn an_interrupted_change_is_rolled_back_by_the_next_run_in_any_project_and_told_
     }
     assert_eq!(fs::read_dir(&other).unwrap().count(), 2, "temporary files are gone");
     assert!(errors(rig.task(&["hello"]).events()).is_empty());
+}
+
+/// Another user may write into a file of root's, but not give a new one to root: the edit is refused whole.
+#[test]
+fn an_owner_that_cannot_be_kept_and_a_folder_that_cannot_be_written_refuse_the_whole_change() {
+    if !rustix::process::getuid().is_root() {
+        println!("skipped: needs root, to run haft as another user");
+        return;
+    }
+    let edit = |path: &str| json!({"path": path, "old_string": "old", "new_string": "new"});
+    let rig = rig([
+        Reply::call("multi_edit", json!({"edits": [edit("own.txt"), edit("theirs.txt")]})),
+        Reply::call("multi_edit", json!({"edits": [edit("own.txt"), edit("locked/own.txt")]})),
+        Reply::text("Neither."),
+    ]);
+    let (_copy, mut command) = rig.command_as_nobody(&[
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "yolo",
+        "change them",
+    ]);
+    fs::create_dir(rig.project().join("locked")).unwrap();
+    for (name, owner) in [("own.txt", NOBODY), ("theirs.txt", 0), ("locked/own.txt", NOBODY)] {
+        rig.write(name, "old\n");
+        chown(rig.project().join(name), Some(owner), Some(owner)).unwrap();
+        fs::set_permissions(rig.project().join(name), fs::Permissions::from_mode(0o666)).unwrap();
+    }
+    let ran = Ran(command.output().unwrap());
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let results: Vec<_> = ran.events().into_iter().filter(|event| event["type"] == "tool_result").collect();
+    let codes: Vec<_> = results.iter().map(|result| result["error"]["code"].as_str().unwrap_or_default()).collect();
+    assert_eq!(codes, ["owner", "io"], "{results:?}");
+    let mut names: Vec<_> = ["", "locked"]
+        .iter()
+        .flat_map(|folder| fs::read_dir(rig.project().join(folder)).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| !path.is_dir())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["locked/own.txt", "own.txt", "theirs.txt"].map(|name| rig.project().join(name)));
+    for name in names {
+        assert_eq!(fs::read_to_string(&name).unwrap(), "old\n", "{}", name.display());
+    }
 }

@@ -1,5 +1,7 @@
 //! A home, a project and a scripted model for one test, and a way to run `haft` in them.
 
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -15,6 +17,17 @@ pub(crate) fn haft() -> &'static Path {
 
 /// The model's name. It makes the strict server ask for Gemini 3's thought signatures.
 pub(crate) const MODEL: &str = "gemini-3-scripted";
+
+/// Somebody who may do little.
+pub(crate) const NOBODY: u32 = 65534;
+
+/// Gives a folder and everything in it to nobody.
+fn give(path: &Path) {
+    chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    for entry in std::fs::read_dir(path).into_iter().flatten() {
+        give(&entry.unwrap().path());
+    }
+}
 
 pub(crate) struct Rig {
     pub(crate) server: ScriptedServer,
@@ -88,6 +101,28 @@ impl Rig {
             .env("HAFT_HOME", self.home.path())
             .stdin(Stdio::null());
         command
+    }
+
+    /// The same run by somebody who is not root, to whom home and project are given. The folder holds a copy of the binary: the
+    /// build may lie where only root can enter.
+    pub(crate) fn command_as_nobody(&self, arguments: &[&str]) -> (TempDir, Command) {
+        let shared = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(shared.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let copy = shared.path().join("haft");
+        std::fs::copy(haft(), &copy).unwrap();
+        give(self.home.path());
+        give(self.project.path());
+        let told = self.command(&[]);
+        let mut command = Command::new(copy);
+        command
+            .args(arguments)
+            .current_dir(self.project.path())
+            .env_clear()
+            .envs(told.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .stdin(Stdio::null())
+            .uid(NOBODY)
+            .gid(NOBODY);
+        (shared, command)
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {

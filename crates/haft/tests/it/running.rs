@@ -220,24 +220,6 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Gives a folder and everything in it to a user.
-fn give(path: &Path, uid: u32) {
-    std::os::unix::fs::chown(path, Some(uid), Some(uid)).unwrap();
-    for entry in fs::read_dir(path).into_iter().flatten() {
-        give(&entry.unwrap().path(), uid);
-    }
-}
-
-/// A rig whose files belong to everybody, and a copy of the binary that everybody can run.
-fn shared(rig: &Rig, uid: u32) -> tempfile::TempDir {
-    let shared = tempfile::tempdir().unwrap();
-    fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    fs::copy(haft(), shared.path().join("haft")).unwrap();
-    give(rig.home(), uid);
-    give(&rig.project(), uid);
-    shared
-}
-
 #[test]
 fn whatever_ends_haft_ends_everything_it_runs() {
     for signal in [Signal::KILL, Signal::INT] {
@@ -250,18 +232,12 @@ fn whatever_ends_haft_ends_everything_it_runs() {
                 fs::create_dir(rig.project().join(folder)).unwrap();
             }
             let arguments = ["run", "--output-format", "stream-json", "--permission-mode", "yolo", "run them"];
-            let mut command = rig.command(&arguments);
-            let copy = nobody.then(|| shared(&rig, 65534));
-            if let Some(copy) = &copy {
-                let mut other = std::process::Command::new(copy.path().join("haft"));
-                other
-                    .args(arguments)
-                    .current_dir(rig.project())
-                    .env_clear()
-                    .envs(command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))));
-                other.uid(65534).gid(65534);
-                command = other;
-            }
+            let (_copy, mut command) = if nobody {
+                let (copy, command) = rig.command_as_nobody(&arguments);
+                (Some(copy), command)
+            } else {
+                (None, rig.command(&arguments))
+            };
             let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
             let ready = |folder: &str| rig.project().join(folder).join("ready").exists();
             wait_until("daemons", || {

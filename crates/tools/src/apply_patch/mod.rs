@@ -158,6 +158,7 @@ fn paths_of(draft: &Draft) -> Vec<&Path> {
         Draft::Add { place, .. } => vec![&place.path],
         Draft::Edit { old, .. } => vec![&old.source.path],
         Draft::Move { old, to, .. } => vec![&old.source.path, &to.path],
+        Draft::Rename { old, to } => vec![&old.path, &to.path],
         Draft::Delete { old } => vec![&old.path],
     }
 }
@@ -168,6 +169,9 @@ fn draft(scope: &Scope, Section { path, action }: Section) -> Result<Draft, Fail
             Draft::Add { place: Free::find(scope, &path, "Change it with `*** Update File:`.")?, text }
         }
         Action::Delete => Draft::Delete { old: Box::new(Source::load(scope, &path)?) },
+        Action::Update { move_to: Some(to), chunks } if chunks.is_empty() => {
+            Draft::Rename { old: Box::new(Source::load(scope, &path)?), to: free(scope, &to)? }
+        }
         Action::Update { move_to, chunks } => {
             let old = Box::new(Source::load(scope, &path)?.text()?);
             let fitted = blocks::apply(old.as_str(), &chunks, Match::Unique, WORDS);
@@ -176,13 +180,15 @@ fn draft(scope: &Scope, Section { path, action }: Section) -> Result<Draft, Fail
             let remarks = report::tolerance("Chunk", &fitted.tolerant);
             match move_to {
                 None => Draft::Edit { old, text, applied, remarks },
-                Some(to) => {
-                    let to = Free::find(scope, &to, "Choose another name, or delete it first.")?;
-                    Draft::Move { old, to, text, applied, remarks }
-                }
+                Some(to) => Draft::Move { old, to: free(scope, &to)?, text, applied, remarks },
             }
         }
     })
+}
+
+/// The place a file is moved to.
+fn free(scope: &Scope, to: &str) -> Result<Free, Failure> {
+    Free::find(scope, to, "Choose another name, or delete it first.")
 }
 
 fn told(Misfit { block: chunk, why }: Misfit, chunks: &[Block], name: &str) -> ApplyError {

@@ -32,7 +32,7 @@ async fn the_result_shows_every_file() {
     assert_eq!(
         output.envelope.text,
         "Patch applied to 4 files.\nChanged `a`: 1 chunk applied, 1 lines added, 1 removed.\n@@ -1 +1 @@\n-one\n+1\n\
-         Deleted `b`.\nMoved `c` to `d`: 0 chunks applied, 0 lines added, 0 removed.\nCreated `e`: 1 lines."
+         Deleted `b`.\nMoved `c` to `d`.\nCreated `e`: 1 lines."
     );
     assert_eq!(
         output.envelope.data,
@@ -42,10 +42,7 @@ async fn the_result_shows_every_file() {
                 "added": 1, "removed": 1, "diff": "@@ -1 +1 @@\n-one\n+1",
             },
             {"path": "b", "change": "deleted"},
-            {
-                "path": "d", "change": "moved", "from": "c", "applied": 0, "changed_ranges": [], "added": 0,
-                "removed": 0, "diff": "",
-            },
+            {"path": "d", "change": "moved", "from": "c"},
             {"path": "e", "change": "created", "lines": 1},
         ]})
     );

@@ -89,7 +89,8 @@ pub fn recover(journal: &Path) -> io::Result<Vec<Recovery>> {
         let Some(journal) = Journal::take_over(&path)? else { continue };
         match journal.record()? {
             Some(record) => recovered.push(finish(journal, &record, stage)),
-            None if stage == Stage::Writing => journal.remove(),
+            // Nothing had been done yet, or the only file is old or new as it is.
+            None if matches!(stage, Stage::Writing | Stage::Single) => journal.remove(),
             None => recovered.push(Recovery { files: Vec::new(), outcome: unreadable(journal) }),
         }
     }

@@ -378,6 +378,7 @@ fn a_journal_cut_short_stands_for_nothing_and_a_damaged_one_is_kept() {
     fs::create_dir(folder).unwrap();
     fs::write(folder.join("1.writing"), "{\"fold").unwrap();
     fs::write(folder.join("2.placing"), "{\"fold").unwrap();
+    fs::write(folder.join("3.single"), "").unwrap();
     fs::write(folder.join("notes"), "not a journal").unwrap();
     let found = recover(folder).unwrap();
     assert_eq!(found.len(), 1);

@@ -47,6 +47,11 @@ pub(crate) enum Draft {
         applied: Count,
         remarks: Vec<String>,
     },
+    /// Moved as it is, text or not.
+    Rename {
+        old: Box<Source>,
+        to: Free,
+    },
     Delete {
         old: Box<Source>,
     },
@@ -66,6 +71,7 @@ impl Draft {
                 Err(SourceError::NoChange { name: old.source.name.clone() })
             }
             Self::Edit { old, text, .. } | Self::Move { old, text, .. } => old.encode(text),
+            Self::Rename { old, .. } => Ok(old.loaded.bytes.clone()),
             Self::Delete { .. } => Ok(Vec::new()),
         }
     }
@@ -82,18 +88,20 @@ impl Ready<'_> {
                 let Source { path, name, loaded } = &old.source;
                 vec![Change { path, name, step: Step::Replace { old: loaded, bytes } }]
             }
-            Draft::Move { old, to, .. } => {
-                let Source { path, name, loaded } = &old.source;
-                let taken = Change { path, name, step: Step::Delete { old: loaded } };
-                let step = Step::CreateLike { bytes, like: loaded };
-                vec![taken, Change { path: &to.path, name: &to.name, step }]
-            }
+            Draft::Move { old, to, .. } => moved(&old.source, to, bytes),
+            Draft::Rename { old, to } => moved(old, to, bytes),
             Draft::Delete { old } => {
                 let Source { path, name, loaded } = old.as_ref();
                 vec![Change { path, name, step: Step::Delete { old: loaded } }]
             }
         }
     }
+}
+
+fn moved<'a>(old: &'a Source, to: &'a Free, bytes: &'a [u8]) -> Vec<Change<'a>> {
+    let Source { path, name, loaded } = old;
+    let taken = Change { path, name, step: Step::Delete { old: loaded } };
+    vec![taken, Change { path: &to.path, name: &to.name, step: Step::CreateLike { bytes, like: loaded } }]
 }
 
 /// A change that was carried out.
@@ -176,6 +184,10 @@ fn show(draft: &Draft, room: &mut Room) -> Shown {
             let lines = new.lines().count();
             text = format!("Created `{}`: {lines} lines.", place.name);
             data.extend(fields(json!({ "path": place.name, "change": "created", "lines": lines })));
+        }
+        Draft::Rename { old, to } => {
+            text = format!("Moved `{}` to `{}`.", old.name, to.name);
+            data.extend(fields(json!({ "path": to.name, "change": "moved", "from": old.name })));
         }
         Draft::Delete { old } => {
             text = format!("Deleted `{}`.", old.name);

@@ -170,7 +170,7 @@ fn path_of(draft: &Draft) -> &Path {
     match draft {
         Draft::Add { place, .. } => &place.path,
         Draft::Edit { old, .. } | Draft::Move { old, .. } => &old.source.path,
-        Draft::Delete { old } => &old.path,
+        Draft::Rename { old, .. } | Draft::Delete { old } => &old.path,
     }
 }
 
@@ -193,8 +193,8 @@ fn edit_again(draft: &mut Draft, edit: &Edit, number: usize) -> Result<(), EditE
             applied.0 += 1;
             (&old.source.name, text)
         }
-        // This tool deletes no files.
-        Draft::Delete { .. } => return Ok(()),
+        // This tool moves and deletes no files.
+        Draft::Rename { .. } | Draft::Delete { .. } => return Ok(()),
     };
     *text = replaced(text, name, edit, number, " as the edits before leave it")?;
     Ok(())
