@@ -1,10 +1,14 @@
 //! `search_files`: lines that match a regular expression, with a line of context.
 
+mod collect;
+mod folder;
+mod reader;
 mod report;
+mod sink;
 
 use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 
 use async_trait::async_trait;
 use grep_matcher::LineTerminator;
@@ -15,16 +19,18 @@ use haft_types::ToolSpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 use crate::disk;
 use crate::failure::{Coded, Failure, settle};
 use crate::manual::{Alias, Arguments, Group, Manual, forget, rename};
 use crate::pattern::Pattern;
 use crate::scope::{Scope, blocking};
-use crate::{paths, spec_of, walk};
+use crate::{paths, spec_of};
 
-use report::{Report, Sink};
+use collect::{Collected, Trouble};
+use reader::{MAX_LINE, Source};
+use report::Question;
+use sink::{Found, Kind, Sink};
 
 const NAME: &str = "search_files";
 
@@ -34,9 +40,6 @@ static MANUAL: Manual = Manual {
     aliases: &[Alias { name: "Grep", translate: classic }],
     ..Manual::of(Group::Files)
 };
-
-/// The longest line, in bytes, that is looked at; a file with a longer one counts as unreadable.
-const MAX_LINE: usize = 64 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -115,53 +118,47 @@ fn search(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure>
     let root = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &root);
     let matcher = matcher(&parameters.regex)?;
-    let pattern = parameters
-        .file_pattern
-        .as_deref()
-        .map(Pattern::new)
-        .transpose()
-        .map_err(|source| SearchError::Pattern { source })?;
+    let pattern = parameters.file_pattern.as_deref().map(Pattern::new).transpose();
+    let pattern = pattern.map_err(|source| SearchError::Pattern { source })?;
     if !root.exists() {
         return Err(SearchError::NotFound { name }.into());
     }
-    let mut searcher = SearcherBuilder::new()
+    let collected = if root.is_dir() {
+        folder::search(scope, &root, &matcher, pattern.as_ref())
+    } else {
+        search_one(scope, &root, &name, &matcher)?
+    };
+    if scope.cancel.is_cancelled() {
+        return Err(SearchError::Cancelled { name }.into());
+    }
+    let question = Question { name: &name, regex: &parameters.regex, file_pattern: parameters.file_pattern.as_deref() };
+    Ok(report::show(&collected.finish(), &scope.workspace, scope.limits, &question).into())
+}
+
+/// Searches a file that was named.
+fn search_one(scope: &Scope, path: &Path, name: &str, matcher: &RegexMatcher) -> Result<Collected, Failure> {
+    let (file, _) = disk::open(path, name)?;
+    let searched = search_file(scope, &mut searcher(), matcher, file);
+    let searched = searched.map_err(|source| SearchError::Io { name: name.to_owned(), source })?;
+    match searched.kind {
+        Kind::Binary => Err(SearchError::Binary { name: name.to_owned() }.into()),
+        Kind::Text => {
+            let mut collected = Collected::new(scope.limits);
+            collected.take(path, searched);
+            Ok(collected)
+        }
+    }
+}
+
+fn searcher() -> Searcher {
+    SearcherBuilder::new()
         .line_terminator(LineTerminator::crlf())
         .before_context(1)
         .after_context(1)
         .binary_detection(BinaryDetection::quit(0))
-        .heap_limit(Some(MAX_LINE))
-        .build();
-    let mut report = Report::new(scope.limits);
-    if root.is_dir() {
-        for found in files(&root, pattern.as_ref()) {
-            if scope.cancel.is_cancelled() {
-                return Err(SearchError::Cancelled { name }.into());
-            }
-            if report.is_full() {
-                break;
-            }
-            // What can't be read must not hide the rest; it is counted.
-            let searched = found.map_err(io::Error::other).and_then(|path| {
-                let name = paths::shown(&scope.workspace, &path);
-                let (file, _) = disk::open(&path, &name).map_err(io::Error::other)?;
-                search_file(scope, &mut searcher, &matcher, &mut report, file, &name)
-            });
-            if searched.is_err() {
-                report.unreadable += 1;
-            }
-        }
-    } else {
-        let (file, _) = disk::open(&root, &name)?;
-        search_file(scope, &mut searcher, &matcher, &mut report, file, &name)
-            .map_err(|source| SearchError::Io { name: name.clone(), source })?;
-        if report.binary > 0 {
-            return Err(SearchError::Binary { name }.into());
-        }
-    }
-    if scope.cancel.is_cancelled() {
-        return Err(SearchError::Cancelled { name }.into());
-    }
-    Ok(report.show(&name, &parameters.regex, parameters.file_pattern.as_deref()).into())
+        // For the longest line that comes, and the one before it.
+        .heap_limit(Some(4 * MAX_LINE))
+        .build()
 }
 
 fn matcher(regex: &str) -> Result<RegexMatcher, SearchError> {
@@ -171,48 +168,19 @@ fn matcher(regex: &str) -> Result<RegexMatcher, SearchError> {
     RegexMatcherBuilder::new().multi_line(true).crlf(true).build(regex).map_err(|error| fail(error.to_string()))
 }
 
-fn search_file(
-    scope: &Scope,
-    searcher: &mut Searcher,
-    matcher: &RegexMatcher,
-    report: &mut Report,
-    file: File,
-    name: &str,
-) -> io::Result<()> {
-    let reader = Cancellable { file, cancel: &scope.cancel };
-    searcher.search_reader(matcher, reader, Sink::new(report, matcher, name))
+/// What became of a file.
+struct Searched {
+    found: Found,
+    kind: Kind,
+    trouble: Option<Trouble>,
 }
 
-/// Regular files below a folder, in order of their paths.
-fn files<'a>(
-    root: &'a Path,
-    pattern: Option<&'a Pattern>,
-) -> impl Iterator<Item = Result<PathBuf, ignore::Error>> + 'a {
-    let mut builder = walk::builder(root);
-    builder.sort_by_file_path(Ord::cmp);
-    builder.build().filter_map(move |found| match found {
-        Ok(entry) => {
-            let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-            let wanted = pattern.is_none_or(|pattern| pattern.matches(root, entry.path()));
-            (is_file && wanted).then(|| Ok(entry.into_path()))
-        }
-        Err(error) => Some(Err(error)),
-    })
-}
-
-/// Ends a search in the middle of a large file when the user cancels.
-struct Cancellable<'a> {
-    file: File,
-    cancel: &'a CancellationToken,
-}
-
-impl Read for Cancellable<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.cancel.is_cancelled() {
-            return Err(io::Error::other("cancelled"));
-        }
-        self.file.read(buffer)
-    }
+fn search_file(scope: &Scope, searcher: &mut Searcher, matcher: &RegexMatcher, file: File) -> io::Result<Searched> {
+    let mut source = Source::new(file, &scope.cancel);
+    let mut sink = Sink::new(matcher, scope.limits);
+    searcher.search_reader(matcher, &mut source, &mut sink)?;
+    let trouble = source.cut.then_some(Trouble::LongLines);
+    Ok(Searched { found: sink.found, kind: sink.kind, trouble })
 }
 
 /// `pattern`, `glob` and `-i`. Context lines and line numbers always come, and matches are always shown as lines.

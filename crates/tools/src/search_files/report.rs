@@ -1,175 +1,134 @@
-//! What a search found, bounded while it is being found.
-//!
-//! Invariant: lines and bytes kept never exceed the limits, and a file that turns out to be binary leaves no trace.
+//! What a search found, as text and data within the limits.
 
 use std::fmt::Write as _;
-use std::io;
+use std::path::Path;
 
-use grep_matcher::Matcher;
-use grep_regex::RegexMatcher;
-use grep_searcher::{Searcher, SinkContext, SinkFinish, SinkMatch};
-use haft_tool::OutputLimits;
+use haft_tool::{OutputLimits, Workspace};
 use haft_types::Envelope;
 use serde_json::{Value, json};
 
-use crate::visible;
+use super::collect::{Finished, Trouble};
+use super::sink::Line;
+use crate::{paths, visible};
 
-/// The longest piece of one line that is shown.
-const MAX_SHOWN: usize = 500;
-/// How much of a long line is shown before the match.
-const LEAD: usize = 100;
 /// How many matches are kept as data; later rounds keep fewer still.
 const MAX_DATA: usize = 100;
+/// How many files with lines that are too long are named.
+const MAX_NAMED: usize = 5;
 
-/// Everything found so far.
-pub(super) struct Report {
-    limits: OutputLimits,
+/// What was asked for.
+pub(super) struct Question<'a> {
+    pub(super) name: &'a str,
+    pub(super) regex: &'a str,
+    pub(super) file_pattern: Option<&'a str>,
+}
+
+/// Everything that is shown, put together in the order of the paths.
+#[derive(Default)]
+struct Report {
     text: String,
     lines: usize,
     matches: usize,
     files: usize,
     data: Vec<Value>,
     full: bool,
-    /// Files that turned out to be binary.
-    pub(super) binary: usize,
-    /// Files and folders that could not be searched to their end.
-    pub(super) unreadable: usize,
+}
+
+/// The result of a search.
+pub(super) fn show(
+    finished: &Finished,
+    workspace: &Workspace,
+    limits: OutputLimits,
+    question: &Question<'_>,
+) -> Envelope {
+    let mut report = Report::default();
+    for (path, found) in &finished.files {
+        let (matches, start) = (report.matches, report.lines);
+        let name = paths::shown(workspace, path);
+        let fits = found.lines.iter().all(|line| report.add(&name, line, limits, start));
+        report.files += usize::from(report.matches > matches);
+        report.full |= !fits || found.more;
+        if report.full {
+            break;
+        }
+    }
+    report.full |= finished.more;
+    let heading = report.heading(question.name) + &troubles(finished, workspace);
+    let text = if report.text.is_empty() { heading } else { format!("{heading}\n{}", report.text.trim_end()) };
+    let mut data = json!({
+        "path": question.name, "regex": question.regex, "matches": report.matches, "files": report.files, "lines": report.data,
+    });
+    if let Some(pattern) = question.file_pattern {
+        data["file_pattern"] = pattern.into();
+    }
+    if report.full {
+        data["truncated"] = true.into();
+    }
+    Envelope::success(text).with_data(data)
 }
 
 impl Report {
-    pub(super) fn new(limits: OutputLimits) -> Self {
-        let (text, data) = (String::new(), Vec::new());
-        Self { limits, text, lines: 0, matches: 0, files: 0, data, full: false, binary: 0, unreadable: 0 }
-    }
-
-    /// Whether something found did not fit.
-    pub(super) fn is_full(&self) -> bool {
-        self.full
-    }
-
-    pub(super) fn show(self, name: &str, regex: &str, file_pattern: Option<&str>) -> Envelope {
-        let mut text = match (self.matches, self.full) {
-            (0, false) => format!("No matches in `{name}`."),
-            (matches, false) => format!("{matches} matches in {} files.", self.files),
-            (matches, true) => format!(
-                "Stopped after {matches} matches in {} files: there are more. Use a narrower expression, folder or file_pattern.",
-                self.files
-            ),
+    /// Adds a line if it fits. `start` is how many lines there were before this file.
+    fn add(&mut self, name: &str, line: &Line, limits: OutputLimits, start: usize) -> bool {
+        let shown = match line {
+            Line::Match { number, text } => format!("{}:{number}: {text}", visible::line(name)),
+            Line::Context { number, text } => format!("{}-{number}- {text}", visible::line(name)),
+            Line::Gap => "--".to_owned(),
         };
-        if self.unreadable > 0 {
-            let _ = write!(text, " {} files or folders could not be read.", self.unreadable);
-        }
-        if !self.text.is_empty() {
-            text.push('\n');
-            text.push_str(self.text.trim_end());
-        }
-        let mut data = json!({
-            "path": name, "regex": regex, "matches": self.matches, "files": self.files, "lines": self.data,
-        });
-        if let Some(pattern) = file_pattern {
-            data["file_pattern"] = pattern.into();
-        }
-        if self.full {
-            data["truncated"] = true.into();
-        }
-        Envelope::success(text).with_data(data)
-    }
-}
-
-/// Collects the matches of one file and hands them to the report when the file is known to be text.
-pub(super) struct Sink<'a> {
-    report: &'a mut Report,
-    matcher: &'a RegexMatcher,
-    name: &'a str,
-    text: String,
-    lines: usize,
-    matches: usize,
-    data: Vec<Value>,
-    full: bool,
-}
-
-impl<'a> Sink<'a> {
-    pub(super) fn new(report: &'a mut Report, matcher: &'a RegexMatcher, name: &'a str) -> Self {
-        let (text, data) = (String::new(), Vec::new());
-        Self { report, matcher, name, text, lines: 0, matches: 0, data, full: false }
-    }
-
-    /// Adds a line if it fits; otherwise the search of this file ends.
-    fn add(&mut self, line: &str) -> bool {
-        // One line more for the separator between files.
-        let lines = self.report.lines + self.lines + 2;
-        let bytes = self.report.text.len() + self.text.len() + line.len() + "\n--\n".len();
-        if lines > self.report.limits.lines || bytes > self.report.limits.bytes {
-            self.full = true;
+        let separator = if start > 0 && self.lines == start { "--\n" } else { "" };
+        // One line more for the separator, and one for the heading.
+        let bytes = self.text.len() + separator.len() + shown.len() + 1;
+        if self.lines + 2 > limits.lines || bytes > limits.bytes {
             return false;
         }
-        self.text.push_str(line);
+        self.text.push_str(separator);
+        self.text.push_str(&shown);
         self.text.push('\n');
-        self.lines += 1;
+        self.lines += 1 + usize::from(!separator.is_empty());
+        if let Line::Match { number, text } = line {
+            self.matches += 1;
+            if self.data.len() < MAX_DATA {
+                self.data.push(json!({ "path": name, "line": number, "text": text }));
+            }
+        }
         true
     }
-}
 
-impl grep_searcher::Sink for Sink<'_> {
-    type Error = io::Error;
-
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        let number = found.line_number().unwrap_or(0);
-        let line = String::from_utf8_lossy(found.bytes());
-        let shown = excerpt(line.trim_end_matches(['\r', '\n']), self.matcher);
-        if !self.add(&format!("{}:{number}: {shown}", self.name)) {
-            return Ok(false);
+    fn heading(&self, name: &str) -> String {
+        let (matches, files) = (self.matches, self.files);
+        match (matches, self.full) {
+            (0, false) => format!("No matches in `{name}`."),
+            (_, false) => format!("{matches} matches in {files} files."),
+            (_, true) => format!(
+                "Stopped after {matches} matches in {files} files: there are more. Use a narrower expression, folder or file_pattern."
+            ),
         }
-        self.matches += 1;
-        if self.report.data.len() + self.data.len() < MAX_DATA {
-            self.data.push(json!({ "path": self.name, "line": number, "text": shown }));
-        }
-        Ok(true)
-    }
-
-    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
-        let number = context.line_number().unwrap_or(0);
-        let line = String::from_utf8_lossy(context.bytes());
-        let shown = excerpt(line.trim_end_matches(['\r', '\n']), self.matcher);
-        Ok(self.add(&format!("{}-{number}- {shown}", self.name)))
-    }
-
-    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
-        Ok(self.add("--"))
-    }
-
-    fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> io::Result<()> {
-        if end.binary_byte_offset().is_some() {
-            self.report.binary += 1;
-            return Ok(());
-        }
-        self.report.full |= self.full;
-        if self.matches == 0 {
-            return Ok(());
-        }
-        if self.report.files > 0 {
-            self.report.text.push_str("--\n");
-            self.report.lines += 1;
-        }
-        self.report.text.push_str(&self.text);
-        self.report.lines += self.lines;
-        self.report.matches += self.matches;
-        self.report.files += 1;
-        self.report.data.append(&mut self.data);
-        Ok(())
     }
 }
 
-/// A line as shown; of a long one the part around the match.
-fn excerpt(line: &str, matcher: &RegexMatcher) -> String {
-    if line.len() <= MAX_SHOWN {
-        return visible::line(line).into_owned();
+/// What could not be searched, as sentences.
+fn troubles(finished: &Finished, workspace: &Workspace) -> String {
+    let of = |wanted: Trouble| {
+        finished.troubled.iter().filter(move |(_, trouble)| **trouble == wanted).map(|(path, _)| path.as_path())
+    };
+    let mut text = String::new();
+    match of(Trouble::Unreadable).count() {
+        0 => {}
+        count => {
+            let _ = write!(text, " {count} files or folders could not be read.");
+        }
     }
-    let found = matcher.find(line.as_bytes()).ok().flatten().map_or(0, |found| found.start());
-    let start = line.floor_char_boundary(found.saturating_sub(LEAD));
-    let rest = line.get(start..).unwrap_or_default();
-    let piece = visible::prefix(rest, MAX_SHOWN);
-    let before = if start > 0 { "… " } else { "" };
-    let after = if piece.len() < rest.len() { " …" } else { "" };
-    format!("{before}{}{after}", visible::line(piece))
+    let long: Vec<&Path> = of(Trouble::LongLines).collect();
+    if !long.is_empty() {
+        let names: Vec<String> =
+            long.iter().take(MAX_NAMED).map(|path| format!("`{}`", paths::shown(workspace, path))).collect();
+        let more = if long.len() > MAX_NAMED { ", …" } else { "" };
+        let _ = write!(
+            text,
+            " Lines of more than 4 MB were searched only at their beginning, in {} files ({}{more}).",
+            long.len(),
+            names.join(", ")
+        );
+    }
+    text
 }

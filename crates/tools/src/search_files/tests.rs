@@ -126,3 +126,55 @@ async fn a_cancelled_search_ends() {
     bench.context.cancel.cancel();
     assert_eq!(bench.err(&SearchFiles::new(), json!({"path": ".", "regex": "a"})).await.0, "cancelled");
 }
+
+#[tokio::test]
+async fn a_line_too_long_to_hold_is_searched_at_its_beginning_and_that_is_said() {
+    let bench = Bench::new();
+    let long = "x".repeat(MAX_LINE);
+    bench.write("min.js", format!("first\nneedle {long} thorn\nneedle here\n"));
+    bench.write("other", "needle\n");
+    let shown = text(&bench, json!({"path": ".", "regex": "needle"})).await;
+    assert!(
+        shown.starts_with(
+            "3 matches in 2 files. Lines of more than 4 MB were searched only at their beginning, in 1 files (`min.js`).\n"
+        ),
+        "{}",
+        &shown[..200]
+    );
+    assert!(shown.contains("min.js:2: needle xxx") && shown.contains("min.js:3: needle here"));
+    assert!(shown.len() < 2_000);
+    // What lies behind is not found, but the file counts as read.
+    let shown = text(&bench, json!({"path": "min.js", "regex": "thorn"})).await;
+    assert!(shown.starts_with("No matches in `min.js`. Lines of more than 4 MB"), "{shown}");
+}
+
+#[tokio::test]
+async fn many_files_come_in_the_same_order_every_time() {
+    let bench = Bench::new().with_limits(40, 10_000);
+    for folder in 0..20 {
+        for file in 0..10 {
+            bench.write(&format!("f{folder:02}/a{file}"), "before\nhit\nafter\n");
+        }
+    }
+    let first = text(&bench, json!({"path": ".", "regex": "hit"})).await;
+    assert!(first.starts_with("Stopped after 10 matches in 10 files: there are more."), "{first}");
+    assert!(first.contains("f00/a9:2: hit") && !first.contains("f01/"), "{first}");
+    for _ in 0..10 {
+        assert_eq!(text(&bench, json!({"path": ".", "regex": "hit"})).await, first);
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_counted() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let bench = project();
+    // A link is not followed, whatever it leads to.
+    symlink("/etc/passwd", bench.path("link")).unwrap();
+    assert!(!text(&bench, json!({"path": ".", "regex": "root"})).await.contains("could not be read"));
+    // Root reads everything.
+    if !rustix::process::geteuid().is_root() {
+        std::fs::set_permissions(bench.path("src/a.rs"), std::fs::Permissions::from_mode(0o000)).unwrap();
+        let shown = text(&bench, json!({"path": ".", "regex": "two"})).await;
+        assert!(shown.starts_with("1 matches in 1 files. 1 files or folders could not be read."), "{shown}");
+    }
+}

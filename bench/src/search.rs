@@ -1,0 +1,144 @@
+//! `search_files` beside ripgrep, on a tree of 100,000 files.
+
+use std::fs;
+use std::io::{BufWriter, Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use haft_testkit::{Reply, Script, ScriptedServer};
+use serde_json::json;
+
+use crate::figures;
+use crate::subject::{self, Place};
+
+const FOLDERS: usize = 1_000;
+const FILES: usize = 100;
+const LINES: usize = 40;
+/// Searches by each, besides one that only warms up.
+const RUNS: usize = 5;
+/// How much longer than ripgrep a search may take.
+const GOAL: f64 = 1.3;
+/// What a search may hold in memory whatever it reads, in megabytes.
+const MEMORY_GOAL: f64 = 80.0;
+
+const QUERIES: [(&str, &str); 4] = [
+    ("a rare word", "xylophone_marker"),
+    ("a common word", "value"),
+    ("an expression", r"(read|write)_[0-9]{3}\(\w+, 99[0-9]\)"),
+    ("no match", "nowhere_in_this_tree"),
+];
+
+pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
+    let has_rg = Command::new("rg").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success());
+    figures::line(&format!(
+        "{} files, {LINES} lines each; medians of {RUNS} searches in a warm cache. haft shows at most 2,000 lines of what it finds.",
+        FOLDERS * FILES
+    ));
+    if !has_rg {
+        figures::line("ripgrep is not installed: there is nothing to compare with.");
+    }
+    let tree = tempfile::tempdir()?;
+    plant(tree.path())?;
+    for (name, regex) in QUERIES {
+        let mut theirs = Vec::new();
+        if has_rg {
+            theirs.extend(rg(tree.path(), regex, RUNS + 1)?);
+        }
+        let (mut ours, _) = searches(haft, tree.path(), regex)?;
+        if has_rg {
+            theirs.extend(rg(tree.path(), regex, RUNS)?);
+        }
+        let ours = figures::median_ms(&mut ours);
+        figures::print(&format!("search_files, {name}"), ours, "ms", None);
+        if has_rg {
+            let theirs = figures::median_ms(&mut theirs);
+            figures::print(&format!("ripgrep, {name}"), theirs, "ms", None);
+            figures::print(&format!("ratio, {name}"), ours / theirs, "x", Some(GOAL));
+        }
+    }
+    let long = tempfile::tempdir()?;
+    one_line(&long.path().join("one-line.txt"))?;
+    let (mut times, peak) = searches(haft, long.path(), "zebra")?;
+    figures::print("search_files, one line of 100 MB", figures::median_ms(&mut times), "ms", None);
+    figures::print("peak memory, one line of 100 MB", peak, "MB", Some(MEMORY_GOAL));
+    Ok(())
+}
+
+/// How long haft takes for each of [`RUNS`] searches, and its peak memory.
+fn searches(haft: &Path, folder: &Path, regex: &str) -> anyhow::Result<(Vec<Duration>, f64)> {
+    let replies = (0..=RUNS).map(|_| Reply::call("search_files", json!({"path": ".", "regex": regex})));
+    let script = Script::replies(replies.chain([Reply::text("Done.")]))?;
+    let server = ScriptedServer::builder(script).lean().start_in_thread()?;
+    let place = Place::new(&server)?;
+    let mut command = place.command(haft, "search");
+    command.current_dir(folder);
+    let ran = subject::run(command)?;
+    let timings = server.timings();
+    ensure!(timings.len() == RUNS + 2, "{} requests arrived, {} were expected", timings.len(), RUNS + 2);
+    let gaps = timings.windows(2).filter_map(|pair| Some(pair[1].received - pair[0].replied?));
+    Ok((gaps.skip(1).collect(), ran.peak_mb))
+}
+
+/// How long ripgrep takes for the same, printing everything it finds.
+fn rg(folder: &Path, regex: &str, runs: usize) -> anyhow::Result<Vec<Duration>> {
+    let mut times = Vec::new();
+    for _ in 0..runs {
+        let started = Instant::now();
+        let mut child = Command::new("rg")
+            .args(["--no-config", "--no-heading", "--line-number", "--context", "1", "--color", "never", regex, "."])
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start rg")?;
+        // Read and thrown away: to the null device it would not print.
+        let mut output = child.stdout.take().context("rg has no output")?;
+        let mut buffer = vec![0; 1 << 16];
+        while output.read(&mut buffer)? > 0 {}
+        child.wait()?;
+        times.push(started.elapsed());
+    }
+    Ok(times)
+}
+
+/// Writes a tree that looks like source, the same every time.
+fn plant(root: &Path) -> anyhow::Result<()> {
+    const WORDS: [&str; 16] = [
+        "value", "index", "buffer", "handle", "result", "count", "offset", "length", "name", "state", "entry", "total", "first",
+        "last", "next", "source",
+    ];
+    let mut seed = 1_u64;
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below
+    };
+    for folder in 0..FOLDERS {
+        let folder_path = root.join(format!("module_{:02}/part_{folder:04}", folder % 40));
+        fs::create_dir_all(&folder_path)?;
+        for file in 0..FILES {
+            let mut out = BufWriter::new(fs::File::create(folder_path.join(format!("file_{file:03}.rs")))?);
+            for line in 0..LINES {
+                let (one, other, third) = (WORDS[random(16)], WORDS[random(16)], WORDS[random(16)]);
+                let verb = ["read", "write", "find"][random(3)];
+                writeln!(out, "    let {one} = {verb}_{:03}({other}, {}); // {third} {line}", random(1_000), random(1_000))?;
+            }
+            if (folder * FILES + file) % 14_000 == 7 {
+                writeln!(out, "// xylophone_marker")?;
+            }
+            out.flush()?;
+        }
+    }
+    Ok(())
+}
+
+fn one_line(path: &Path) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(fs::File::create(path)?);
+    for _ in 0..100 * 64 {
+        out.write_all(&[b'x'; 16 * 1024])?;
+    }
+    writeln!(out)?;
+    writeln!(out, "zebra")?;
+    Ok(out.flush()?)
+}

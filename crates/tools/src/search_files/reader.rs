@@ -1,0 +1,111 @@
+//! What a search reads from: a file whose lines are never longer than can be held.
+//!
+//! Invariant: between two line breaks come no more than [`MAX_LINE`] bytes. What a longer line has beyond that is left out, line
+//! breaks never are, so that lines keep their numbers.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+use memchr::{memchr, memrchr};
+use tokio_util::sync::CancellationToken;
+
+/// The most of one line that is searched, in bytes.
+pub(super) const MAX_LINE: usize = 4 * 1024 * 1024;
+
+/// A file that is being searched.
+pub(super) struct Source<'a, R = File> {
+    file: R,
+    cancel: &'a CancellationToken,
+    max_line: usize,
+    /// Of the line being read, how much was passed on.
+    passed: usize,
+    /// Whether something was left out.
+    pub(super) cut: bool,
+}
+
+impl<'a, R> Source<'a, R> {
+    pub(super) fn new(file: R, cancel: &'a CancellationToken) -> Self {
+        Self { file, cancel, max_line: MAX_LINE, passed: 0, cut: false }
+    }
+
+    /// Moves the bytes that are passed on to the front and says how many they are.
+    fn shorten(&mut self, buffer: &mut [u8]) -> usize {
+        let (mut from, mut to) = (0, 0);
+        while from < buffer.len() {
+            let rest = buffer.get(from..).unwrap_or_default();
+            let end = memchr(b'\n', rest);
+            let length = end.unwrap_or(rest.len());
+            let keep = length.min(self.max_line.saturating_sub(self.passed));
+            buffer.copy_within(from..from + keep, to);
+            to += keep;
+            self.passed += keep;
+            self.cut |= keep < length;
+            from += length;
+            if end.is_some() {
+                buffer.copy_within(from..=from, to);
+                (from, to, self.passed) = (from + 1, to + 1, 0);
+            }
+        }
+        to
+    }
+}
+
+impl<R: Read> Read for Source<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.cancel.is_cancelled() {
+                return Err(io::Error::other("cancelled"));
+            }
+            let count = self.file.read(buffer)?;
+            if count == 0 {
+                return Ok(0);
+            }
+            let filled = buffer.get_mut(..count).unwrap_or_default();
+            // Nothing here can make a line too long: pass it on as it is.
+            let kept = if self.passed + count <= self.max_line && !self.cut {
+                self.passed += count;
+                if let Some(last) = memrchr(b'\n', filled) {
+                    self.passed = count - last - 1;
+                }
+                count
+            } else {
+                self.shorten(filled)
+            };
+            // Nothing passed on would mean the end of the file.
+            if kept > 0 {
+                return Ok(kept);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn lines_are_cut_and_never_lost(
+            lines in proptest::collection::vec(proptest::collection::vec(b'a'..=b'z', 0..20), 0..20),
+            step in 1_usize..30,
+        ) {
+            let text = lines.join(&b'\n');
+            let cancel = CancellationToken::new();
+            let mut source = Source { max_line: 7, ..Source::new(text.as_slice(), &cancel) };
+            let mut read = Vec::new();
+            let mut buffer = vec![0; step];
+            loop {
+                let count = source.read(&mut buffer).unwrap();
+                if count == 0 {
+                    break;
+                }
+                read.extend_from_slice(&buffer[..count]);
+            }
+            let expected: Vec<Vec<u8>> = lines.iter().map(|line| line[..line.len().min(7)].to_vec()).collect();
+            prop_assert_eq!(read, expected.join(&b'\n'));
+            prop_assert_eq!(source.cut, lines.iter().any(|line| line.len() > 7));
+        }
+    }
+}

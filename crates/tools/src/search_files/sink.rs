@@ -1,0 +1,149 @@
+//! The matches of one file, as lines to be shown.
+
+use std::io;
+
+use grep_matcher::Matcher;
+use grep_regex::RegexMatcher;
+use grep_searcher::{Searcher, SinkContext, SinkFinish, SinkMatch};
+use haft_tool::OutputLimits;
+
+use crate::visible;
+
+/// The longest piece of one line that is shown, in bytes.
+const MAX_SHOWN: usize = 500;
+/// How much of a long line is shown before the match.
+const LEAD: usize = 100;
+
+/// A line to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    Match {
+        number: u64,
+        text: String,
+    },
+    Context {
+        number: u64,
+        text: String,
+    },
+    /// Lines between two groups are left out.
+    Gap,
+}
+
+impl Line {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Match { text, .. } | Self::Context { text, .. } => text.len() + 8,
+            Self::Gap => 3,
+        }
+    }
+}
+
+/// What was found in a file, at most as much as can be shown of all files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) lines: Vec<Line>,
+    bytes: usize,
+    /// Whether there is more in the file.
+    pub(super) more: bool,
+}
+
+impl Found {
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    pub(super) fn lines(&self) -> usize {
+        self.lines.len()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    #[cfg(test)]
+    pub(super) fn of_lines(count: usize) -> Self {
+        let lines = vec![Line::Match { number: 1, text: "x".to_owned() }; count];
+        Self { bytes: lines.iter().map(Line::bytes).sum(), lines, more: false }
+    }
+}
+
+/// Whether a file was text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Binary,
+}
+
+/// Collects the matches of one file.
+pub(super) struct Sink<'a> {
+    matcher: &'a RegexMatcher,
+    limits: OutputLimits,
+    pub(super) found: Found,
+    pub(super) kind: Kind,
+}
+
+impl<'a> Sink<'a> {
+    pub(super) fn new(matcher: &'a RegexMatcher, limits: OutputLimits) -> Self {
+        Self { matcher, limits, found: Found::default(), kind: Kind::Text }
+    }
+
+    /// Adds a line if it fits; otherwise the search of this file ends.
+    fn add(&mut self, line: Line) -> bool {
+        if self.found.lines.len() >= self.limits.lines || self.found.bytes >= self.limits.bytes {
+            self.found.more = true;
+            return false;
+        }
+        self.found.bytes += line.bytes();
+        self.found.lines.push(line);
+        true
+    }
+}
+
+impl grep_searcher::Sink for Sink<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        let text = excerpt(found.bytes(), self.matcher);
+        Ok(self.add(Line::Match { number: found.line_number().unwrap_or(0), text }))
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
+        let text = excerpt(context.bytes(), self.matcher);
+        Ok(self.add(Line::Context { number: context.line_number().unwrap_or(0), text }))
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        Ok(self.add(Line::Gap))
+    }
+
+    fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> io::Result<()> {
+        if end.binary_byte_offset().is_some() {
+            // Nothing of it is shown.
+            self.found = Found::default();
+            self.kind = Kind::Binary;
+        }
+        Ok(())
+    }
+}
+
+/// A line as shown; of a long one the part around the match. Only that part is decoded: lines can be long.
+fn excerpt(line: &[u8], matcher: &RegexMatcher) -> String {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line.len() <= MAX_SHOWN {
+        return visible::line(&String::from_utf8_lossy(line)).into_owned();
+    }
+    let found = matcher.find(line).ok().flatten().map_or(0, |found| found.start());
+    let start = boundary(line, found.saturating_sub(LEAD));
+    let end = boundary(line, (start + MAX_SHOWN).min(line.len()));
+    let piece = String::from_utf8_lossy(line.get(start..end).unwrap_or_default());
+    let before = if start > 0 { "… " } else { "" };
+    let after = if end < line.len() { " …" } else { "" };
+    format!("{before}{}{after}", visible::line(&piece))
+}
+
+/// The beginning of the character that lies here, if the bytes are UTF-8.
+fn boundary(line: &[u8], at: usize) -> usize {
+    let is_inner = |at: usize| line.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
+    (at.saturating_sub(3)..=at).rev().find(|at| !is_inner(*at)).unwrap_or(at)
+}
