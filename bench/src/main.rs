@@ -1,6 +1,6 @@
 //! Measures haft and its context engine and prints every figure beside its goal.
 //!
-//! `haft-bench startup|turns PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench assemble|policies|scan`
+//! `haft-bench startup|turns|search PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench assemble|policies|scan`
 //! need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here decides a test: a goal that is
 //! missed is printed as missed.
 
@@ -10,6 +10,7 @@ mod model;
 mod policies;
 mod recorded;
 mod scan;
+mod search;
 mod startup;
 mod subject;
 mod turns;
@@ -20,8 +21,9 @@ use anyhow::{Context, bail};
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let name =
-        arguments.next().context("usage: haft-bench startup|turns PATH-TO-HAFT, haft-bench assemble|policies|scan")?;
+    let name = arguments
+        .next()
+        .context("usage: haft-bench startup|turns|search PATH-TO-HAFT, haft-bench assemble|policies|scan")?;
     let mut haft = || -> anyhow::Result<PathBuf> {
         let haft = PathBuf::from(arguments.next().context("the path of the haft binary is missing")?);
         haft.canonicalize().with_context(|| format!("no haft binary at `{}`", haft.display()))
@@ -31,7 +33,8 @@ fn main() -> anyhow::Result<()> {
         "turns" => turns::run(&haft()?),
         "assemble" => assemble::run(),
         "scan" => scan::run(),
+        "search" => search::run(&haft()?),
         "policies" => policies::run(std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from)),
-        other => bail!("there is no benchmark `{other}`; use startup, turns, assemble, policies or scan"),
+        other => bail!("there is no benchmark `{other}`; use startup, turns, assemble, policies, scan or search"),
     }
 }

@@ -31,7 +31,8 @@ const QUERIES: [(&str, &str); 4] = [
 ];
 
 pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
-    let has_rg = Command::new("rg").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success());
+    let has_rg =
+        Command::new("rg").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success());
     figures::line(&format!(
         "{} files, {LINES} lines each; medians of {RUNS} searches in a warm cache. haft shows at most 2,000 lines of what it finds.",
         FOLDERS * FILES
@@ -106,8 +107,8 @@ fn rg(folder: &Path, regex: &str, runs: usize) -> anyhow::Result<Vec<Duration>> 
 /// Writes a tree that looks like source, the same every time.
 fn plant(root: &Path) -> anyhow::Result<()> {
     const WORDS: [&str; 16] = [
-        "value", "index", "buffer", "handle", "result", "count", "offset", "length", "name", "state", "entry", "total", "first",
-        "last", "next", "source",
+        "value", "index", "buffer", "handle", "result", "count", "offset", "length", "name", "state", "entry", "total",
+        "first", "last", "next", "source",
     ];
     let mut seed = 1_u64;
     let mut random = |below: usize| {
@@ -122,7 +123,12 @@ fn plant(root: &Path) -> anyhow::Result<()> {
             for line in 0..LINES {
                 let (one, other, third) = (WORDS[random(16)], WORDS[random(16)], WORDS[random(16)]);
                 let verb = ["read", "write", "find"][random(3)];
-                writeln!(out, "    let {one} = {verb}_{:03}({other}, {}); // {third} {line}", random(1_000), random(1_000))?;
+                writeln!(
+                    out,
+                    "    let {one} = {verb}_{:03}({other}, {}); // {third} {line}",
+                    random(1_000),
+                    random(1_000)
+                )?;
             }
             if (folder * FILES + file) % 14_000 == 7 {
                 writeln!(out, "// xylophone_marker")?;
