@@ -90,14 +90,8 @@ fn an_owner_that_cannot_be_kept_and_a_folder_that_cannot_be_written_refuse_the_w
         Reply::call("multi_edit", json!({"edits": [edit("own.txt"), edit("locked/own.txt")]})),
         Reply::text("Neither."),
     ]);
-    let (_copy, mut command) = rig.command_as_nobody(&[
-        "run",
-        "--output-format",
-        "stream-json",
-        "--permission-mode",
-        "yolo",
-        "change them",
-    ]);
+    let (_copy, mut command) =
+        rig.command_as_nobody(&["run", "--output-format", "stream-json", "--permission-mode", "yolo", "change them"]);
     fs::create_dir(rig.project().join("locked")).unwrap();
     for (name, owner) in [("own.txt", NOBODY), ("theirs.txt", 0), ("locked/own.txt", NOBODY)] {
         rig.write(name, "old\n");

@@ -1,8 +1,6 @@
 //! Commands beside the calls: announced once, shown while they run, and gone with haft however it ends.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -12,7 +10,7 @@ use haft_types::Api;
 use rustix::process::{Pid, Signal, getuid, kill_process};
 use serde_json::{Value, json};
 
-use crate::rig::{Ran, Rig, haft};
+use crate::rig::{Ran, Rig};
 
 const NOTICE: &str = "Background tasks have ended";
 
