@@ -20,6 +20,22 @@ pub(super) enum Place {
     Log(u64),
 }
 
+/// Which version of a page is meant, where there are several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    /// The newest committed one, which is what SQLite reads.
+    Committed,
+    /// The last one in the log. Behind a damaged frame nothing counts as committed, and yet it may be whole.
+    Last,
+    /// The one in the database file.
+    Filed,
+}
+
+impl Version {
+    /// In the order in which they are tried.
+    pub(super) const ALL: [Self; 3] = [Self::Committed, Self::Last, Self::Filed];
+}
+
 /// A database file and its log.
 pub(super) struct Pages {
     database: File,
@@ -29,6 +45,8 @@ pub(super) struct Pages {
     count: u32,
     /// The newest committed version of each page that is in the log.
     newest: HashMap<u32, u64>,
+    /// The last version of each page that is in the log.
+    last: HashMap<u32, u64>,
     /// Every frame of the log, with the number of its page.
     frames: Vec<(u32, u64)>,
 }
@@ -46,7 +64,16 @@ impl Pages {
         };
         let (size, reserved) = if read == 100 { page_size(&header) } else { (USUAL_PAGE, 0) };
         let count = u32::try_from(database.metadata()?.len() / u64::from(size)).unwrap_or(u32::MAX);
-        let mut pages = Self { database, log, size, reserved, count, newest: HashMap::new(), frames: Vec::new() };
+        let mut pages = Self {
+            database,
+            log,
+            size,
+            reserved,
+            count,
+            newest: HashMap::new(),
+            last: HashMap::new(),
+            frames: Vec::new(),
+        };
         pages.read_log()?;
         Ok(pages)
     }
@@ -56,9 +83,18 @@ impl Pages {
         (self.size - self.reserved) as usize
     }
 
-    /// The page of this number in its newest version.
-    pub(super) fn newest(&self, number: u32) -> Place {
-        self.newest.get(&number).map_or(Place::Database(number), |offset| Place::Log(*offset))
+    /// Where the page of this number lies in this version.
+    pub(super) fn find(&self, number: u32, version: Version) -> Place {
+        let in_log = match version {
+            Version::Committed => self.newest.get(&number),
+            Version::Last => self.last.get(&number),
+            Version::Filed => None,
+        };
+        in_log.map_or(Place::Database(number), |offset| Place::Log(*offset))
+    }
+
+    fn newest(&self, number: u32) -> Place {
+        self.find(number, Version::Committed)
     }
 
     /// Every version of every page: the newest ones first.
@@ -111,6 +147,7 @@ impl Pages {
             checksum.add(&frame[FRAME_HEADER as usize..]);
             chain = chain && frame[8..16] == header[16..24] && checksum.is(word(&frame, 16), word(&frame, 20));
             self.frames.push((number, content));
+            self.last.insert(number, content);
             if chain {
                 pending.push((number, content));
                 if commit != 0 {

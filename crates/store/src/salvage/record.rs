@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::pages::Pages;
+use super::pages::{Pages, Version};
 
 /// The kinds of page that hold rows.
 const TABLE_LEAF: u8 = 0x0d;
@@ -81,8 +81,15 @@ fn local_length(length: usize, kind: u8, usable: usize) -> usize {
     if fitting <= most { fitting } else { least }
 }
 
-/// All bytes of a row, with those in overflow pages; none if one of these is not there.
-pub(super) fn payload(pages: &Pages, page: &[u8], cell: Cell) -> io::Result<Option<Vec<u8>>> {
+impl Cell {
+    /// Whether all of the row lies in its page.
+    pub(super) fn is_local(&self) -> bool {
+        self.local as u64 == self.length
+    }
+}
+
+/// All bytes of a row, with those in overflow pages of this version; none if one of these is not there.
+pub(super) fn payload(pages: &Pages, page: &[u8], cell: Cell, version: Version) -> io::Result<Option<Vec<u8>>> {
     let length = cell.length as usize;
     let mut bytes = page[cell.at..cell.at + cell.local].to_vec();
     if cell.local == length {
@@ -93,7 +100,7 @@ pub(super) fn payload(pages: &Pages, page: &[u8], cell: Cell) -> io::Result<Opti
     // A chain that goes in a circle is longer than the row.
     for _ in 0..=length / each {
         let Some(number) = next.filter(|number| *number != 0) else { return Ok(None) };
-        let Some(overflow) = pages.read(pages.newest(number))? else { return Ok(None) };
+        let Some(overflow) = pages.read(pages.find(number, version))? else { return Ok(None) };
         let wanted = (length - bytes.len()).min(each);
         bytes.extend_from_slice(&overflow[4..4 + wanted]);
         if bytes.len() == length {

@@ -6,7 +6,7 @@ use std::io;
 use haft_types::{Message, Metadata, ShortId, Timestamp};
 
 use super::ByConversation;
-use super::pages::{Pages, Place};
+use super::pages::{Pages, Place, Version};
 use super::record::{self, Cell, Value};
 
 /// Where a message or a revision is stored.
@@ -14,6 +14,8 @@ use super::record::{self, Cell, Value};
 pub(super) struct Stored {
     place: Place,
     cell: Cell,
+    /// Where the rest of it was found whole.
+    overflow: Version,
 }
 
 /// A revision.
@@ -66,33 +68,13 @@ pub(super) fn find(pages: &Pages) -> io::Result<Found> {
     for (number, place) in pages.all() {
         let Some(page) = pages.read(place)? else { continue };
         for cell in record::cells(&page, number, pages.usable()) {
-            let Some(bytes) = record::payload(pages, &page, cell)? else { continue };
-            let Some(values) = record::values(&bytes) else { continue };
-            let at = Stored { place, cell };
-            match cell.key {
-                Some(key) => {
-                    if let Some((conversation, position)) = as_message(&values) {
-                        // The newest version of a page comes first; a message is the same in all of them.
-                        found.messages.entry(conversation).or_default().entry(position).or_insert(at);
-                    } else if let Some((conversation, position)) = as_revision(&values) {
-                        if revisions.insert(key) {
-                            let revision = Versioned { key, position, at };
-                            found.revisions.entry(conversation).or_default().push(revision);
-                        }
-                    } else if let Some(heading) = as_heading(&values) {
-                        let known = found.headings.get(&key);
-                        if known.is_none_or(|known| known.age < heading.age) {
-                            found.headings.insert(key, heading);
-                        }
-                    }
-                }
-                None => {
-                    if let Some((conversation, source)) = as_source(&values) {
-                        let sources = found.lineage.entry(conversation).or_default();
-                        if !sources.contains(&source) {
-                            sources.push(source);
-                        }
-                    }
+            let versions = if cell.is_local() { &Version::ALL[..1] } else { &Version::ALL[..] };
+            for overflow in versions {
+                let Some(bytes) = record::payload(pages, &page, cell, *overflow)? else { continue };
+                let Some(values) = record::values(&bytes) else { continue };
+                let at = Stored { place, cell, overflow: *overflow };
+                if found.take(&values, at, &mut revisions) == Taken::Yes {
+                    break;
                 }
             }
         }
@@ -102,10 +84,47 @@ pub(super) fn find(pages: &Pages) -> io::Result<Found> {
     Ok(found)
 }
 
+/// Whether something was a row of ours.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    Yes,
+    No,
+}
+
+impl Found {
+    /// Takes a row down if it is one of ours and whole.
+    fn take(&mut self, values: &[Value<'_>], at: Stored, revisions: &mut HashSet<i64>) -> Taken {
+        let Some(key) = at.cell.key else {
+            let Some((conversation, source)) = as_source(values) else { return Taken::No };
+            let sources = self.lineage.entry(conversation).or_default();
+            if !sources.contains(&source) {
+                sources.push(source);
+            }
+            return Taken::Yes;
+        };
+        if let Some((conversation, position)) = as_message(values) {
+            // The newest version of a page comes first; a message is the same in all of them.
+            self.messages.entry(conversation).or_default().entry(position).or_insert(at);
+        } else if let Some((conversation, position)) = as_revision(values) {
+            if revisions.insert(key) {
+                self.revisions.entry(conversation).or_default().push(Versioned { key, position, at });
+            }
+        } else if let Some(heading) = as_heading(values) {
+            let known = self.headings.get(&key);
+            if known.is_none_or(|known| known.age < heading.age) {
+                self.headings.insert(key, heading);
+            }
+        } else {
+            return Taken::No;
+        }
+        Taken::Yes
+    }
+}
+
 /// A message again, from where it was found.
 pub(super) fn message(pages: &Pages, at: &Stored) -> Option<Message> {
     let page = pages.read(at.place).ok()??;
-    let bytes = record::payload(pages, &page, at.cell).ok()??;
+    let bytes = record::payload(pages, &page, at.cell, at.overflow).ok()??;
     let values = record::values(&bytes)?;
     let Value::Text(body) = values.last()? else { return None };
     serde_json::from_str(body).ok()

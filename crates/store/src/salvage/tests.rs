@@ -116,6 +116,26 @@ async fn what_is_lost_is_named_and_the_rest_is_whole() {
     assert_eq!(b.document, all[1], "the others are as they were");
 }
 
+#[tokio::test]
+async fn what_stands_in_the_log_behind_a_damaged_frame_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let all = fill(&store).await;
+    let (path, log) = (folder.path().join("conversations.db"), folder.path().join("conversations.db-wal"));
+    let killed = tempfile::tempdir().unwrap();
+    std::fs::copy(&path, killed.path().join("conversations.db")).unwrap();
+    let mut bytes = std::fs::read(&log).unwrap();
+    // In the header: SQLite reads no frame at all.
+    bytes[9] ^= 1;
+    std::fs::write(killed.path().join("conversations.db-wal"), bytes).unwrap();
+    let salvaged = documents(&killed);
+    for document in &all {
+        let found = salvaged.iter().find(|one| one.id == document.id).unwrap();
+        assert_eq!(found.messages, document.messages, "long messages as well as short ones");
+    }
+    assert!(all[0].messages.iter().any(|message| message.joined_text().len() > 10_000));
+}
+
 #[test]
 fn a_file_that_is_no_database_gives_nothing() {
     let folder = tempfile::tempdir().unwrap();
