@@ -82,10 +82,20 @@ impl Place {
                 | ErrorCode::CannotOpen
                 | ErrorCode::ReadOnly
                 | ErrorCode::PermissionDenied,
-            ) => StoreError::Io { action: "use the database", path, source: io::Error::other(error) },
+            ) => StoreError::Io { action: "use the database", path, source: io_error(error) },
             _ => StoreError::Database { path, source: Box::new(error) },
         }
     }
+}
+
+/// What the system said, in words that help.
+fn io_error(error: rusqlite::Error) -> io::Error {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    // SQLite calls it an I/O error when the file that its processes share cannot grow, for which there is hardly another reason.
+    if code == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE) {
+        return io::Error::new(io::ErrorKind::StorageFull, format!("{error}; the disk seems to be full"));
+    }
+    io::Error::other(error)
 }
 
 /// Whether a column held what we never write there.

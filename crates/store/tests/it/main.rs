@@ -9,6 +9,7 @@ mod contract;
 mod crash;
 mod doctor;
 mod file;
+mod hardship;
 mod index;
 mod kept_whole;
 mod locks;
