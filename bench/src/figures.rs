@@ -13,6 +13,12 @@ pub(crate) fn print(name: &str, figure: f64, unit: &str, goal: Option<f64>) {
     line(&format!("{name:<58} {figure:>9.2} {unit:<4} {verdict}"));
 }
 
+/// Prints one figure that should not be less than its goal.
+pub(crate) fn print_at_least(name: &str, figure: f64, unit: &str, goal: f64) {
+    let verdict = if figure >= goal { "reached" } else { "MISSED" };
+    line(&format!("{name:<58} {figure:>9.2} {unit:<4} goal at least {goal}: {verdict}"));
+}
+
 /// Prints a line.
 pub(crate) fn line(text: &str) {
     drop(writeln!(std::io::stdout(), "{}", text.trim_end()));

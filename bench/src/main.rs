@@ -1,8 +1,8 @@
 //! Measures haft and its context engine and prints every figure beside its goal.
 //!
-//! `haft-bench startup|turns|search PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench assemble|policies|scan`
-//! need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here decides a test: a goal that is
-//! missed is printed as missed.
+//! `haft-bench startup|turns|search PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
+//! assemble|policies|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
+//! decides a test: a goal that is missed is printed as missed.
 
 mod assemble;
 mod figures;
@@ -12,6 +12,7 @@ mod recorded;
 mod scan;
 mod search;
 mod startup;
+mod store;
 mod subject;
 mod turns;
 
@@ -23,7 +24,7 @@ fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments
         .next()
-        .context("usage: haft-bench startup|turns|search PATH-TO-HAFT, haft-bench assemble|policies|scan")?;
+        .context("usage: haft-bench startup|turns|search PATH-TO-HAFT, haft-bench assemble|policies|scan|store")?;
     let mut haft = || -> anyhow::Result<PathBuf> {
         let haft = PathBuf::from(arguments.next().context("the path of the haft binary is missing")?);
         haft.canonicalize().with_context(|| format!("no haft binary at `{}`", haft.display()))
@@ -34,7 +35,10 @@ fn main() -> anyhow::Result<()> {
         "assemble" => assemble::run(),
         "scan" => scan::run(),
         "search" => search::run(&haft()?),
+        "store" => store::run(),
         "policies" => policies::run(std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from)),
-        other => bail!("there is no benchmark `{other}`; use startup, turns, assemble, policies, scan or search"),
+        other => {
+            bail!("there is no benchmark `{other}`; use startup, turns, assemble, policies, scan, search or store")
+        }
     }
 }
