@@ -20,6 +20,7 @@ mod error;
 mod fact;
 mod import;
 mod lock;
+mod log;
 mod message;
 mod pending;
 #[cfg(feature = "postgres")]
@@ -52,6 +53,6 @@ pub use postgres::PostgresStore;
 pub use request_log::{LoggedRequest, LoggedSegment, OutlineSegment, RequestOutline, RequestSummary, SentRequest};
 pub use salvage::{SalvageReport, Salvaged, salvage};
 pub use search::{Hit, HitMessage, SearchQuery, Snippet};
-pub use sqlite::{Backups, SqliteStore};
+pub use sqlite::{Backups, SqliteStore, damaged_copies};
 pub use statistics::{Statistics, Totals};
 pub use store::{Imported, Store, Swap};

@@ -4,6 +4,7 @@
 //! export never keeps an append waiting, nor a sync to disk a read. A read sees every write acknowledged before it began.
 //! A third thread owns the search index, a fourth makes backups where they are asked for.
 
+mod aside;
 mod backups;
 pub(crate) mod examination;
 mod failure;
@@ -18,6 +19,7 @@ mod requests;
 mod rows;
 mod write;
 
+pub(crate) use self::aside::keep_damaged_log;
 pub(crate) use self::failure::{Failure, Place};
 pub(crate) use self::files::beside;
 pub(crate) use self::index::{path_of as search_index, remove as remove_search_index};
@@ -33,6 +35,7 @@ use haft_types::{Clock, ConversationId, Message, MessageId, Timestamp};
 use rusqlite::Connection;
 use serde_json::Value;
 
+pub use self::aside::damaged_copies;
 pub use self::backups::Backups;
 use self::backups::Keeper;
 use self::index::Index;
@@ -87,6 +90,7 @@ impl SqliteStore {
     /// brought up to date. Blocks for as long as that takes.
     pub fn open(path: &Path, config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let place = Place { path: path.to_path_buf(), lock_timeout: config.lock_timeout() };
+        keep_damaged_log(path)?;
         let shared_use = Use::together(path, place.lock_timeout)?;
         let locks = Arc::new(Locks::new(path, place.lock_timeout));
         let writer = Writer {

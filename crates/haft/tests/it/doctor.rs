@@ -96,3 +96,22 @@ fn salvage_says_what_is_missing() {
     assert!(salvaged.stdout().contains("1 messages could not be read"), "{}", salvaged.stdout());
     assert!(salvaged.stdout().contains(&rig.home().join("data/salvaged-").display().to_string()));
 }
+
+#[test]
+fn copies_with_a_damaged_log_are_reported_and_salvaged_too() {
+    let rig = rig();
+    let data = rig.home().join("data");
+    // As haft puts them aside.
+    std::fs::copy(data.join("conversations.db"), data.join("conversations.db.damaged-1")).unwrap();
+    let doctor = rig.run(&["doctor", "--json"]);
+    assert_eq!((doctor.code(), health(&doctor.json(), "log")), (1, &json!("damaged")));
+    let folder = rig.project().join("salvaged");
+    let salvaged = rig.run(&["doctor", "--salvage", folder.to_str().unwrap()]);
+    assert_eq!(salvaged.code(), 0, "{}", salvaged.stderr());
+    let of_copy = folder.join("conversations.db.damaged-1");
+    assert!(salvaged.stdout().contains(&of_copy.display().to_string()), "{}", salvaged.stdout());
+    let name = format!("{}.json", rig.export()["id"].as_str().unwrap());
+    assert_eq!(std::fs::read(of_copy.join(&name)).unwrap(), std::fs::read(folder.join(&name)).unwrap());
+    std::fs::remove_file(data.join("conversations.db.damaged-1")).unwrap();
+    assert_eq!(rig.run(&["doctor"]).code(), 0, "nothing else is wrong");
+}

@@ -120,7 +120,7 @@ impl Story {
             match (read, &place.fork) {
                 (Some(read), _) => self.check_place(store, name, place, &read).await?,
                 // It may not be there if nobody was told that it is.
-                (None, Some((_, None))) if place.messages.is_empty() => {}
+                (None, Some((_, None))) if place.messages.values().all(|told| !told.acknowledged) => {}
                 (None, _) => return Err(format!("conversation `{name}` is lost")),
             }
             // Nobody holds what a dead process held.

@@ -1,13 +1,14 @@
 //! The database of conversations: its pages, its rows, and what rows say of each other.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use haft_types::{ConversationId, Message};
 use rusqlite::{Connection, Row};
 
 use super::{Check, Health, Patient, megabytes};
 use crate::error::StoreError;
-use crate::sqlite::{Failure, Place, examination};
+use crate::sqlite::{Failure, Place, damaged_copies, examination, keep_damaged_log};
 
 const DATABASE: &str = "database";
 
@@ -18,28 +19,47 @@ pub(super) fn check(patient: &Patient) -> Vec<Check> {
         return vec![Check::new(DATABASE, Health::Skipped, "there are no conversations yet")];
     }
     let place = Place { path: path.clone(), lock_timeout: patient.config.lock_timeout() };
+    let mut checks = Vec::from_iter(log(path));
     let mut connection = match examination::connect(&place) {
         Ok(connection) => connection,
         // Not even the first look is possible: that says nothing about what is there.
         Err(error @ (StoreError::NewerFormat { .. } | StoreError::LockTimeout { .. } | StoreError::Io { .. })) => {
-            return vec![Check::new(DATABASE, Health::Warning, error.to_string())];
+            checks.push(Check::new(DATABASE, Health::Warning, error.to_string()));
+            return checks;
         }
         Err(error) => {
             let help = "`haft doctor --salvage` writes out what can still be read";
-            return vec![Check::new(DATABASE, Health::Damaged, format!("{error}; {help}"))];
+            checks.push(Check::new(DATABASE, Health::Damaged, format!("{error}; {help}")));
+            return checks;
         }
     };
-    let mut checks = Vec::new();
     for (name, check) in CHECKS {
         checks.push(check(&mut connection).unwrap_or_else(|failure| {
             let problem = place.explain(failure);
             Check::new(name, Health::Damaged, format!("it cannot be looked at: {problem}"))
         }));
     }
-    if let Some(first) = checks.first_mut().filter(|check| check.health == Health::Ok) {
+    let first = checks.iter_mut().find(|check| check.name == DATABASE);
+    if let Some(first) = first.filter(|check| check.health == Health::Ok) {
         first.message = format!("{} ({})", first.message, megabytes(path));
     }
     checks
+}
+
+/// Damaged logs, now or since the last time that somebody looked; none is not worth a line.
+fn log(database: &Path) -> Option<Check> {
+    const NAME: &str = "log";
+    if let Err(error) = keep_damaged_log(database) {
+        return Some(Check::new(NAME, Health::Damaged, format!("it is damaged, and no copy can be kept: {error}")));
+    }
+    let copies = damaged_copies(database);
+    if copies.is_empty() {
+        return None;
+    }
+    let message = "the newest messages were lost to damage; `haft doctor --salvage` writes out what can still be read of \
+                   the copies, which can be removed after that";
+    let details = copies.iter().map(|copy| copy.display().to_string()).collect();
+    Some(Check::new(NAME, Health::Damaged, message).with_details(details))
 }
 
 type Checking = fn(&mut Connection) -> Result<Check, Failure>;

@@ -3,13 +3,9 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// What every database of ours has, for a file whose header is gone.
-const USUAL_PAGE: u32 = 4_096;
-const LOG_HEADER: u64 = 32;
-const FRAME_HEADER: u64 = 24;
+use crate::log::{Log, USUAL_PAGE, read_up_to};
 
 /// Where a page lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -123,38 +119,17 @@ impl Pages {
 
     /// Finds the frames of the log: those of committed transactions are the newest versions, the others are still pages.
     fn read_log(&mut self) -> io::Result<()> {
-        let Some(log) = &self.log else { return Ok(()) };
-        let mut header = [0; LOG_HEADER as usize];
-        if read_up_to(log, &mut header, 0)? < header.len() {
-            return Ok(());
-        }
-        let (magic, size) = (word(&header, 0), word(&header, 8));
-        let sound = magic & !1 == 0x377f_0682 && size == self.size;
-        let mut checksum = Checksum::new(magic & 1 == 1);
-        checksum.add(&header[..24]);
-        let mut chain = sound && checksum.is(word(&header, 24), word(&header, 28));
+        let Some(file) = &self.log else { return Ok(()) };
         let mut pending = Vec::new();
-        let length = log.metadata()?.len();
-        let mut at = LOG_HEADER;
-        while at + FRAME_HEADER + u64::from(self.size) <= length {
-            let mut frame = vec![0; FRAME_HEADER as usize + self.size as usize];
-            if read_up_to(log, &mut frame, at)? < frame.len() {
-                break;
-            }
-            let (number, commit) = (word(&frame, 0), word(&frame, 4));
-            let content = at + FRAME_HEADER;
-            checksum.add(&frame[..8]);
-            checksum.add(&frame[FRAME_HEADER as usize..]);
-            chain = chain && frame[8..16] == header[16..24] && checksum.is(word(&frame, 16), word(&frame, 20));
-            self.frames.push((number, content));
-            self.last.insert(number, content);
-            if chain {
-                pending.push((number, content));
-                if commit != 0 {
+        for frame in Log::read(file, self.size)?.frames {
+            self.frames.push((frame.page, frame.content));
+            self.last.insert(frame.page, frame.content);
+            if frame.sound {
+                pending.push((frame.page, frame.content));
+                if frame.commits {
                     self.newest.extend(pending.drain(..));
                 }
             }
-            at = content + u64::from(self.size);
         }
         Ok(())
     }
@@ -169,50 +144,4 @@ fn page_size(header: &[u8; 100]) -> (u32, u32) {
     let reserved = u32::from(header[20]);
     let sound = header.starts_with(b"SQLite format 3\0") && size.is_power_of_two() && size >= 512 && reserved <= 32;
     if sound { (size, reserved) } else { (USUAL_PAGE, 0) }
-}
-
-/// The checksum of the log: sums of words over words, in the byte order the log names.
-struct Checksum {
-    big_endian: bool,
-    one: u32,
-    two: u32,
-}
-
-impl Checksum {
-    fn new(big_endian: bool) -> Self {
-        Self { big_endian, one: 0, two: 0 }
-    }
-
-    fn add(&mut self, bytes: &[u8]) {
-        for pair in bytes.chunks_exact(8) {
-            let word = |bytes: &[u8]| {
-                let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
-                if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
-            };
-            let (first, second) = (word(&pair[..4]), word(&pair[4..]));
-            self.one = self.one.wrapping_add(first).wrapping_add(self.two);
-            self.two = self.two.wrapping_add(second).wrapping_add(self.one);
-        }
-    }
-
-    fn is(&self, one: u32, two: u32) -> bool {
-        (self.one, self.two) == (one, two)
-    }
-}
-
-fn word(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 4).map_or(0, |word| u32::from_be_bytes([word[0], word[1], word[2], word[3]]))
-}
-
-fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut read = 0;
-    while read < buffer.len() {
-        match file.read_at(&mut buffer[read..], offset + read as u64) {
-            Ok(0) => break,
-            Ok(count) => read += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(read)
 }

@@ -162,7 +162,7 @@ impl Backups {
         // First a whole copy under another name, so that the last step is a rename.
         let new = files::beside(database, ".new");
         let _ = remove_database(&new);
-        copy_file(backup, &new).map_err(|source| self.failed("copy a backup out of", source))?;
+        files::copy(backup, &new).map_err(|source| self.failed("copy a backup out of", source))?;
         if database.exists() {
             self.put_aside()?;
         }
@@ -186,9 +186,9 @@ impl Backups {
         let log = files::beside(&self.place.path, "-wal");
         let copied = (|| {
             if log.exists() {
-                copy_file(&log, &files::beside(&path, "-wal"))?;
+                files::copy(&log, &files::beside(&path, "-wal"))?;
             }
-            copy_file(&self.place.path, &path)?;
+            files::copy(&self.place.path, &path)?;
             files::sync_folder(&self.folder)
         })();
         copied.map_err(|source| self.failed("keep the present database in", source))
@@ -245,12 +245,6 @@ fn check(connection: &Connection) -> Result<(), Failure> {
 /// Removes a database with its log.
 fn remove_database(path: &Path) -> io::Result<()> {
     ["-wal", "-shm", "-journal", ""].iter().try_for_each(|addition| files::remove(&files::beside(path, addition)))
-}
-
-fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
-    let mut target = files::create_private_file(to)?;
-    io::copy(&mut fs::File::open(from)?, &mut target)?;
-    target.sync_all()
 }
 
 /// A thread that makes backups while a store is open. Dropping it waits for one that is being made.

@@ -50,6 +50,13 @@ pub(super) fn create_private_file(path: &Path) -> io::Result<File> {
     File::options().read(true).write(true).create_new(true).open(path)
 }
 
+/// Copies a file to one that must not exist, durably.
+pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let mut target = create_private_file(to)?;
+    io::copy(&mut File::open(from)?, &mut target)?;
+    target.sync_all()
+}
+
 /// Opens a file for reading and writing; a missing one is created.
 #[cfg(unix)]
 pub(super) fn open_private_file(path: &Path) -> io::Result<File> {

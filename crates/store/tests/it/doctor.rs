@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use haft_store::{
-    Backups, Check, Health, NewConversation, NewFork, Patient, Scope, SearchQuery, Store, StoreConfig, examine,
+    Backups, Check, Health, NewConversation, NewFork, Patient, Scope, SearchQuery, Store, StoreConfig, StoreError,
+    damaged_copies, examine, salvage,
 };
 use rusqlite::Connection;
 
@@ -204,4 +205,65 @@ async fn a_database_that_cannot_be_opened_is_damaged_and_a_newer_one_is_not() {
     let damaged = check(&found, "database");
     assert_eq!(damaged.health, Health::Damaged);
     assert!(damaged.message.contains("--salvage"), "{damaged:?}");
+}
+
+/// A store as a kill leaves it, with this done to its log.
+async fn killed(damage: impl FnOnce(&mut Vec<u8>)) -> Place {
+    let (place, killed) = (Place::new(), Place::new());
+    let store = place.open();
+    store.create(NewConversation::new(conversation("a"), "p")).await.unwrap();
+    for n in 0..20 {
+        store.append(&conversation("a"), &user(n, &format!("{n} ").repeat(3_000))).await.unwrap();
+    }
+    let log = |place: &Place| place.path().with_file_name("conversations.db-wal");
+    fs::create_dir_all(killed.path().parent().unwrap()).unwrap();
+    fs::copy(place.path(), killed.path()).unwrap();
+    let mut bytes = fs::read(log(&place)).unwrap();
+    damage(&mut bytes);
+    fs::write(log(&killed), bytes).unwrap();
+    killed
+}
+
+#[tokio::test]
+async fn a_log_that_is_damaged_in_the_middle_is_kept_before_it_is_forgotten() {
+    let place = killed(|log| {
+        let middle = log.len() / 2;
+        log[middle] ^= 1;
+    })
+    .await;
+    // SQLite sees nothing wrong, and goes on from what comes before the damage.
+    let store = place.open();
+    let left = store.messages(&conversation("a")).await.unwrap().len();
+    assert!((5..15).contains(&left), "{left}");
+    store.append(&conversation("a"), &user(100, "it goes on")).await.unwrap();
+    drop(store);
+    drop(place.open());
+    let copies = damaged_copies(&place.path());
+    assert_eq!(copies.len(), 1, "{copies:?}");
+    let checks = look(&place);
+    let log = check(&checks, "log");
+    assert_eq!((log.health, &log.details), (Health::Damaged, &vec![copies[0].display().to_string()]));
+    assert_eq!(check(&checks, "messages").health, Health::Ok, "the others are as they were");
+    let mut found = 0;
+    salvage::<StoreError>(&copies[0], |one| {
+        found += one.document.messages.len();
+        Ok(())
+    })
+    .unwrap();
+    assert!(found >= 19, "{found} of 20 were salvaged");
+}
+
+#[tokio::test]
+async fn a_log_that_is_looked_at_twice_is_kept_once_and_the_end_of_one_is_no_damage() {
+    let damaged = killed(|log| log[5_000] ^= 1).await;
+    let log = fs::read(damaged.path().with_file_name("conversations.db-wal")).unwrap();
+    for _ in 0..2 {
+        assert_eq!(check(&look(&damaged), "log").health, Health::Damaged);
+        assert_eq!(damaged_copies(&damaged.path()).len(), 1);
+        // As if the one who looked had been killed.
+        fs::write(damaged.path().with_file_name("conversations.db-wal"), &log).unwrap();
+    }
+    let cut = killed(|log| log.truncate(log.len() - 5_000)).await;
+    assert!(cut.open().messages(&conversation("a")).await.unwrap().len() == 19);
+    assert!(look(&cut).iter().all(|check| check.name != "log"));
 }

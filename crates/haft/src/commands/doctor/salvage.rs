@@ -1,11 +1,12 @@
 //! `haft doctor --salvage`: what can still be read of a damaged database, as files that can be imported.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use haft_store::{Salvaged, salvage};
+use haft_store::{SalvageReport, Salvaged, damaged_copies, salvage};
 use haft_types::Clock;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::conversations::transfer::Folder;
 use crate::clock::WallClock;
@@ -20,9 +21,45 @@ pub(super) fn run(folder: Option<&Path>, as_json: bool) -> anyhow::Result<Exit> 
         return Err(mistake(format!("there is nothing to salvage: {} does not exist", database.display())));
     }
     let folder = folder.map_or_else(|| beside(&places), Path::to_owned);
-    let target = Folder::create(&folder)?;
+    let mut all = salvage_into(&database, &folder)?;
+    let mut copies = Vec::new();
+    for copy in damaged_copies(&database) {
+        let name = copy.file_name().unwrap_or_default();
+        let salvaged = salvage_into(&copy, &folder.join(name))?;
+        all.add(&salvaged);
+        copies.push(folder.join(name));
+    }
+    let ok = all.report.lost == 0;
+    if as_json {
+        output::print_json(&json!({
+            "ok": ok, "folder": folder, "conversations": all.report.conversations, "messages": all.report.messages,
+            "lost": all.report.lost, "incomplete": all.incomplete, "damaged_copies": copies,
+        }))?;
+    } else {
+        output::print(&as_text(&all.report, &database, &folder, &copies))?;
+    }
+    Ok(if ok { Exit::Completed } else { Exit::Failed })
+}
+
+/// What was salvaged of one database or several.
+struct Outcome {
+    report: SalvageReport,
+    incomplete: Vec<Value>,
+}
+
+impl Outcome {
+    fn add(&mut self, other: &Self) {
+        self.report.conversations += other.report.conversations;
+        self.report.messages += other.report.messages;
+        self.report.lost += other.report.lost;
+        self.incomplete.extend_from_slice(&other.incomplete);
+    }
+}
+
+fn salvage_into(database: &Path, folder: &Path) -> anyhow::Result<Outcome> {
+    let target = Folder::create(folder)?;
     let (mut namespaces, mut incomplete) = (BTreeMap::new(), Vec::new());
-    let report = salvage(&database, |Salvaged { document, namespace, lost }| {
+    let report = salvage(database, |Salvaged { document, namespace, lost }| {
         target.write(&document)?;
         if lost > 0 {
             incomplete.push(json!({ "id": document.id, "lost": lost }));
@@ -31,28 +68,27 @@ pub(super) fn run(folder: Option<&Path>, as_json: bool) -> anyhow::Result<Exit> 
         anyhow::Ok(())
     })?;
     target.write_namespaces(&namespaces)?;
-    let ok = report.lost == 0;
-    if as_json {
-        output::print_json(&json!({
-            "ok": ok, "folder": folder, "conversations": report.conversations, "messages": report.messages,
-            "lost": report.lost, "incomplete": incomplete,
-        }))?;
-    } else {
-        let lost = match report.lost {
-            0 => "nothing is missing".to_owned(),
-            lost => format!("{lost} messages could not be read"),
-        };
-        output::print(&format!(
-            "{} conversations with {} messages are in {}; {lost}.\n\
-             To go on with them, move {} away and run `haft conversations import {}`.\n",
-            report.conversations,
-            report.messages,
-            folder.display(),
-            database.display(),
-            folder.display()
-        ))?;
+    Ok(Outcome { report, incomplete })
+}
+
+fn as_text(report: &SalvageReport, database: &Path, folder: &Path, copies: &[PathBuf]) -> String {
+    let lost = match report.lost {
+        0 => "nothing is missing".to_owned(),
+        lost => format!("{lost} messages could not be read"),
+    };
+    let mut text = format!(
+        "{} conversations with {} messages are in {}; {lost}.\n\
+         To go on with them, move {} away and run `haft conversations import {}`.\n",
+        report.conversations,
+        report.messages,
+        folder.display(),
+        database.display(),
+        folder.display()
+    );
+    for copy in copies {
+        let _ = writeln!(text, "What was read of a copy with a damaged log is in {}.", copy.display());
     }
-    Ok(if ok { Exit::Completed } else { Exit::Failed })
+    text
 }
 
 /// A new folder beside the database.

@@ -1,0 +1,215 @@
+//! SQLite's write-ahead log, frame by frame. The format is that of sqlite.org/fileformat2.html.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// The size of a page in every database of ours.
+pub(crate) const USUAL_PAGE: u32 = 4_096;
+
+const HEADER: usize = 32;
+const FRAME_HEADER: usize = 24;
+
+/// What all frames have in common that were written since the log was last begun anew.
+type Salt = [u8; 8];
+
+/// A log as it lies on the disk.
+#[derive(Default)]
+pub(crate) struct Log {
+    pub(crate) frames: Vec<Frame>,
+    /// Of the header, if that is whole.
+    salt: Option<Salt>,
+}
+
+/// One version of a page.
+pub(crate) struct Frame {
+    /// The number of the page.
+    pub(crate) page: u32,
+    /// Where its content begins in the file.
+    pub(crate) content: u64,
+    /// Whether it is the last of a transaction.
+    pub(crate) commits: bool,
+    /// Whether it and all before it are what was written: SQLite reads the log up to the first that is not.
+    pub(crate) sound: bool,
+    salt: Salt,
+}
+
+impl Log {
+    /// Reads a log with pages of this size. Old frames, from before it was begun anew, are not sound.
+    pub(crate) fn read(file: &File, page_size: u32) -> io::Result<Self> {
+        let mut header = [0; HEADER];
+        if read_up_to(file, &mut header, 0)? < HEADER {
+            return Ok(Self::default());
+        }
+        let magic = word(&header, 0);
+        let mut checksum = Checksum::new(magic & 1 == 1);
+        checksum.add(&header[..24]);
+        let whole = magic & !1 == 0x377f_0682
+            && word(&header, 8) == page_size
+            && checksum.is(word(&header, 24), word(&header, 28));
+        let salt = whole.then(|| salt(&header[16..]));
+        let mut log = Self { frames: Vec::new(), salt };
+        let mut sound = whole;
+        let mut frame = vec![0; FRAME_HEADER + page_size as usize];
+        let mut at = HEADER as u64;
+        while read_up_to(file, &mut frame, at)? == frame.len() {
+            let salt = self::salt(&frame[8..]);
+            checksum.add(&frame[..8]);
+            checksum.add(&frame[FRAME_HEADER..]);
+            sound = sound && Some(salt) == log.salt && checksum.is(word(&frame, 16), word(&frame, 20));
+            log.frames.push(Frame {
+                page: word(&frame, 0),
+                content: at + FRAME_HEADER as u64,
+                commits: word(&frame, 4) != 0,
+                sound,
+                salt,
+            });
+            at += frame.len() as u64;
+        }
+        Ok(log)
+    }
+
+    /// Whether a transaction that was on the disk for certain cannot be read any more.
+    ///
+    /// Each one is synced before the next is written. So a power cut can leave holes in the last one only; where another one
+    /// follows behind the first frame that is not sound, that one was whole once. Damage in the very last transaction looks
+    /// like a cut in the middle of it.
+    pub(crate) fn is_damaged(&self) -> bool {
+        let mut committed = HashSet::new();
+        let behind = self.frames.iter().skip_while(|frame| frame.sound);
+        // Without a header it is not known which frames are old, but then the header is damaged.
+        let mut behind = behind.filter(|frame| self.salt.is_none_or(|salt| salt == frame.salt));
+        behind.any(|frame| committed.contains(&frame.salt) || (frame.commits && !committed.insert(frame.salt)))
+    }
+}
+
+fn salt(bytes: &[u8]) -> Salt {
+    let mut salt = [0; 8];
+    salt.copy_from_slice(&bytes[..8]);
+    salt
+}
+
+/// The checksum of the log: sums of words over words, in the byte order the log names.
+struct Checksum {
+    big_endian: bool,
+    one: u32,
+    two: u32,
+}
+
+impl Checksum {
+    fn new(big_endian: bool) -> Self {
+        Self { big_endian, one: 0, two: 0 }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        for pair in bytes.chunks_exact(8) {
+            let word = |bytes: &[u8]| {
+                let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
+                if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+            };
+            let (first, second) = (word(&pair[..4]), word(&pair[4..]));
+            self.one = self.one.wrapping_add(first).wrapping_add(self.two);
+            self.two = self.two.wrapping_add(second).wrapping_add(self.one);
+        }
+    }
+
+    fn is(&self, one: u32, two: u32) -> bool {
+        (self.one, self.two) == (one, two)
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).map_or(0, |word| u32::from_be_bytes([word[0], word[1], word[2], word[3]]))
+}
+
+/// Reads until the buffer is full or the file ends.
+pub(crate) fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut read = 0;
+    while read < buffer.len() {
+        match file.read_at(&mut buffer[read..], offset + read as u64) {
+            Ok(0) => break,
+            Ok(count) => read += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    const PAGE: usize = 512;
+
+    /// A log of transactions of so many frames each.
+    fn log(transactions: &[usize], salt: u8) -> Vec<u8> {
+        let mut checksum = Checksum::new(true);
+        let mut bytes = Vec::new();
+        for number in [0x377f_0683_u32, 3_007_000, PAGE as u32, 0] {
+            bytes.extend(number.to_be_bytes());
+        }
+        bytes.extend([salt; 8]);
+        checksum.add(&bytes);
+        bytes.extend([checksum.one.to_be_bytes(), checksum.two.to_be_bytes()].concat());
+        for frames in transactions {
+            for frame in 1..=*frames {
+                let commit = if frame == *frames { 9_u32 } else { 0 };
+                let head = [(frame as u32).to_be_bytes(), commit.to_be_bytes()].concat();
+                let page = vec![frame as u8; PAGE];
+                checksum.add(&head);
+                checksum.add(&page);
+                bytes.extend(head);
+                bytes.extend([salt; 8]);
+                bytes.extend([checksum.one.to_be_bytes(), checksum.two.to_be_bytes()].concat());
+                bytes.extend(page);
+            }
+        }
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Log {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        Log::read(&file, PAGE as u32).unwrap()
+    }
+
+    #[test]
+    fn damage_is_told_from_a_cut() {
+        let whole = log(&[2, 3, 1, 2], 7);
+        let frame = FRAME_HEADER + PAGE;
+        assert!(read(&whole).frames.iter().all(|frame| frame.sound));
+        assert!(!read(&whole).is_damaged());
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            let read = read(&bytes);
+            assert!(!read.frames.iter().all(|frame| frame.sound), "byte {at}");
+            // The last two frames are of the last transaction. Marks of where it begins may themselves be damaged.
+            match at {
+                _ if at < HEADER + 5 * frame => assert!(read.is_damaged(), "byte {at}"),
+                _ if at >= HEADER + 6 * frame + FRAME_HEADER => assert!(!read.is_damaged(), "byte {at}"),
+                _ => {}
+            }
+        }
+        for length in 0..whole.len() {
+            assert!(!read(&whole[..length]).is_damaged(), "cut to {length}");
+        }
+    }
+
+    #[test]
+    fn old_frames_are_no_damage() {
+        let old = log(&[2, 3, 1, 2], 7);
+        for new in [&[][..], &[1], &[2, 2]] {
+            let mut bytes = log(new, 8);
+            let length = bytes.len();
+            bytes.extend(&old[length..]);
+            let read = read(&bytes);
+            assert_eq!(read.frames.iter().filter(|frame| frame.sound).count(), new.iter().sum::<usize>());
+            assert!(!read.is_damaged(), "{new:?}");
+        }
+    }
+}

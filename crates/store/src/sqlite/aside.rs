@@ -1,0 +1,88 @@
+//! Logs that are damaged in the middle. SQLite reads a log up to the first frame that is not whole and forgets the rest, which is
+//! right after a power cut and wrong after damage. So before it does, database and log are copied to where `doctor` finds them.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::files;
+use super::locks::Use;
+use crate::error::StoreError;
+use crate::log::{Log, USUAL_PAGE};
+
+/// What stands in the name between that of the database and a number.
+const DAMAGED: &str = ".damaged-";
+
+/// The copies of a database that were put aside with a damaged log, oldest first.
+pub fn damaged_copies(database: &Path) -> Vec<PathBuf> {
+    let mut numbers = numbers(database, "").unwrap_or_default();
+    numbers.sort_unstable();
+    numbers.into_iter().map(|number| copy_of(database, number)).collect()
+}
+
+/// Puts a copy aside if the log is damaged and there is none yet. While somebody has the database open, nothing is looked at: what
+/// is being written could be taken for damage.
+pub(crate) fn keep_damaged_log(database: &Path) -> Result<(), StoreError> {
+    let log = files::beside(database, "-wal");
+    if fs::metadata(&log).map_or(0, |metadata| metadata.len()) == 0 {
+        return Ok(());
+    }
+    let Ok(_alone) = Use::alone(database) else { return Ok(()) };
+    let keep = || {
+        if Log::read(&File::open(&log)?, USUAL_PAGE)?.is_damaged() && !is_kept(database, &log)? {
+            put_aside(database, &log)?;
+        }
+        Ok(())
+    };
+    // Going on would lose what may still be read.
+    keep().map_err(|source| StoreError::Io { action: "put a copy aside of", path: database.to_path_buf(), source })
+}
+
+fn copy_of(database: &Path, number: u32) -> PathBuf {
+    files::beside(database, &format!("{DAMAGED}{number}"))
+}
+
+/// The numbers of the files that have this after it.
+fn numbers(database: &Path, after: &str) -> io::Result<Vec<u32>> {
+    let beginning = files::beside(database, DAMAGED);
+    let beginning = beginning.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(files::folder_of(database))? {
+        let name = entry?.file_name();
+        let name = name.to_string_lossy();
+        let number = name.strip_prefix(&beginning).and_then(|rest| rest.strip_suffix(after)?.parse::<u32>().ok());
+        numbers.extend(number);
+    }
+    Ok(numbers)
+}
+
+/// Whether this very log was put aside already: a process may have been killed before it wrote anything else.
+fn is_kept(database: &Path, log: &Path) -> io::Result<bool> {
+    for number in numbers(database, "")? {
+        let kept = files::beside(&copy_of(database, number), "-wal");
+        if kept.exists() && have_same_content(&kept, log)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn have_same_content(one: &Path, other: &Path) -> io::Result<bool> {
+    let (mut one, mut other) = (File::open(one)?, File::open(other)?);
+    if one.metadata()?.len() != other.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    one.read_to_end(&mut left)?;
+    other.read_to_end(&mut right)?;
+    Ok(left == right)
+}
+
+/// The database comes last: once it has its name, its log is there.
+fn put_aside(database: &Path, log: &Path) -> io::Result<()> {
+    let taken = numbers(database, "")?.into_iter().chain(numbers(database, "-wal")?).max();
+    let copy = copy_of(database, taken.unwrap_or(0) + 1);
+    files::copy(log, &files::beside(&copy, "-wal"))?;
+    files::copy(database, &copy)?;
+    files::sync_folder(files::folder_of(database))
+}
