@@ -104,7 +104,18 @@ impl Jail {
         };
         let calls = "execve,execveat,open,openat,openat2,creat,unlink,unlinkat,rename,renameat,renameat2,mkdir,mkdirat,rmdir,link,linkat,symlink,symlinkat,chmod,fchmodat,truncate,mknod,mknodat";
         command
-            .args(["-f", "-y", "-s", "65536", "-e", &format!("trace={calls}"), "-e", "signal=none", "-o"])
+            .args([
+                "-f",
+                "--seccomp-bpf",
+                "-y",
+                "-s",
+                "65536",
+                "-e",
+                &format!("trace={calls}"),
+                "-e",
+                "signal=none",
+                "-o",
+            ])
             .arg(top.join("trace"));
         command.arg(top.join("driver")).arg(DRIVE).arg(&top).current_dir(&top).stdin(Stdio::null());
         let status = command.status()?;

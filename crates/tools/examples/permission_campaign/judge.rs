@@ -50,10 +50,11 @@ pub(crate) const CONTROLS: [&str; 8] = [
 ];
 
 /// What happened without being covered.
-pub(crate) fn uncovered<'a>(events: &'a [Event], jail: &'a Jail) -> impl Iterator<Item = String> + 'a {
-    // The first program is the shell that was given the line; what was opened before it, its parent opened.
-    let shell = events.iter().position(|event| matches!(event, Event::Program { .. })).unwrap_or(events.len());
-    events.iter().skip(shell + 1).filter_map(|event| match event {
+pub(crate) fn uncovered<'a>(line: &'a str, events: &'a [Event], jail: &'a Jail) -> impl Iterator<Item = String> + 'a {
+    let is_shell = move |words: &[String]| matches!(words, [shell, flag, given] if shell == "/bin/bash" && flag == "-c" && given == line);
+    events.iter().filter_map(move |event| match event {
+        // The shell that was given the line.
+        Event::Program { words, .. } if is_shell(words) => None,
         Event::Program { path, words } => (!is_covered(path, words)).then(|| format!("ran {path} as {words:?}")),
         Event::Opened { by, path, writes: true } => (!may_write(by, path, jail)).then(|| format!("{by} wrote {path}")),
         Event::Opened { by, path, writes: false } => {

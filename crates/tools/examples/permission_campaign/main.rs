@@ -17,6 +17,8 @@ mod trace;
 
 use std::error::Error;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use haft_tools::{Call, Confinement, Permissions, PermissionsConfig, Rules};
 use haft_types::{Decision, PermissionMode};
@@ -26,6 +28,8 @@ use crate::random::Random;
 
 /// So many lines share one strace and one project.
 const BATCH: usize = 250;
+/// So many jails are used at once.
+const WORKERS: usize = 6;
 /// How many failures are told in full.
 const TOLD: usize = 20;
 
@@ -78,6 +82,53 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     run(&arguments)
 }
 
+/// What was done so far.
+#[derive(Default)]
+struct Tally {
+    generated: u64,
+    ran: usize,
+    looked_at: usize,
+    wrong: Vec<String>,
+}
+
+impl Tally {
+    fn with(mut self, other: Self) -> Self {
+        self.generated += other.generated;
+        self.ran += other.ran;
+        self.looked_at += other.looked_at;
+        self.wrong.extend(other.wrong);
+        self
+    }
+}
+
+/// Runs so many allowed lines in a jail of their own.
+fn run_batch(permissions: &Permissions, seed: u64, count: usize, show: bool, tally: &mut Tally) -> Result<(), String> {
+    let mut random = Random::new(seed);
+    let jail = Jail::new().map_err(|error| error.to_string())?;
+    let mut lines = Vec::new();
+    while lines.len() < count {
+        let line = generate::line(&mut random);
+        tally.generated += 1;
+        let verdict = permissions.decide(&Call::command(&line), &jail.workspace());
+        if verdict.decision == Decision::Allow {
+            if show {
+                println!("{line:?}");
+            }
+            lines.push(line);
+        }
+    }
+    let traces = jail.run(&lines).map_err(|error| error.to_string())?;
+    if traces.len() != lines.len() {
+        return Err(format!("{} of {} lines left a trace", traces.len(), lines.len()));
+    }
+    for (line, events) in lines.iter().zip(&traces) {
+        tally.looked_at += events.len();
+        tally.wrong.extend(judge::uncovered(line, events, &jail).map(|what| format!("{line:?}: {what}")));
+    }
+    tally.ran += lines.len();
+    Ok(())
+}
+
 fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
     let config = PermissionsConfig {
         allow: judge::RULES.iter().map(|rule| (*rule).to_owned()).collect(),
@@ -88,48 +139,44 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
     let jail = Jail::new()?;
     let controls = jail.run(&judge::CONTROLS.map(str::to_owned))?;
     for (line, events) in judge::CONTROLS.iter().zip(&controls) {
-        if judge::uncovered(events, &jail).next().is_none() {
+        if judge::uncovered(line, events, &jail).next().is_none() {
             return Err(format!("`{line}` did nothing that was seen: the campaign would find nothing").into());
         }
     }
-    let mut random = Random::new(arguments.seed);
-    let (mut generated, mut ran, mut programs, mut wrong) = (0_u64, 0, 0_usize, Vec::new());
-    while ran < arguments.count {
-        let jail = Jail::new()?;
-        let mut lines = Vec::new();
-        while lines.len() < BATCH.min(arguments.count - ran) {
-            let line = generate::line(&mut random);
-            generated += 1;
-            let verdict = permissions.decide(&Call::command(&line), &jail.workspace());
-            if verdict.decision == Decision::Allow {
-                if arguments.show {
-                    println!("{line:?}");
+    let batches = arguments.count.div_ceil(BATCH);
+    let next = AtomicUsize::new(0);
+    // Most of the time is spent waiting for processes to end.
+    let tallies = thread::scope(|scope| {
+        let worker = || {
+            let mut tally = Tally::default();
+            loop {
+                let batch = next.fetch_add(1, Ordering::Relaxed);
+                if batch >= batches {
+                    return Ok(tally);
                 }
-                lines.push(line);
+                let lines = BATCH.min(arguments.count - batch * BATCH);
+                run_batch(&permissions, arguments.seed.wrapping_add(batch as u64), lines, arguments.show, &mut tally)?;
+                if batch % 40 == 39 {
+                    eprintln!("permission_campaign: {} lines begun", (batch + 1) * BATCH);
+                }
             }
-        }
-        let traces = jail.run(&lines)?;
-        for (line, events) in lines.iter().zip(&traces) {
-            programs += events.len();
-            wrong.extend(judge::uncovered(events, &jail).map(|what| format!("{line:?}: {what}")));
-        }
-        if traces.len() != lines.len() {
-            return Err(format!("{} of {} lines left a trace", traces.len(), lines.len()).into());
-        }
-        ran += lines.len();
-        if ran % 10_000 < BATCH {
-            eprintln!("permission_campaign: {ran} lines run, {} not covered", wrong.len());
-        }
-    }
+        };
+        let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(worker)).collect();
+        let join = |worker: thread::ScopedJoinHandle<'_, Result<Tally, String>>| {
+            worker.join().unwrap_or_else(|_| Err("a worker panicked".to_owned()))
+        };
+        workers.into_iter().map(join).collect::<Result<Vec<_>, _>>()
+    })?;
+    let Tally { generated, ran, looked_at, wrong } = tallies.into_iter().fold(Tally::default(), Tally::with);
     for told in wrong.iter().take(TOLD) {
         println!("NOT COVERED {told}");
     }
     println!(
-        "permission_campaign: seed {}: {generated} lines generated, {ran} allowed and run, {programs} things they did looked at, {} not covered",
+        "permission_campaign: seed {}: {generated} lines generated, {ran} allowed and run, {looked_at} things they did looked at, {} not covered",
         arguments.seed,
         wrong.len()
     );
-    let disagreements = pairs::disagreements(&mut random, arguments.pairs);
+    let disagreements = pairs::disagreements(&mut Random::new(arguments.seed), arguments.pairs);
     println!("permission_campaign: {} pairs of path and root, {disagreements} disagreements", arguments.pairs);
     Ok(if wrong.is_empty() && disagreements == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

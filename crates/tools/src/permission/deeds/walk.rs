@@ -167,7 +167,9 @@ impl<'a> Walk<'a> {
         if let Some(After { all: Folders::Unknown, .. }) = moved {
             found.push(Peril { at: At::Whole, what: "leaves the project, or goes where only the shell knows" });
         }
-        let part = if unwrapped.is_carried(words) { Part::Carries } else { Part::Acts };
+        // What it is given of the environment, what it wraps is given too.
+        let plain = views.last().is_none_or(|view| view.assignments.is_empty());
+        let part = if plain && unwrapped.is_carried(words) { Part::Carries } else { Part::Acts };
         let run = Run { words: Rc::clone(words), perils: found, part, folders: here.clone() };
         self.note(Act::Run(run), shown.to_owned(), views.to_vec());
         let mut after = After::unchanged(here);
