@@ -1,0 +1,169 @@
+//! Custom commands: prompts the user calls by name, as `/review src/main.rs`.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::file;
+use crate::front_matter;
+use crate::ground::{Folder, Ground, Kind, Level};
+use crate::named::{Found, Named};
+use crate::problem::Problem;
+
+/// How deep folders of commands are read.
+const DEEPEST: usize = 4;
+
+/// A prompt with a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Its name; `folder:name` for one in a folder.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// What to write behind its name.
+    pub argument_hint: Option<String>,
+    /// Its prompt.
+    pub text: String,
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Whose it is.
+    pub level: Level,
+}
+
+impl Named for Command {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn path(&self) -> &Path {
+        &self.path
+    }
+    fn level(&self) -> Level {
+        self.level
+    }
+}
+
+impl Command {
+    /// The prompt with what was written behind the name put in its places: `$ARGUMENTS` is all of it, `$1` to `$9` are its
+    /// words. Where the prompt has no such place, it goes to the end.
+    pub fn expand(&self, arguments: &str) -> String {
+        let arguments = arguments.trim();
+        let words = words(arguments);
+        let (mut out, mut rest, mut placed) = (String::new(), self.text.as_str(), false);
+        while let Some(at) = rest.find('$') {
+            out.push_str(&rest[..at]);
+            rest = &rest[at + 1..];
+            let digit = rest.bytes().next().filter(|byte| (b'1'..=b'9').contains(byte));
+            let longer = rest.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
+            if let Some(after) = rest.strip_prefix("ARGUMENTS") {
+                (rest, placed) = (after, true);
+                out.push_str(arguments);
+            } else if let Some(digit) = digit.filter(|_| !longer) {
+                (rest, placed) = (&rest[1..], true);
+                out.push_str(words.get(usize::from(digit - b'1')).map_or("", String::as_str));
+            } else {
+                out.push('$');
+            }
+        }
+        out.push_str(rest);
+        if !placed && !arguments.is_empty() {
+            out.push_str("\n\n");
+            out.push_str(arguments);
+        }
+        out
+    }
+}
+
+/// The words of a line; quotes keep words together.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for letter in line.chars() {
+        match (quote, letter) {
+            (None, '"' | '\'') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (Some(open), _) if open == letter => quote = None,
+            (None, _) if letter.is_whitespace() => words.extend(word.take()),
+            (None | Some(_), _) => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Head {
+    description: Option<String>,
+    #[serde(rename = "argument-hint", alias = "argument_hint")]
+    argument_hint: Option<front_matter::Words>,
+}
+
+/// Reads the commands.
+pub fn load(ground: &Ground, problems: &mut Vec<Problem>) -> Found<Command> {
+    let mut found = Found::default();
+    for folder in ground.folders(Kind::Commands) {
+        read_folder(ground, &folder, &folder.path, "", 0, &mut found, problems);
+    }
+    found.sorted()
+}
+
+fn read_folder(
+    ground: &Ground,
+    top: &Folder,
+    folder: &Path,
+    prefix: &str,
+    depth: usize,
+    found: &mut Found<Command>,
+    problems: &mut Vec<Problem>,
+) {
+    for path in file::markdown(folder) {
+        let Some(read) = file::read(ground, &path, problems) else { continue };
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let parted = front_matter::part::<Head>(&path, &read.text, problems);
+        let text = parted.body.trim().to_owned();
+        let first_line = text.lines().next().unwrap_or_default().trim_start_matches('#').trim().to_owned();
+        found.add(Command {
+            name: format!("{prefix}{stem}"),
+            description: parted.head.description.map_or(first_line, |told| told.trim().to_owned()),
+            argument_hint: parted.head.argument_hint.map(|words| words.0.join(", ")),
+            text,
+            path,
+            level: top.level,
+        });
+    }
+    if depth < DEEPEST {
+        for name in file::names(folder).into_iter().filter(|name| !name.starts_with('.')) {
+            let below = folder.join(&name);
+            if below.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
+                read_folder(ground, top, &below, &format!("{prefix}{name}:"), depth + 1, found, problems);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expand(text: &str, arguments: &str) -> String {
+        let command = Command {
+            name: "c".into(),
+            description: String::new(),
+            argument_hint: None,
+            text: text.into(),
+            path: PathBuf::new(),
+            level: Level::User,
+        };
+        command.expand(arguments)
+    }
+
+    #[test]
+    fn arguments_go_to_their_places() {
+        assert_eq!(expand("Fix $1 in $2: $ARGUMENTS.", "'a b' c.rs"), "Fix a b in c.rs: 'a b' c.rs.");
+        assert_eq!(expand("Costs $10, $x and $", ""), "Costs $10, $x and $");
+        assert_eq!(expand("Review.", "now"), "Review.\n\nnow");
+        assert_eq!(expand("$1", "$2"), "$2", "arguments are not looked at again");
+        assert_eq!(expand("[$3]", "a b"), "[]");
+    }
+}

@@ -1,0 +1,11 @@
+//! Claude Code's folders.
+
+use super::Convention;
+use crate::ground::Kind;
+
+pub(super) const FOLDERS: &[Convention] = &[
+    Convention { kind: Kind::Rules, project: &[".claude/rules"], home: &[], repositories: &[] },
+    Convention { kind: Kind::Agents, project: &[".claude/agents"], home: &[".claude/agents"], repositories: &[] },
+    Convention { kind: Kind::Skills, project: &[".claude/skills"], home: &[".claude/skills"], repositories: &[] },
+    Convention { kind: Kind::Commands, project: &[".claude/commands"], home: &[".claude/commands"], repositories: &[] },
+];

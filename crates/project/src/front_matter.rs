@@ -1,0 +1,140 @@
+//! The YAML between two `---` lines at the head of a Markdown file.
+
+use std::path::Path;
+
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+
+use crate::problem::Problem;
+
+/// A file with its front matter taken off.
+pub(crate) struct Parted<T> {
+    /// What the front matter says; the default where there is none or it cannot be read.
+    pub(crate) head: T,
+    pub(crate) body: String,
+    /// Whether the front matter was there and could not be read.
+    pub(crate) broken: bool,
+}
+
+/// Takes the front matter off. One that cannot be read is told, and the text kept.
+pub(crate) fn part<T: DeserializeOwned + Default>(path: &Path, text: &str, problems: &mut Vec<Problem>) -> Parted<T> {
+    let whole = |broken| Parted { head: T::default(), body: text.to_owned(), broken };
+    let Some(rest) = text.strip_prefix("---\n") else { return whole(false) };
+    let Some((yaml, body)) = split(rest) else {
+        problems
+            .push(Problem::new(path, "the front matter has no closing `---`; the whole file is taken as text").at(1));
+        return whole(true);
+    };
+    let body = body.trim_start_matches('\n').to_owned();
+    if yaml.trim().is_empty() {
+        return Parted { head: T::default(), body, broken: false };
+    }
+    match serde_saphyr::from_str(yaml) {
+        Ok(head) => Parted { head, body, broken: false },
+        Err(error) => {
+            let line = error.location().map_or(1, |location| location.line() as usize);
+            let told = error.without_snippet().to_string();
+            let told = told.lines().next().unwrap_or("it is not YAML").to_owned();
+            // The first line of the YAML is the second of the file.
+            problems.push(Problem::new(path, format!("the front matter cannot be read: {told}")).at(line + 1));
+            Parted { head: T::default(), body, broken: true }
+        }
+    }
+}
+
+/// What stands before the closing line and after it.
+fn split(rest: &str) -> Option<(&str, &str)> {
+    let mut start = 0;
+    for line in rest.split_inclusive('\n') {
+        if line.trim_end() == "---" {
+            return Some((&rest[..start], &rest[start + line.len()..]));
+        }
+        start += line.len();
+    }
+    None
+}
+
+/// A list of words, or one string with commas between them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Words(pub(crate) Vec<String>);
+
+impl<'de> Deserialize<'de> for Words {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Form {
+            List(Vec<String>),
+            Line(String),
+            Nothing(()),
+        }
+        let words = match Form::deserialize(deserializer) {
+            Ok(Form::List(words)) => words,
+            Ok(Form::Line(line)) => split_outside_braces(&line),
+            Ok(Form::Nothing(())) => Vec::new(),
+            Err(_) => return Err(D::Error::custom("expected a list of words, or one line with commas between them")),
+        };
+        Ok(Self(words.iter().map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()))
+    }
+}
+
+/// The parts between commas; `*.{ts,tsx}` is one.
+fn split_outside_braces(line: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut depth = 0_usize;
+    for letter in line.chars() {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                parts.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        if let Some(part) = parts.last_mut() {
+            part.push(letter);
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Default, Deserialize, PartialEq)]
+    #[serde(default)]
+    struct Head {
+        globs: Words,
+        description: String,
+    }
+
+    fn parted(text: &str) -> (Head, String, Vec<String>) {
+        let mut problems = Vec::new();
+        let parted = part::<Head>(Path::new("a.md"), text, &mut problems);
+        (parted.head, parted.body, problems.iter().map(Problem::to_string).collect())
+    }
+
+    #[test]
+    fn lists_and_lines_are_the_same() {
+        let words = |text: &str| parted(text).0.globs.0;
+        assert_eq!(words("---\nglobs: [a, 'b,c']\n---\nx"), ["a", "b,c"]);
+        assert_eq!(words("---\nglobs: \"*.rs, src/*.{ts,tsx}\"\n---\nx"), ["*.rs", "src/*.{ts,tsx}"]);
+        assert_eq!(words("---\nglobs:\n---\nx"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_with_its_line_and_the_text_is_kept() {
+        let (head, body, problems) = parted("---\ndescription: x\nglobs: {a: 1}\n---\n\nText.\n");
+        assert_eq!((head, body.as_str()), (Head::default(), "Text.\n"));
+        assert!(problems[0].starts_with("a.md, line 3: the front matter cannot be read"), "{problems:?}");
+        let (_, body, problems) = parted("---\ndescription: x\nText.\n");
+        assert_eq!(body, "---\ndescription: x\nText.\n");
+        assert!(problems[0].contains("no closing"), "{problems:?}");
+    }
+
+    #[test]
+    fn a_file_without_front_matter_is_all_text() {
+        assert_eq!(parted("# A\n---\nb\n---\n").1, "# A\n---\nb\n---\n");
+    }
+}

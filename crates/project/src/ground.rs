@@ -1,0 +1,187 @@
+//! Where knowledge of a project is looked for, and in which order (SPEC 13.1).
+//!
+//! One finder for every kind: the project's own folder, then the user's, then what the user keeps for this project alone; at
+//! each level haft's folder comes first and those of other programs after it ([`crate::compat`]).
+
+use std::path::{Path, PathBuf};
+
+use crate::compat;
+
+/// The kinds of things that lie in folders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Words the model works by.
+    Rules,
+    /// Roles for sub-agents.
+    Agents,
+    /// Instructions for a kind of task, read when it comes up.
+    Skills,
+    /// Prompts the user calls by name.
+    Commands,
+    /// Programs the model may run.
+    Tools,
+}
+
+impl Kind {
+    /// The name of its folder.
+    pub fn folder(self) -> &'static str {
+        match self {
+            Self::Rules => "rules",
+            Self::Agents => "agents",
+            Self::Skills => "skills",
+            Self::Commands => "commands",
+            Self::Tools => "tools",
+        }
+    }
+}
+
+/// Whose folder it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// The project's.
+    Project,
+    /// The user's, for all projects.
+    User,
+    /// The user's, for this project.
+    Repository,
+}
+
+impl Level {
+    /// A word for tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Project => "project",
+            Self::User => "user",
+            Self::Repository => "user, for this project",
+        }
+    }
+}
+
+/// A folder that may hold something, whether or not it exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder {
+    /// Where.
+    pub path: PathBuf,
+    /// Whose.
+    pub level: Level,
+}
+
+/// Where knowledge is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ground {
+    /// The root of the project.
+    pub root: PathBuf,
+    /// The folder worked in, at or below the root.
+    pub cwd: PathBuf,
+    /// Whether what lies in the project is obeyed. If not, nothing of it is read.
+    pub obeyed: bool,
+    /// The user's configuration folder.
+    pub user: PathBuf,
+    /// The user's home, where other programs keep theirs.
+    pub home: Option<PathBuf>,
+}
+
+impl Ground {
+    /// The last part of the project's path, by which the user's folders know it.
+    pub fn project_name(&self) -> String {
+        self.root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// The folders of a kind, best first.
+    pub fn folders(&self, kind: Kind) -> Vec<Folder> {
+        let mut found = Vec::new();
+        let mut add = |path: PathBuf, level| {
+            if !found.iter().any(|folder: &Folder| folder.path == path) {
+                found.push(Folder { path, level });
+            }
+        };
+        if self.obeyed {
+            add(self.own(kind), Level::Project);
+            compat::in_project(kind).for_each(|name| add(self.root.join(name), Level::Project));
+        }
+        add(self.users(kind), Level::User);
+        if let Some(home) = &self.home {
+            compat::in_home(kind).for_each(|name| add(home.join(name), Level::User));
+        }
+        let name = self.project_name();
+        if !name.is_empty() {
+            add(self.user.join("repos").join(&name).join(kind.folder()), Level::Repository);
+            if let Some(home) = &self.home {
+                compat::repositories(kind)
+                    .for_each(|folder| add(home.join(folder).join("repos").join(&name), Level::Repository));
+            }
+        }
+        found
+    }
+
+    /// haft's own folder of a kind in the project.
+    pub fn own(&self, kind: Kind) -> PathBuf {
+        self.root.join(".haft").join(kind.folder())
+    }
+
+    /// The user's own folder of a kind.
+    pub fn users(&self, kind: Kind) -> PathBuf {
+        self.user.join(kind.folder())
+    }
+
+    /// A path as people and the model read it: inside the project without its root.
+    pub fn shown(&self, path: &Path) -> String {
+        path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ground(obeyed: bool) -> Ground {
+        Ground {
+            root: "/work/shop".into(),
+            cwd: "/work/shop/src".into(),
+            obeyed,
+            user: "/home/u/.config/haft".into(),
+            home: Some("/home/u".into()),
+        }
+    }
+
+    fn paths(ground: &Ground, kind: Kind) -> Vec<String> {
+        ground.folders(kind).into_iter().map(|folder| folder.path.display().to_string()).collect()
+    }
+
+    #[test]
+    fn project_then_user_then_the_users_for_this_project() {
+        assert_eq!(
+            paths(&ground(true), Kind::Rules),
+            [
+                "/work/shop/.haft/rules",
+                "/work/shop/.autocoderrules",
+                "/work/shop/.auto-coder/.autocoderrules",
+                "/work/shop/.auto-coder/autocoderrules",
+                "/work/shop/.claude/rules",
+                "/home/u/.config/haft/rules",
+                "/home/u/.auto-coder/autocoderrules",
+                "/home/u/.config/haft/repos/shop/rules",
+                "/home/u/.auto-coder/autocoderrules/repos/shop",
+            ]
+        );
+        assert_eq!(
+            paths(&ground(true), Kind::Skills),
+            [
+                "/work/shop/.haft/skills",
+                "/work/shop/.claude/skills",
+                "/work/shop/.agents/skills",
+                "/home/u/.config/haft/skills",
+                "/home/u/.claude/skills",
+                "/home/u/.agents/skills",
+                "/home/u/.config/haft/repos/shop/skills",
+            ]
+        );
+    }
+
+    #[test]
+    fn nothing_of_a_project_that_is_not_obeyed_is_looked_for() {
+        for kind in [Kind::Rules, Kind::Agents, Kind::Skills, Kind::Commands, Kind::Tools] {
+            assert!(paths(&ground(false), kind).iter().all(|path| path.starts_with("/home/u")), "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! `AGENTS.md`, `CLAUDE.md` and what they import.
+//!
+//! Those of the root and of every folder down to the one worked in are always there, the nearest last: what it says wins. Those
+//! deeper down come in once a file below them is touched. `@path` in such a file brings in the file it names.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use crate::file;
+use crate::ground::Ground;
+use crate::problem::Problem;
+
+/// The names, in the order they are read in a folder.
+const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+/// How far imports lead on from one file to the next.
+const DEEPEST_IMPORT: usize = 5;
+
+/// A file of standing instructions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instructions {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// What it says.
+    pub text: String,
+}
+
+/// The folders whose files apply, outermost first, when these files have been touched.
+pub fn folders<'a>(ground: &Ground, touched: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    let mut add_down_to = |folder: &Path| {
+        let Ok(below) = folder.strip_prefix(&ground.root) else { return };
+        let mut at = ground.root.clone();
+        let mut chain = vec![at.clone()];
+        for part in below.components() {
+            at.push(part);
+            chain.push(at.clone());
+        }
+        for folder in chain {
+            if !folders.contains(&folder) {
+                folders.push(folder);
+            }
+        }
+    };
+    add_down_to(&ground.cwd);
+    touched.filter_map(Path::parent).for_each(add_down_to);
+    folders
+}
+
+/// Reads the instructions of these folders, and the user's own after them. Copies and links of one file are read once.
+pub fn load(ground: &Ground, folders: &[PathBuf], problems: &mut Vec<Problem>) -> Vec<Instructions> {
+    let mut reader = Reader { ground, reached: HashSet::new(), said: HashSet::new(), found: Vec::new(), problems };
+    if ground.obeyed {
+        for path in folders.iter().flat_map(|folder| NAMES.map(|name| folder.join(name))) {
+            reader.take(&path, &mut Vec::new());
+        }
+    }
+    reader.take(&ground.user.join("AGENTS.md"), &mut Vec::new());
+    reader.found
+}
+
+struct Reader<'a> {
+    ground: &'a Ground,
+    reached: HashSet<PathBuf>,
+    /// Texts that were read: `CLAUDE.md` is often a copy of `AGENTS.md`.
+    said: HashSet<String>,
+    found: Vec<Instructions>,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Reader<'_> {
+    /// Takes a file in, and what it imports after it. `chain` are the files that led here.
+    fn take(&mut self, path: &Path, chain: &mut Vec<PathBuf>) {
+        if !path.is_file() {
+            return;
+        }
+        let Some(read) = file::read(self.ground, path, self.problems) else { return };
+        if !self.reached.insert(read.real.clone()) {
+            return;
+        }
+        if self.said.insert(read.text.clone()) && !read.text.trim().is_empty() {
+            self.found.push(Instructions { path: path.to_owned(), text: read.text.clone() });
+        }
+        chain.push(read.real.clone());
+        for Import { line, target } in imports(&read.text) {
+            self.import(path, line, &target, chain);
+        }
+        chain.pop();
+    }
+
+    fn import(&mut self, from: &Path, line: usize, target: &str, chain: &mut Vec<PathBuf>) {
+        let path = match (target.strip_prefix("~/"), &self.ground.home) {
+            // Only the user's own files may name others of the user's.
+            (Some(rest), Some(home)) if !from.starts_with(&self.ground.root) => home.join(rest),
+            (Some(_), _) => return,
+            (None, _) => from.parent().unwrap_or(Path::new("/")).join(target),
+        };
+        let Ok(real) = path.canonicalize() else {
+            if Path::new(target).extension().is_some_and(|extension| extension == "md") {
+                self.problems.push(Problem::new(from, format!("`@{target}` names a file that is not there")).at(line));
+            }
+            return;
+        };
+        if !real.is_file() {
+            return;
+        }
+        if chain.contains(&real) {
+            self.problems
+                .push(Problem::new(from, format!("`@{target}` imports a file that imports this one")).at(line));
+        } else if chain.len() >= DEEPEST_IMPORT {
+            let what = format!("`@{target}` is left out: imports lead on at most {DEEPEST_IMPORT} files");
+            self.problems.push(Problem::new(from, what).at(line));
+        } else {
+            self.take(&path, chain);
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Import {
+    line: usize,
+    target: String,
+}
+
+/// The paths behind an `@`, outside of code.
+fn imports(text: &str) -> Vec<Import> {
+    let mut found = Vec::new();
+    let mut fenced = false;
+    for (index, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~") {
+            fenced = !fenced;
+            continue;
+        }
+        if fenced {
+            continue;
+        }
+        // Every second part stands between backticks.
+        for part in line.split('`').step_by(2) {
+            let words = part.split_whitespace().filter_map(|word| word.strip_prefix('@'));
+            let paths = words.map(|word| word.trim_end_matches([',', '.', ';', ':', ')']));
+            let looks_like_one = |word: &&str| word.contains(['/', '.']) && !word.contains("..@");
+            found.extend(paths.filter(looks_like_one).map(|word| Import { line: index + 1, target: word.to_owned() }));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    struct Place {
+        folder: tempfile::TempDir,
+        ground: Ground,
+    }
+
+    fn place(files: &[(&str, &str)], cwd: &str) -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        for (name, text) in files {
+            let path = top.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let root = top.join("project");
+        let ground =
+            Ground { cwd: root.join(cwd), root, obeyed: true, user: top.join("user"), home: Some(top.join("home")) };
+        Place { folder, ground }
+    }
+
+    fn told(place: &Place, touched: &[&str]) -> (Vec<String>, Vec<String>) {
+        let touched: Vec<_> = touched.iter().map(|path| place.ground.root.join(path)).collect();
+        let folders = folders(&place.ground, touched.iter().map(PathBuf::as_path));
+        let mut problems = Vec::new();
+        let found = load(&place.ground, &folders, &mut problems);
+        let top = place.folder.path().canonicalize().unwrap();
+        let name = |one: Instructions| one.path.strip_prefix(&top).unwrap().display().to_string();
+        (found.into_iter().map(name).collect(), problems.iter().map(|problem| problem.what.clone()).collect())
+    }
+
+    #[test]
+    fn outer_files_come_first_and_deep_ones_once_touched() {
+        let place = place(
+            &[
+                ("project/AGENTS.md", "root"),
+                ("project/CLAUDE.md", "root"),
+                ("project/a/AGENTS.md", "a"),
+                ("project/a/b/CLAUDE.md", "b"),
+                ("project/c/AGENTS.md", "c"),
+                ("user/AGENTS.md", "user"),
+            ],
+            "a",
+        );
+        assert_eq!(told(&place, &[]).0, ["project/AGENTS.md", "project/a/AGENTS.md", "user/AGENTS.md"]);
+        assert_eq!(
+            told(&place, &["c/x.rs", "a/b/y.rs"]).0,
+            [
+                "project/AGENTS.md",
+                "project/a/AGENTS.md",
+                "project/c/AGENTS.md",
+                "project/a/b/CLAUDE.md",
+                "user/AGENTS.md"
+            ]
+        );
+    }
+
+    #[test]
+    fn imports_come_after_the_file_that_names_them_and_once() {
+        let place = place(
+            &[
+                (
+                    "project/CLAUDE.md",
+                    "See @docs/style.md, and `@docs/not.md`.\n```\n@docs/not.md\n```\n@docs/style.md",
+                ),
+                ("project/docs/style.md", "Style. @more.md"),
+                ("project/docs/more.md", "More. @style.md @gone.md @someone"),
+                ("project/docs/not.md", "not"),
+            ],
+            "",
+        );
+        let (names, problems) = told(&place, &[]);
+        assert_eq!(names, ["project/CLAUDE.md", "project/docs/style.md", "project/docs/more.md"]);
+        assert_eq!(
+            problems,
+            ["`@style.md` imports a file that imports this one", "`@gone.md` names a file that is not there"]
+        );
+    }
+
+    #[test]
+    fn a_project_imports_nothing_from_outside() {
+        let place = place(
+            &[("project/CLAUDE.md", "@../secret.md @~/secret.md"), ("secret.md", "s"), ("home/secret.md", "s")],
+            "",
+        );
+        let (names, problems) = told(&place, &[]);
+        assert_eq!(names, ["project/CLAUDE.md"]);
+        assert!(problems[0].contains("leads out of the project"), "{problems:?}");
+    }
+}

@@ -1,0 +1,66 @@
+//! Things that are found by name: the first of a name wins, and the others are known to be shadowed.
+
+use std::path::PathBuf;
+
+use crate::ground::Level;
+
+/// A thing with a name.
+pub trait Named {
+    /// Its name.
+    fn name(&self) -> &str;
+    /// Where it lies.
+    fn path(&self) -> &std::path::Path;
+    /// Whose it is.
+    fn level(&self) -> Level;
+}
+
+/// One that another of the same name stands before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shadowed {
+    /// The name of both.
+    pub name: String,
+    /// The one that is not used.
+    pub path: PathBuf,
+    /// The one that is.
+    pub by: PathBuf,
+}
+
+/// What was found of a kind.
+#[derive(Clone, Debug)]
+pub struct Found<T> {
+    /// In order of their names.
+    pub items: Vec<T>,
+    /// Those that are not used.
+    pub shadowed: Vec<Shadowed>,
+}
+
+impl<T> Default for Found<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), shadowed: Vec::new() }
+    }
+}
+
+impl<T: Named> Found<T> {
+    /// Takes one in unless its name is taken.
+    pub(crate) fn add(&mut self, item: T) {
+        match self.items.iter().find(|other| other.name() == item.name()) {
+            Some(first) if first.path() == item.path() => {}
+            Some(first) => self.shadowed.push(Shadowed {
+                name: item.name().to_owned(),
+                path: item.path().to_owned(),
+                by: first.path().to_owned(),
+            }),
+            None => self.items.push(item),
+        }
+    }
+
+    pub(crate) fn sorted(mut self) -> Self {
+        self.items.sort_by(|one, other| one.name().cmp(other.name()));
+        self
+    }
+
+    /// The one of a name.
+    pub fn get(&self, name: &str) -> Option<&T> {
+        self.items.iter().find(|item| item.name() == name)
+    }
+}

@@ -1,0 +1,223 @@
+//! Rules: words the model works by (SPEC 13.2).
+//!
+//! Of the project's folders only the first with a Markdown file counts; the user's folders are added after it. A file that is
+//! reached twice is loaded once.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use serde::Deserialize;
+
+use crate::file;
+use crate::front_matter::{self, Parted, Words};
+use crate::ground::{Ground, Kind, Level};
+use crate::problem::Problem;
+
+/// When a rule is sent.
+#[derive(Clone, Debug)]
+pub enum Applies {
+    /// In every request.
+    Always,
+    /// In every request; it lists the others.
+    Index,
+    /// Once a matching file is read, edited or mentioned.
+    To(Globs),
+    /// When the model reads its file.
+    OnDemand,
+}
+
+/// Patterns of paths below the project's root.
+#[derive(Clone, Debug)]
+pub struct Globs {
+    patterns: Vec<String>,
+    set: GlobSet,
+}
+
+impl Globs {
+    /// The patterns as they were written.
+    pub fn patterns(&self) -> &[String] {
+        &self.patterns
+    }
+
+    /// Whether one of them matches a path relative to the project's root.
+    pub fn matches(&self, path: &Path) -> bool {
+        self.set.is_match(path)
+    }
+
+    /// The set, and what is wrong with those that are no patterns.
+    fn new(patterns: Vec<String>) -> (Self, Vec<String>) {
+        let (mut builder, mut wrong) = (GlobSetBuilder::new(), Vec::new());
+        for pattern in &patterns {
+            let written = pattern.trim_start_matches("./").trim_start_matches('/');
+            // `*.rs` means all of them, and a folder means what is in it.
+            let mut full = if written.contains('/') { written.to_owned() } else { format!("**/{written}") };
+            if full.ends_with('/') {
+                full.push_str("**");
+            }
+            match GlobBuilder::new(&full).literal_separator(true).build() {
+                Ok(glob) => {
+                    builder.add(glob);
+                }
+                Err(error) => wrong.push(format!("`{pattern}` is not a pattern of paths: {}", error.kind())),
+            }
+        }
+        (Self { patterns, set: builder.build().unwrap_or_default() }, wrong)
+    }
+}
+
+/// A rule file.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Its file name without `.md`.
+    pub name: String,
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Whose it is.
+    pub level: Level,
+    /// What it is about.
+    pub description: String,
+    /// When it is sent.
+    pub applies: Applies,
+    /// Its words, without the front matter.
+    pub text: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Head {
+    description: Option<String>,
+    #[serde(alias = "paths")]
+    globs: Words,
+    #[serde(rename = "alwaysApply", alias = "always_apply")]
+    always_apply: Option<bool>,
+}
+
+/// The folders rules come from: the first of the project's that has one, and all of the user's.
+pub fn folders(ground: &Ground) -> Vec<crate::ground::Folder> {
+    let mut from_project = false;
+    let mut folders = ground.folders(Kind::Rules);
+    folders.retain(|folder| {
+        let first = folder.level != Level::Project || !from_project;
+        let counts = first && !file::markdown(&folder.path).is_empty();
+        from_project |= counts && folder.level == Level::Project;
+        counts
+    });
+    folders
+}
+
+/// Reads the rules, in the order they are sent.
+pub fn load(ground: &Ground, problems: &mut Vec<Problem>) -> Vec<Rule> {
+    let mut reached = HashSet::new();
+    let mut rules = Vec::new();
+    for folder in folders(ground) {
+        for path in file::markdown(&folder.path) {
+            let Some(read) = file::read(ground, &path, problems) else { continue };
+            if reached.insert(read.real) {
+                rules.push(rule(path, folder.level, &read.text, problems));
+            }
+        }
+    }
+    rules
+}
+
+fn rule(path: PathBuf, level: Level, text: &str, problems: &mut Vec<Problem>) -> Rule {
+    let Parted { head, body, .. } = front_matter::part::<Head>(&path, text, problems);
+    let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let applies = if name.eq_ignore_ascii_case("index") {
+        Applies::Index
+    } else if head.always_apply == Some(true) {
+        Applies::Always
+    } else if head.globs.0.is_empty() {
+        Applies::OnDemand
+    } else {
+        let (globs, wrong) = Globs::new(head.globs.0);
+        problems.extend(wrong.into_iter().map(|what| Problem::new(&path, what)));
+        Applies::To(globs)
+    };
+    let description = head.description.unwrap_or_default().trim().to_owned();
+    Rule { name, path, level, description, applies, text: body.trim().to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn globs(patterns: &[&str]) -> Globs {
+        Globs::new(patterns.iter().map(|pattern| (*pattern).to_owned()).collect()).0
+    }
+
+    #[test]
+    fn patterns_match_as_people_mean_them() {
+        let matches = |pattern: &str, path: &str| globs(&[pattern]).matches(Path::new(path));
+        assert!(matches("*.rs", "deep/down/a.rs"));
+        assert!(matches("src/*.rs", "src/a.rs") && !matches("src/*.rs", "src/deep/a.rs"));
+        assert!(matches("src/", "src/deep/a.rs") && matches("./src/**/*.ts", "src/x/y.ts"));
+        assert!(matches("**/*.{ts,tsx}", "a.tsx") && !matches("**/*.{ts,tsx}", "a.js"));
+    }
+
+    #[test]
+    fn the_first_folder_of_the_project_counts_and_the_users_are_added() {
+        let (project, user) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = project.path().canonicalize().unwrap();
+        let ground = Ground {
+            cwd: root.clone(),
+            root: root.clone(),
+            obeyed: true,
+            user: user.path().canonicalize().unwrap(),
+            home: None,
+        };
+        let write = |path: PathBuf, text: &str| {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        fs::create_dir_all(root.join(".haft/rules")).unwrap();
+        write(root.join(".autocoderrules/b.md"), "---\nalwaysApply: true\n---\nB");
+        write(root.join(".autocoderrules/a.md"), "---\nglobs: '*.py'\n---\nA");
+        write(root.join(".autocoderrules/sub/c.md"), "not looked for");
+        write(root.join(".autocoderrules/index.md"), "---\nglobs: [\n---\nRead a.md.");
+        write(root.join(".claude/rules/late.md"), "too late");
+        write(ground.user.join("rules/mine.md"), "mine");
+        let mut problems = Vec::new();
+        let rules = load(&ground, &mut problems);
+        let shown: Vec<_> = rules
+            .iter()
+            .map(|rule| {
+                let when = match &rule.applies {
+                    Applies::Always => "always",
+                    Applies::Index => "index",
+                    Applies::To(_) => "globs",
+                    Applies::OnDemand => "on demand",
+                };
+                (rule.name.as_str(), when, rule.text.as_str())
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("a", "globs", "A"),
+                ("b", "always", "B"),
+                ("index", "index", "Read a.md."),
+                ("mine", "on demand", "mine"),
+            ]
+        );
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].path.ends_with("index.md") && problems[0].line.is_some());
+    }
+
+    #[test]
+    fn a_link_out_of_the_project_is_not_followed() {
+        let (project, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = project.path().canonicalize().unwrap();
+        fs::write(outside.path().join("secret"), "s").unwrap();
+        fs::create_dir_all(root.join(".haft/rules")).unwrap();
+        std::os::unix::fs::symlink(outside.path().join("secret"), root.join(".haft/rules/x.md")).unwrap();
+        let user = root.join("none");
+        let ground = Ground { cwd: root.clone(), root, obeyed: true, user, home: None };
+        let mut problems = Vec::new();
+        assert!(load(&ground, &mut problems).is_empty());
+        assert!(problems[0].what.contains("leads out of the project"), "{problems:?}");
+    }
+}

@@ -1,0 +1,131 @@
+//! Skills: instructions for a kind of task, by the public format (`SKILL.md` in a folder of its own).
+//!
+//! Only name and description are told in advance; the model reads the rest when the task comes up.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::file;
+use crate::front_matter;
+use crate::ground::{Ground, Kind, Level};
+use crate::named::{Found, Named};
+use crate::problem::Problem;
+
+/// The longest name and description of the public format.
+const LONGEST_NAME: usize = 64;
+const LONGEST_DESCRIPTION: usize = 1024;
+
+/// A skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skill {
+    /// Its name.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// Its `SKILL.md`.
+    pub path: PathBuf,
+    /// Whose it is.
+    pub level: Level,
+    /// What `SKILL.md` says.
+    pub text: String,
+}
+
+impl Skill {
+    /// The folder with everything that belongs to it.
+    pub fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(&self.path)
+    }
+
+    /// The other files of the skill, by their path in its folder, at most `most`.
+    pub fn files(&self, most: usize) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut open = vec![self.folder().to_owned()];
+        while let Some(folder) = open.pop() {
+            for name in file::names(&folder) {
+                let path = folder.join(name);
+                let Ok(metadata) = path.symlink_metadata() else { continue };
+                if metadata.is_dir() {
+                    open.push(path);
+                } else if metadata.is_file() && path != self.path && found.len() < most {
+                    found.push(path.strip_prefix(self.folder()).unwrap_or(&path).display().to_string());
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+impl Named for Skill {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn path(&self) -> &Path {
+        &self.path
+    }
+    fn level(&self) -> Level {
+        self.level
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Head {
+    name: Option<String>,
+    description: Option<String>,
+}
+
+/// Reads the skills; one that cannot be used is named and skipped.
+pub fn load(ground: &Ground, problems: &mut Vec<Problem>) -> Found<Skill> {
+    let mut found = Found::default();
+    for folder in ground.folders(Kind::Skills) {
+        for name in file::names(&folder.path) {
+            let path = folder.path.join(&name).join("SKILL.md");
+            if !path.is_file() {
+                continue;
+            }
+            let Some(read) = file::read(ground, &path, problems) else { continue };
+            found_in(&mut found, &name, path, folder.level, &read.text, problems);
+        }
+    }
+    found.sorted()
+}
+
+fn found_in(
+    found: &mut Found<Skill>,
+    folder: &str,
+    path: PathBuf,
+    level: Level,
+    text: &str,
+    problems: &mut Vec<Problem>,
+) {
+    let parted = front_matter::part::<Head>(&path, text, problems);
+    if parted.broken {
+        return;
+    }
+    let mut skip = |what: String| problems.push(Problem::new(&path, format!("{what}; it is skipped")));
+    let (Some(name), Some(description)) = (parted.head.name, parted.head.description) else {
+        return skip("the front matter must give `name` and `description`".to_owned());
+    };
+    let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
+    if !is_name(&name) {
+        return skip(format!("`{name}` is not a name: use up to {LONGEST_NAME} of a-z, 0-9 and single `-`"));
+    }
+    if description.is_empty() || description.chars().count() > LONGEST_DESCRIPTION {
+        return skip(format!("its `description` must have 1 to {LONGEST_DESCRIPTION} characters"));
+    }
+    if name != folder {
+        problems.push(Problem::new(
+            &path,
+            format!("its name is `{name}`, but its folder is `{folder}`; they should be the same"),
+        ));
+    }
+    found.add(Skill { name, description, path, level, text: parted.body.trim().to_owned() });
+}
+
+fn is_name(name: &str) -> bool {
+    let letters = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    let dashes = name.starts_with('-') || name.ends_with('-') || name.contains("--");
+    letters && !dashes && (1..=LONGEST_NAME).contains(&name.len())
+}
