@@ -1,27 +1,42 @@
-//! The standing documents of a project: `AGENTS.md`, `CLAUDE.md` and `CODE_LAW.md` at its root.
+//! The standing documents of a project: `AGENTS.md` and `CLAUDE.md`, rules, `CODE_LAW.md`.
 //!
-//! Looked at before every request, read again only when size or time differ, and taken as changed only when the content is:
-//! then the documents layer is made anew, which is one named break of the prefix.
+//! Every file and folder they come from is looked at before every request by size and time alone; only when one differs, or
+//! when a file was touched that brings in others, they are read again, and only when what they say differs the documents layer
+//! is made anew: one named break of the prefix.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use haft_context::{Document, DocumentKind, Documents, Need};
-use haft_project::Standing;
+use haft_project::instructions::Instructions;
+use haft_project::rules::{Applies, Rule};
+use haft_project::{Ground, Kind, Problem, instructions, rules};
 use haft_text::Masker;
-use haft_types::{ContentHash, TokenCounter};
+use haft_types::TokenCounter;
 
-/// The largest file that is taken in whole. A larger one is left out and said to be.
-const LARGEST: u64 = 256 * 1024;
+use crate::touched::Touched;
+
+/// What `index.md` is followed by.
+const READ_THE_INDEX: &str =
+    "Start by reading, with `read_file`, those of the rule files listed here that bear on the task.";
+/// What rules are headed by that only their files hold.
+const FURTHER: &str = "Further rules";
 
 /// The project's documents as they were last seen.
-pub(crate) struct DocumentFiles {
-    root: PathBuf,
-    obeyed: bool,
+pub(crate) struct StandingDocuments {
+    ground: Ground,
     masker: Masker,
-    listed: Option<Stamp>,
-    files: Vec<File>,
+    /// Everything they come from, as it was.
+    watched: Vec<(PathBuf, Option<Stamp>)>,
+    /// The files that were read, edited or mentioned when they were last read, and how many of each.
+    touched: BTreeSet<PathBuf>,
+    counts: (usize, usize),
+    documents: Vec<Document>,
+    agents_md: Option<String>,
+    /// What people have not been told yet.
+    problems: Vec<Problem>,
     layer: Documents,
 }
 
@@ -33,32 +48,24 @@ struct Stamp {
     inode: u64,
 }
 
-struct File {
-    path: PathBuf,
-    kind: DocumentKind,
-    stamp: Option<Stamp>,
-    hash: Option<ContentHash>,
-    text: String,
+fn stamp(path: &Path) -> Option<Stamp> {
+    let meta = fs::metadata(path).ok()?;
+    let mtime_ns = i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec());
+    Some(Stamp { size: meta.size(), mtime_ns, inode: meta.ino() })
 }
 
-/// What a look at the files found.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Looked {
-    /// Whether the documents layer is a new one.
-    pub(crate) changed: bool,
-    /// What people should know.
-    pub(crate) problems: Vec<String>,
-}
-
-impl DocumentFiles {
-    /// The documents of a project; none of one that is not trusted (SPEC 11.1).
-    pub(crate) fn new(root: &Path, standing: &Standing, masker: Masker) -> Self {
+impl StandingDocuments {
+    /// The documents that are looked for there.
+    pub(crate) fn new(ground: Ground, masker: Masker) -> Self {
         Self {
-            root: root.to_owned(),
-            obeyed: standing.is_trusted(),
+            ground,
             masker,
-            listed: None,
-            files: Vec::new(),
+            watched: Vec::new(),
+            touched: BTreeSet::new(),
+            counts: (0, 0),
+            documents: Vec::new(),
+            agents_md: None,
+            problems: Vec::new(),
             layer: Documents::default(),
         }
     }
@@ -68,180 +75,101 @@ impl DocumentFiles {
         &self.layer
     }
 
-    /// The text of `AGENTS.md`.
+    /// The text of the project's `AGENTS.md`.
     pub(crate) fn agents_md(&self) -> Option<&str> {
-        let file = self.files.iter().find(|file| file.path.file_name().is_some_and(|name| name == "AGENTS.md"))?;
-        Some(file.text.as_str()).filter(|text| !text.trim().is_empty())
+        self.agents_md.as_deref()
     }
 
-    /// Looks whether anything changed.
-    pub(crate) fn look(&mut self, counter: &dyn TokenCounter) -> Looked {
-        let mut looked = Looked::default();
-        if !self.obeyed {
-            return looked;
+    /// What people should know and have not been told.
+    pub(crate) fn take_problems(&mut self) -> Vec<String> {
+        self.problems.drain(..).map(|problem| problem.to_string()).collect()
+    }
+
+    /// Looks whether anything changed, and says whether the layer is a new one.
+    pub(crate) fn look(&mut self, touched: Touched<'_>, counter: &dyn TokenCounter) -> bool {
+        let same = !self.watched.is_empty()
+            && self.counts == touched.counts()
+            && self.watched.iter().all(|(path, seen)| stamp(path) == *seen);
+        if same {
+            return false;
         }
-        // A file that came or went changes the folder, so the folder is listed again only then.
-        let folder = stamp(&self.root);
-        if self.listed.is_none() || folder != self.listed {
-            self.listed = folder;
-            looked.changed |= self.list();
+        self.counts = touched.counts();
+        self.touched = touched.paths();
+        let before = std::mem::take(&mut self.documents);
+        self.read();
+        if self.documents == before {
+            return false;
         }
-        for file in &mut self.files {
-            match file.look(&self.masker) {
-                Ok(changed) => looked.changed |= changed,
-                Err(problem) => looked.problems.push(problem),
+        self.layer = Documents::new(self.documents.clone(), counter);
+        true
+    }
+
+    fn read(&mut self) {
+        let ground = &self.ground;
+        let mut problems = Vec::new();
+        let folders = instructions::folders(ground, self.touched.iter().map(PathBuf::as_path));
+        // Stamps come before what they stand for: what changes in between is read again.
+        let mut watched: Vec<PathBuf> = ground.folders(Kind::Rules).into_iter().map(|folder| folder.path).collect();
+        watched.extend(instructions::files(ground, &folders));
+        if ground.obeyed {
+            watched.push(ground.root.clone());
+        }
+        self.watched = watched.into_iter().map(|path| (path.clone(), stamp(&path))).collect();
+
+        let told = instructions::load(ground, &folders, &mut problems);
+        let rules = rules::load(ground, &mut problems);
+        let law = ground.obeyed.then(|| instructions::code_law(ground, &mut problems)).flatten();
+        let found = told.iter().chain(&law).map(|one| &one.path).chain(rules.iter().map(|rule| &rule.path));
+        for path in found {
+            if !self.watched.iter().any(|(watched, _)| watched == path) {
+                self.watched.push((path.clone(), stamp(path)));
             }
         }
-        if looked.changed {
-            self.layer = Documents::new(self.documents(), counter);
-        }
-        looked
+
+        let at_root = ground.root.join("AGENTS.md");
+        let masked = |text: &str| self.masker.mask(text).into_owned();
+        self.agents_md = told.iter().find(|one| one.path == at_root).map(|one| masked(&one.text));
+        let document = |kind, heading, text: &str| Document { kind, heading, text: masked(text), need: Need::Always };
+        // The project goes before the user.
+        let (of_project, of_user): (Vec<_>, Vec<_>) = told.iter().partition(|one| one.path.starts_with(&ground.root));
+        let standing = |one: &&Instructions| document(DocumentKind::Rules, ground.shown(&one.path), &one.text);
+        let mut documents: Vec<_> = of_project.iter().map(standing).collect();
+        let sent = rules.iter().filter_map(|rule| Some((rule, self.text_of(rule)?)));
+        documents.extend(sent.map(|(rule, text)| document(DocumentKind::Rules, ground.shown(&rule.path), &text)));
+        documents.extend(of_user.iter().map(standing));
+        documents.extend(further(ground, &rules).map(|text| document(DocumentKind::Rules, FURTHER.to_owned(), &text)));
+        documents.extend(law.iter().map(|one| document(DocumentKind::CodeLaw, ground.shown(&one.path), &one.text)));
+        self.documents = documents;
+        self.problems.extend(problems);
     }
 
-    /// Finds the files there are and says whether they are others than before.
-    fn list(&mut self) -> bool {
-        let mut found = Vec::new();
-        for name in ["AGENTS.md", "CLAUDE.md"] {
-            found.push((self.root.join(name), DocumentKind::Rules));
-        }
-        found.extend(code_law(&self.root).map(|path| (path, DocumentKind::CodeLaw)));
-        found.retain(|(path, _)| path.is_file());
-        let before = self.files.len();
-        self.files.retain(|file| found.iter().any(|(path, _)| *path == file.path));
-        let mut changed = self.files.len() != before;
-        for (index, (path, kind)) in found.into_iter().enumerate() {
-            if !self.files.iter().any(|file| file.path == path) {
-                self.files.insert(index, File { path, kind, stamp: None, hash: None, text: String::new() });
-                changed = true;
+    /// What is sent of a rule now.
+    fn text_of(&self, rule: &Rule) -> Option<String> {
+        match &rule.applies {
+            Applies::Always => Some(rule.text.clone()),
+            Applies::Index => Some(format!("{}\n\n{READ_THE_INDEX}", rule.text)),
+            Applies::To(globs) => {
+                let inside =
+                    |path: &PathBuf| path.strip_prefix(&self.ground.root).is_ok_and(|path| globs.matches(path));
+                self.touched.iter().any(inside).then(|| rule.text.clone())
             }
-        }
-        changed
-    }
-
-    /// Each file once: `CLAUDE.md` is often a link to `AGENTS.md` or a copy of it.
-    fn documents(&self) -> Vec<Document> {
-        let first_of_its_content = |(index, file): &(usize, &File)| {
-            !self.files[..*index].iter().any(|earlier| earlier.hash.is_some() && earlier.hash == file.hash)
-        };
-        let files = self.files.iter().enumerate().filter(first_of_its_content);
-        files
-            .map(|(_, file)| Document {
-                kind: file.kind,
-                heading: file.path.strip_prefix(&self.root).unwrap_or(&file.path).display().to_string(),
-                text: file.text.clone(),
-                need: Need::Always,
-            })
-            .collect()
-    }
-}
-
-impl File {
-    /// Reads the file if it may have changed, and says whether its content did.
-    fn look(&mut self, masker: &Masker) -> Result<bool, String> {
-        let now = stamp(&self.path);
-        if now == self.stamp && self.stamp.is_some() {
-            return Ok(false);
-        }
-        self.stamp = now;
-        let shown = self.path.display();
-        let before = self.hash.take();
-        self.text.clear();
-        if now.is_some_and(|stamp| stamp.size > LARGEST) {
-            return Err(format!("`{shown}` is larger than {} KB and is left out", LARGEST / 1024));
-        }
-        match fs::read(&self.path) {
-            Ok(bytes) => {
-                self.hash = Some(ContentHash::of(&bytes));
-                self.text = masker.mask(&String::from_utf8_lossy(&bytes)).into_owned();
-                Ok(self.hash != before)
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(before.is_some()),
-            Err(error) => Err(format!("`{shown}` cannot be read and is left out: {error}")),
+            Applies::OnDemand => None,
         }
     }
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
-    let meta = fs::metadata(path).ok()?;
-    let mtime_ns = i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec());
-    Some(Stamp { size: meta.size(), mtime_ns, inode: meta.ino() })
-}
-
-/// `CODE_LAW.md` in any case; the one in upper case wins, then the first by name.
-fn code_law(root: &Path) -> Option<PathBuf> {
-    let entries = fs::read_dir(root).ok()?.flatten().map(|entry| entry.file_name());
-    let mut names: Vec<_> = entries.filter(|name| name.eq_ignore_ascii_case("CODE_LAW.md")).collect();
-    // Upper case sorts first.
-    names.sort();
-    names.into_iter().next().map(|name| root.join(name))
+/// The rules that only their files hold, unless an index lists them.
+fn further(ground: &Ground, rules: &[Rule]) -> Option<String> {
+    if rules.iter().any(|rule| matches!(rule.applies, Applies::Index)) {
+        return None;
+    }
+    let line = |rule: &Rule| match rule.description.as_str() {
+        "" => format!("- `{}`", ground.shown(&rule.path)),
+        description => format!("- `{}`: {description}", ground.shown(&rule.path)),
+    };
+    let lines: Vec<_> = rules.iter().filter(|rule| matches!(rule.applies, Applies::OnDemand)).map(line).collect();
+    (!lines.is_empty()).then(|| format!("{READ_THE_INDEX}\n\n{}", lines.join("\n")))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Letters;
-
-    impl TokenCounter for Letters {
-        fn text(&self, text: &str) -> u32 {
-            text.len() as u32
-        }
-    }
-
-    fn headings(files: &DocumentFiles) -> Vec<String> {
-        files.documents().into_iter().map(|document| document.heading).collect()
-    }
-
-    #[test]
-    fn files_are_found_changed_and_gone() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut files = DocumentFiles::new(folder.path(), &Standing::Trusted, Masker::default());
-        assert!(!files.look(&Letters).changed, "nothing there");
-        fs::write(folder.path().join("AGENTS.md"), "Use tabs.").unwrap();
-        fs::write(folder.path().join("code_law.md"), "lower").unwrap();
-        assert!(files.look(&Letters).changed);
-        assert_eq!(headings(&files), ["AGENTS.md", "code_law.md"]);
-        assert_eq!(files.agents_md(), Some("Use tabs."));
-        assert!(!files.look(&Letters).changed, "a second look changes nothing");
-        fs::write(folder.path().join("AGENTS.md"), "Use spaces.").unwrap();
-        assert!(files.look(&Letters).changed);
-        fs::write(folder.path().join("CODE_LAW.md"), "UPPER").unwrap();
-        assert!(files.look(&Letters).changed);
-        assert_eq!(headings(&files), ["AGENTS.md", "CODE_LAW.md"]);
-        fs::remove_file(folder.path().join("AGENTS.md")).unwrap();
-        assert!(files.look(&Letters).changed);
-        assert_eq!(headings(&files), ["CODE_LAW.md"]);
-    }
-
-    #[test]
-    fn touching_a_file_without_changing_it_is_no_change() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("AGENTS.md");
-        fs::write(&path, "same").unwrap();
-        let mut files = DocumentFiles::new(folder.path(), &Standing::Trusted, Masker::default());
-        files.look(&Letters);
-        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
-        fs::File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
-        assert!(!files.look(&Letters).changed);
-    }
-
-    #[test]
-    fn a_copy_or_link_is_sent_once() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("AGENTS.md"), "same").unwrap();
-        std::os::unix::fs::symlink("AGENTS.md", folder.path().join("CLAUDE.md")).unwrap();
-        let mut files = DocumentFiles::new(folder.path(), &Standing::Trusted, Masker::default());
-        files.look(&Letters);
-        assert_eq!(headings(&files), ["AGENTS.md"]);
-    }
-
-    #[test]
-    fn a_huge_file_is_left_out_and_said_to_be() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("AGENTS.md"), "x".repeat(300 * 1024)).unwrap();
-        let mut files = DocumentFiles::new(folder.path(), &Standing::Trusted, Masker::default());
-        let looked = files.look(&Letters);
-        assert!(looked.problems[0].contains("larger than 256 KB"), "{looked:?}");
-        assert_eq!(files.agents_md(), None);
-    }
-}
+mod tests;

@@ -18,6 +18,7 @@ mod resume;
 mod secrets;
 mod session;
 mod strict_json;
+mod touched;
 pub mod turn;
 
 pub use approval::{Answer, Approval, Approver};

@@ -1,5 +1,6 @@
 //! The command line, literally: what was typed, not yet what it means.
 
+mod catalogue;
 mod changes;
 mod context;
 mod conversations;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use haft_types::{Api, PermissionMode};
 
+pub(crate) use catalogue::{CatalogueArgs, CatalogueCommand};
 pub(crate) use changes::{ChangesArgs, How, RedoArgs, UndoArgs};
 pub(crate) use context::{ContextArgs, ContextCommand, DiffArgs, LookArgs, RenderArgs, ReportArgs, ShowArgs, WhyArgs};
 pub(crate) use conversations::{
@@ -45,6 +47,10 @@ Context:
   context        Look at what was sent: segments, budget, differences, breaks, bytes
 
 Knowledge:
+  rules          List, show, add and remove words the model works by
+  skills         List, show, add and remove instructions for kinds of tasks
+  commands       List, show, add and remove prompts you call by name
+  agents         List, show, add and remove roles for sub-agents
   useful         Keep file ranges in view of a conversation
   notes          Write and read notes on folders and files of this project
 
@@ -115,6 +121,17 @@ pub(crate) enum Command {
     Conversations(ConversationsArgs),
     /// Look at what was sent, and at what would be sent next.
     Context(ContextArgs),
+    /// List, show, add and remove words the model works by.
+    ///
+    /// They lie in `.haft/rules` of the project and in your own `rules` folder, as Markdown. The front matter says when they are
+    /// sent: `alwaysApply: true` in every request, `globs` once a matching file is touched, neither when the model reads them.
+    Rules(CatalogueArgs),
+    /// List, show, add and remove instructions for kinds of tasks.
+    Skills(CatalogueArgs),
+    /// List, show, add and remove prompts you call by name, as in `haft run "/review src/main.rs"`.
+    Commands(CatalogueArgs),
+    /// List, show, add and remove roles for sub-agents.
+    Agents(CatalogueArgs),
     /// Keep file ranges in view of a conversation.
     Useful(UsefulArgs),
     /// Write and read notes on folders and files of this project.

@@ -15,6 +15,7 @@ mod output;
 mod places;
 mod project;
 mod secrets;
+mod slash;
 mod spill;
 mod wiring;
 

@@ -9,7 +9,7 @@ use haft_context::Environment;
 use haft_engine::turn::Limits;
 use haft_engine::{Approver, Leftovers, Notice, Roles, Services, Session, SessionConfig, Standby, Which};
 use haft_model::{Catalogue, Client, Declared, O200k, Secret};
-use haft_project::{Standing, TrustList};
+use haft_project::{Ground, Standing, TrustList};
 use haft_sandbox::Supervisor;
 use haft_store::versions::Versions;
 use haft_store::{Cached, Conversation, SqliteStore, Store};
@@ -106,19 +106,18 @@ pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan)
     let declared = declared(&config, &plan.model)?;
     let key = secrets::key_of(&declared.spec.provider, &declared.provider)?;
     let (mut session, services) = prepare(places, config, plan, store, (declared, key))?;
-    session.notices = recovered(&session.workspace.journal);
-    session.notices.extend(untrusted(&session));
+    session.notices.splice(0..0, recovered(&session.workspace.journal));
     Ok(Box::pin(Session::open(session, services, which)).await?)
 }
 
 /// One line where the project's own files are not obeyed.
-fn untrusted(session: &SessionConfig) -> Option<Notice> {
-    let why = match &session.standing {
+fn untrusted(standing: &Standing, root: &Path) -> Option<Notice> {
+    let why = match standing {
         Standing::Trusted => return None,
         Standing::Untrusted => "is not trusted".to_owned(),
         Standing::Changed { files } => format!("is no longer trusted, because {} changed", files.join(", ")),
     };
-    let folder = session.workspace.root.display();
+    let folder = root.display();
     let message = format!(
         "{folder} {why}: its instruction files (AGENTS.md and the like), configuration, tools and servers are ignored; `haft trust` trusts it"
     );
@@ -199,8 +198,7 @@ fn prepare(
         ids: Arc::new(RandomIds),
     };
     let spill = places.spill();
-    let standing =
-        TrustList::at(places.trust_file()).standing(&plan.project.root).map_err(|error| mistake(error.to_string()))?;
+    let (ground, standing) = ground(places, &plan.project)?;
     let session = SessionConfig {
         environment: environment(&plan.project),
         policy: config.context,
@@ -215,7 +213,7 @@ fn prepare(
         private: vec![places.data.clone(), places.state.clone(), places.cache.clone()],
         child_environment: Arc::new(haft_sandbox::child_environment(std::env::vars_os())),
         masker,
-        standing,
+        ground,
         permissions: permissions(&config.permissions, plan.mode)?,
         offered_tools: plan.offered_tools,
         tool_profiles: plan.tool_profiles,
@@ -224,10 +222,24 @@ fn prepare(
         limits: plan.limits,
         leftovers: Leftovers::End,
         namespace: plan.project.namespace(),
-        notices: Vec::new(),
+        notices: untrusted(&standing, &plan.project.root).into_iter().collect(),
         model,
     };
     Ok((session, services))
+}
+
+/// Where knowledge of the project is looked for, and how the project stands.
+pub(crate) fn ground(places: &Places, project: &Project) -> anyhow::Result<(Ground, Standing)> {
+    let standing =
+        TrustList::at(places.trust_file()).standing(&project.root).map_err(|error| mistake(error.to_string()))?;
+    let ground = Ground {
+        root: project.root.clone(),
+        cwd: project.cwd.clone(),
+        obeyed: standing.is_trusted(),
+        user: places.config.clone(),
+        home: std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()),
+    };
+    Ok((ground, standing))
 }
 
 /// What may happen without asking, by the rules of the configuration and the mode of this run.

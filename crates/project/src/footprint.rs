@@ -13,26 +13,36 @@ use std::path::Path;
 use haft_types::{ContentHash, Hasher};
 use rustix::fs::OFlags;
 
+use crate::compat;
+use crate::ground::Kind;
+
 /// What would run: configuration that names commands, servers and hooks, and the programs themselves.
 const RUNS: &[&str] = &[
     ".haft/config.toml",
     ".haft/hooks",
-    ".haft/tools",
-    ".haft/commands",
-    ".haft/agents",
-    ".haft/skills",
     ".haft/workflows",
     ".mcp.json",
     ".claude/settings.json",
     ".claude/settings.local.json",
     ".claude/hooks",
-    ".claude/commands",
-    ".claude/agents",
-    ".claude/skills",
 ];
 
-/// What would be obeyed: files of words for the model.
-pub const INSTRUCTIONS: &[&str] = &["AGENTS.md", "CLAUDE.md", "CODE_LAW.md", ".haft/rules", ".claude/rules"];
+/// Kinds of things of which whole folders would run, or steer what runs.
+const RUNNING_KINDS: [Kind; 4] = [Kind::Tools, Kind::Commands, Kind::Agents, Kind::Skills];
+
+/// What would be obeyed: the names of files and folders of words for the model.
+pub fn instructions() -> impl Iterator<Item = &'static str> {
+    let files = ["AGENTS.md", "CLAUDE.md", "CODE_LAW.md", ".haft/rules"];
+    files.into_iter().chain(compat::in_project(Kind::Rules))
+}
+
+/// The files and folders that would run.
+fn runs() -> impl Iterator<Item = String> {
+    let own = |kind: Kind| std::iter::once(format!(".haft/{}", kind.folder()));
+    let folders =
+        RUNNING_KINDS.into_iter().flat_map(move |kind| own(kind).chain(compat::in_project(kind).map(str::to_owned)));
+    RUNS.iter().map(|name| (*name).to_owned()).chain(folders)
+}
 
 /// More files than any project has; what is beyond makes the footprint one that is never trusted.
 const MOST_FILES: usize = 5_000;
@@ -53,8 +63,8 @@ impl Footprint {
     /// Looks at a project.
     pub fn of(root: &Path) -> Self {
         let mut found = Self { files: BTreeMap::new(), whole: true };
-        for name in RUNS {
-            found.look(root, name, 0);
+        for name in runs() {
+            found.look(root, &name, 0);
         }
         found
     }

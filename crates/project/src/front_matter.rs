@@ -29,17 +29,30 @@ pub(crate) fn part<T: DeserializeOwned + Default>(path: &Path, text: &str, probl
     if yaml.trim().is_empty() {
         return Parted { head: T::default(), body, broken: false };
     }
-    match serde_saphyr::from_str(yaml) {
+    match serde_saphyr::from_str(yaml).or_else(|error| serde_saphyr::from_str(&quoted(yaml)).map_err(|_| error)) {
         Ok(head) => Parted { head, body, broken: false },
         Err(error) => {
             let line = error.location().map_or(1, |location| location.line() as usize);
             let told = error.without_snippet().to_string();
-            let told = told.lines().next().unwrap_or("it is not YAML").to_owned();
+            let told = told.lines().next().unwrap_or("it is not YAML");
+            // The line stands in front already.
+            let told = told.rsplit_once(" at line ").map_or(told, |(told, _)| told);
             // The first line of the YAML is the second of the file.
             problems.push(Problem::new(path, format!("the front matter cannot be read: {told}")).at(line + 1));
             Parted { head: T::default(), body, broken: true }
         }
     }
+}
+
+/// The YAML with quotes around words for people: many write `description: Note: …` and `argument-hint: [a] [b]`.
+fn quoted(yaml: &str) -> String {
+    let quote = |line: &str| {
+        let (key, value) = line.split_once(": ")?;
+        let value = value.trim();
+        let plain = ["description", "argument-hint"].contains(&key) && !value.starts_with(['"', '\'', '|', '>']);
+        plain.then(|| format!("{key}: '{}'", value.replace('\'', "''")))
+    };
+    yaml.lines().map(|line| quote(line).unwrap_or_else(|| line.to_owned())).collect::<Vec<_>>().join("\n")
 }
 
 /// What stands before the closing line and after it.
@@ -131,6 +144,13 @@ mod tests {
         let (_, body, problems) = parted("---\ndescription: x\nText.\n");
         assert_eq!(body, "---\ndescription: x\nText.\n");
         assert!(problems[0].contains("no closing"), "{problems:?}");
+    }
+
+    #[test]
+    fn words_for_people_need_no_quotes() {
+        let (head, _, problems) = parted("---\ndescription: Note: it's [a] [b]\nglobs: '*.rs'\n---\nx");
+        assert_eq!((head.description.as_str(), problems.len()), ("Note: it's [a] [b]", 0), "{problems:?}");
+        assert_eq!(head.globs.0, ["*.rs"]);
     }
 
     #[test]

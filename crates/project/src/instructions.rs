@@ -46,15 +46,27 @@ pub fn folders<'a>(ground: &Ground, touched: impl Iterator<Item = &'a Path>) -> 
     folders
 }
 
+/// The files that are looked for in these folders and by the user, whether or not they exist.
+pub fn files(ground: &Ground, folders: &[PathBuf]) -> Vec<PathBuf> {
+    let of_project = folders.iter().filter(|_| ground.obeyed).flat_map(|folder| NAMES.map(|name| folder.join(name)));
+    of_project.chain([ground.user.join("AGENTS.md")]).collect()
+}
+
+/// `CODE_LAW.md` of the project's root in any case; the one in upper case wins, then the first by name.
+pub fn code_law(ground: &Ground, problems: &mut Vec<Problem>) -> Option<Instructions> {
+    // Upper case sorts first.
+    let name = file::names(&ground.root).into_iter().find(|name| name.eq_ignore_ascii_case("CODE_LAW.md"))?;
+    let path = ground.root.join(name);
+    let text = file::read(ground, &path, problems)?.text;
+    Some(Instructions { path, text })
+}
+
 /// Reads the instructions of these folders, and the user's own after them. Copies and links of one file are read once.
 pub fn load(ground: &Ground, folders: &[PathBuf], problems: &mut Vec<Problem>) -> Vec<Instructions> {
     let mut reader = Reader { ground, reached: HashSet::new(), said: HashSet::new(), found: Vec::new(), problems };
-    if ground.obeyed {
-        for path in folders.iter().flat_map(|folder| NAMES.map(|name| folder.join(name))) {
-            reader.take(&path, &mut Vec::new());
-        }
+    for path in files(ground, folders) {
+        reader.take(&path, &mut Vec::new());
     }
-    reader.take(&ground.user.join("AGENTS.md"), &mut Vec::new());
     reader.found
 }
 

@@ -12,7 +12,7 @@ pub mod commands;
 mod compat;
 pub mod external;
 mod file;
-mod footprint;
+pub mod footprint;
 mod front_matter;
 mod ground;
 pub mod instructions;
@@ -22,7 +22,7 @@ pub mod rules;
 pub mod skills;
 mod trust;
 
-pub use footprint::{Footprint, INSTRUCTIONS};
+pub use footprint::Footprint;
 pub use ground::{Folder, Ground, Kind, Level};
 pub use named::{Found, Named, Shadowed};
 pub use problem::Problem;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
 
+use crate::compat;
 use crate::file;
 use crate::front_matter::{self, Parted, Words};
 use crate::ground::{Ground, Kind, Level};
@@ -114,7 +115,11 @@ pub fn load(ground: &Ground, problems: &mut Vec<Problem>) -> Vec<Rule> {
         for path in file::markdown(&folder.path) {
             let Some(read) = file::read(ground, &path, problems) else { continue };
             if reached.insert(read.real) {
-                rules.push(rule(path, folder.level, &read.text, problems));
+                let mut rule = rule(path, folder.level, &read.text, problems);
+                if matches!(rule.applies, Applies::OnDemand) && compat::rules_apply_always(&rule.path) {
+                    rule.applies = Applies::Always;
+                }
+                rules.push(rule);
             }
         }
     }

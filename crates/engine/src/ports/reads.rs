@@ -37,6 +37,11 @@ impl Reads {
         Self(Mutex::new(seen.collect()))
     }
 
+    /// How many files were read or written so far.
+    pub(crate) fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// The files read or written so far, in order of their paths.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         let mut paths: Vec<_> = self.0.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();

@@ -13,8 +13,9 @@ use haft_types::{ConversationId, Entry, EventBody, Layer, Request, TokenCounter,
 
 use super::told::Told;
 use super::{EngineError, Session, SessionConfig};
-use crate::documents::DocumentFiles;
+use crate::documents::StandingDocuments;
 use crate::emit::Emitter;
+use crate::touched::Touched;
 
 /// Under which names the store keeps what one request decides for the next.
 pub(super) const CLEARED: &str = "cleared";
@@ -37,11 +38,13 @@ impl Session {
 
     /// Looks at the project's documents; what they change of the system message is rendered anew.
     pub(super) fn look_at_documents(&mut self) -> Result<Vec<String>, ContextError> {
-        let looked = self.documents.look(self.services.counter.as_ref());
-        if looked.changed && self.config.roles.main.is_some() {
+        self.mentions.look(&self.history, &self.config.ground);
+        let touched = Touched { reads: &self.reads, mentions: &self.mentions };
+        let changed = self.documents.look(touched, self.services.counter.as_ref());
+        if changed && self.config.roles.main.is_some() {
             self.tell_again()?;
         }
-        Ok(looked.problems)
+        Ok(self.documents.take_problems())
     }
 
     pub(super) fn assembly(&self) -> Result<Assembly, ContextError> {
@@ -146,7 +149,7 @@ pub(super) async fn last_sent(
 }
 
 /// The role of SPEC 3.5; none when none is configured.
-fn assembled_role(config: &SessionConfig, documents: &DocumentFiles) -> Option<String> {
+fn assembled_role(config: &SessionConfig, documents: &StandingDocuments) -> Option<String> {
     let role = config.roles.main.as_deref()?;
     let environment = format!(
         "Working directory: {}\nOperating system: {}\nShell: {}",
@@ -185,7 +188,7 @@ fn system_input<'a>(config: &'a SessionConfig, told: &'a Told, role: Option<&'a 
 pub(super) fn system_of(
     config: &SessionConfig,
     told: &Told,
-    documents: &DocumentFiles,
+    documents: &StandingDocuments,
     counter: &dyn TokenCounter,
 ) -> Result<Arc<Entry>, ContextError> {
     let role = assembled_role(config, documents);

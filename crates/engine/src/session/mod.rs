@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use haft_context::{Cleared, Memo, Policy, Sent, TOOL};
 use haft_model::Client;
-use haft_project::Standing;
+use haft_project::Ground;
 use haft_store::versions::Versions;
 use haft_store::{Conversation, NewConversation, Store, StoreError, WriteLock};
 use haft_text::Masker;
@@ -32,12 +32,13 @@ use haft_types::{
 };
 
 use crate::approval::Approver;
-use crate::documents::DocumentFiles;
+use crate::documents::StandingDocuments;
 use crate::files::Watch;
 use crate::permit::Permit;
 use crate::ports::{Knowledge, Reads, StoredTodo};
 use crate::resume::Begun;
 use crate::secrets;
+use crate::touched::Mentions;
 use crate::turn::{Limits, Spent};
 
 use told::Told;
@@ -106,8 +107,8 @@ pub struct SessionConfig {
     pub private: Vec<PathBuf>,
     /// The environment of child processes.
     pub child_environment: Arc<Vec<(String, String)>>,
-    /// Whether the project's own files are obeyed.
-    pub standing: Standing,
+    /// Where knowledge of the project is looked for, and whether its own files are obeyed.
+    pub ground: Ground,
     /// Finds secrets that may not be kept.
     pub masker: Masker,
     /// What may happen without asking.
@@ -159,9 +160,10 @@ pub struct Session {
     system: Arc<Entry>,
     todo: Arc<StoredTodo>,
     reads: Arc<Reads>,
+    mentions: Mentions,
     watch: Arc<Watch>,
     knowledge: Knowledge,
-    documents: DocumentFiles,
+    documents: StandingDocuments,
     /// What was made for earlier requests.
     memo: Memo,
     /// The request before.

@@ -14,11 +14,12 @@ use super::build::{CLEARED, last_sent, system_of};
 use super::models::FACTORS;
 use super::told::Told;
 use super::{Services, Session, SessionConfig, Totals, tasks};
-use crate::documents::DocumentFiles;
+use crate::documents::StandingDocuments;
 use crate::files::Watch;
 use crate::permit::Permit;
 use crate::ports::{Knowledge, Reads, StoredTodo};
 use crate::resume::Begun;
+use crate::touched::{Mentions, Touched};
 
 /// Which conversation to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,8 +115,10 @@ impl Session {
         if resumed {
             tasks::remember(&services.running, &history, store.as_ref(), &conversation.id).await?;
         }
-        let mut documents = DocumentFiles::new(&config.workspace.root, &config.standing, config.masker.clone());
-        drop(documents.look(counter));
+        let (reads, mut mentions) = (Reads::from_history(&history), Mentions::default());
+        mentions.look(&history, &config.ground);
+        let mut documents = StandingDocuments::new(config.ground.clone(), config.masker.clone());
+        documents.look(Touched { reads: &reads, mentions: &mentions }, counter);
         let system = system_of(&config, &told, &documents, counter)?;
         let sent = if resumed { last_sent(store.as_ref(), &conversation.id, &config, counter).await? } else { None };
         let cleared = if resumed { store.state(&conversation.id, CLEARED).await? } else { None };
@@ -137,7 +140,8 @@ impl Session {
         registry.set_guard(Arc::clone(&permit) as _);
         let mut session = Self {
             todo: Arc::new(StoredTodo::open(Arc::clone(store), conversation.id.clone()).await?),
-            reads: Arc::new(Reads::from_history(&history)),
+            reads: Arc::new(reads),
+            mentions,
             watch: Arc::new(watch),
             knowledge: Knowledge::open(&services, &config, &conversation.id).await?,
             config,

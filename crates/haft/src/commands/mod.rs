@@ -1,5 +1,6 @@
 //! What each command does, one module each.
 
+mod catalogue;
 mod changes;
 mod completions;
 mod config;
@@ -15,6 +16,8 @@ mod tools;
 mod trust;
 mod useful;
 
+use haft_project::Kind;
+
 use crate::cli::{Cli, Command, Common};
 use crate::config::{Loaded, Sources, load};
 use crate::exit::{Exit, mistake};
@@ -27,6 +30,10 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Demo(args)) => crate::demo::run(&args),
         Some(Command::Conversations(args)) => conversations::run(args.command),
         Some(Command::Context(args)) => context::run(args.command),
+        Some(Command::Rules(args)) => catalogue::run(Kind::Rules, args.command),
+        Some(Command::Skills(args)) => catalogue::run(Kind::Skills, args.command),
+        Some(Command::Commands(args)) => catalogue::run(Kind::Commands, args.command),
+        Some(Command::Agents(args)) => catalogue::run(Kind::Agents, args.command),
         Some(Command::Useful(args)) => useful::run(args.command),
         Some(Command::Notes(args)) => notes::run(args.command),
         Some(Command::Tools(args)) => tools::run(args.command),

@@ -14,12 +14,14 @@ use crate::cli::RunArgs;
 use crate::config::{Config, ModelRole, RolesConfig};
 use crate::exit::{Exit, Mistake, mistake};
 use crate::output::{self, Printer};
+use crate::places::Places;
 use crate::project::Project;
+use crate::slash;
 use crate::wiring::{self, RunPlan};
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let (places, loaded) = super::configuration(&args.common)?;
-    let task = task(args)?;
+    let task = task(args, &places)?;
     let mut plan = lower(args, &loaded.config, task.as_deref())?;
     if args.ask {
         plan.approver = Some(Arc::new(TerminalApprover::open(places.config_file())?));
@@ -101,10 +103,14 @@ fn roles(args: &RunArgs, config: &RolesConfig) -> anyhow::Result<Roles> {
 }
 
 /// The prompt, with piped standard input as the task itself or attached to it.
-fn task(args: &RunArgs) -> anyhow::Result<Option<String>> {
-    let prompt = args.prompt.clone().filter(|prompt| !prompt.trim().is_empty());
+fn task(args: &RunArgs, places: &Places) -> anyhow::Result<Option<String>> {
+    let mut prompt = args.prompt.clone().filter(|prompt| !prompt.trim().is_empty());
     if args.prompt.is_some() && prompt.is_none() {
         return Err(mistake("the prompt is empty"));
+    }
+    if let Some(called) = prompt.take_if(|prompt| prompt.starts_with('/')) {
+        let (ground, _) = wiring::ground(places, &Project::find(args.cwd.as_deref())?)?;
+        prompt = Some(slash::expand(called, &ground)?);
     }
     let piped = piped_input()?;
     Ok(match (prompt, piped) {

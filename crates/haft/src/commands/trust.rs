@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use haft_project::{Footprint, INSTRUCTIONS, Standing, TrustList};
+use haft_project::{Footprint, Standing, TrustList, footprint};
 use haft_types::Clock as _;
 use serde_json::json;
 
@@ -41,7 +41,7 @@ pub(super) fn run(args: &TrustArgs) -> anyhow::Result<Exit> {
 
 fn show(project: &Project, standing: &Standing, json: bool) -> anyhow::Result<()> {
     let runs: Vec<_> = Footprint::of(&project.root).files().keys().cloned().collect();
-    let obeyed: Vec<_> = INSTRUCTIONS.iter().filter(|name| project.root.join(name).exists()).collect();
+    let obeyed: Vec<_> = footprint::instructions().filter(|name| project.root.join(name).exists()).collect();
     let (word, changed) = match standing {
         Standing::Trusted => ("trusted", &[][..]),
         Standing::Untrusted => ("untrusted", &[][..]),
@@ -56,7 +56,7 @@ fn show(project: &Project, standing: &Standing, json: bool) -> anyhow::Result<()
     for (heading, names) in [
         ("Changed since it was trusted", changed.to_vec()),
         ("Would run", runs),
-        ("Would be obeyed", obeyed.into_iter().map(|name| (*name).to_owned()).collect()),
+        ("Would be obeyed", obeyed.into_iter().map(str::to_owned).collect()),
     ] {
         if names.is_empty() {
             continue;

@@ -5,6 +5,7 @@
 
 mod architecture;
 mod bad_input;
+mod catalogue;
 mod context;
 mod conversations;
 mod doctor;
@@ -23,3 +24,4 @@ mod surface;
 mod text_protocols;
 mod turns;
 mod undo;
+mod zoo;

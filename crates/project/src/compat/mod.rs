@@ -4,6 +4,8 @@ mod agent_skills;
 mod auto_coder;
 mod claude;
 
+use std::path::Path;
+
 use crate::ground::Kind;
 
 /// Where a program keeps a kind of things.
@@ -37,4 +39,9 @@ pub(crate) fn in_home(kind: Kind) -> impl Iterator<Item = &'static str> {
 /// Folders below the user's home that hold `repos/PROJECT`.
 pub(crate) fn repositories(kind: Kind) -> impl Iterator<Item = &'static str> {
     of(kind).flat_map(|convention| convention.repositories).copied()
+}
+
+/// Whether the rules of this file's program are sent in every request unless they say otherwise.
+pub(crate) fn rules_apply_always(path: &Path) -> bool {
+    path.parent().is_some_and(|folder| folder.ends_with(claude::RULES))
 }

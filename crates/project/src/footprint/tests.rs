@@ -21,6 +21,19 @@ fn it_is_what_would_run_and_nothing_else() {
 }
 
 #[test]
+fn what_other_programs_would_run_counts_too() {
+    let folder = project();
+    let names =
+        [".autocodertools/x.sh", ".agents/skills/a/run.py", ".claude/agents/a.md", ".auto-coder/autocoderagents/b.md"];
+    for name in names {
+        fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
+        fs::write(folder.path().join(name), "x").unwrap();
+    }
+    let found = Footprint::of(folder.path());
+    assert!(names.iter().all(|name| found.files().contains_key(*name)), "{:?}", found.files().keys());
+}
+
+#[test]
 fn every_change_of_what_would_run_is_seen() {
     let folder = project();
     let before = Footprint::of(folder.path());

@@ -1,0 +1,103 @@
+//! The files a conversation is about: those it read or edited, and those its user mentions.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use haft_project::Ground;
+use haft_types::{Entry, Origin, Role};
+
+use crate::ports::Reads;
+
+/// Longer words are no paths.
+const LONGEST: usize = 512;
+
+/// The files the user's words name, whether or not they exist.
+#[derive(Default)]
+pub(crate) struct Mentions {
+    /// So many messages were looked through.
+    seen: usize,
+    paths: BTreeSet<PathBuf>,
+}
+
+impl Mentions {
+    /// Looks through the messages that are new.
+    pub(crate) fn look(&mut self, history: &[Arc<Entry>], ground: &Ground) {
+        // After a compaction there are fewer, and what was mentioned stays mentioned.
+        let new = history.get(self.seen..).unwrap_or(history);
+        self.seen = history.len();
+        for message in new.iter().map(|entry| &entry.message) {
+            let by_user = matches!(message.origin(), Origin::User | Origin::Joined);
+            if message.role == Role::User && by_user {
+                self.paths.extend(paths_in(&message.joined_text(), ground));
+            }
+        }
+    }
+}
+
+/// Both kinds together.
+#[derive(Clone, Copy)]
+pub(crate) struct Touched<'a> {
+    pub(crate) reads: &'a Reads,
+    pub(crate) mentions: &'a Mentions,
+}
+
+impl Touched<'_> {
+    /// How many there are of each: as neither ever loses one, the same counts mean the same files.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.reads.count(), self.mentions.paths.len())
+    }
+
+    pub(crate) fn paths(&self) -> BTreeSet<PathBuf> {
+        self.reads.paths().into_iter().chain(self.mentions.paths.iter().cloned()).collect()
+    }
+}
+
+/// The words that look like a path, as paths of the project.
+fn paths_in(text: &str, ground: &Ground) -> Vec<PathBuf> {
+    let punctuation = |letter: char| "\"'`()[]{}<>,;:!?@".contains(letter);
+    let words = text.split_whitespace().map(|word| word.trim_matches(punctuation).trim_end_matches('.'));
+    let mut found = Vec::new();
+    for word in words.filter(|word| word.len() <= LONGEST && word.contains(['.', '/'])) {
+        for folder in [&ground.root, &ground.cwd] {
+            found.extend(clean(&folder.join(word)).filter(|path| path.starts_with(&ground.root)));
+        }
+    }
+    found
+}
+
+/// The path without `.` and `..`; none when it leads above the top.
+fn clean(path: &Path) -> Option<PathBuf> {
+    let mut clean = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                if !clean.pop() {
+                    return None;
+                }
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => clean.push(part),
+        }
+    }
+    Some(clean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_look_like_paths_are_mentions() {
+        let ground = Ground { root: "/p".into(), cwd: "/p/sub".into(), obeyed: true, user: "/u".into(), home: None };
+        let mut found =
+            paths_in("Fix @src/a.rs, (b.py) and ../up.md. Not this; /etc/passwd ../../x.rs e.g. done.", &ground);
+        found.sort();
+        found.dedup();
+        let shown: Vec<_> = found.iter().map(|path| path.to_str().unwrap()).collect();
+        assert_eq!(
+            shown,
+            ["/p/b.py", "/p/e.g", "/p/src/a.rs", "/p/sub/b.py", "/p/sub/e.g", "/p/sub/src/a.rs", "/p/up.md"]
+        );
+    }
+}

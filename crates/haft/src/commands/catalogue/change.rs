@@ -1,0 +1,132 @@
+//! Adds and removes what lies in haft's own folders; those of other programs are theirs.
+
+use std::fs::{self, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use haft_project::{Ground, Kind, TrustList};
+use haft_types::Clock;
+
+use super::{Place, items};
+use crate::clock::WallClock;
+use crate::exit::mistake;
+use crate::output;
+
+/// The most that is read of a file or of standard input.
+const LARGEST: u64 = 256 * 1024;
+
+pub(super) fn add(kind: Kind, name: &str, file: Option<&Path>, user: bool, place: &Place) -> anyhow::Result<()> {
+    if !is_name(name) {
+        return Err(mistake(format!("`{name}` is not a name: use letters, digits, `-` and `_`")));
+    }
+    let text = content(file)?;
+    let folder = if user { place.ground.users(kind) } else { place.ground.own(kind) };
+    let path = file_of(kind, &folder, name);
+    let was_trusted = place.standing.is_trusted();
+    let existed = folder.is_dir();
+    let failed = |error: std::io::Error| mistake(format!("cannot write {}: {error}", path.display()));
+    fs::create_dir_all(path.parent().unwrap_or(&folder)).map_err(failed)?;
+    let mut out = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
+    out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(failed)?;
+    drop(out);
+
+    // What cannot be used is not left lying about.
+    let checked = items::of(kind, &Ground { obeyed: true, ..place.ground.clone() });
+    if let Some(problem) = checked.problems.iter().find(|problem| problem.path == path) {
+        take_away(kind, &path, existed);
+        return Err(mistake(format!(
+            "{}: {}; nothing was added",
+            file.unwrap_or(Path::new("standard input")).display(),
+            problem.what
+        )));
+    }
+    if !user && was_trusted {
+        trust_again(place)?;
+    }
+    output::print(&format!("Added {}\n", haft_text::sanitise(&place.ground.shown(&path))))?;
+    if !user && !was_trusted {
+        output::tell("the project is not trusted, so it is not used yet; `haft trust` trusts it");
+    }
+    if let Some(by) = checked.shadowed.iter().find(|one| one.path == path) {
+        output::tell(&format!("it is not used: {} comes first", place.ground.shown(&by.by)));
+    }
+    Ok(())
+}
+
+pub(super) fn remove(kind: Kind, name: &str, place: &Place) -> anyhow::Result<()> {
+    let found = items::of(kind, &place.ground);
+    let item = found.get(kind, name)?;
+    let own = [place.ground.own(kind), place.ground.users(kind)];
+    let shown = place.ground.shown(&item.path);
+    if !own.iter().any(|folder| item.path.starts_with(folder)) {
+        return Err(mistake(format!(
+            "`{name}` is {shown}, which belongs to another program; remove that file yourself"
+        )));
+    }
+    if kind == Kind::Skills {
+        let folder = item.path.parent().unwrap_or(&item.path);
+        if fs::read_dir(folder)?.count() > 1 {
+            let folder = place.ground.shown(folder);
+            return Err(mistake(format!("`{name}` is more than one file; remove the folder {folder} yourself")));
+        }
+    }
+    fs::remove_file(&item.path).map_err(|error| mistake(format!("cannot remove {shown}: {error}")))?;
+    if kind == Kind::Skills {
+        // Empty by now.
+        let _ = fs::remove_dir(item.path.parent().unwrap_or(&item.path));
+    }
+    if item.path.starts_with(&place.ground.root) && place.standing.is_trusted() {
+        trust_again(place)?;
+    }
+    output::print(&format!("Removed {}\n", haft_text::sanitise(&shown)))
+}
+
+/// The user made the change, so the trust stays.
+fn trust_again(place: &Place) -> anyhow::Result<()> {
+    TrustList::at(place.places.trust_file()).trust(&place.project.root, WallClock.now())?;
+    Ok(())
+}
+
+fn file_of(kind: Kind, folder: &Path, name: &str) -> PathBuf {
+    match kind {
+        Kind::Skills => folder.join(name).join("SKILL.md"),
+        Kind::Tools => folder.join(name),
+        Kind::Rules | Kind::Agents | Kind::Commands => folder.join(format!("{name}.md")),
+    }
+}
+
+fn take_away(kind: Kind, path: &Path, folder_existed: bool) {
+    // What cannot be removed stays, and is told of as what it is.
+    let _ = fs::remove_file(path);
+    let above = path.parent().into_iter().flat_map(Path::ancestors);
+    let made = usize::from(kind == Kind::Skills) + usize::from(!folder_existed);
+    for folder in above.take(made) {
+        let _ = fs::remove_dir(folder);
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let plain = |letter: char| letter.is_alphanumeric() || letter == '-' || letter == '_';
+    !name.is_empty() && name.chars().all(plain)
+}
+
+fn content(file: Option<&Path>) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    match file {
+        Some(path) => {
+            let failed = |error| mistake(format!("cannot read {}: {error}", path.display()));
+            fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes)).map_err(failed)?;
+        }
+        None => {
+            std::io::stdin().take(LARGEST + 1).read_to_end(&mut bytes)?;
+        }
+    }
+    if bytes.len() as u64 > LARGEST {
+        return Err(mistake(format!("that is more than {} KB; say it shorter", LARGEST / 1024)));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| mistake("that is not UTF-8 text"))?;
+    if text.trim().is_empty() {
+        return Err(mistake("there is nothing in it; give a Markdown file, or its text on standard input"));
+    }
+    Ok(text)
+}

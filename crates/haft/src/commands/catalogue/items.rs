@@ -1,0 +1,88 @@
+//! Every kind as lines of one table.
+
+use std::path::PathBuf;
+
+use haft_project::agents::{self, AgentTools};
+use haft_project::rules::{self, Applies};
+use haft_project::{Found, Ground, Kind, Level, Named, Problem, Shadowed, commands, external, skills};
+use serde_json::{Value, json};
+
+/// What was found of a kind.
+pub(super) struct Items {
+    pub(super) list: Vec<Item>,
+    pub(super) shadowed: Vec<Shadowed>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// One of them.
+pub(super) struct Item {
+    pub(super) name: String,
+    /// What it is for; of a rule, when it is sent.
+    pub(super) about: String,
+    pub(super) level: Level,
+    pub(super) path: PathBuf,
+    pub(super) text: String,
+    /// What only its kind has.
+    more: Value,
+}
+
+impl Item {
+    pub(super) fn json(&self) -> Value {
+        let mut value = json!({"name": self.name, "path": self.path, "from": self.level.name()});
+        if let (Some(all), Some(more)) = (value.as_object_mut(), self.more.as_object()) {
+            all.extend(more.clone());
+        }
+        value
+    }
+}
+
+pub(super) fn of(kind: Kind, ground: &Ground) -> Items {
+    let mut problems = Vec::new();
+    let (items, shadowed) = match kind {
+        Kind::Rules => (rules(ground, &mut problems), Vec::new()),
+        Kind::Agents => named(agents::load(ground, &mut problems), |agent| {
+            let tools = match &agent.tools {
+                AgentTools::All => json!("*"),
+                AgentTools::Only(names) => json!(names),
+            };
+            let more = json!({"description": agent.description, "tools": tools, "model": agent.model});
+            (agent.description.clone(), agent.role.clone(), more)
+        }),
+        Kind::Skills => named(skills::load(ground, &mut problems), |skill| {
+            (skill.description.clone(), skill.text.clone(), json!({"description": skill.description}))
+        }),
+        Kind::Commands => named(commands::load(ground, &mut problems), |command| {
+            let more = json!({"description": command.description, "argument_hint": command.argument_hint});
+            (command.description.clone(), command.text.clone(), more)
+        }),
+        Kind::Tools => named(external::load(ground), |tool| {
+            let header = tool.header(ground).unwrap_or_default();
+            (header.lines().next().unwrap_or_default().to_owned(), header, json!({"executable": tool.executable}))
+        }),
+    };
+    Items { list: items, shadowed, problems }
+}
+
+fn named<T: Named>(found: Found<T>, told: impl Fn(&T) -> (String, String, Value)) -> (Vec<Item>, Vec<Shadowed>) {
+    let item = |one: &T| {
+        let (about, text, more) = told(one);
+        Item { name: one.name().to_owned(), about, level: one.level(), path: one.path().to_owned(), text, more }
+    };
+    (found.items.iter().map(item).collect(), found.shadowed)
+}
+
+fn rules(ground: &Ground, problems: &mut Vec<Problem>) -> Vec<Item> {
+    let item = |rule: rules::Rule| {
+        let (sent, globs) = match &rule.applies {
+            Applies::Always => ("in every request".to_owned(), Vec::new()),
+            Applies::Index => ("in every request, as the index".to_owned(), Vec::new()),
+            Applies::To(globs) => {
+                (format!("once {} is touched", globs.patterns().join(", ")), globs.patterns().to_vec())
+            }
+            Applies::OnDemand => ("when the model reads it".to_owned(), Vec::new()),
+        };
+        let more = json!({"description": rule.description, "sent": sent, "globs": globs});
+        Item { name: rule.name, about: sent, level: rule.level, path: rule.path, text: rule.text, more }
+    };
+    rules::load(ground, problems).into_iter().map(item).collect()
+}

@@ -1,0 +1,136 @@
+//! `haft rules`, `haft agents`, `haft skills` and `haft commands`: what is known of a project, in one manner for all kinds.
+
+mod change;
+mod items;
+
+use std::fmt::Write as _;
+
+use haft_project::{Ground, Kind, Standing};
+use serde_json::json;
+
+use self::items::{Item, Items};
+use crate::cli::{CatalogueCommand, Common};
+use crate::exit::{Exit, mistake};
+use crate::output::{self, Table};
+use crate::places::Places;
+use crate::project::Project;
+use crate::wiring;
+
+/// Where a command works.
+struct Place {
+    places: Places,
+    project: Project,
+    ground: Ground,
+    standing: Standing,
+}
+
+impl Place {
+    fn find(common: &Common) -> anyhow::Result<Self> {
+        let (places, _) = super::configuration(common)?;
+        let project = Project::find(None)?;
+        let (ground, standing) = wiring::ground(&places, &project)?;
+        Ok(Self { places, project, ground, standing })
+    }
+}
+
+pub(super) fn run(kind: Kind, command: CatalogueCommand) -> anyhow::Result<Exit> {
+    match command {
+        CatalogueCommand::List { verbose, json, common } => list(kind, verbose, json, &Place::find(&common)?)?,
+        CatalogueCommand::Show { name, json, common } => show(kind, &name, json, &Place::find(&common)?)?,
+        CatalogueCommand::Add { name, file, user, common } => {
+            change::add(kind, &name, file.as_deref(), user, &Place::find(&common)?)?;
+        }
+        CatalogueCommand::Remove { name, common } => change::remove(kind, &name, &Place::find(&common)?)?,
+    }
+    Ok(Exit::Completed)
+}
+
+/// What is wrong with files, and why those of the project are missing.
+fn warn(place: &Place, items: &Items) {
+    if !place.standing.is_trusted() {
+        output::tell(&format!(
+            "{} is not trusted: nothing of it is listed; `haft trust` trusts it",
+            place.project.root.display()
+        ));
+    }
+    for problem in &items.problems {
+        output::tell(&haft_text::sanitise(&format!("warning: {problem}")));
+    }
+}
+
+fn list(kind: Kind, verbose: bool, json: bool, place: &Place) -> anyhow::Result<()> {
+    let found = items::of(kind, &place.ground);
+    warn(place, &found);
+    if json {
+        return output::print_json(&json!({
+            kind.folder(): found.list.iter().map(Item::json).collect::<Vec<_>>(),
+            "shadowed": found.shadowed.iter().map(|one| json!({"name": one.name, "path": one.path, "by": one.by})).collect::<Vec<_>>(),
+            "problems": found.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        }));
+    }
+    let mut text = String::new();
+    if found.list.is_empty() {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "No {0} yet. Add one with `haft {0} add NAME FILE`.", kind.folder());
+    } else {
+        let mut table = Table::new(&["NAME", kind_column(kind), "FROM", "FILE"]);
+        for item in &found.list {
+            table.row(vec![
+                item.name.clone(),
+                item.about.clone(),
+                item.level.name().to_owned(),
+                place.ground.shown(&item.path),
+            ]);
+        }
+        text.push_str(&table.to_string());
+    }
+    if verbose {
+        for one in &found.shadowed {
+            let (path, by) = (place.ground.shown(&one.path), place.ground.shown(&one.by));
+            let _ = writeln!(text, "not used: {path} (`{}` is {by})", one.name);
+        }
+        text.push_str("looked through:\n");
+        for folder in place.ground.folders(kind) {
+            let there = if folder.path.is_dir() { "" } else { " (not there)" };
+            let _ = writeln!(text, "  {}{there}", place.ground.shown(&folder.path));
+        }
+    }
+    output::print(&haft_text::sanitise(&text))
+}
+
+fn kind_column(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Rules => "SENT",
+        Kind::Agents | Kind::Skills | Kind::Commands | Kind::Tools => "DESCRIPTION",
+    }
+}
+
+fn show(kind: Kind, name: &str, json: bool, place: &Place) -> anyhow::Result<()> {
+    let found = items::of(kind, &place.ground);
+    let item = found.get(kind, name)?;
+    if json {
+        let mut value = item.json();
+        value["text"] = json!(item.text);
+        return output::print_json(&value);
+    }
+    output::print(&haft_text::sanitise(&format!(
+        "{} ({}, {})\n{}\n\n{}\n",
+        item.name,
+        item.level.name(),
+        place.ground.shown(&item.path),
+        item.about,
+        item.text
+    )))
+}
+
+impl Items {
+    /// The one of a name, or which there are.
+    fn get(&self, kind: Kind, name: &str) -> anyhow::Result<&Item> {
+        self.list.iter().find(|item| item.name == name).ok_or_else(|| {
+            let names: Vec<_> = self.list.iter().map(|item| item.name.as_str()).collect();
+            let there =
+                if names.is_empty() { "there are none".to_owned() } else { format!("there are {}", names.join(", ")) };
+            mistake(format!("no `{name}` among the {}; {there}", kind.folder()))
+        })
+    }
+}

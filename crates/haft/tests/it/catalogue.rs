@@ -1,0 +1,101 @@
+//! `haft rules`, `haft skills`, `haft commands` and `haft agents` from the outside.
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+use serde_json::{Value, json};
+
+use crate::rig::Rig;
+
+fn rig() -> Rig {
+    Rig::new(Api::Anthropic, Script::replies([Reply::text("Done.").times(2)]).unwrap())
+}
+
+fn names(listed: &Value, kind: &str) -> Vec<String> {
+    listed[kind].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn what_is_added_is_listed_shown_used_and_removed_again() {
+    let rig = rig();
+    rig.write("new.md", "---\ndescription: Style\nalwaysApply: true\n---\nUse tabs.\n");
+    let added = rig.run(&["rules", "add", "style", "new.md"]);
+    assert_eq!((added.code(), added.stdout().as_str()), (0, "Added .haft/rules/style.md\n"), "{}", added.stderr());
+    assert_eq!(names(&rig.run(&["rules", "list", "--json"]).json(), "rules"), ["style"]);
+    let listed = rig.run(&["rules", "list"]).stdout();
+    assert!(listed.contains("style  in every request  project  .haft/rules/style.md"), "{listed}");
+    assert!(rig.run(&["rules", "show", "style"]).stdout().ends_with("\n\nUse tabs.\n"));
+    assert_eq!(rig.task(&["hello"]).code(), 0);
+    assert!(String::from_utf8_lossy(&rig.server.requests()[0].body).contains("Use tabs."));
+    assert_eq!(rig.run(&["rules", "remove", "style"]).stdout(), "Removed .haft/rules/style.md\n");
+    assert_eq!(names(&rig.run(&["rules", "list", "--json"]).json(), "rules"), Vec::<String>::new());
+}
+
+#[test]
+fn adding_what_would_run_keeps_the_trust_of_whoever_adds_it() {
+    let rig = rig();
+    rig.write("r.md", "Review $1.\n");
+    assert_eq!(rig.run(&["commands", "add", "review", "r.md"]).code(), 0);
+    assert_eq!(rig.run(&["trust", "--show", "--json"]).json()["standing"], "trusted");
+    assert_eq!(rig.task(&["/review a.rs"]).code(), 0);
+    assert!(String::from_utf8_lossy(&rig.server.requests()[0].body).contains("Review a.rs."));
+    let unknown = rig.run(&["run", "/reviw a.rs"]);
+    assert_eq!(unknown.code(), 2);
+    assert!(unknown.stderr().contains("no command `/reviw`; there are /review"), "{}", unknown.stderr());
+}
+
+#[test]
+fn a_path_in_front_of_a_prompt_is_no_command() {
+    let rig = rig();
+    assert_eq!(rig.task(&["/etc is what?"]).code(), 0);
+    assert_eq!(rig.task(&["/usr/bin is what?"]).code(), 0);
+}
+
+#[test]
+fn what_cannot_be_used_is_not_added_and_nothing_is_overwritten() {
+    let rig = rig();
+    rig.write("bad.md", "---\nname: x\n---\nNo description.\n");
+    for kind in ["agents", "skills"] {
+        let added = rig.run(&[kind, "add", "x", "bad.md"]);
+        assert_eq!(added.code(), 2, "{kind}");
+        assert!(
+            added.stderr().contains("`description`") && added.stderr().contains("nothing was added"),
+            "{}",
+            added.stderr()
+        );
+        assert!(!rig.project().join(".haft").join(kind).exists(), "{kind}");
+    }
+    rig.write("good.md", "---\nname: x\ndescription: d\n---\nBody.\n");
+    assert_eq!(rig.run(&["agents", "add", "x", "good.md"]).code(), 0);
+    let again = rig.run(&["agents", "add", "x", "good.md"]);
+    assert_eq!(again.code(), 2);
+    assert!(again.stderr().contains("exists"), "{}", again.stderr());
+    assert_eq!(rig.run(&["agents", "add", "../x", "good.md"]).code(), 2);
+    assert_eq!(rig.run(&["agents", "show", "y"]).code(), 2);
+}
+
+#[test]
+fn the_first_of_a_name_wins_and_the_others_are_shown() {
+    let rig = rig();
+    let agent =
+        |who: &str| format!("---\nname: tester\ndescription: {who}\ntools: Read, Grep\nmodel: inherit\n---\nTest.\n");
+    for (folder, who) in [(".claude/agents", "claude"), (".haft/agents", "haft")] {
+        std::fs::create_dir_all(rig.project().join(folder)).unwrap();
+        rig.write(&format!("{folder}/t.md"), agent(who));
+    }
+    let untrusted = rig.run(&["agents", "list"]);
+    assert!(
+        untrusted.stderr().contains("is not trusted"),
+        "new files that would run end the trust: {}",
+        untrusted.stderr()
+    );
+    rig.run(&["trust"]);
+    let listed = rig.run(&["agents", "list", "--json"]).json();
+    assert_eq!(listed["agents"][0]["description"], "haft");
+    assert_eq!(listed["agents"][0]["tools"], json!(["Read", "Grep"]));
+    let verbose = rig.run(&["agents", "list", "--verbose"]).stdout();
+    assert!(verbose.contains("not used: .claude/agents/t.md (`tester` is .haft/agents/t.md)"), "{verbose}");
+    let foreign = rig.run(&["agents", "remove", "tester"]);
+    assert_eq!(foreign.code(), 0);
+    let theirs = rig.run(&["agents", "remove", "tester"]);
+    assert!(theirs.stderr().contains("belongs to another program"), "{}", theirs.stderr());
+}

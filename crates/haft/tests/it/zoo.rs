@@ -1,0 +1,136 @@
+//! Projects written for haft and for other agents, each with what stands where in the last request of a run.
+//!
+//! A case is a folder of `fixtures/zoo`: `project/` and `home/` are copied (`_git` becomes `.git`), `case.toml` says what is
+//! asked, from where, and what the model reads; `expected.txt` is everything before and with the task, as it was sent, and
+//! what was told beside it. A run that differs leaves `expected.new` beside it.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::rig::{Ran, Rig};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Case {
+    prompt: String,
+    cwd: String,
+    read: Vec<String>,
+}
+
+impl Default for Case {
+    fn default() -> Self {
+        Self { prompt: "Hello.".into(), cwd: String::new(), read: Vec::new() }
+    }
+}
+
+fn cases() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures/zoo");
+    let mut cases: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    cases
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap();
+        let target = to.join(if name == "_git" { ".git" } else { &name });
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// A rig with the case in a folder `shop`, and what it does.
+fn prepare(folder: &Path) -> (Rig, Case) {
+    let case: Case = toml::from_str(&fs::read_to_string(folder.join("case.toml")).unwrap()).unwrap();
+    let reads = case.read.iter().map(|path| Reply::call("read_file", json!({"path": path})));
+    let replies: Vec<_> = reads.chain([Reply::text("Done.")]).collect();
+    let twice: Vec<_> = replies.iter().chain(&replies).cloned().collect();
+    let rig = Rig::untrusted(Api::OpenaiChat, Script::replies(twice).unwrap());
+    copy(&folder.join("project"), &rig.project().join("shop"));
+    if folder.join("home").exists() {
+        copy(&folder.join("home"), rig.home());
+    }
+    (rig, case)
+}
+
+fn run(rig: &Rig, case: &Case) -> Ran {
+    let cwd = rig.project().join("shop").join(&case.cwd);
+    rig.task(&["--cwd", cwd.to_str().unwrap(), &case.prompt])
+}
+
+/// The messages of the newest request, without the system message, and what was told.
+fn seen(rig: &Rig, ran: &Ran) -> String {
+    let home = rig.home().canonicalize().unwrap().display().to_string();
+    let project = rig.project().join("shop").display().to_string();
+    let requests = rig.server.requests();
+    let body: Value = serde_json::from_slice(&requests.last().unwrap().body).unwrap();
+    let mut text = String::new();
+    for message in body["messages"].as_array().unwrap().iter().filter(|message| message["role"] != "system") {
+        let role = message["role"].as_str().unwrap();
+        if role == "tool" || message["tool_calls"].is_array() {
+            continue;
+        }
+        write!(text, "[{role}]\n{}\n\n", message["content"].as_str().unwrap_or_default()).unwrap();
+    }
+    for event in ran.events().iter().filter(|event| event["type"] == "error" && event["code"] == "document") {
+        writeln!(text, "(told) {}", event["message"].as_str().unwrap()).unwrap();
+    }
+    text.replace(&home, "HOME").replace(&project, "PROJECT")
+}
+
+#[test]
+fn every_project_says_what_it_should() {
+    let mut wrong = Vec::new();
+    for folder in cases() {
+        let (rig, case) = prepare(&folder);
+        assert!(rig.run(&["trust", rig.project().join("shop").to_str().unwrap()]).code() == 0);
+        let ran = run(&rig, &case);
+        assert_eq!(ran.code(), 0, "{}: {}{}", folder.display(), ran.stdout(), ran.stderr());
+        let seen = seen(&rig, &ran);
+        let expected = fs::read_to_string(folder.join("expected.txt")).unwrap_or_default();
+        if seen != expected {
+            fs::write(folder.join("expected.new"), &seen).unwrap();
+            wrong.push(folder.display().to_string());
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "these differ from their expected.txt (see expected.new beside it):\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn nothing_of_a_project_is_sent_before_it_is_trusted() {
+    for folder in cases() {
+        let (rig, case) = prepare(&folder);
+        let case = Case { prompt: "Hello.".into(), ..case };
+        let ran = run(&rig, &case);
+        assert_eq!(ran.code(), 0, "{}: {}", folder.display(), ran.stderr());
+        let seen = seen(&rig, &ran);
+        let headings: Vec<_> = seen.lines().filter(|line| line.starts_with("# ")).collect();
+        assert!(headings.iter().all(|heading| heading.starts_with("# HOME")), "{}: {headings:?}", folder.display());
+    }
+}
+
+#[test]
+fn a_removed_rule_is_gone_from_the_next_request() {
+    let folder = cases().into_iter().find(|case| case.ends_with("haft-rules")).unwrap();
+    let (rig, case) = prepare(&folder);
+    rig.run(&["trust", rig.project().join("shop").to_str().unwrap()]);
+    assert!(seen(&rig, &run(&rig, &case)).contains("Use tabs."));
+    fs::remove_file(rig.project().join("shop/.haft/rules/always.md")).unwrap();
+    let ran = run(&rig, &case);
+    let seen = seen(&rig, &ran);
+    assert!(!seen.contains("Use tabs.") && seen.contains("release.md"), "{seen}");
+}
