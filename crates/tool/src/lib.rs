@@ -22,9 +22,9 @@ pub use intent::Intent;
 pub use manual::{Alias, CaseDocument, Group, Manual, Set, Source};
 pub use plugin::Plugin;
 pub use ports::{
-    Added, FileHistory, FileState, MarkAction, MarkReport, NewUseful, Note, Notes, PortError, Progress, ReadLedger,
-    Recalled, TakeBack, TodoItem, TodoList, TodoState, TokenCount, Transcript, TranscriptLine, UndoOutcome, UndoReport,
-    UndoTarget, UndoneFile, UsefulInfo, UsefulItem,
+    Added, FileHistory, FileState, MarkAction, MarkReport, NewUseful, Note, Notes, OpenedSkill, PortError, Progress,
+    ReadLedger, Recalled, SkillShelf, TakeBack, TodoItem, TodoList, TodoState, TokenCount, Transcript, TranscriptLine,
+    UndoOutcome, UndoReport, UndoTarget, UndoneFile, UsefulInfo, UsefulItem,
 };
 pub use registry::{Registry, Resolved, Statistics, Switch};
 pub use schema::{InvalidArguments, parse_arguments, schema_of};

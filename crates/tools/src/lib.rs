@@ -40,6 +40,7 @@
 //! | `conversation_message_ids_read` | `messages, tokens, marked` |
 //! | `conversation_message_ids_write` | `action, changed, unchanged, unknown: [id], refused: [id], marked` |
 //! | `count_tokens` | `path?, tokens, lines, bytes, window` |
+//! | `use_skill` | `name, folder, files` |
 //! | `recall` | `message_id, role, tools, truncated?, spill?: [path]` |
 //!
 //! A result that read or wrote a file also carries `context.file` (`path, size, mtime_ns, hash`), or `context.files` for
@@ -89,6 +90,7 @@ mod session_stop;
 mod todo_read;
 mod todo_write;
 mod undo_edit;
+mod use_skill;
 mod useful_info_add;
 mod useful_info_delete;
 mod useful_info_list;
@@ -111,6 +113,7 @@ pub use permission::{
     Standing, Verdict,
 };
 pub use running::{Running, TaskReport, announcement};
+pub use use_skill::UseSkill;
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use haft_context::{ContextError, Memo};
 use haft_store::{Conversation, Fact, Found, NewFork, Scope, StoreError, WriteLock};
 use haft_tool::{Registry, Source, UnknownChoice};
-use haft_tools::Running;
+use haft_tools::{Running, UseSkill};
 use haft_types::{ConversationId, Cost, Entry, Message, MessageId, Metadata, Usage};
 
 use super::build::{CLEARED, last_sent, system_of};
@@ -17,7 +17,7 @@ use super::{Services, Session, SessionConfig, Totals, tasks};
 use crate::documents::StandingDocuments;
 use crate::files::Watch;
 use crate::permit::Permit;
-use crate::ports::{Knowledge, Reads, StoredTodo};
+use crate::ports::{FoundSkills, Knowledge, Reads, StoredTodo};
 use crate::resume::Begun;
 use crate::touched::{Mentions, Touched};
 
@@ -195,6 +195,10 @@ pub fn all_tools(running: &Arc<Running>) -> Registry {
 
 fn offered(config: &SessionConfig, services: &Services) -> Result<Registry, OpenError> {
     let mut registry = all_tools(&services.running);
+    if let Some(skills) = FoundSkills::look(&config.ground, &config.masker) {
+        registry.add_case(skills.listed());
+        registry.register(Arc::new(UseSkill::new(Arc::new(skills))), Source::BuiltIn);
+    }
     for plugin in &config.plugins {
         registry.add_plugin(Arc::clone(plugin));
     }

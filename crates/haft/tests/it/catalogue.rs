@@ -99,3 +99,30 @@ fn the_first_of_a_name_wins_and_the_others_are_shown() {
     let theirs = rig.run(&["agents", "remove", "tester"]);
     assert!(theirs.stderr().contains("belongs to another program"), "{}", theirs.stderr());
 }
+
+#[test]
+fn a_skill_is_listed_in_advance_and_read_when_used() {
+    let use_skill = |name: &str| Reply::call("use_skill", json!({"name": name}));
+    let replies = [use_skill("release"), use_skill("relaese"), Reply::text("Done.")];
+    let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
+    std::fs::create_dir_all(rig.project().join(".claude/skills/release/scripts")).unwrap();
+    rig.write(".claude/skills/release/SKILL.md", "---\nname: release\ndescription: Make a release.\n---\nTag first.\n");
+    rig.write(".claude/skills/release/scripts/tag.sh", "git tag");
+    rig.run(&["trust"]);
+    let events = rig.task(&["release it"]).events();
+    let first = String::from_utf8_lossy(&rig.server.requests()[0].body).into_owned();
+    assert!(first.contains("- `release`: Make a release.") && !first.contains("Tag first."), "{first}");
+    let results: Vec<_> = events.iter().filter(|event| event["type"] == "tool_result").collect();
+    assert_eq!(
+        results[0]["text"], "Tag first.\n\nFiles of this skill:\n- .claude/skills/release/scripts/tag.sh",
+        "{results:?}"
+    );
+    assert_eq!(results[1]["error"]["code"], "unknown_skill");
+}
+
+#[test]
+fn without_skills_there_is_no_tool_for_them() {
+    let rig = rig();
+    rig.task(&["hello"]);
+    assert!(!String::from_utf8_lossy(&rig.server.requests()[0].body).contains("use_skill"));
+}
