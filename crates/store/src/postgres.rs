@@ -107,11 +107,12 @@ impl PostgresStore {
         let (id, now) = (id.clone(), self.clock.now());
         self.writer.submit(move |Writer { session, locks, .. }| {
             session.run_briefly(locks.timeout(), async |connection| {
-                let mut transaction = write::begin(connection).await?;
-                locks.for_one_write(&mut transaction, &id).await?;
-                let done = job(&mut transaction, &id, now).await?;
-                transaction.commit().await?;
-                Ok(done)
+                let job = async |transaction: &mut PgConnection| {
+                    write::check_format(transaction).await?;
+                    locks.for_one_write(transaction, &id).await?;
+                    job(transaction, &id, now).await
+                };
+                session::transaction(connection, session::WRITING, job).await
             })
         })
     }
@@ -123,10 +124,11 @@ impl PostgresStore {
     ) -> Pending<T> {
         self.writer.submit(move |writer| {
             writer.session.run(async |connection| {
-                let mut transaction = write::begin(connection).await?;
-                let done = job(&mut transaction).await?;
-                transaction.commit().await?;
-                Ok(done)
+                let job = async |transaction: &mut PgConnection| {
+                    write::check_format(transaction).await?;
+                    job(transaction).await
+                };
+                session::transaction(connection, session::WRITING, job).await
             })
         })
     }
@@ -137,10 +139,7 @@ impl PostgresStore {
         job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Failure> + Send + 'static,
     ) -> Pending<T> {
         self.reader.submit(move |session| {
-            session.run(async |connection| {
-                let mut snapshot = read::snapshot(connection).await?;
-                job(&mut snapshot).await
-            })
+            session.run(async |connection| session::transaction(connection, session::READING, job).await)
         })
     }
 
@@ -263,7 +262,8 @@ impl Store for PostgresStore {
         let search = move |session: &mut Session| {
             session.run(async |connection| {
                 while search::fill(connection).await? == search::Filled::More {}
-                search::search(connection, &items, &place, limit).await
+                let search = async |snapshot: &mut PgConnection| search::search(snapshot, &items, &place, limit).await;
+                session::transaction(connection, session::READING, search).await
             })
         };
         self.index.submit(search).await
@@ -322,10 +322,12 @@ impl Store for PostgresStore {
         let (id, now) = (id.clone(), self.clock.now());
         self.writer.submit(move |Writer { session, last_requests, locks }| {
             session.run_briefly(locks.timeout(), async |connection| {
-                let mut transaction = write::begin(connection).await?;
-                locks.for_one_write(&mut transaction, &id).await?;
-                let logged = requests::log(&mut transaction, last_requests, &id, &sent, now).await?;
-                transaction.commit().await?;
+                let log = async |transaction: &mut PgConnection| {
+                    write::check_format(transaction).await?;
+                    locks.for_one_write(transaction, &id).await?;
+                    requests::log(transaction, last_requests, &id, &sent, now).await
+                };
+                let logged = session::transaction(connection, session::WRITING, log).await?;
                 Ok(logged.remember(last_requests))
             })
         })

@@ -5,9 +5,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions, Connection, PgConnection};
+use sqlx::{ConnectOptions, PgConnection};
 
 use super::failure::Failure;
+use super::session;
 use crate::config::hide_password;
 use crate::error::StoreError;
 use crate::lock::Locked;
@@ -70,26 +71,27 @@ impl Server {
 
 /// Brings the tables to [`FORMAT`]: all steps or none. Another process may be doing the same.
 pub(super) async fn migrate(connection: &mut PgConnection) -> Result<(), Failure> {
+    session::transaction(connection, session::WRITING, migrate_alone).await
+}
+
+async fn migrate_alone(connection: &mut PgConnection) -> Result<(), Failure> {
     // A lock of the server's, because two `CREATE TABLE IF NOT EXISTS` at once can both fail.
-    const ALONE: i64 = i64::from_be_bytes(*b"haft:mig");
-    let mut transaction = connection.begin().await?;
-    sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(ALONE).execute(&mut *transaction).await?;
-    sqlx::raw_sql("CREATE TABLE IF NOT EXISTS haft_format (format INTEGER NOT NULL)")
-        .execute(&mut *transaction)
+    sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' format', 0))")
+        .execute(&mut *connection)
         .await?;
+    sqlx::raw_sql("CREATE TABLE IF NOT EXISTS haft_format (format INTEGER NOT NULL)").execute(&mut *connection).await?;
     let found: Option<i32> =
-        sqlx::query_scalar("SELECT format FROM haft_format").fetch_optional(&mut *transaction).await?;
+        sqlx::query_scalar("SELECT format FROM haft_format").fetch_optional(&mut *connection).await?;
     let format = found.unwrap_or(0);
     if format >= FORMAT {
         return check_format(format);
     }
     for migration in MIGRATIONS.iter().skip(format.unsigned_abs() as usize) {
-        sqlx::raw_sql(*migration).execute(&mut *transaction).await?;
+        sqlx::raw_sql(*migration).execute(&mut *connection).await?;
     }
     let set =
         if found.is_some() { "UPDATE haft_format SET format = $1" } else { "INSERT INTO haft_format VALUES ($1)" };
-    sqlx::query(set).bind(FORMAT).execute(&mut *transaction).await?;
-    transaction.commit().await?;
+    sqlx::query(set).bind(FORMAT).execute(&mut *connection).await?;
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use haft_types::{ContentHash, ConversationId, Timestamp};
+use haft_types::{ConversationId, Timestamp};
 use sqlx::PgConnection;
 
 use super::failure::Failure;
@@ -43,21 +43,15 @@ impl Drop for Kept {
             return;
         }
         locks.held().remove(&self.conversation);
-        let key = key_of(&self.conversation);
+        let conversation = self.conversation.clone();
         // Nobody waits for it. Should the server be gone, it has given the right back itself.
         drop(locks.keeper.submit(move |session| {
             session.run(async |connection| {
-                sqlx::query("SELECT pg_advisory_unlock($1)").bind(key).execute(connection).await?;
+                unlock(connection, &conversation).await?;
                 Ok(())
             })
         }));
     }
-}
-
-/// The number by which the server knows the lock of a conversation.
-fn key_of(conversation: &ConversationId) -> i64 {
-    let hash = ContentHash::of(conversation.as_str().as_bytes()).0;
-    i64::from_be_bytes([hash[0], hash[1], hash[2], hash[3], hash[4], hash[5], hash[6], hash[7]])
 }
 
 impl Locks {
@@ -96,8 +90,10 @@ impl Locks {
                 }
                 self.held().remove(conversation);
             }
-            let sql = "SELECT pg_try_advisory_xact_lock($1)";
-            if sqlx::query_scalar(sql).bind(key_of(conversation)).fetch_one(&mut *connection).await? {
+            // Locks are the whole database's, and there may be another store in another schema.
+            let sql =
+                "SELECT pg_try_advisory_xact_lock(hashtextextended(current_schema() || ' conversation ' || $1, 0))";
+            if sqlx::query_scalar(sql).bind(conversation.as_str()).fetch_one(&mut *connection).await? {
                 return Ok(());
             }
             if started.elapsed() >= self.timeout {
@@ -152,8 +148,8 @@ async fn take(
     conversation: &ConversationId,
     now: Timestamp,
 ) -> Result<Option<i64>, Failure> {
-    let key = key_of(conversation);
-    if !sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(key).fetch_one(&mut *connection).await? {
+    let sql = "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || ' conversation ' || $1, 0))";
+    if !sqlx::query_scalar(sql).bind(conversation.as_str()).fetch_one(&mut *connection).await? {
         return Ok(None);
     }
     let holder = crate::encoding::encode("who writes", &Holder::this_process(now))?;
@@ -163,10 +159,16 @@ async fn take(
         Ok(term) => Ok(Some(term)),
         Err(error) => {
             // A lock without a term would stay with this session for good. Should this fail too, the session is lost.
-            let _ = sqlx::query("SELECT pg_advisory_unlock($1)").bind(key).execute(connection).await;
+            let _ = unlock(connection, conversation).await;
             Err(error.into())
         }
     }
+}
+
+async fn unlock(connection: &mut PgConnection, conversation: &ConversationId) -> Result<(), sqlx::Error> {
+    let sql = "SELECT pg_advisory_unlock(hashtextextended(current_schema() || ' conversation ' || $1, 0))";
+    sqlx::query(sql).bind(conversation.as_str()).execute(connection).await?;
+    Ok(())
 }
 
 /// Who took the lock last.

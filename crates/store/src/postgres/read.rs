@@ -3,7 +3,7 @@
 use haft_types::{ConversationId, Message, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, Connection, PgConnection, Postgres, Transaction};
+use sqlx::{AssertSqlSafe, PgConnection};
 
 use super::failure::Failure;
 use super::lineage::{self, Span};
@@ -53,11 +53,6 @@ pub(super) fn read_time(text: &str) -> Result<Timestamp, Failure> {
 /// A counter, which the server keeps signed.
 pub(super) fn read_count(count: i64) -> Result<u64, Failure> {
     u64::try_from(count).map_err(|_| Failure::Damaged(format!("{count} is not a count")))
-}
-
-/// The database as it is at one moment, however many statements look at it.
-pub(super) async fn snapshot(connection: &mut PgConnection) -> Result<Transaction<'_, Postgres>, Failure> {
-    Ok(connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?)
 }
 
 /// The columns of a [`ListedRow`].

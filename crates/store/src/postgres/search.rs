@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
 use haft_types::Message;
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use sqlx::{AssertSqlSafe, PgConnection};
 
 use super::failure::Failure;
 use super::lineage::{self, Span};
 use super::read::{LISTED, ListedRow, Where, listed};
+use super::session;
 use crate::search::query::Item;
 use crate::search::{Hit, HitMessage, searchable, snippet, words};
 
@@ -31,11 +32,14 @@ pub(super) enum Filled {
 
 /// Indexes at most [`BATCH`] messages and revisions. Others may be doing the same with others.
 pub(super) async fn fill(connection: &mut PgConnection) -> Result<Filled, Failure> {
-    let mut transaction = connection.begin().await?;
+    session::transaction(connection, session::WRITING, fill_a_batch).await
+}
+
+async fn fill_a_batch(connection: &mut PgConnection) -> Result<Filled, Failure> {
     let sql = "DELETE FROM unindexed WHERE message IN
                    (SELECT message FROM unindexed ORDER BY message LIMIT $1 FOR UPDATE)
                RETURNING message";
-    let keys: Vec<i64> = sqlx::query_scalar(sql).bind(i64::from(BATCH)).fetch_all(&mut *transaction).await?;
+    let keys: Vec<i64> = sqlx::query_scalar(sql).bind(i64::from(BATCH)).fetch_all(&mut *connection).await?;
     if keys.is_empty() {
         return Ok(Filled::All);
     }
@@ -44,14 +48,13 @@ pub(super) async fn fill(connection: &mut PgConnection) -> Result<Filled, Failur
             ..0 => "SELECT body FROM revisions WHERE key = $1",
             0.. => "SELECT body FROM messages WHERE key = $1",
         };
-        let body: Option<String> = sqlx::query_scalar(sql).bind(key.abs()).fetch_optional(&mut *transaction).await?;
+        let body: Option<String> = sqlx::query_scalar(sql).bind(key.abs()).fetch_optional(&mut *connection).await?;
         // One that cannot be read is not found either.
         let message = body.and_then(|body| serde_json::from_str::<Message>(&body).ok());
         let terms = message.map_or_else(String::new, |message| words::terms(&searchable(&message)));
         let sql = "INSERT INTO entries VALUES ($1, $2::tsvector) ON CONFLICT DO NOTHING";
-        sqlx::query(sql).bind(key).bind(vector(&terms)).execute(&mut *transaction).await?;
+        sqlx::query(sql).bind(key).bind(vector(&terms)).execute(&mut *connection).await?;
     }
-    transaction.commit().await?;
     Ok(if keys.len() == BATCH as usize { Filled::More } else { Filled::All })
 }
 
@@ -92,8 +95,7 @@ pub(super) async fn search(
     place: &Where,
     limit: usize,
 ) -> Result<Vec<Hit>, Failure> {
-    let mut transaction = super::read::snapshot(connection).await?;
-    let mut hits = named(&mut transaction, items, place, limit).await?;
+    let mut hits = named(connection, items, place, limit).await?;
     let sql = "SELECT message, conversation, position FROM entries
                JOIN LATERAL (SELECT conversation, position FROM messages WHERE key = message
                              UNION ALL SELECT conversation, position FROM revisions WHERE key = -message) AS at ON TRUE
@@ -104,14 +106,14 @@ pub(super) async fn search(
     let mut offset = 0_i64;
     while hits.len() < limit {
         let query = sqlx::query_as(sql).bind(&wanted).bind(i64::from(CANDIDATES)).bind(offset);
-        let candidates: Vec<(i64, i64, i64)> = query.fetch_all(&mut *transaction).await?;
+        let candidates: Vec<(i64, i64, i64)> = query.fetch_all(&mut *connection).await?;
         for (_, source, position) in &candidates {
             if hits.len() >= limit {
                 break;
             }
             // The message and its revisions are entries of their own.
             if seen.insert((*source, *position)) {
-                hits.extend(hit(&mut transaction, (*source, *position), items, place).await?);
+                hits.extend(hit(connection, (*source, *position), items, place).await?);
             }
         }
         if candidates.len() < CANDIDATES as usize {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::PgConnection;
+use sqlx::{Connection, PgConnection};
 use tokio::runtime::{Builder, Runtime};
 
 use super::connect::Server;
@@ -12,6 +12,31 @@ use crate::error::StoreError;
 
 /// How long a write may take, beside waiting for others. A server that vanished without a word never answers.
 const SILENCE: Duration = Duration::from_mins(1);
+
+/// How a transaction begins that writes.
+pub(super) const WRITING: &str = "BEGIN";
+/// How one begins that sees the database as it is at one moment, however many statements look at it.
+pub(super) const READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+/// Does something whole or not at all. In either case the server is told at once that it is over: a transaction that is only dropped
+/// ends with the next use of its connection, and until then keeps everything locked that it had locked.
+pub(super) async fn transaction<T>(
+    connection: &mut PgConnection,
+    begin: &'static str,
+    job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut transaction = connection.begin_with(begin).await?;
+    match job(&mut transaction).await {
+        Ok(done) => {
+            transaction.commit().await?;
+            Ok(done)
+        }
+        Err(failure) => {
+            transaction.rollback().await?;
+            Err(failure)
+        }
+    }
+}
 
 /// A connection that a thread owns.
 pub(crate) struct Session {

@@ -3,7 +3,7 @@
 
 use haft_types::{ConversationId, Message, MessageId, Timestamp};
 use serde_json::Value;
-use sqlx::{Connection, PgConnection, Postgres, Transaction};
+use sqlx::PgConnection;
 
 use super::connect;
 use super::failure::Failure;
@@ -15,12 +15,9 @@ use crate::error::StoreError;
 use crate::message::Revision;
 use crate::store::Swap;
 
-/// A transaction on tables of the format we know.
-pub(super) async fn begin(connection: &mut PgConnection) -> Result<Transaction<'_, Postgres>, Failure> {
-    let mut transaction = connection.begin().await?;
-    let format = sqlx::query_scalar("SELECT format FROM haft_format").fetch_one(&mut *transaction).await?;
-    connect::check_format(format)?;
-    Ok(transaction)
+/// Checks that the tables are of the format we know.
+pub(super) async fn check_format(connection: &mut PgConnection) -> Result<(), Failure> {
+    connect::check_format(sqlx::query_scalar("SELECT format FROM haft_format").fetch_one(connection).await?)
 }
 
 /// Inserts a conversation whose message count is still zero, and then its messages.
@@ -241,7 +238,7 @@ pub(super) async fn swap_project_state(
     value: &str,
 ) -> Result<Swap, Failure> {
     // There may be no row to lock, so the name of the document is locked until the transaction ends.
-    let sql = "SELECT pg_advisory_xact_lock(hashtextextended('haft project state ' || $1 || ' ' || $2, 0))";
+    let sql = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' state ' || $1 || ' ' || $2, 0))";
     sqlx::query(sql).bind(namespace).bind(name).execute(&mut *connection).await?;
     if read::project_state(connection, namespace, name).await?.as_ref() != before {
         return Ok(Swap::Overtaken);

@@ -72,14 +72,32 @@ async fn nobody_else_writes_while_one_has_the_right() {
 }
 
 #[tokio::test]
+async fn nothing_stays_open_on_the_server_whether_it_went_well_or_not() {
+    let Some(server) = Server::with_database().await else { return };
+    let (one, other) = (server.connect(), server.connect());
+    let a = conversation("a");
+    one.create(NewConversation::new(a.clone(), "p")).await.unwrap();
+    one.append(&a, &user(1, "one")).await.unwrap();
+    one.append(&a, &user(1, "one again")).await.unwrap_err();
+    one.append(&conversation("nobody"), &user(1, "lost")).await.unwrap_err();
+    one.messages(&a).await.unwrap();
+    other.search(SearchQuery { text: "one", scope: Scope::Everywhere, limit: 1 }).await.unwrap();
+    assert_eq!(server.open_transactions().await, 0);
+    // A failed write would keep the conversation locked.
+    other.append(&a, &user(2, "two")).await.unwrap();
+    drop((one, other));
+    server.end().await;
+}
+
+#[tokio::test]
 async fn a_right_that_was_lost_with_its_connection_is_not_used() {
-    let Some(server) = Server::new().await else { return };
+    let Some(server) = Server::with_database().await else { return };
     let (one, other) = (server.connect(), server.connect());
     let a = conversation("a");
     one.create(NewConversation::new(a.clone(), "p")).await.unwrap();
     let lost = one.lock(&a).await.unwrap();
     let keepers = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'
-                   AND objsubid = 1 AND pid IN (SELECT pid FROM pg_stat_activity WHERE query LIKE '%INTO writers%')";
+                   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
     server.change(keepers).await;
     one.append(&a, &user(1, "nobody else has it")).await.unwrap();
     let taken = other.lock(&a).await.unwrap();
@@ -159,12 +177,12 @@ async fn a_killed_client_loses_nothing_it_acknowledged_and_gives_its_right_back(
 
 #[tokio::test]
 async fn a_lost_connection_is_an_error_once() {
-    let Some(server) = Server::new().await else { return };
+    let Some(server) = Server::with_database().await else { return };
     let store = server.connect();
     store.create(NewConversation::new(conversation("a"), "p")).await.unwrap();
     store.messages(&conversation("a")).await.unwrap();
     let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-                  WHERE application_name = 'haft' AND query LIKE '%conversations%' AND pid <> pg_backend_pid()";
+                  WHERE datname = current_database() AND pid <> pg_backend_pid()";
     server.change(others).await;
     // Whatever was under way is told; then it goes on.
     let _ = store.append(&conversation("a"), &user(1, "one")).await;
