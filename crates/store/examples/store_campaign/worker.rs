@@ -113,8 +113,9 @@ pub(crate) fn backups_of(path: &Path) -> Backups {
     Backups::new(path, &folder, &config(), clock())
 }
 
+/// As configured by default; but a busy machine must not decide a case.
 pub(crate) fn config() -> StoreConfig {
-    StoreConfig::default()
+    StoreConfig { lock_timeout_ms: 300_000, ..StoreConfig::default() }
 }
 
 /// Who comes to be refused does not wait for ten seconds.
