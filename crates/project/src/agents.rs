@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::file;
 use crate::front_matter::{self, Words};
 use crate::ground::{Ground, Kind, Level};
-use crate::named::{Found, Named};
+use crate::named::{Found, named};
 use crate::problem::Problem;
 
 /// Which tools an agent is given.
@@ -42,17 +42,7 @@ pub struct Agent {
     pub level: Level,
 }
 
-impl Named for Agent {
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn path(&self) -> &Path {
-        &self.path
-    }
-    fn level(&self) -> Level {
-        self.level
-    }
-}
+named!(Agent);
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::file;
 use crate::front_matter;
 use crate::ground::{Folder, Ground, Kind, Level};
-use crate::named::{Found, Named};
+use crate::named::{Found, named};
 use crate::problem::Problem;
 
 /// How deep folders of commands are read.
@@ -30,17 +30,7 @@ pub struct Command {
     pub level: Level,
 }
 
-impl Named for Command {
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn path(&self) -> &Path {
-        &self.path
-    }
-    fn level(&self) -> Level {
-        self.level
-    }
-}
+named!(Command);
 
 impl Command {
     /// The prompt with what was written behind the name put in its places: `$ARGUMENTS` is all of it, `$1` to `$9` are its

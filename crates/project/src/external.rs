@@ -3,11 +3,11 @@
 //! This module finds them and reads what their files say of themselves; it runs nothing.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::file;
 use crate::ground::{Ground, Kind, Level};
-use crate::named::{Found, Named};
+use crate::named::{Found, named};
 
 /// Endings of scripts that count without being executable.
 const ENDINGS: [&str; 8] = ["py", "sh", "js", "rb", "pl", "php", "go", "rs"];
@@ -29,17 +29,7 @@ pub struct ExternalTool {
     pub executable: bool,
 }
 
-impl Named for ExternalTool {
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn path(&self) -> &Path {
-        &self.path
-    }
-    fn level(&self) -> Level {
-        self.level
-    }
-}
+named!(ExternalTool);
 
 /// Finds the tools.
 pub fn load(ground: &Ground) -> Found<ExternalTool> {

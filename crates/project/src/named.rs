@@ -1,6 +1,6 @@
 //! Things that are found by name: the first of a name wins, and the others are known to be shadowed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::ground::Level;
 
@@ -9,10 +9,30 @@ pub trait Named {
     /// Its name.
     fn name(&self) -> &str;
     /// Where it lies.
-    fn path(&self) -> &std::path::Path;
+    fn path(&self) -> &Path;
     /// Whose it is.
     fn level(&self) -> Level;
 }
+
+/// Says that a type with the fields `name`, `path` and `level` is [`Named`].
+macro_rules! named {
+    ($type:ty) => {
+        impl crate::named::Named for $type {
+            fn name(&self) -> &str {
+                &self.name
+            }
+
+            fn path(&self) -> &std::path::Path {
+                &self.path
+            }
+
+            fn level(&self) -> crate::ground::Level {
+                self.level
+            }
+        }
+    };
+}
+pub(crate) use named;
 
 /// One that another of the same name stands before.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::file;
 use crate::front_matter;
 use crate::ground::{Ground, Kind, Level};
-use crate::named::{Found, Named};
+use crate::named::{Found, named};
 use crate::problem::Problem;
 
 /// The longest name and description of the public format.
@@ -57,17 +57,7 @@ impl Skill {
     }
 }
 
-impl Named for Skill {
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn path(&self) -> &Path {
-        &self.path
-    }
-    fn level(&self) -> Level {
-        self.level
-    }
-}
+named!(Skill);
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
