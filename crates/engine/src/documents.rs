@@ -1,4 +1,4 @@
-//! The standing documents of a project: `AGENTS.md` and `CLAUDE.md`, rules, `CODE_LAW.md`.
+//! The standing documents of a project: documentation of libraries, `AGENTS.md` and `CLAUDE.md`, rules, `CODE_LAW.md`.
 //!
 //! Every file and folder they come from is looked at before every request by size and time alone; only when one differs, or
 //! when a file was touched that brings in others, they are read again, and only when what they say differs the documents layer
@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use haft_context::{Document, DocumentKind, Documents, Need};
 use haft_project::instructions::Instructions;
+use haft_project::library::Libraries;
 use haft_project::rules::{Applies, Rule};
 use haft_project::{Ground, Kind, Problem, instructions, rules};
 use haft_text::Masker;
@@ -27,6 +28,7 @@ const FURTHER: &str = "Further rules";
 /// The project's documents as they were last seen.
 pub(crate) struct StandingDocuments {
     ground: Ground,
+    libraries: Libraries,
     masker: Masker,
     /// Everything they come from, as it was.
     watched: Vec<(PathBuf, Option<Stamp>)>,
@@ -56,9 +58,10 @@ fn stamp(path: &Path) -> Option<Stamp> {
 
 impl StandingDocuments {
     /// The documents that are looked for there.
-    pub(crate) fn new(ground: Ground, masker: Masker) -> Self {
+    pub(crate) fn new(ground: Ground, libraries: Libraries, masker: Masker) -> Self {
         Self {
             ground,
+            libraries,
             masker,
             watched: Vec::new(),
             touched: BTreeSet::new(),
@@ -111,6 +114,7 @@ impl StandingDocuments {
         // Stamps come before what they stand for: what changes in between is read again.
         let mut watched: Vec<PathBuf> = ground.folders(Kind::Rules).into_iter().map(|folder| folder.path).collect();
         watched.extend(instructions::files(ground, &folders));
+        watched.push(self.libraries.list());
         if ground.obeyed {
             watched.push(ground.root.clone());
         }
@@ -119,7 +123,9 @@ impl StandingDocuments {
         let told = instructions::load(ground, &folders, &mut problems);
         let rules = rules::load(ground, &mut problems);
         let law = ground.obeyed.then(|| instructions::code_law(ground, &mut problems)).flatten();
-        let found = told.iter().chain(&law).map(|one| &one.path).chain(rules.iter().map(|rule| &rule.path));
+        let libraries = self.libraries.documents(ground, &mut problems);
+        let standing = told.iter().chain(&law).map(|one| &one.path);
+        let found = standing.chain(rules.iter().map(|rule| &rule.path)).chain(libraries.iter().map(|one| &one.path));
         for path in found {
             if !self.watched.iter().any(|(watched, _)| watched == path) {
                 self.watched.push((path.clone(), stamp(path)));
@@ -133,7 +139,11 @@ impl StandingDocuments {
         // The project goes before the user.
         let (of_project, of_user): (Vec<_>, Vec<_>) = told.iter().partition(|one| one.path.starts_with(&ground.root));
         let standing = |one: &&Instructions| document(DocumentKind::Rules, ground.shown(&one.path), &one.text);
-        let mut documents: Vec<_> = of_project.iter().map(standing).collect();
+        let of_libraries = libraries.iter().map(|one| Document {
+            need: Need::IfRoom,
+            ..document(DocumentKind::LibraryDocs, one.heading.clone(), &one.text)
+        });
+        let mut documents: Vec<_> = of_libraries.chain(of_project.iter().map(standing)).collect();
         let sent = rules.iter().filter_map(|rule| Some((rule, self.text_of(rule)?)));
         documents.extend(sent.map(|(rule, text)| document(DocumentKind::Rules, ground.shown(&rule.path), &text)));
         documents.extend(of_user.iter().map(standing));

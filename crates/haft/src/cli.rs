@@ -16,7 +16,7 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use haft_types::{Api, PermissionMode};
 
-pub(crate) use catalogue::{CatalogueArgs, CatalogueCommand};
+pub(crate) use catalogue::{CatalogueArgs, CatalogueCommand, LibArgs, LibCommand};
 pub(crate) use changes::{ChangesArgs, How, RedoArgs, UndoArgs};
 pub(crate) use context::{ContextArgs, ContextCommand, DiffArgs, LookArgs, RenderArgs, ReportArgs, ShowArgs, WhyArgs};
 pub(crate) use conversations::{
@@ -51,6 +51,7 @@ Knowledge:
   skills         List, show, add and remove instructions for kinds of tasks
   commands       List, show, add and remove prompts you call by name
   agents         List, show, add and remove roles for sub-agents
+  lib            Send the documentation of libraries this project uses
   useful         Keep file ranges in view of a conversation
   notes          Write and read notes on folders and files of this project
 
@@ -132,6 +133,10 @@ pub(crate) enum Command {
     Commands(CatalogueArgs),
     /// List, show, add and remove roles for sub-agents.
     Agents(CatalogueArgs),
+    /// Send the documentation of libraries this project uses.
+    ///
+    /// It comes from a git repository laid out `domain/user/library`, a public one unless `haft lib proxy` names another.
+    Lib(LibArgs),
     /// Keep file ranges in view of a conversation.
     Useful(UsefulArgs),
     /// Write and read notes on folders and files of this project.

@@ -72,6 +72,11 @@ impl Places {
         self.data.join("versions")
     }
 
+    /// Documentation of libraries.
+    pub(crate) fn libraries(&self) -> PathBuf {
+        self.data.join("libraries")
+    }
+
     /// Notes on changes of files that are under way.
     pub(crate) fn journal(&self) -> PathBuf {
         self.data.join("journal")

@@ -9,6 +9,7 @@ use haft_context::Environment;
 use haft_engine::turn::Limits;
 use haft_engine::{Approver, Leftovers, Notice, Roles, Services, Session, SessionConfig, Standby, Which};
 use haft_model::{Catalogue, Client, Declared, O200k, Secret};
+use haft_project::library::Libraries;
 use haft_project::{Ground, Standing, TrustList};
 use haft_sandbox::Supervisor;
 use haft_store::versions::Versions;
@@ -214,6 +215,7 @@ fn prepare(
         child_environment: Arc::new(haft_sandbox::child_environment(std::env::vars_os())),
         masker,
         ground,
+        libraries: Libraries::at(places.libraries()),
         permissions: permissions(&config.permissions, plan.mode)?,
         offered_tools: plan.offered_tools,
         tool_profiles: plan.tool_profiles,

@@ -5,7 +5,7 @@
 //!
 //! Read first: [`TrustList`] (who is trusted), [`Footprint`] (what trust is given to), [`Ground`] (where knowledge is looked
 //! for). Each kind of knowledge has a module with a `load`: [`rules`], [`instructions`], [`agents`], [`skills`],
-//! [`commands`], [`external`]. What is wrong with a file is a [`Problem`] that names it; the rest works.
+//! [`commands`], [`external`], [`library`]. What is wrong with a file is a [`Problem`] that names it; the rest works.
 
 pub mod agents;
 pub mod commands;
@@ -16,8 +16,10 @@ pub mod footprint;
 mod front_matter;
 mod ground;
 pub mod instructions;
+pub mod library;
 mod named;
 mod problem;
+mod replace;
 pub mod rules;
 pub mod skills;
 mod trust;

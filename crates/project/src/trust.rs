@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use haft_types::{ContentHash, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::Footprint;
+use crate::replace::replace;
 
 const HEADING: &str = "# Folders you trust, written by `haft trust`. Remove an entry to take the trust back.\n\n";
 
@@ -149,18 +149,10 @@ impl TrustList {
         }
     }
 
-    /// Replaces the list in one step; two processes that write at once leave one of both lists, never half of one.
     fn write(&self, stored: &Stored) -> Result<(), TrustError> {
         let fail = |source| TrustError::Io { doing: "write", path: self.path.clone(), source };
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(fail)?;
         let text = toml::to_string(stored).map_err(|error| fail(io::Error::other(error)))?;
-        // Made with mode 0600.
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
-        file.write_all(HEADING.as_bytes()).and_then(|()| file.write_all(text.as_bytes())).map_err(fail)?;
-        file.as_file().sync_all().map_err(fail)?;
-        file.persist(&self.path).map_err(|error| fail(error.error))?;
-        Ok(())
+        replace(&self.path, &format!("{HEADING}{text}")).map_err(fail)
     }
 }
 

@@ -28,8 +28,9 @@ impl Place {
         let root = folder.path().canonicalize().unwrap();
         let (root, user) = (root.join("project"), root.join("user"));
         fs::create_dir(&root).unwrap();
+        let libraries = Libraries::at(user.join("libraries"));
         let ground = Ground { cwd: root.clone(), user, root, obeyed, home: None };
-        let documents = StandingDocuments::new(ground, Masker::default());
+        let documents = StandingDocuments::new(ground, libraries, Masker::default());
         Self { _folder: folder, documents, reads: Reads::default(), mentions: Mentions::default() }
     }
 
@@ -150,4 +151,21 @@ fn only_the_users_own_files_speak_where_the_project_is_not_obeyed() {
     assert!(place.look());
     let user = place.documents.ground.user.display().to_string();
     assert_eq!(place.headings(), [format!("{user}/rules/b.md"), format!("{user}/AGENTS.md")]);
+}
+
+#[test]
+fn documentation_of_libraries_comes_first_and_is_read_again_when_it_changes() {
+    let mut place = Place::new(true);
+    place.write("AGENTS.md", "root");
+    place.write("../user/libraries/repository/github.com/a/flask/one.md", "One.");
+    place.look();
+    assert_eq!(place.headings(), ["AGENTS.md"]);
+    let root = place.documents.ground.root.clone();
+    place.documents.libraries.add(&root, "github.com/a/flask").unwrap();
+    assert!(place.look());
+    assert_eq!(place.headings(), ["a/flask/one.md", "AGENTS.md"]);
+    place.write("../user/libraries/repository/github.com/a/flask/one.md", "Two.");
+    assert!(place.look());
+    assert_eq!(place.documents.documents[0].text, "Two.");
+    assert_eq!(place.documents.documents[0].need, Need::IfRoom);
 }

@@ -21,6 +21,7 @@ use std::time::Instant;
 use haft_context::{Cleared, Memo, Policy, Sent, TOOL};
 use haft_model::Client;
 use haft_project::Ground;
+use haft_project::library::Libraries;
 use haft_store::versions::Versions;
 use haft_store::{Conversation, NewConversation, Store, StoreError, WriteLock};
 use haft_text::Masker;
@@ -109,6 +110,8 @@ pub struct SessionConfig {
     pub child_environment: Arc<Vec<(String, String)>>,
     /// Where knowledge of the project is looked for, and whether its own files are obeyed.
     pub ground: Ground,
+    /// Documentation of libraries the project uses.
+    pub libraries: Libraries,
     /// Finds secrets that may not be kept.
     pub masker: Masker,
     /// What may happen without asking.

@@ -117,7 +117,8 @@ impl Session {
         }
         let (reads, mut mentions) = (Reads::from_history(&history), Mentions::default());
         mentions.look(&history, &config.ground);
-        let mut documents = StandingDocuments::new(config.ground.clone(), config.masker.clone());
+        let mut documents =
+            StandingDocuments::new(config.ground.clone(), config.libraries.clone(), config.masker.clone());
         documents.look(Touched { reads: &reads, mentions: &mentions }, counter);
         let system = system_of(&config, &told, &documents, counter)?;
         let sent = if resumed { last_sent(store.as_ref(), &conversation.id, &config, counter).await? } else { None };

@@ -1,4 +1,4 @@
-//! The arguments of `haft rules`, `haft agents`, `haft skills` and `haft commands`.
+//! The arguments of `haft rules`, `haft agents`, `haft skills`, `haft commands` and `haft lib`.
 
 use std::path::PathBuf;
 
@@ -52,6 +52,57 @@ pub(crate) enum CatalogueCommand {
     Remove {
         /// Its name.
         name: String,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LibArgs {
+    #[command(subcommand)]
+    pub(crate) command: LibCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LibCommand {
+    /// Send the documentation of a library with every request in this project.
+    Add {
+        /// `library` or `user/library`.
+        name: String,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Send it no longer.
+    Remove {
+        /// `library` or `user/library`.
+        name: String,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// List the libraries this project uses, with what they cost in tokens.
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Print the documentation of a library as it is sent.
+    Docs {
+        /// `library` or `user/library`.
+        name: String,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Fetch the newest documentation.
+    Refresh {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Show where the documentation comes from, or take it from somewhere else.
+    Proxy {
+        /// The URL or path of a git repository laid out `domain/user/library`.
+        source: Option<String>,
         #[command(flatten)]
         common: Common,
     },

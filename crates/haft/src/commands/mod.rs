@@ -8,6 +8,7 @@ mod context;
 mod conversations;
 mod count;
 mod doctor;
+mod lib;
 mod models;
 mod notes;
 pub(crate) mod permissions;
@@ -34,6 +35,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Skills(args)) => catalogue::run(Kind::Skills, args.command),
         Some(Command::Commands(args)) => catalogue::run(Kind::Commands, args.command),
         Some(Command::Agents(args)) => catalogue::run(Kind::Agents, args.command),
+        Some(Command::Lib(args)) => lib::run(args.command),
         Some(Command::Useful(args)) => useful::run(args.command),
         Some(Command::Notes(args)) => notes::run(args.command),
         Some(Command::Tools(args)) => tools::run(args.command),

@@ -13,6 +13,7 @@ mod edits;
 mod engine_of_context;
 mod hostile;
 mod knowledge;
+mod lib_docs;
 mod long_session;
 mod models;
 mod permissions;

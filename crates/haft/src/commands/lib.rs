@@ -1,0 +1,163 @@
+//! `haft lib`: documentation of libraries, fetched with git and sent with every request.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use haft_model::O200k;
+use haft_project::library::{Change, Libraries, LibraryError};
+use haft_types::TokenCounter;
+use serde_json::json;
+
+use crate::cli::{Common, LibCommand};
+use crate::exit::{Exit, mistake};
+use crate::output::{self, Table};
+use crate::project::Project;
+use crate::wiring;
+
+pub(super) fn run(command: LibCommand) -> anyhow::Result<Exit> {
+    match command {
+        LibCommand::Add { name, common } => add(&name, &common)?,
+        LibCommand::Remove { name, common } => {
+            let (libraries, project) = place(&common)?;
+            let told = match libraries.remove(&project.root, &name).map_err(|error| told(&error))? {
+                Change::Made => format!("Removed {name}\n"),
+                Change::None => {
+                    return Err(mistake(format!(
+                        "this project does not use `{name}`; `haft lib list` shows what it uses"
+                    )));
+                }
+            };
+            output::print(&haft_text::sanitise(&told))?;
+        }
+        LibCommand::List { json, common } => list(json, &common)?,
+        LibCommand::Docs { name, common } => docs(&name, &common)?,
+        LibCommand::Refresh { common } => {
+            let (libraries, _) = place(&common)?;
+            refresh(&libraries)?;
+            output::print("The documentation is the newest there is.\n")?;
+        }
+        LibCommand::Proxy { source, common } => {
+            let (libraries, _) = place(&common)?;
+            if let Some(source) = source {
+                libraries.set_source(&source).map_err(|error| told(&error))?;
+            }
+            output::print(&format!("{}\n", haft_text::sanitise(&libraries.source().map_err(|error| told(&error))?)))?;
+        }
+    }
+    Ok(Exit::Completed)
+}
+
+fn place(common: &Common) -> anyhow::Result<(Libraries, Project)> {
+    let (places, _) = super::configuration(common)?;
+    Ok((Libraries::at(places.libraries()), Project::find(None)?))
+}
+
+fn told(error: &LibraryError) -> anyhow::Error {
+    mistake(error.to_string())
+}
+
+fn add(name: &str, common: &Common) -> anyhow::Result<()> {
+    let (libraries, project) = place(common)?;
+    if !libraries.repository().is_dir() {
+        fetch(&libraries)?;
+    }
+    let library = libraries.find(name).map_err(|error| told(&error))?;
+    let told = match libraries.add(&project.root, &library).map_err(|error| told(&error))? {
+        Change::Made => format!("Added {library}; it is sent from the next request on\n"),
+        Change::None => format!("{library} is added already\n"),
+    };
+    output::print(&haft_text::sanitise(&told))
+}
+
+fn list(json: bool, common: &Common) -> anyhow::Result<()> {
+    let (libraries, project) = place(common)?;
+    let (places, _) = super::configuration(common)?;
+    let (ground, _) = wiring::ground(&places, &project)?;
+    let added = libraries.added(&project.root).map_err(|error| told(&error))?;
+    let mut problems = Vec::new();
+    let counted: Vec<_> = added
+        .iter()
+        .map(|library| {
+            let documents = libraries.documents_of(library, &ground, &mut problems);
+            let tokens: u32 = documents.iter().map(|document| O200k.text(&document.text)).sum();
+            (library, documents.len(), tokens)
+        })
+        .collect();
+    for problem in &problems {
+        output::tell(&haft_text::sanitise(&format!("warning: {problem}")));
+    }
+    if json {
+        let one =
+            |(name, files, tokens): &(&String, usize, u32)| json!({"name": name, "files": files, "tokens": tokens});
+        return output::print_json(&json!(counted.iter().map(one).collect::<Vec<_>>()));
+    }
+    if counted.is_empty() {
+        return output::print("This project uses no libraries yet. Add one with `haft lib add NAME`.\n");
+    }
+    let mut table = Table::new(&["LIBRARY", "FILES", "TOKENS"]);
+    for (name, files, tokens) in counted {
+        table.row(vec![name.clone(), files.to_string(), tokens.to_string()]);
+    }
+    output::print(&table.to_string())
+}
+
+fn docs(name: &str, common: &Common) -> anyhow::Result<()> {
+    let (libraries, project) = place(common)?;
+    let (places, _) = super::configuration(common)?;
+    let (ground, _) = wiring::ground(&places, &project)?;
+    let library = libraries.find(name).map_err(|error| told(&error))?;
+    let documents = libraries.documents_of(&library, &ground, &mut Vec::new());
+    if documents.is_empty() {
+        return Err(mistake(format!("`{library}` has no Markdown files")));
+    }
+    let texts: Vec<_> = documents.iter().map(|one| format!("# {}\n\n{}\n", one.heading, one.text.trim())).collect();
+    output::print(&haft_text::sanitise(&texts.join("\n")))
+}
+
+fn refresh(libraries: &Libraries) -> anyhow::Result<()> {
+    let repository = libraries.repository();
+    if !repository.is_dir() {
+        return fetch(libraries);
+    }
+    let source = libraries.source().map_err(|error| told(&error))?;
+    git(Some(&repository), &["remote", "set-url", "origin", &source])?;
+    git(Some(&repository), &["fetch", "--quiet", "--depth", "1", "origin", "HEAD"])?;
+    git(Some(&repository), &["reset", "--quiet", "--hard", "FETCH_HEAD"])
+}
+
+/// Checks the repository out; what failed half way leaves nothing.
+fn fetch(libraries: &Libraries) -> anyhow::Result<()> {
+    let source = libraries.source().map_err(|error| told(&error))?;
+    let repository = libraries.repository();
+    let above = repository.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(above)?;
+    let half = tempfile::Builder::new().prefix("fetching-").tempdir_in(above)?;
+    let target = half.path().join("repository");
+    output::tell(&format!("haft: fetching {source}"));
+    git(None, &["clone", "--quiet", "--depth", "1", "--", &source, &target.display().to_string()])?;
+    fs::rename(&target, &repository)?;
+    Ok(())
+}
+
+/// Runs git as the user would, but never asking and never running what the repository brings.
+fn git(folder: Option<&Path>, arguments: &[&str]) -> anyhow::Result<()> {
+    let mut command = Command::new("git");
+    command.args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never"]);
+    if let Some(folder) = folder {
+        command.arg("-C").arg(folder);
+    }
+    command.args(arguments).env("GIT_TERMINAL_PROMPT", "0").stdin(Stdio::null()).stdout(Stdio::null());
+    let ran = command
+        .stderr(Stdio::piped())
+        .output()
+        .map_err(|error| mistake(format!("git is needed to fetch libraries and cannot be run: {error}")))?;
+    if ran.status.success() {
+        return Ok(());
+    }
+    let why = String::from_utf8_lossy(&ran.stderr);
+    let why = why.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it did not say why");
+    Err(mistake(haft_text::sanitise(&format!(
+        "git could not fetch the libraries: {why}; `haft lib proxy` shows where they come from"
+    ))))
+}

@@ -1,0 +1,68 @@
+//! `haft lib` against a real git repository.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+
+use crate::rig::Rig;
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
+    let ran = Command::new("git").arg("-C").arg(folder).args(identity).args(arguments).output().unwrap();
+    assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+}
+
+fn write(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn documentation_is_fetched_sent_refreshed_and_removed() {
+    if Command::new("git").arg("--version").output().is_err() {
+        println!("skipped: git is not installed");
+        return;
+    }
+    let source = tempfile::tempdir().unwrap();
+    write(&source.path().join("github.com/pallets/flask/quick.md"), "Flask in brief.\n");
+    git(source.path(), &["init", "-q"]);
+    git(source.path(), &["add", "."]);
+    git(source.path(), &["commit", "-qm", "one"]);
+
+    let rig = Rig::new(Api::Anthropic, Script::replies([Reply::text("Done.").times(3)]).unwrap());
+    let address = source.path().display().to_string();
+    assert_eq!(rig.run(&["lib", "proxy", &address]).stdout(), format!("{address}\n"));
+    let added = rig.run(&["lib", "add", "flask"]);
+    assert_eq!(added.code(), 0, "{}", added.stderr());
+    assert!(rig.run(&["lib", "add", "pallets/flask"]).stdout().contains("added already"));
+    assert_eq!(rig.run(&["lib", "list", "--json"]).json()[0]["name"], "github.com/pallets/flask");
+    let sent = |rig: &Rig| String::from_utf8_lossy(&rig.server.requests().last().unwrap().body).into_owned();
+    rig.task(&["hello"]);
+    assert!(sent(&rig).contains("# pallets/flask/quick.md\\n\\nFlask in brief."), "{}", sent(&rig));
+
+    write(&source.path().join("github.com/pallets/flask/quick.md"), "Flask anew.\n");
+    git(source.path(), &["commit", "-qam", "two"]);
+    let refreshed = rig.run(&["lib", "refresh"]);
+    assert_eq!(refreshed.code(), 0, "{}", refreshed.stderr());
+    rig.task(&["hello"]);
+    assert!(sent(&rig).contains("Flask anew."));
+    assert_eq!(rig.run(&["lib", "remove", "flask"]).code(), 0);
+    rig.task(&["hello"]);
+    assert!(!sent(&rig).contains("Flask"));
+}
+
+#[test]
+fn a_repository_that_cannot_be_fetched_changes_nothing() {
+    let rig = Rig::new(Api::Anthropic, Script::replies([Reply::text("Done.")]).unwrap());
+    rig.run(&["lib", "proxy", "/nowhere/at/all"]);
+    let added = rig.run(&["lib", "add", "flask"]);
+    assert_eq!(added.code(), 2);
+    assert!(added.stderr().contains("could not fetch the libraries"), "{}", added.stderr());
+    assert_eq!(rig.run(&["lib", "list", "--json"]).json().as_array().unwrap().len(), 0);
+    let left: Vec<_> =
+        fs::read_dir(rig.home().join("data/libraries")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["libraries.toml"]);
+}

@@ -1,0 +1,293 @@
+//! Documentation of libraries, from a repository laid out `domain/user/library` (SPEC 13.5).
+//!
+//! Everything lies in one folder of the user's: the checked out repository, and a list of which project uses which libraries.
+//! This module reads files; whoever calls it fetches the repository.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::file;
+use crate::ground::Ground;
+use crate::problem::Problem;
+use crate::replace::replace;
+
+/// Where libraries come from unless the user says otherwise.
+pub const DEFAULT_SOURCE: &str = "https://github.com/allwefantasy/llm_friendly_packages";
+/// So many files of a library are read at most, so deep.
+const MOST_FILES: usize = 200;
+const DEEPEST: usize = 8;
+
+/// The libraries of one user.
+#[derive(Clone, Debug)]
+pub struct Libraries {
+    folder: PathBuf,
+}
+
+/// What is stored of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Stored {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    /// By the root of a project, the libraries it uses as `domain/user/library`.
+    projects: BTreeMap<String, Vec<String>>,
+}
+
+/// Why a library could not be found, or the list not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum LibraryError {
+    /// The repository holds none of that name.
+    #[error("there is no library `{0}`; give `library` or `user/library`, and try `haft lib refresh`")]
+    Unknown(String),
+    /// It holds several.
+    #[error("`{name}` is several libraries: {}; say whose", .found.join(", "))]
+    Several {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        found: Vec<String>,
+    },
+    /// The list is not what haft writes.
+    #[error("{}: {problem}; mend it or remove it", .path.display())]
+    Unreadable {
+        /// The list.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The disk refused.
+    #[error("cannot use {}: {source}", .path.display())]
+    Io {
+        /// The list.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Whether something was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It was.
+    Made,
+    /// It was so already.
+    None,
+}
+
+/// A document of a library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LibraryDocument {
+    /// `user/library`, and the file in it.
+    pub heading: String,
+    /// Where it lies.
+    pub path: PathBuf,
+    /// What it says.
+    pub text: String,
+}
+
+impl Libraries {
+    /// The libraries kept in this folder, which need not be there.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// Where the repository is checked out.
+    pub fn repository(&self) -> PathBuf {
+        self.folder.join("repository")
+    }
+
+    /// The list.
+    pub fn list(&self) -> PathBuf {
+        self.folder.join("libraries.toml")
+    }
+
+    /// Where the repository is fetched from: a URL or a path.
+    pub fn source(&self) -> Result<String, LibraryError> {
+        Ok(self.read()?.source.unwrap_or_else(|| DEFAULT_SOURCE.to_owned()))
+    }
+
+    /// Fetches from somewhere else from now on.
+    pub fn set_source(&self, source: &str) -> Result<(), LibraryError> {
+        let mut stored = self.read()?;
+        stored.source = Some(source.to_owned());
+        self.write(&stored)
+    }
+
+    /// The libraries a project uses, as `domain/user/library`, in the order they were added.
+    pub fn added(&self, root: &Path) -> Result<Vec<String>, LibraryError> {
+        Ok(self.read()?.projects.remove(&key(root)).unwrap_or_default())
+    }
+
+    /// The library of a name: `library`, `user/library` or `domain/user/library`.
+    pub fn find(&self, name: &str) -> Result<String, LibraryError> {
+        let wanted: Vec<_> = name.split('/').collect();
+        let mut found = Vec::new();
+        for domain in folders(&self.repository()) {
+            for user in folders(&self.repository().join(&domain)) {
+                for library in folders(&self.repository().join(&domain).join(&user)) {
+                    if [domain.as_str(), &user, &library].ends_with(&wanted) {
+                        found.push(format!("{domain}/{user}/{library}"));
+                    }
+                }
+            }
+        }
+        match found.len() {
+            0 => Err(LibraryError::Unknown(name.to_owned())),
+            1 => Ok(found.remove(0)),
+            _ => Err(LibraryError::Several { name: name.to_owned(), found }),
+        }
+    }
+
+    /// Lets a project use a library.
+    pub fn add(&self, root: &Path, library: &str) -> Result<Change, LibraryError> {
+        let mut stored = self.read()?;
+        let used = stored.projects.entry(key(root)).or_default();
+        if used.iter().any(|one| one == library) {
+            return Ok(Change::None);
+        }
+        used.push(library.to_owned());
+        self.write(&stored)?;
+        Ok(Change::Made)
+    }
+
+    /// Takes a library from a project, by any form of its name.
+    pub fn remove(&self, root: &Path, name: &str) -> Result<Change, LibraryError> {
+        let mut stored = self.read()?;
+        let used = stored.projects.entry(key(root)).or_default();
+        let before = used.len();
+        used.retain(|one| one != name && !one.ends_with(&format!("/{name}")));
+        if used.len() == before {
+            return Ok(Change::None);
+        }
+        self.write(&stored)?;
+        Ok(Change::Made)
+    }
+
+    /// The documents of the libraries a project uses, in the order they were added and of their paths.
+    pub fn documents(&self, ground: &Ground, problems: &mut Vec<Problem>) -> Vec<LibraryDocument> {
+        let added = match self.added(&ground.root) {
+            Ok(added) => added,
+            Err(error) => {
+                problems.push(Problem::new(self.list(), error.to_string()));
+                return Vec::new();
+            }
+        };
+        added.iter().flat_map(|library| self.documents_of(library, ground, problems)).collect()
+    }
+
+    /// The documents of one library.
+    pub fn documents_of(&self, library: &str, ground: &Ground, problems: &mut Vec<Problem>) -> Vec<LibraryDocument> {
+        let top = self.repository().join(library);
+        if !top.is_dir() {
+            problems.push(Problem::new(&top, "its documentation is gone; `haft lib refresh` fetches it again"));
+        }
+        let short = library.split_once('/').map_or(library, |(_, short)| short);
+        let mut found = Vec::new();
+        for path in markdown_below(&top) {
+            let Some(read) = file::read(ground, &path, problems) else { continue };
+            // A link in the repository must not bring in what lies elsewhere.
+            if read.real.starts_with(top.canonicalize().unwrap_or_else(|_| top.clone())) {
+                let heading = format!("{short}/{}", path.strip_prefix(&top).unwrap_or(&path).display());
+                found.push(LibraryDocument { heading, path, text: read.text });
+            }
+        }
+        found
+    }
+
+    fn read(&self) -> Result<Stored, LibraryError> {
+        let path = self.list();
+        match fs::read_to_string(&path) {
+            Ok(text) => toml::from_str(&text)
+                .map_err(|error| LibraryError::Unreadable { path, problem: error.message().replace('\n', " ") }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Stored::default()),
+            Err(source) => Err(LibraryError::Io { path, source }),
+        }
+    }
+
+    fn write(&self, stored: &Stored) -> Result<(), LibraryError> {
+        let fail = |source| LibraryError::Io { path: self.list(), source };
+        let text = toml::to_string(stored).map_err(|error| fail(io::Error::other(error)))?;
+        replace(&self.list(), &text).map_err(fail)
+    }
+}
+
+fn key(root: &Path) -> String {
+    root.display().to_string()
+}
+
+/// The folders in a folder, without hidden ones and links.
+fn folders(folder: &Path) -> Vec<String> {
+    let is_folder = |name: &String| {
+        let plain = folder.join(name).symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+        plain && !name.starts_with('.')
+    };
+    file::names(folder).into_iter().filter(is_folder).collect()
+}
+
+/// The Markdown files below a folder, in the order of their paths.
+fn markdown_below(top: &Path) -> Vec<PathBuf> {
+    let (mut found, mut open) = (Vec::new(), vec![(top.to_owned(), 0)]);
+    while let Some((folder, depth)) = open.pop() {
+        found.extend(file::markdown(&folder));
+        if depth < DEEPEST {
+            open.extend(folders(&folder).into_iter().map(|name| (folder.join(name), depth + 1)));
+        }
+    }
+    found.sort();
+    found.truncate(MOST_FILES);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_found_added_read_and_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        let libraries = Libraries::at(top.join("libraries"));
+        for file in
+            ["github.com/a/flask/b.md", "github.com/a/flask/a/z.md", "github.com/b/flask/x.md", "gitlab.com/c/d/y.md"]
+        {
+            let path = libraries.repository().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, file).unwrap();
+        }
+        fs::create_dir_all(libraries.repository().join(".git/x/y")).unwrap();
+        assert_eq!(libraries.find("d").unwrap(), "gitlab.com/c/d");
+        assert_eq!(libraries.find("a/flask").unwrap(), "github.com/a/flask");
+        assert!(matches!(libraries.find("flask"), Err(LibraryError::Several { found, .. }) if found.len() == 2));
+        assert!(matches!(libraries.find("lask"), Err(LibraryError::Unknown(_))));
+        assert!(libraries.find("y").is_err() && libraries.find("").is_err());
+
+        let root = top.join("project");
+        assert_eq!(libraries.add(&root, "github.com/a/flask").unwrap(), Change::Made);
+        assert_eq!(libraries.add(&root, "github.com/a/flask").unwrap(), Change::None);
+        let ground = Ground { cwd: root.clone(), root: root.clone(), obeyed: false, user: top.clone(), home: None };
+        let headings = |libraries: &Libraries| {
+            let mut problems = Vec::new();
+            let found = libraries.documents(&ground, &mut problems);
+            assert!(problems.is_empty(), "{problems:?}");
+            found.into_iter().map(|document| document.heading).collect::<Vec<_>>()
+        };
+        assert_eq!(headings(&libraries), ["a/flask/a/z.md", "a/flask/b.md"]);
+        assert_eq!(libraries.remove(&root, "flask").unwrap(), Change::Made);
+        assert_eq!(libraries.remove(&root, "flask").unwrap(), Change::None);
+        assert!(headings(&libraries).is_empty());
+    }
+
+    #[test]
+    fn a_broken_list_is_told_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let libraries = Libraries::at(folder.path());
+        fs::write(libraries.list(), "projects = 3").unwrap();
+        let told = libraries.add(folder.path(), "a/b/c").unwrap_err().to_string();
+        assert!(told.contains("libraries.toml") && told.contains("mend it"), "{told}");
+        assert_eq!(fs::read_to_string(libraries.list()).unwrap(), "projects = 3");
+    }
+}
