@@ -4,6 +4,7 @@
 mod background;
 mod basics;
 mod endings;
+mod network;
 mod output;
 mod processes;
 mod stand_in;

@@ -1,0 +1,145 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn hosts(entries: &[&str]) -> Hosts {
+    Hosts::parse(entries).unwrap()
+}
+
+fn lists(entries: &[&str], host: &str, port: u16) -> bool {
+    Host::requested(host).is_some_and(|host| hosts(entries).list(&host, port))
+}
+
+#[test]
+fn a_name_is_itself_in_any_spelling() {
+    for host in ["crates.io", "CRATES.IO", "crates.io."] {
+        assert!(lists(&["crates.io"], host, 443), "{host}");
+        assert!(lists(&["Crates.Io."], host, 80), "{host}");
+    }
+    for host in
+        ["www.crates.io", "crates.io.evil.example", "evilcrates.io", "crates.i", "io", "crates.io..", ".crates.io"]
+    {
+        assert!(!lists(&["crates.io"], host, 443), "{host}");
+    }
+}
+
+#[test]
+fn a_name_in_another_script_is_its_ascii_form() {
+    assert!(lists(&["bücher.example"], "xn--bcher-kva.example", 443));
+    assert!(lists(&["BÜCHER.example"], "xn--bcher-kva.example", 443));
+    // A letter that only looks the same.
+    assert!(!lists(&["cr\u{430}tes.io"], "crates.io", 443));
+    assert_eq!(Host::requested("bücher.example"), None);
+    assert_eq!(Host::requested("ｃrates.io"), None);
+}
+
+#[test]
+fn a_star_covers_what_is_below_at_any_depth() {
+    for host in ["a.example.com", "a.b.example.com", "A.EXAMPLE.COM."] {
+        assert!(lists(&["*.example.com"], host, 443), "{host}");
+    }
+    for host in ["example.com", "badexample.com", "example.com.evil.example", "a.example.org"] {
+        assert!(!lists(&["*.example.com"], host, 443), "{host}");
+    }
+}
+
+#[test]
+fn a_port_is_that_one_and_none_are_the_usual_two() {
+    assert!(lists(&["a.example"], "a.example", 80) && lists(&["a.example"], "a.example", 443));
+    assert!(!lists(&["a.example"], "a.example", 22) && !lists(&["a.example"], "a.example", 8080));
+    assert!(lists(&["a.example:22"], "a.example", 22) && !lists(&["a.example:22"], "a.example", 443));
+    assert!(lists(&["*.example.com:8443"], "x.example.com", 8443));
+    assert!(lists(&["[::1]:9"], "[::1]", 9) && !lists(&["[::1]:9"], "[::1]", 443));
+}
+
+#[test]
+fn an_address_is_a_number_in_any_spelling() {
+    for host in ["127.0.0.1", "0x7f.1", "2130706433", "0177.0.0.1", "127.1", "127.0.0.1.", "[::ffff:127.0.0.1]"] {
+        assert!(lists(&["127.0.0.1"], host, 80), "{host}");
+    }
+    for entry in ["::1", "[::1]", "0:0:0:0:0:0:0:1", "[0::1]"] {
+        assert!(lists(&[entry], "[::1]", 443), "{entry}");
+    }
+    assert!(!lists(&["127.0.0.1"], "127.0.0.2", 80));
+    assert!(!lists(&["*.0.0.example"], "127.0.0.1", 80));
+}
+
+#[test]
+fn what_is_no_host_is_none() {
+    for host in [
+        "",
+        ".",
+        "..",
+        "a b",
+        "a%2eb",
+        "a/b",
+        "user@host",
+        "a\0b",
+        "[::1",
+        "::1]",
+        "[::1%eth0]",
+        "a:b",
+        "1.2.3.4.5",
+        "256.1.1.1",
+        "a..b",
+    ] {
+        assert_eq!(Host::requested(host), None, "{host}");
+    }
+    assert_eq!(Host::requested(&"a.".repeat(127)).map(|host| host.to_string().len()), Some(253));
+    assert_eq!(Host::requested(&"a.".repeat(128)), None);
+    assert_eq!(Host::requested(&"a".repeat(64)), None);
+}
+
+#[test]
+fn a_bad_entry_is_named_with_what_to_write() {
+    for (entry, told) in [
+        ("", "is empty"),
+        ("*", "only as the one entry"),
+        ("*.com", "would be all of `.com`"),
+        ("a.*.com", "elsewhere than in front"),
+        ("a*.com", "elsewhere than in front"),
+        ("*.*.example.com", "more than one `*`"),
+        ("*.10.0.0.1", "before an address"),
+        ("https://crates.io", "write `crates.io`"),
+        ("http://crates.io:80/path?x", "write `crates.io`"),
+        ("crates.io/path", "more than a host"),
+        ("me@crates.io", "more than a host"),
+        ("10.0.0.0/8", "more than a host"),
+        ("crates.io:", "has the port ``"),
+        ("crates.io:http", "has the port `http`"),
+        ("crates.io:0", "has the port `0`"),
+        ("crates.io:+80", "has the port `+80`"),
+        ("crates.io:65536", "has the port `65536`"),
+        ("::1:443:x", "in brackets"),
+        ("a b", "a space"),
+        ("a,b", "is no host"),
+        ("a%2eb", "is no host"),
+        ("a..b", "is no host"),
+        ("1.2.3.4.5", "is no host"),
+    ] {
+        let error = Hosts::parse(["good.example", entry]).unwrap_err();
+        assert_eq!(error.entry, entry);
+        let message = error.to_string();
+        assert!(message.starts_with(&format!("`{entry}` in `[sandbox] network` ")), "{message}");
+        assert!(message.contains(told), "{message}");
+    }
+}
+
+proptest! {
+    /// Only what equals an entry, or ends in a listed domain with a dot before it, is covered.
+    #[test]
+    fn nothing_else_is_covered(host in "[a-c.]{1,8}(ab\\.ca)?", port in prop::sample::select(vec![80_u16, 443, 22])) {
+        let listed = lists(&["ab.ca", "*.bc.ab"], &host, port);
+        let name = host.strip_suffix('.').unwrap_or(&host);
+        let below = name.strip_suffix(".bc.ab").is_some_and(|below| below.split('.').all(|label| !label.is_empty()));
+        prop_assert_eq!(listed, port != 22 && (name == "ab.ca" || below));
+    }
+
+    #[test]
+    fn any_text_is_a_host_or_none(text in "\\PC{0,24}") {
+        if let Some(host) = Host::requested(&text) {
+            prop_assert_eq!(Host::requested(&host.to_string()), Some(host));
+        }
+        let _ = Hosts::parse([text]);
+    }
+}

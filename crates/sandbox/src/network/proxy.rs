@@ -1,0 +1,241 @@
+//! The filtering proxy in haft, behind a Unix socket that only its user can open.
+//!
+//! Invariant: a connection is made only after [`Hosts`] listed the host, and only to an address this proxy looked up itself and
+//! found permitted; nobody looks the name up a second time.
+
+use std::collections::BTreeSet;
+use std::fs::Permissions;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, copy_bidirectional};
+use tokio::net::{TcpStream, UnixListener, UnixSocket, UnixStream, lookup_host};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
+
+use super::address::is_public;
+use super::hosts::{Host, Hosts};
+use super::request::{self, Kind, LONGEST_HEAD, Refusal, Request};
+
+/// A client that has not said by then what it wants gets no answer.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+/// For a name to be found, and for each of its addresses to answer.
+const CONNECT_TIME: Duration = Duration::from_secs(15);
+/// How long a refused client is listened to, so that it reads the refusal instead of an error.
+const LINGER: Duration = Duration::from_secs(1);
+/// Connections at a time; further ones wait.
+const MOST_CONNECTIONS: usize = 256;
+/// Refused hosts that are remembered.
+const MOST_REFUSED: usize = 32;
+
+/// A running proxy. Dropping it ends all its connections and removes its socket.
+#[derive(Debug)]
+pub struct Proxy {
+    socket: PathBuf,
+    task: AbortHandle,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    hosts: Hosts,
+    refused: Mutex<BTreeSet<String>>,
+}
+
+impl Proxy {
+    /// Listens at this path, which must not exist, in a folder others cannot write. Must be called within a tokio runtime.
+    pub fn start(socket: PathBuf, hosts: Hosts) -> io::Result<Self> {
+        let listener = UnixSocket::new_stream()?;
+        listener.bind(&socket)?;
+        // Before it listens, so that nobody else can connect even for a moment.
+        let listener = std::fs::set_permissions(&socket, Permissions::from_mode(0o600))
+            .and_then(|()| listener.listen(128))
+            .inspect_err(|_| drop(std::fs::remove_file(&socket)))?;
+        let shared = Arc::new(Shared { hosts, refused: Mutex::default() });
+        let task = tokio::spawn(accept(listener, Arc::clone(&shared))).abort_handle();
+        Ok(Self { socket, task, shared })
+    }
+
+    /// The hosts with ports that were asked for and refused since this was last called, at most 32. Few programs show what
+    /// a proxy answers.
+    pub fn take_refused(&self) -> Vec<String> {
+        std::mem::take(&mut *self.shared.refused.lock().unwrap_or_else(PoisonError::into_inner)).into_iter().collect()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        // Its connections are tasks it holds: they end with it.
+        self.task.abort();
+        let _ = std::fs::remove_file(&self.socket);
+    }
+}
+
+async fn accept(listener: UnixListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.len() >= MOST_CONNECTIONS {
+            connections.join_next().await;
+        }
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((client, _)) => {
+                    connections.spawn(serve(client, Arc::clone(&shared)));
+                }
+                // Out of descriptors, most likely: some will be free again.
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+/// Serves the one request of a connection. What fails between the two sides ends it; nobody else is concerned.
+async fn serve(mut client: UnixStream, shared: Arc<Shared>) {
+    let answered = async {
+        let (head, early) = timeout(HEAD_TIME, read_head(&mut client))
+            .await
+            .unwrap_or_else(|_| Err(Refusal::new(408, "Request Timeout", "the request did not arrive in time")))?;
+        let Request { host, port, kind } = request::read(&head)?;
+        let server = shared.connect(&host, port).await?;
+        Ok((server, kind, early))
+    };
+    let _ended = match answered.await {
+        Ok((server, Kind::Tunnel, early)) => tunnel(client, server, &early).await,
+        Ok((server, Kind::Plain { head, body, expects_continue }, early)) => {
+            if expects_continue && client.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await.is_err() {
+                return;
+            }
+            exchange(client, server, &head, body, &early).await
+        }
+        Err(refusal) => refuse(client, &refusal).await,
+    };
+}
+
+/// The head of a request, and what came with it.
+async fn read_head(client: &mut UnixStream) -> Result<(Vec<u8>, Vec<u8>), Refusal> {
+    let gone = || Refusal::new(400, "Bad Request", "the request is not complete");
+    let mut head = Vec::new();
+    loop {
+        let seen = head.len();
+        let mut piece = [0; 4 << 10];
+        let length = client.read(&mut piece).await.map_err(|_| gone())?;
+        head.extend_from_slice(piece.get(..length).filter(|piece| !piece.is_empty()).ok_or_else(gone)?);
+        let from = seen.saturating_sub(3);
+        if let Some(end) = head.get(from..).and_then(request::head_end) {
+            let early = head.split_off(from + end);
+            return Ok((head, early));
+        }
+        if head.len() > LONGEST_HEAD {
+            let text = "the head of the request is longer than 32 KiB";
+            return Err(Refusal::new(431, "Request Header Fields Too Large", text));
+        }
+    }
+}
+
+impl Shared {
+    async fn connect(&self, host: &Host, port: u16) -> Result<TcpStream, Refusal> {
+        if !self.hosts.list(host, port) {
+            return Err(self.forbid(
+                host,
+                port,
+                &format!("`{host}:{port}` is not among the hosts that commands may reach"),
+                &format!("{host}:{port}"),
+            ));
+        }
+        let unreachable = |why: String| Refusal::new(502, "Bad Gateway", format!("`{host}:{port}` {why}"));
+        let found: Vec<IpAddr> = match host {
+            Host::Address(address) => vec![*address],
+            Host::Name(name) => match timeout(CONNECT_TIME, lookup_host((name.as_str(), port))).await {
+                Ok(Ok(found)) => found.map(|address| address.ip().to_canonical()).collect(),
+                Ok(Err(error)) => return Err(unreachable(format!("has no address: {error}"))),
+                Err(_elapsed) => return Err(unreachable("has no address: the name was not found in time".to_owned())),
+            },
+        };
+        let permitted = |address: &IpAddr| is_public(*address) || self.hosts.list(&Host::Address(*address), port);
+        let (permitted, others): (Vec<_>, Vec<_>) = found.into_iter().partition(permitted);
+        if let (true, Some(address)) = (permitted.is_empty(), others.first()) {
+            let address = Host::Address(*address);
+            let text = format!("`{host}:{port}` is at `{address}`, which is not an address of the public internet");
+            return Err(self.forbid(host, port, &text, &format!("{address}:{port}")));
+        }
+        let mut last = "has no address".to_owned();
+        for address in permitted {
+            match timeout(CONNECT_TIME, TcpStream::connect(SocketAddr::new(address, port))).await {
+                Ok(Ok(server)) => return Ok(server),
+                Ok(Err(error)) => last = format!("does not answer: {error}"),
+                Err(_elapsed) => "does not answer in time".clone_into(&mut last),
+            }
+        }
+        Err(unreachable(last))
+    }
+
+    fn forbid(&self, host: &Host, port: u16, what: &str, missing: &str) -> Refusal {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.len() < MOST_REFUSED {
+            refused.insert(format!("{host}:{port}"));
+        }
+        let text =
+            format!("{what}. To allow it the user adds \"{missing}\" to `[sandbox] network` in haft's configuration");
+        Refusal::new(403, "Forbidden by [sandbox] network", text)
+    }
+}
+
+async fn tunnel(mut client: UnixStream, mut server: TcpStream, early: &[u8]) -> io::Result<()> {
+    client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
+    server.write_all(early).await?;
+    copy_bidirectional(&mut client, &mut server).await?;
+    Ok(())
+}
+
+/// Sends on one request and its answer. What comes behind the body is never read.
+async fn exchange(
+    mut client: UnixStream,
+    mut server: TcpStream,
+    head: &[u8],
+    length: u64,
+    early: &[u8],
+) -> io::Result<()> {
+    let (mut from_client, mut to_client) = client.split();
+    let (mut from_server, mut to_server) = server.split();
+    let send = async {
+        to_server.write_all(head).await?;
+        let early = early.get(..usize::try_from(length).unwrap_or(usize::MAX)).unwrap_or(early);
+        to_server.write_all(early).await?;
+        let rest = length.saturating_sub(early.len() as u64);
+        if copy(&mut (&mut from_client).take(rest), &mut to_server).await? < rest {
+            // Half a body is not to be taken for a whole one.
+            to_server.shutdown().await?;
+        }
+        // The answer ends the exchange, which may come before all was sent.
+        std::future::pending::<io::Result<()>>().await
+    };
+    let receive = async {
+        copy(&mut from_server, &mut to_client).await?;
+        to_client.shutdown().await
+    };
+    let mut receive = std::pin::pin!(receive);
+    tokio::select! {
+        received = &mut receive => received,
+        // A server that takes no more may have answered all the same.
+        _ = send => receive.await,
+    }
+}
+
+async fn refuse(mut client: UnixStream, refusal: &Refusal) -> io::Result<()> {
+    let Refusal { status, reason, text } = refusal;
+    let body = format!("haft: {text}.\n");
+    let answer = format!(
+        "HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    client.write_all(answer.as_bytes()).await?;
+    client.shutdown().await?;
+    let mut rest = (&mut client).take(LONGEST_HEAD as u64);
+    let _ = timeout(LINGER, copy(&mut rest, &mut tokio::io::sink())).await;
+    Ok(())
+}

@@ -1,0 +1,203 @@
+//! The one request of a connection: what it asks for, and what is sent on of it.
+//!
+//! Strict where proxies and servers are known to read differently: lines end in CR LF, there is one length or none, the host
+//! of the target is the host of the header. What is sent on is written anew from what was understood, so that the server sees
+//! the request that was checked and no other.
+
+use super::hosts::{Host, read_port};
+
+/// Longer heads are refused.
+pub(super) const LONGEST_HEAD: usize = 32 << 10;
+const MOST_HEADERS: usize = 100;
+
+/// Headers between two neighbours, and those that are written anew.
+const NOT_SENT_ON: &[&str] = &[
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// What a client asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) host: Host,
+    pub(super) port: u16,
+    pub(super) kind: Kind,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `CONNECT`: bytes in both directions.
+    Tunnel,
+    /// Plain HTTP.
+    Plain {
+        /// The head to send on.
+        head: Vec<u8>,
+        /// The length of the body behind it.
+        body: u64,
+        /// Whether the client waits to be told to send the body.
+        expects_continue: bool,
+    },
+}
+
+/// Why a request is not served: an answer to the client.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) status: u16,
+    pub(super) reason: &'static str,
+    pub(super) text: String,
+}
+
+impl Refusal {
+    pub(super) fn new(status: u16, reason: &'static str, text: impl Into<String>) -> Self {
+        Self { status, reason, text: text.into() }
+    }
+
+    fn bad(text: impl Into<String>) -> Self {
+        Self::new(400, "Bad Request", text)
+    }
+}
+
+/// Where the head of a request ends, if it is all there.
+pub(super) fn head_end(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4)
+}
+
+/// Reads a whole head, the empty line included.
+pub(super) fn read(head: &[u8]) -> Result<Request, Refusal> {
+    if !lines_are_strict(head) {
+        return Err(Refusal::bad("a line of the request does not end in CR LF, or holds a NUL"));
+    }
+    let mut space = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut parsed = httparse::Request::new(&mut space);
+    match parsed.parse(head) {
+        Ok(httparse::Status::Complete(length)) if length == head.len() => {}
+        Ok(_) => return Err(Refusal::bad("the request does not end where it should")),
+        Err(httparse::Error::TooManyHeaders) => {
+            return Err(Refusal::new(431, "Request Header Fields Too Large", "the request has more than 100 headers"));
+        }
+        Err(error) => return Err(Refusal::bad(format!("the request cannot be read: {error}"))),
+    }
+    let (Some(method), Some(target), Some(version)) = (parsed.method, parsed.path, parsed.version) else {
+        return Err(Refusal::bad("the request line is not complete"));
+    };
+    if method == "CONNECT" {
+        let (host, port) = authority(target)
+            .and_then(|(host, port)| Some((host, port?)))
+            .ok_or_else(|| Refusal::bad("`CONNECT` needs a host and a port, such as `example.com:443`"))?;
+        return Ok(Request { host, port, kind: Kind::Tunnel });
+    }
+    plain(method, target, version, parsed.headers)
+}
+
+fn plain(method: &str, target: &str, version: u8, headers: &[httparse::Header<'_>]) -> Result<Request, Refusal> {
+    let rest = target.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://")).and(target.get(7..));
+    let rest = rest
+        .ok_or_else(|| Refusal::bad("this is a proxy: it takes `CONNECT` and addresses that begin with `http://`"))?;
+    let (name, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let no_host = || Refusal::bad("the address names no host that can be understood");
+    let (host, port) = authority(name).ok_or_else(no_host)?;
+    let port = port.unwrap_or(80);
+    if path.contains('#') {
+        return Err(Refusal::bad("the address has a fragment, which is never sent"));
+    }
+    check_host_header(headers, &host, port)?;
+    let body = body_length(headers)?;
+
+    let shown = if port == 80 { host.to_string() } else { format!("{host}:{port}") };
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    let mut head = format!("{method} {slash}{path} HTTP/1.{version}\r\nHost: {shown}\r\n").into_bytes();
+    let nominated: Vec<_> = values(headers, "connection").flat_map(|value| value.split(|byte| *byte == b',')).collect();
+    for header in headers {
+        let is = |name: &[u8]| header.name.as_bytes().eq_ignore_ascii_case(name.trim_ascii());
+        if NOT_SENT_ON.iter().any(|name| is(name.as_bytes())) || nominated.iter().any(|name| is(name)) {
+            continue;
+        }
+        for part in [header.name.as_bytes(), b": ", header.value, b"\r\n"] {
+            head.extend_from_slice(part);
+        }
+    }
+    if let Some(length) = body {
+        head.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());
+    }
+    // One request per connection: the next one is looked at as this one was.
+    head.extend_from_slice(b"Connection: close\r\n\r\n");
+    let expects_continue = values(headers, "expect").any(|value| value.eq_ignore_ascii_case(b"100-continue"));
+    Ok(Request { host, port, kind: Kind::Plain { head, body: body.unwrap_or(0), expects_continue } })
+}
+
+/// The header, if there is one, must name what the address names.
+fn check_host_header(headers: &[httparse::Header<'_>], host: &Host, port: u16) -> Result<(), Refusal> {
+    let mut named = values(headers, "host");
+    let (first, further) = (named.next(), named.next());
+    if further.is_some() {
+        return Err(Refusal::bad("the request has two `Host` headers"));
+    }
+    let Some(value) = first else { return Ok(()) };
+    let same = std::str::from_utf8(value)
+        .ok()
+        .and_then(authority)
+        .is_some_and(|(named, at)| named == *host && at.unwrap_or(80) == port);
+    if same { Ok(()) } else { Err(Refusal::bad("the `Host` header and the address name different hosts")) }
+}
+
+/// The length of the body; a body of unknown length is not taken.
+fn body_length(headers: &[httparse::Header<'_>]) -> Result<Option<u64>, Refusal> {
+    let lengths: Vec<_> = values(headers, "content-length").collect();
+    let encoded = values(headers, "transfer-encoding").next().is_some();
+    match (&lengths[..], encoded) {
+        ([], false) => Ok(None),
+        ([], true) => Err(Refusal::new(
+            411,
+            "Length Required",
+            "a body without `Content-Length` is not sent on over plain HTTP; use `https` or send its length",
+        )),
+        (_, true) => Err(Refusal::bad("the request has both `Content-Length` and `Transfer-Encoding`")),
+        ([length], false) => {
+            let digits = length.iter().all(u8::is_ascii_digit);
+            let length = std::str::from_utf8(length).ok().filter(|_| digits).and_then(|length| length.parse().ok());
+            length.map(Some).ok_or_else(|| Refusal::bad("`Content-Length` is no number"))
+        }
+        (_, false) => Err(Refusal::bad("the request has two `Content-Length` headers")),
+    }
+}
+
+fn values<'a>(headers: &'a [httparse::Header<'_>], name: &str) -> impl Iterator<Item = &'a [u8]> {
+    headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value.trim_ascii())
+}
+
+/// A host and the port behind it, if there is one.
+fn authority(text: &str) -> Option<(Host, Option<u16>)> {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(read_port(port)?)),
+        Some(_) | None => (text, None),
+    };
+    // Without brackets a colon is no part of a host.
+    let bracketed = host.starts_with('[') && host.ends_with(']');
+    (bracketed || !host.contains(':')).then_some(())?;
+    Some((Host::requested(host)?, port))
+}
+
+/// Whether CR and LF come in pairs only and there is no NUL.
+fn lines_are_strict(head: &[u8]) -> bool {
+    let mut before = 0;
+    for &byte in head {
+        if (before == b'\r') != (byte == b'\n') || byte == 0 {
+            return false;
+        }
+        before = byte;
+    }
+    before != b'\r'
+}
+
+#[cfg(test)]
+mod tests;
