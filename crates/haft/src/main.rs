@@ -28,6 +28,10 @@ fn main() -> ExitCode {
     if let Some(code) = haft_sandbox::helper_entry(std::env::args_os()) {
         return code;
     }
+    // It is the program that tries to leave the sandbox, when that is to be tested.
+    if let Some(code) = haft_sandbox::probe_entry(std::env::args_os()) {
+        return code;
+    }
     // And it is the process that reads PDF files, which may crash.
     if let Some(code) = haft_tools::read_pdf_entry(std::env::args_os()) {
         return code;

@@ -6,6 +6,7 @@ mod basics;
 mod endings;
 mod network;
 mod output;
+mod probing;
 mod processes;
 mod stand_in;
 mod terminal;

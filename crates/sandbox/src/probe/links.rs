@@ -1,0 +1,102 @@
+//! Reaching files outside through links that lie in the project.
+
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, RenameFlags, linkat, renameat_with};
+
+use super::files::{create_in, open_to_write};
+use super::{Attempt, Ground, Tried, anyone, root};
+
+pub(super) const ATTEMPTS: &[Attempt] = &[
+    anyone("write through a symbolic link", |g| through(g, &g.outside_file(), open_to_write)),
+    anyone("create through a symbolic link to a folder", |g| through(g, &g.outside, create_in)),
+    anyone("create through a link to a link", |g| {
+        through(g, &g.outside, |link| {
+            let second = link.with_extension("second");
+            symlink(link, &second)?;
+            let tried = create_in(&second);
+            fs::remove_file(second)?;
+            tried
+        })
+    }),
+    anyone("write through a relative symbolic link", |g| {
+        let up: std::path::PathBuf = g.project.components().skip(1).map(|_| "..").collect();
+        let target = up.join(g.outside_file().strip_prefix("/").unwrap_or(&g.outside));
+        through(g, &target, open_to_write)
+    }),
+    anyone("write through a link to /proc/self/root", |g| {
+        let target = Path::new("/proc/self/root").join(g.outside_file().strip_prefix("/").unwrap_or(&g.outside));
+        through(g, &target, open_to_write)
+    }),
+    anyone("write through a hard link", |g| {
+        let link = g.in_project("hard-link");
+        fs::hard_link(g.outside_file(), &link)?;
+        let tried = open_to_write(&link);
+        fs::remove_file(link)?;
+        tried
+    }),
+    anyone("hard link a file that is open for reading", |g| {
+        let file = fs::File::open(g.outside_file())?;
+        let (from, link) = (format!("/proc/self/fd/{}", file.as_raw_fd()), g.in_project("hard-link-2"));
+        linkat(CWD, from, CWD, &link, AtFlags::SYMLINK_FOLLOW)?;
+        let tried = open_to_write(&link);
+        fs::remove_file(link)?;
+        tried
+    }),
+    anyone("hard link a file of the project to the outside", |g| {
+        let link = g.outside.join("hard-link");
+        fs::hard_link(g.in_project("own"), &link)?;
+        Ok(fs::remove_file(link)?)
+    }),
+    anyone("make a symbolic link outside", |g| {
+        let link = g.outside.join("link");
+        symlink("/", &link)?;
+        Ok(fs::remove_file(link)?)
+    }),
+    anyone("swap a file of the project with one outside", |g| {
+        let (own, other) = (g.in_project("own"), g.outside_file());
+        renameat_with(CWD, &own, CWD, &other, RenameFlags::EXCHANGE)?;
+        Ok(renameat_with(CWD, &own, CWD, &other, RenameFlags::EXCHANGE)?)
+    }),
+    anyone("replace a folder of the project by a link and write through it", |g| {
+        let folder = g.in_project("replaced");
+        fs::create_dir(&folder)?;
+        std::env::set_current_dir(&folder)?;
+        fs::remove_dir(&folder)?;
+        symlink(&g.outside, &folder)?;
+        let tried = create_in(&folder);
+        fs::remove_file(folder)?;
+        tried
+    }),
+    root("hard link the list of users", |g| {
+        // Only within one file system, which the root folder and the project need not share.
+        let link = g.in_project("users");
+        match fs::hard_link("/etc/passwd", &link) {
+            Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices && !is_one_file_system(g) => {
+                super::not_applicable("the project lies in another file system")
+            }
+            linked => {
+                linked?;
+                Ok(fs::remove_file(link)?)
+            }
+        }
+    }),
+];
+
+fn is_one_file_system(ground: &Ground) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let device = |path: &Path| fs::metadata(path).map(|of| of.dev()).ok();
+    device(&ground.project) == device(Path::new("/etc"))
+}
+
+/// Tries through a symbolic link in the project.
+pub(super) fn through(ground: &Ground, target: &Path, attempt: impl FnOnce(&Path) -> Tried) -> Tried {
+    let link = ground.in_project("symbolic-link");
+    symlink(target, &link)?;
+    let tried = attempt(&link);
+    fs::remove_file(link)?;
+    tried
+}

@@ -1,0 +1,144 @@
+//! Reaching processes outside, and what they share.
+
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::kernel::on_process;
+use super::sys::{Arg, call, owned, read_segment};
+use super::{Attempt, Failure, Ground, Tried, anyone, depends, holds, not_applicable, refused, root};
+
+/// Asks only whether it could be sent.
+const NO_SIGNAL: i32 = 0;
+
+pub(super) const ATTEMPTS: &[Attempt] = &[
+    anyone("signal a process", |g| on(g, libc::SYS_kill, [g.process.into(), NO_SIGNAL.into()])),
+    anyone("signal a thread", |g| on(g, libc::SYS_tkill, [g.process.into(), NO_SIGNAL.into()])),
+    anyone("signal a process with a value", |g| {
+        let mut about = [0_u8; 128];
+        // That it comes from a program.
+        about[8..12].copy_from_slice(&(-1_i32).to_ne_bytes());
+        let arguments = [g.process.into(), NO_SIGNAL.into(), (&mut about).into()];
+        on(g, libc::SYS_rt_sigqueueinfo, arguments)
+    }),
+    anyone("hold a process by a descriptor", |g| {
+        let held = call(libc::SYS_pidfd_open, [g.process.into(), 0.into()])?;
+        let held = owned(held);
+        same(g)?;
+        on(g, libc::SYS_pidfd_send_signal, [held.as_raw_fd().into(), NO_SIGNAL.into(), 0.into(), 0.into()])
+    }),
+    depends("take a descriptor out of a process", |g| {
+        let held = owned(call(libc::SYS_pidfd_open, [g.process.into(), 0.into()])?);
+        on(g, libc::SYS_pidfd_getfd, [held.as_raw_fd().into(), 1.into(), 0.into()])
+    }),
+    depends("take a descriptor out of the parent", |_| {
+        let held = owned(call(libc::SYS_pidfd_open, [parent().into(), 0.into()])?);
+        on_process(call(libc::SYS_pidfd_getfd, [held.as_raw_fd().into(), 1.into(), 0.into()]))
+    }),
+    depends("trace a process", |g| {
+        /// Holds it without stopping it.
+        const SEIZE: i32 = 0x4206;
+        on(g, libc::SYS_ptrace, [SEIZE.into(), g.process.into(), 0.into(), 0.into()])
+    }),
+    depends("trace the first process", |_| {
+        /// Wrong after the check of permission: it asks for an option that does not exist.
+        const SEIZE: i32 = 0x4206;
+        on_process(call(libc::SYS_ptrace, [SEIZE.into(), 1.into(), 0.into(), i64::MIN.into()]))
+    }),
+    anyone("be traced", |_| on_process(call(libc::SYS_ptrace, [0.into()]))),
+    depends("read the memory of a process", |g| {
+        let mut empty = [0_u8; 16];
+        let mut arguments: [Arg<'_>; 6] =
+            [g.process.into(), (&mut empty).into(), 1.into(), 0.into(), 0.into(), 0.into()];
+        arguments[3] = 0.into();
+        on(g, libc::SYS_process_vm_readv, arguments)
+    }),
+    anyone("see the limits of a process", |g| {
+        let mut limits = [0_u8; 16];
+        on(g, libc::SYS_prlimit64, [g.process.into(), 7.into(), 0.into(), (&mut limits).into()])
+    }),
+    anyone("change the priority of a process to its own", |g| {
+        let nice = 20 - call(libc::SYS_getpriority, [0.into(), g.process.into()])?;
+        on(g, libc::SYS_setpriority, [0.into(), g.process.into(), nice.into()])
+    }),
+    anyone("see the processors of a process", |g| {
+        let mut set = [0_u8; 128];
+        on(g, libc::SYS_sched_getaffinity, [g.process.into(), 128.into(), (&mut set).into()])
+    }),
+    anyone("see the session of a process", |g| on(g, libc::SYS_getsid, [g.process.into()])),
+    depends("compare a process with itself", |g| {
+        on(g, libc::SYS_kcmp, [g.process.into(), g.process.into(), 1.into(), 0.into(), 0.into()])
+    }),
+    anyone("read shared memory by its number", |g| {
+        let bytes = read_segment(g.segment)?;
+        holds(g.secret_text.as_bytes().starts_with(&bytes), "it holds something else")
+    }),
+    anyone("read shared memory by its name", |g| {
+        let text = fs::read_to_string(Path::new("/dev/shm").join(&g.shared))?;
+        holds(text == g.secret_text, "it holds something else")
+    }),
+    depends("see the queues of messages of others", |_| {
+        let queues = fs::read_to_string("/proc/sysvipc/shm")?;
+        holds(queues.lines().count() > 1, "there are none")
+    }),
+    anyone("use a descriptor its parents had open", |g| {
+        super::files::create_in(Path::new(&format!("/proc/self/fd/{}", g.descriptor)))
+    }),
+    anyone("find descriptors its parents had open", |g| {
+        // What was opened by this process itself: the pipe to tell of it, and the folder that is listed.
+        let known = |path: &Path| path.starts_with("/proc") || path.to_string_lossy().starts_with("pipe:");
+        let entries = fs::read_dir("/proc/self/fd")?.flatten();
+        let numbers = entries.filter(|entry| entry.file_name().to_str().and_then(|name| name.parse().ok()) > Some(2));
+        let mut targets = numbers.filter_map(|entry| fs::read_link(entry.path()).ok());
+        let _ = g;
+        holds(targets.any(|target| !known(&target)), "there are none")
+    }),
+    depends("gain privileges from a program that gives them", |_| run_set_user_id()),
+    root("make a program that gives privileges", |g| {
+        let file = g.in_project("set-user-id");
+        fs::write(&file, "")?;
+        let set = fs::set_permissions(&file, fs::Permissions::from_mode(0o4755));
+        let has = fs::metadata(&file).is_ok_and(|of| of.permissions().mode() & 0o4000 != 0);
+        fs::remove_file(file)?;
+        set?;
+        holds(has, "the permission was dropped")
+    }),
+];
+
+fn parent() -> i32 {
+    std::os::unix::process::parent_id().cast_signed()
+}
+
+/// Makes a call on the process outside. A process of the same number inside is not it.
+fn on<const N: usize>(ground: &Ground, number: libc::c_long, arguments: [Arg<'_>; N]) -> Tried {
+    on_process(call(number, arguments))?;
+    same(ground)
+}
+
+fn same(ground: &Ground) -> Tried {
+    let text = fs::read_to_string(format!("/proc/{}/cmdline", ground.process)).unwrap_or_default();
+    holds(text.contains(&ground.mark), "the process of that number is another one")
+}
+
+/// Whether a program that belongs to root and says so runs as root.
+fn run_set_user_id() -> Tried {
+    if rustix::process::geteuid().is_root() {
+        return not_applicable("this is root already");
+    }
+    let is_set = |path: &&&str| fs::metadata(path).is_ok_and(|of| of.permissions().mode() & 0o4000 != 0);
+    let Some(program) = ["/usr/bin/su", "/bin/su", "/usr/bin/passwd", "/usr/bin/newgrp"].iter().find(is_set) else {
+        return not_applicable("no such program is installed");
+    };
+    let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id()));
+    let _ = child.kill();
+    let _ = child.wait();
+    let status = status?;
+    let Some(users) = status.lines().find_map(|line| line.strip_prefix("Uid:")) else {
+        return refused("it is not known as whom it runs");
+    };
+    let effective = users.split_ascii_whitespace().nth(1);
+    if effective == Some("0") { Ok(()) } else { Err(Failure::Refused(format!("it runs as user {effective:?}"))) }
+}

@@ -1,0 +1,262 @@
+//! A small world with something to reach in every forbidden direction.
+//!
+//! It is seen from outside: whatever an attempt says of itself, a changed file, a connection, a word on the terminal or a
+//! dead process is noticed here.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::net::{TcpListener, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::io::FdFlags;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use super::{Ground, sys};
+
+/// Folders where a command may leave what nobody outside should see.
+const PRIVATE: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
+
+/// The files it begins with: path, content, permissions.
+const FILES: &[(&str, &str, u32)] = &[
+    ("outside/file", "outside\n", 0o644),
+    ("secrets/key", "", 0o600),
+    ("project/own", "own\n", 0o644),
+    ("project/folder/file", "", 0o644),
+    ("project/.git/HEAD", "ref: refs/heads/main\n", 0o644),
+    ("project/.git/config", "[core]\n\trepositoryformatversion = 0\n", 0o644),
+    ("project/.git/hooks/sample", "#!/bin/sh\n", 0o644),
+    ("project/.vscode/tasks.json", "{}\n", 0o644),
+    ("project/.github/workflows/ci.yml", "on: push\n", 0o644),
+];
+const FOLDERS: &[&str] = &["outside/folder", "project/.git/objects", "project/.git/refs/heads"];
+
+/// A small world to make attempts on. Dropping it ends what was started for it; its files are the caller's to remove.
+#[derive(Debug)]
+pub struct Site {
+    root: PathBuf,
+    ground: Ground,
+    before: BTreeMap<PathBuf, Seen>,
+    process: Child,
+    server: TcpListener,
+    datagrams: UdpSocket,
+    socket: UnixListener,
+    abstract_socket: UnixListener,
+    terminal: OwnedFd,
+    _descriptor: File,
+}
+
+/// What a path holds.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    mode: u32,
+    content: Vec<u8>,
+}
+
+impl Site {
+    /// Makes one in a folder that is empty, private to the user and, so that there is something to be refused, not in `/tmp`.
+    pub fn prepare(root: &Path) -> io::Result<Self> {
+        let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mark = format!("haft-probe-{}-{name}", std::process::id());
+        let secret_text = format!("secret of {mark}");
+        for (path, content, mode) in FILES {
+            let path = root.join(path);
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            fs::write(&path, content)?;
+            fs::set_permissions(path, fs::Permissions::from_mode(*mode))?;
+        }
+        for folder in FOLDERS {
+            fs::create_dir_all(root.join(folder))?;
+        }
+        fs::write(root.join("secrets/key"), &secret_text)?;
+        fs::write(Path::new("/dev/shm").join(shared_name(&mark)), &secret_text)?;
+
+        let server = TcpListener::bind("127.0.0.1:0")?;
+        let port = server.local_addr()?.port();
+        let datagrams = UdpSocket::bind(("127.0.0.1", port))?;
+        let (socket_path, outside) = (root.join("outside/socket"), root.join("outside"));
+        let socket = UnixListener::bind(&socket_path)?;
+        let abstract_socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&mark)?)?;
+        server.set_nonblocking(true)?;
+        datagrams.set_nonblocking(true)?;
+        socket.set_nonblocking(true)?;
+        abstract_socket.set_nonblocking(true)?;
+        let (terminal, terminal_path) = terminal()?;
+        // The command's parents have it open, and do not close it by themselves.
+        let descriptor = File::open(&outside)?;
+        rustix::io::fcntl_setfd(&descriptor, FdFlags::empty())?;
+        let ground = Ground {
+            project: root.join("project"),
+            outside,
+            secret: root.join("secrets/key"),
+            process: 0,
+            port,
+            socket: socket_path,
+            abstract_socket: mark.clone(),
+            terminal: terminal_path,
+            segment: sys::new_segment(secret_text.as_bytes())?,
+            shared: shared_name(&mark),
+            descriptor: descriptor.as_raw_fd(),
+            secret_text,
+            mark,
+        };
+        let process = start_process(&ground)?;
+        let ground = Ground { process: process.id().cast_signed(), ..ground };
+        fs::write(root.join("ground.json"), serde_json::to_vec(&ground)?)?;
+        let before = look(root)?;
+        Ok(Self {
+            root: root.to_owned(),
+            ground,
+            before,
+            process,
+            server,
+            datagrams,
+            socket,
+            abstract_socket,
+            terminal,
+            _descriptor: descriptor,
+        })
+    }
+
+    /// Where everything is.
+    pub fn ground(&self) -> &Ground {
+        &self.ground
+    }
+
+    /// The file that tells where everything is: what the program that makes the attempts is given.
+    pub fn ground_file(&self) -> PathBuf {
+        self.root.join("ground.json")
+    }
+
+    /// The files that are not what they were.
+    pub fn changed_files(&self) -> io::Result<Vec<String>> {
+        let now = look(&self.root)?;
+        let paths = self.before.keys().chain(now.keys().filter(|path| !self.before.contains_key(*path)));
+        let changed = paths.filter(|path| self.before.get(*path) != now.get(*path));
+        Ok(changed.map(|path| format!("{} was changed", path.display())).collect())
+    }
+
+    /// What else was noticed outside since this was last called: connections, words, dead processes, files left about.
+    pub fn contacts(&mut self) -> io::Result<Vec<String>> {
+        let mut contacts = Vec::new();
+        let mut note = |what: &str| contacts.push(what.to_owned());
+        while self.server.accept().is_ok() {
+            note("somebody connected to the server");
+        }
+        while self.datagrams.recv(&mut [0; 64]).is_ok() {
+            note("somebody sent a datagram");
+        }
+        while self.socket.accept().is_ok() {
+            note("somebody spoke to the socket");
+        }
+        while self.abstract_socket.accept().is_ok() {
+            note("somebody spoke to the socket without a place");
+        }
+        if File::from(self.terminal.try_clone()?).read(&mut [0; 64]).is_ok_and(|length| length > 0) {
+            note("somebody wrote to the terminal");
+        }
+        if self.process.try_wait()?.is_some() {
+            note("the process was ended");
+        }
+        for folder in PRIVATE {
+            let left = Path::new(folder).join(&self.ground.mark);
+            if fs::remove_file(&left).is_ok() {
+                note(&format!("{} was left", left.display()));
+            }
+        }
+        Ok(contacts)
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        sys::remove_segment(self.ground.segment);
+        let _ = fs::remove_file(Path::new("/dev/shm").join(&self.ground.shared));
+    }
+}
+
+fn shared_name(mark: &str) -> String {
+    format!("{mark}-shared")
+}
+
+/// A process that waits for its input to end, with the secret in its environment and the mark in its command line.
+fn start_process(ground: &Ground) -> io::Result<Child> {
+    Command::new("/bin/sh")
+        .args(["-c", "read line", &ground.mark])
+        .env_clear()
+        .env("SECRET", &ground.secret_text)
+        .current_dir(&ground.outside)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+}
+
+/// Our side of a new terminal, and the name of the other.
+fn terminal() -> io::Result<(OwnedFd, PathBuf)> {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    grantpt(&master)?;
+    unlockpt(&master)?;
+    rustix::io::ioctl_fionbio(master.as_fd(), true)?;
+    let name = ptsname(&master, Vec::new())?;
+    Ok((master, PathBuf::from(name.to_string_lossy().into_owned())))
+}
+
+/// Everything below the folders that attempts are made on.
+fn look(root: &Path) -> io::Result<BTreeMap<PathBuf, Seen>> {
+    let mut seen = BTreeMap::new();
+    let mut open = ["project", "outside", "secrets"].map(|name| root.join(name)).to_vec();
+    while let Some(path) = open.pop() {
+        let metadata = path.symlink_metadata()?;
+        let kind = metadata.file_type();
+        let content = if kind.is_symlink() {
+            fs::read_link(&path)?.into_os_string().into_encoded_bytes()
+        } else if kind.is_file() {
+            fs::read(&path)?
+        } else {
+            Vec::new()
+        };
+        if kind.is_dir() {
+            for entry in fs::read_dir(&path)? {
+                open.push(entry?.path());
+            }
+        }
+        seen.insert(path, Seen { mode: metadata.permissions().mode(), content });
+    }
+    Ok(seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn what_happens_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut site = Site::prepare(folder.path()).unwrap();
+        assert!(site.changed_files().unwrap().is_empty() && site.contacts().unwrap().is_empty());
+        let ground = site.ground().clone();
+        fs::write(ground.outside_file(), "other").unwrap();
+        fs::remove_file(ground.in_project(".git/config")).unwrap();
+        fs::write(ground.in_project("new"), "").unwrap();
+        fs::set_permissions(&ground.secret, fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(site.changed_files().unwrap().len(), 4, "{:?}", site.changed_files());
+        drop(std::net::TcpStream::connect(("127.0.0.1", ground.port)).unwrap());
+        drop(std::os::unix::net::UnixStream::connect(&ground.socket).unwrap());
+        fs::write(Path::new("/tmp").join(&ground.mark), "").unwrap();
+        fs::OpenOptions::new().write(true).open(&ground.terminal).unwrap().write_all(b"x").unwrap();
+        site.process.kill().unwrap();
+        site.process.wait().unwrap();
+        let contacts = site.contacts().unwrap();
+        assert_eq!(contacts.len(), 5, "{contacts:?}");
+    }
+}

@@ -1,0 +1,202 @@
+//! System calls for attempts. Everything here runs in a process that was forked for one attempt and ends with it.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::FromRawFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+use super::{Failure, Outcome, Tried};
+
+/// How long an attempt may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Makes an attempt in a process of its own, so that it may change or lose its process.
+pub(super) fn in_a_process(attempt: impl FnOnce() -> Tried) -> io::Result<(Outcome, String)> {
+    let (hear, tell) = pipe_with(PipeFlags::CLOEXEC)?;
+    // SAFETY: this process has one thread, so the child finds no lock held and no state half-changed.
+    let pid = unsafe { libc::fork() };
+    if pid < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if pid == 0 {
+        drop(hear);
+        let (outcome, detail) = match attempt() {
+            Ok(()) => (b's', String::new()),
+            Err(Failure::Refused(why)) => (b'r', why),
+            Err(Failure::NotApplicable(why)) => (b'n', why),
+        };
+        let mut tell = File::from(tell);
+        let told = tell.write_all(&[&[outcome], detail.as_bytes()].concat());
+        // SAFETY: ends the process; nothing of it is needed any more.
+        unsafe { libc::_exit(i32::from(told.is_err())) }
+    }
+    drop(tell);
+    let child = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
+    let patience = Timespec::try_from(PATIENCE).ok();
+    let heard = poll(&mut [PollFd::new(&hear, PollFlags::IN)], patience.as_ref())? > 0;
+    if !heard {
+        kill_process(child, Signal::KILL)?;
+    }
+    let status = waitpid(Some(child), WaitOptions::empty())?.map(|(_, status)| status);
+    let mut text = Vec::new();
+    if heard {
+        File::from(hear).read_to_end(&mut text)?;
+    }
+    let detail = String::from_utf8_lossy(text.get(1..).unwrap_or_default()).into_owned();
+    Ok(match (text.first(), status.and_then(rustix::process::WaitStatus::terminating_signal)) {
+        (Some(b's'), _) => (Outcome::Succeeded, detail),
+        (Some(b'n'), _) => (Outcome::NotApplicable, detail),
+        (Some(_), _) => (Outcome::Refused, detail),
+        // Not known to be refused, so not counted as such.
+        (None, _) if !heard => (Outcome::Succeeded, "it did not end in time".to_owned()),
+        (None, signal) => (Outcome::Refused, format!("ended by signal {}", signal.unwrap_or_default())),
+    })
+}
+
+/// An argument of a system call.
+pub(super) enum Arg<'a> {
+    Number(i64),
+    Text(&'a CStr),
+    Bytes(&'a mut [u8]),
+}
+
+impl From<i32> for Arg<'_> {
+    fn from(number: i32) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+impl From<i64> for Arg<'_> {
+    fn from(number: i64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl<'a> From<&'a CStr> for Arg<'a> {
+    fn from(text: &'a CStr) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl<'a> From<&'a mut [u8]> for Arg<'a> {
+    fn from(bytes: &'a mut [u8]) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl<'a, const N: usize> From<&'a mut [u8; N]> for Arg<'a> {
+    fn from(bytes: &'a mut [u8; N]) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+/// Makes a system call. Not for those that change the memory of this process other than what they are given.
+pub(super) fn call<const N: usize>(number: libc::c_long, arguments: [Arg<'_>; N]) -> io::Result<i64> {
+    let mut values = [0_i64; 6];
+    for (value, argument) in values.iter_mut().zip(arguments) {
+        *value = match argument {
+            Arg::Number(number) => number,
+            Arg::Text(text) => text.as_ptr() as i64,
+            Arg::Bytes(bytes) => bytes.as_mut_ptr() as i64,
+        };
+    }
+    // SAFETY: pointers lead to terminated text and to buffers that live across the call, as large as the attempts that
+    // are made here say they are; the process is there for one attempt only.
+    let result = unsafe { libc::syscall(number, values[0], values[1], values[2], values[3], values[4], values[5]) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// A call by its number in the old convention for 32 bits, which filters are known to forget.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn call_32(number: i32, argument: i32) -> io::Result<i64> {
+    let result: i32;
+    // SAFETY: the call takes numbers only; all registers that may change are named.
+    unsafe {
+        std::arch::asm!(
+            "xchg rbx, {argument}", "int 0x80", "xchg rbx, {argument}",
+            argument = inout(reg) i64::from(argument) => _,
+            inlateout("eax") number => result,
+            in("ecx") 0, in("edx") 0, in("esi") 0, in("edi") 0,
+            out("r8") _, out("r9") _, out("r10") _, out("r11") _,
+        );
+    }
+    if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(result.into()) }
+}
+
+/// Forks by a raw call with these flags; the child ends at once.
+pub(super) fn clone_with(flags: libc::c_int) -> io::Result<()> {
+    // SAFETY: like a fork: no memory is shared, no stack given. The child does nothing but end.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::c_long::from(flags | libc::SIGCHLD), 0, 0, 0, 0) };
+    ended(pid)
+}
+
+/// The same by the newer call.
+pub(super) fn clone3_with(flags: libc::c_int) -> io::Result<()> {
+    let mut arguments = [0_u64; 8];
+    arguments[0] = flags as u64;
+    arguments[4] = libc::SIGCHLD as u64;
+    // SAFETY: like above; the structure is eight numbers and lives across the call.
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, arguments.as_ptr(), size_of_val(&arguments)) };
+    ended(pid)
+}
+
+fn ended(pid: libc::c_long) -> io::Result<()> {
+    match pid {
+        // SAFETY: ends the process.
+        0 => unsafe { libc::_exit(0) },
+        1.. => {
+            let child = i32::try_from(pid).ok().and_then(Pid::from_raw);
+            waitpid(child, WaitOptions::empty())?;
+            Ok(())
+        }
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// A descriptor a call returned, as a file that closes it.
+pub(super) fn owned(descriptor: i64) -> File {
+    // SAFETY: it is new and nobody else's.
+    unsafe { File::from_raw_fd(descriptor as i32) }
+}
+
+/// A new System V shared memory segment, with this text in it.
+pub(super) fn new_segment(text: &[u8]) -> io::Result<i32> {
+    // SAFETY: numbers only.
+    let id = unsafe { libc::shmget(libc::IPC_PRIVATE, 4096, libc::IPC_CREAT | 0o600) };
+    if id < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel chooses where; a page is attached, and no more than that is written.
+    unsafe {
+        let at = libc::shmat(id, std::ptr::null(), 0);
+        if at as isize == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        std::ptr::copy_nonoverlapping(text.as_ptr(), at.cast(), text.len().min(4096));
+        libc::shmdt(at);
+    }
+    Ok(id)
+}
+
+/// Removes a segment.
+pub(super) fn remove_segment(id: i32) {
+    // SAFETY: numbers only.
+    unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
+}
+
+/// The first bytes of a segment.
+pub(super) fn read_segment(id: i32) -> io::Result<[u8; 16]> {
+    // SAFETY: the kernel chooses where; a page is attached, and less is read.
+    unsafe {
+        let at = libc::shmat(id, std::ptr::null(), libc::SHM_RDONLY);
+        if at as isize == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(at.cast::<[u8; 16]>().read_unaligned())
+    }
+}
