@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Captured;
+use crate::{Captured, Confined};
 
 /// A command to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct Command {
     pub timeout: Duration,
     /// What it reads.
     pub stdin: Stdin,
+    /// What holds it in; nothing when absent.
+    pub confined: Option<Arc<Confined>>,
 }
 
 impl Command {
@@ -30,7 +33,15 @@ impl Command {
             env: Vec::new(),
             timeout: Duration::from_mins(2),
             stdin: Stdin::Null,
+            confined: None,
         }
+    }
+
+    /// The same, held in.
+    #[must_use]
+    pub fn confined(mut self, confined: Option<Arc<Confined>>) -> Self {
+        self.confined = confined;
+        self
     }
 
     /// The same with this time to run.

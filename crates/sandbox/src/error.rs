@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::Step;
+
 /// A command could not be run. How a command that ran has ended is no error but an [`Exit`](crate::Exit).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -40,6 +42,14 @@ pub enum SandboxError {
     /// There is no terminal for it.
     #[error("cannot open a terminal: {source}; there may be too many of them, or `/dev/ptmx` is missing")]
     Terminal {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It could not be confined as it was to be, so it was not run.
+    #[error("cannot confine the command ({step}: {source}), so it was not run; `haft sandbox status` tells more")]
+    Confinement {
+        /// What failed.
+        step: Step,
         /// What the system said.
         source: io::Error,
     },

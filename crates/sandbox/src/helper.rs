@@ -29,9 +29,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, getegid, geteuid, getpid, kill_process, set_child_subreaper, waitpid};
 
+use crate::confine::{self, Confined, Covers, Failed, Network, Step, Surroundings, Way};
 use crate::wire::{Report, Request, Verdict};
 use crate::{HELPER_ARG, PidNamespace, Reaper};
-use sys::{Namespaces, Side};
+use sys::{Namespaces, NetworkSpace, Side, Users};
 use tree::Children;
 
 /// From the polite signal to the one that cannot be ignored.
@@ -59,10 +60,36 @@ fn guard() -> io::Result<Children> {
     let request = Request::read_from(&mut control)?;
     let deadline = request.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
 
-    let (keeper, report) = watch(&request, &mut control, deadline)?;
+    let (covers, around) = match surroundings(&request) {
+        Ok(found) => found,
+        Err(failed) => {
+            let report = Report { verdict: Verdict::NotConfined(failed), reaper: Reaper::Subreaper };
+            let _ = control.write_all(&report.encode());
+            return Ok(Children::None);
+        }
+    };
+    let (keeper, report) = watch(&request, &around, &mut control, deadline)?;
     // haft may be dead; its death is then the reason to go on, not to stop.
     let _ = control.write_all(&report.encode());
-    Ok(end(keeper, report.verdict))
+    let children = keeper.map_or(Children::None, |keeper| end(keeper, report.verdict));
+    // Not before: whoever is left could write what is uncovered.
+    drop(covers);
+    Ok(children)
+}
+
+/// What has to be known and done outside before a command can be confined.
+fn surroundings(request: &Request) -> Result<(Covers, Surroundings), Failed> {
+    let console = request.console;
+    match &request.confined {
+        Some(Confined { way: Way::Namespace, policy }) => {
+            let covers = Covers::place(policy)?;
+            let around = Surroundings { covers: covers.paths(), sockets: confine::bound_sockets(), console };
+            Ok((covers, around))
+        }
+        Some(Confined { way: Way::Landlock, .. }) | None => {
+            Ok((Covers::default(), Surroundings { covers: Vec::new(), sockets: Vec::new(), console }))
+        }
+    }
 }
 
 /// Standard input as our socket, with nothing in its place. Started by hand there is no socket: that is an error.
@@ -79,37 +106,67 @@ struct Keeper {
     link: UnixStream,
 }
 
-/// Starts the command and waits until it has to end.
-fn watch(request: &Request, control: &mut UnixStream, deadline: Option<Instant>) -> io::Result<(Keeper, Report)> {
-    for namespaces in attempts(request.namespace) {
+/// Starts the command and waits until it has to end. Without a keeper nothing was started.
+fn watch(
+    request: &Request,
+    around: &Surroundings,
+    control: &mut UnixStream,
+    deadline: Option<Instant>,
+) -> io::Result<(Option<Keeper>, Report)> {
+    let mut not_confined = None;
+    for namespaces in attempts(request) {
         let reaper = namespaces.reaper();
-        let Ok(mut keeper) = start_keeper(request, *namespaces) else { continue };
+        let mut keeper = match start_keeper(request, namespaces, around) {
+            Ok(keeper) => keeper,
+            Err(error) => {
+                not_confined = Some(Failed::new(Step::Namespaces, &error));
+                continue;
+            }
+        };
         let verdict = wait_for_verdict(control, &mut keeper.link, deadline);
-        if verdict != Verdict::NoNamespace {
-            return Ok((keeper, Report { verdict, reaper }));
+        match verdict {
+            Verdict::NoNamespace => {}
+            Verdict::NotConfined(failed) => not_confined = Some(failed),
+            Verdict::Code(_)
+            | Verdict::Signal(_)
+            | Verdict::TimedOut
+            | Verdict::Cancelled
+            | Verdict::NoFolder(_)
+            | Verdict::NoProgram(_)
+            | Verdict::Lost => return Ok((Some(keeper), Report { verdict, reaper })),
         }
         end(keeper, verdict);
     }
-    Err(io::ErrorKind::Unsupported.into())
+    let failed = not_confined.filter(|_| request.confined.is_some());
+    let failed = failed.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
+    Ok((None, Report { verdict: Verdict::NotConfined(failed), reaper: Reaper::Subreaper }))
 }
 
-/// The ways to keep descendants together, best first; the last works everywhere.
-fn attempts(wish: PidNamespace) -> &'static [Namespaces] {
-    match wish {
-        PidNamespace::Privileged => &[Namespaces::Pid, Namespaces::None],
-        PidNamespace::Unprivileged => &[Namespaces::Pid, Namespaces::PidAndUser, Namespaces::None],
-        PidNamespace::Never => &[Namespaces::None],
+/// The ways to keep descendants together, best first. For a command that is not confined the last works everywhere; one that
+/// is has no way but those that confine it.
+fn attempts(request: &Request) -> Vec<Namespaces> {
+    if let Some(Confined { way: Way::Namespace, policy }) = &request.confined {
+        let network = match policy.network {
+            Network::None | Network::Through(_) => NetworkSpace::Own,
+            Network::All => NetworkSpace::Same,
+        };
+        return [Users::Same, Users::Own].map(|users| Namespaces::Confined { users, network }).to_vec();
+    }
+    match request.namespace {
+        PidNamespace::Privileged => vec![Namespaces::Pid, Namespaces::None],
+        PidNamespace::Unprivileged => vec![Namespaces::Pid, Namespaces::PidAndUser, Namespaces::None],
+        PidNamespace::Never => vec![Namespaces::None],
     }
 }
 
-fn start_keeper(request: &Request, namespaces: Namespaces) -> io::Result<Keeper> {
+fn start_keeper(request: &Request, namespaces: Namespaces, around: &Surroundings) -> io::Result<Keeper> {
     let (link, theirs) = UnixStream::pair()?;
     let ids = keeper::Ids { uid: geteuid(), gid: getegid() };
     match sys::fork(namespaces)? {
         Side::Parent(pid) => Ok(Keeper { pid, link }),
         Side::Child => {
             drop(link);
-            keeper::main(theirs, request, namespaces, ids)
+            keeper::main(theirs, request, namespaces, ids, around)
         }
     }
 }
@@ -188,7 +245,7 @@ fn poll_until(fds: &mut [PollFd<'_>], deadline: Option<Instant>) -> io::Result<R
 impl Namespaces {
     fn reaper(self) -> Reaper {
         match self {
-            Self::Pid | Self::PidAndUser => Reaper::PidNamespace,
+            Self::Pid | Self::PidAndUser | Self::Confined { .. } => Reaper::PidNamespace,
             Self::None => Reaper::Subreaper,
         }
     }

@@ -2,12 +2,12 @@
 //!
 //! Each command runs under its own small supervisor, a re-execution of the program itself: whatever ends a command (its
 //! own exit, a timeout, a cancellation, the death of haft) also ends every process it started. That holds for a command
-//! that is waited for, one in the background and one at a terminal alike. Output is captured in bounded memory. Confinement
-//! is not done here yet.
+//! that is waited for, one in the background and one at a terminal alike. Output is captured in bounded memory. A command that is
+//! [`Confined`] sees and reaches only what its [`Policy`] names.
 //!
 //! This crate decides nothing: it asks nobody for permission, reads no environment of its own and writes no file but the
-//! spill file it is told to. It is the only crate with `unsafe` code, and that is in `helper::sys`, one line in `terminal`
-//! and, for test programs only, in `test_helper`.
+//! spill file it is told to. It is the only crate with `unsafe` code, and that is in `helper::sys`, `confine::sys`, one line in
+//! `terminal` and, for test programs only, in `test_helper`.
 //!
 //! Read first: [`Supervisor::run`], [`Command`] (what goes in), [`Finished`] and [`Captured`] (what comes out);
 //! [`Background`] and [`TerminalSession`] for what is not waited for. The other side of the conversation is
@@ -43,6 +43,7 @@
 mod background;
 mod capture;
 mod command;
+mod confine;
 mod environment;
 mod error;
 mod helper;
@@ -61,6 +62,7 @@ mod wire;
 pub use background::{Background, Ending};
 pub use capture::{Capture, Captured, SpillFrom, SpillProblem};
 pub use command::{Aftermath, Command, Exit, Finished, PidNamespace, Reaper, Stdin};
+pub use confine::{Confined, Network, Policy, Step, Way, remove_left_covers, secret_places};
 pub use environment::{child_environment, secret_values};
 pub use error::SandboxError;
 pub use helper::helper_entry;

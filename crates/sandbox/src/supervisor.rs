@@ -158,6 +158,10 @@ impl Supervisor {
                 let program = command.argv.first().map(|program| program.display().to_string()).unwrap_or_default();
                 return Err(SandboxError::Program { program, source });
             }
+            Verdict::NotConfined(failed) => {
+                let source = io::Error::from_raw_os_error(failed.errno);
+                return Err(SandboxError::Confinement { step: failed.step, source });
+            }
             Verdict::NoNamespace | Verdict::Lost => return Err(lost()),
         };
         Ok(Finished { exit, stdout, stderr, duration: started.elapsed(), reaper: report.reaper, aftermath })

@@ -11,6 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::confine::{self, Confined, Failed, Policy, Way};
 use crate::{Command, PidNamespace, Reaper, SandboxError};
 
 /// Longer ones are refused on both sides; the kernel's own limit for arguments and environment is lower.
@@ -23,6 +24,8 @@ pub(crate) struct Request {
     pub(crate) timeout: Option<Duration>,
     pub(crate) namespace: PidNamespace,
     pub(crate) console: Console,
+    /// What holds it in.
+    pub(crate) confined: Option<Confined>,
     pub(crate) cwd: PathBuf,
     pub(crate) argv: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
@@ -54,13 +57,21 @@ impl Request {
                 );
             }
         }
+        if command.confined.as_ref().is_some_and(|confined| !confined.policy.is_sound()) {
+            return invalid("a path of its sandbox is not absolute or contains a NUL character");
+        }
+        let env = match &command.confined {
+            Some(confined) => confine::environment(confined, &command.env),
+            None => command.env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        };
         Ok(Self {
             timeout: u64::try_from(command.timeout.as_millis()).ok().map(Duration::from_millis),
             namespace,
             console,
+            confined: command.confined.as_deref().cloned(),
             cwd: command.cwd.clone(),
             argv: command.argv.clone(),
-            env: command.env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            env,
         })
     }
 
@@ -80,6 +91,16 @@ impl Request {
             Console::None => b"none",
             Console::Terminal => b"terminal",
         });
+        match &self.confined {
+            None => field(b"open"),
+            Some(confined) => {
+                field(match confined.way {
+                    Way::Namespace => b"namespace",
+                    Way::Landlock => b"landlock",
+                });
+                confined.policy.fields().iter().for_each(|value| field(value.as_bytes()));
+            }
+        }
         field(self.cwd.as_os_str().as_bytes());
         field(self.argv.len().to_string().as_bytes());
         self.argv.iter().for_each(|arg| field(arg.as_bytes()));
@@ -124,6 +145,16 @@ impl Request {
             b"terminal" => Console::Terminal,
             _ => return None,
         };
+        let way = match fields.next()? {
+            b"open" => None,
+            b"namespace" => Some(Way::Namespace),
+            b"landlock" => Some(Way::Landlock),
+            _ => return None,
+        };
+        let confined = match way {
+            None => None,
+            Some(way) => Some(Confined { way, policy: Policy::parse(&mut fields)? }),
+        };
         let owned = |field: &[u8]| OsString::from_vec(field.to_vec());
         let cwd = owned(fields.next()?).into();
         let count: usize = text(fields.next()?)?.parse().ok()?;
@@ -137,7 +168,7 @@ impl Request {
                 Some((owned(&field[..at]), owned(&field[at + 1..])))
             })
             .collect::<Option<_>>()?;
-        Some(Self { timeout, namespace, console, cwd, argv, env })
+        Some(Self { timeout, namespace, console, confined, cwd, argv, env })
     }
 }
 
@@ -158,6 +189,8 @@ pub(crate) enum Verdict {
     NoProgram(i32),
     /// It did not start: there can be no namespace here. Never leaves the helper.
     NoNamespace,
+    /// It did not start: it could not be confined.
+    NotConfined(Failed),
     /// The process that waited for it was killed.
     Lost,
 }
@@ -181,6 +214,7 @@ impl Report {
             Verdict::NoFolder(error) => (b'f', error),
             Verdict::NoProgram(error) => (b'p', error),
             Verdict::NoNamespace => (b'n', 0),
+            Verdict::NotConfined(failed) => (b'u', failed.code()),
             Verdict::Lost => (b'l', 0),
         };
         let reaper = match self.reaper {
@@ -201,6 +235,7 @@ impl Report {
             b'f' => Verdict::NoFolder(value),
             b'p' => Verdict::NoProgram(value),
             b'n' => Verdict::NoNamespace,
+            b'u' => Verdict::NotConfined(Failed::from_code(value)?),
             b'l' => Verdict::Lost,
             _ => return None,
         };

@@ -10,10 +10,14 @@ use std::os::unix::net::UnixStream;
 use std::process::{Stdio, exit};
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
-use rustix::process::{Gid, Pid, Uid, WaitOptions, WaitStatus, getpid, set_child_subreaper, setsid, wait};
+use rustix::process::{
+    DumpableBehavior, Gid, Pid, Uid, WaitOptions, WaitStatus, getpid, set_child_subreaper, set_dumpable_behavior, setsid,
+    wait,
+};
 
-use super::sys::{self, Namespaces};
+use super::sys::{self, Namespaces, NetworkSpace, Users};
 use super::{for_reading, is_ready, poll_until, tree};
+use crate::confine::{self, At, Failed, Restrictions, Step, Surroundings, Way};
 use crate::wire::{Console, Report, Request, Verdict};
 
 /// The user and group this process has outside any namespace.
@@ -24,19 +28,44 @@ pub(super) struct Ids {
 }
 
 /// Runs the forked process to its end.
-pub(super) fn main(mut link: UnixStream, request: &Request, namespaces: Namespaces, ids: Ids) -> ! {
-    let verdict = match settle(namespaces, ids).and_then(|()| sys::child_signals()) {
-        Ok(children) => match start(request) {
+pub(super) fn main(
+    mut link: UnixStream,
+    request: &Request,
+    namespaces: Namespaces,
+    ids: Ids,
+    around: &Surroundings,
+) -> ! {
+    let verdict = match settle(request, namespaces, ids, around) {
+        Ok((children, restrictions)) => match start(request, restrictions) {
             Ok(command) => {
                 keep(command, &mut link, children, namespaces);
                 exit(0)
             }
             Err(verdict) => verdict,
         },
-        Err(_) => Verdict::NoNamespace,
+        Err(Unsettled::NotConfined(failed)) => Verdict::NotConfined(failed),
+        Err(Unsettled::Other) => Verdict::NoNamespace,
     };
     report(&mut link, verdict, namespaces);
     exit(0)
+}
+
+/// Why nothing can be started.
+enum Unsettled {
+    NotConfined(Failed),
+    Other,
+}
+
+impl From<Failed> for Unsettled {
+    fn from(failed: Failed) -> Self {
+        Self::NotConfined(failed)
+    }
+}
+
+impl From<io::Error> for Unsettled {
+    fn from(_: io::Error) -> Self {
+        Self::Other
+    }
 }
 
 fn report(link: &mut UnixStream, verdict: Verdict, namespaces: Namespaces) {
@@ -44,18 +73,46 @@ fn report(link: &mut UnixStream, verdict: Verdict, namespaces: Namespaces) {
     let _ = link.write_all(&Report { verdict, reaper: namespaces.reaper() }.encode());
 }
 
-/// Makes this process the one that orphans come to.
-fn settle(namespaces: Namespaces, ids: Ids) -> io::Result<()> {
+/// Makes this process the one that orphans come to, and the place one that the command can be in. Gives what tells of
+/// children that have ended, and what the command is still to put on.
+fn settle(
+    request: &Request,
+    namespaces: Namespaces,
+    ids: Ids,
+    around: &Surroundings,
+) -> Result<(File, Option<Restrictions>), Unsettled> {
     match namespaces {
-        Namespaces::None => set_child_subreaper(Some(getpid()))?,
+        Namespaces::None => set_child_subreaper(Some(getpid())).map_err(io::Error::from)?,
         Namespaces::Pid => mount_own_proc()?,
         Namespaces::PidAndUser => {
             map_ids(ids)?;
             mount_own_proc()?;
         }
+        Namespaces::Confined { users, network } => {
+            match users {
+                Users::Same => {}
+                Users::Own => map_ids(ids).at(Step::Users)?,
+            }
+            match network {
+                NetworkSpace::Same => {}
+                NetworkSpace::Own => confine::loopback_up().at(Step::Network)?,
+            }
+        }
     }
-    setsid()?;
-    Ok(())
+    let restrictions = match &request.confined {
+        None => None,
+        Some(confined) => {
+            match confined.way {
+                Way::Namespace => confine::build(&confined.policy, around)?,
+                Way::Landlock => return Err(Failed::new(Step::Landlock, &io::ErrorKind::Unsupported.into()).into()),
+            }
+            // Nobody inside may look into this process, which can do more.
+            set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Restrictions)?;
+            Some(Restrictions::of(confined)?)
+        }
+    };
+    setsid().map_err(io::Error::from)?;
+    Ok((sys::child_signals()?, restrictions))
 }
 
 /// Keeps the user and the group in a new user namespace as they were.
@@ -74,7 +131,7 @@ fn mount_own_proc() -> io::Result<()> {
     Ok(())
 }
 
-fn start(request: &Request) -> Result<Pid, Verdict> {
+fn start(request: &Request, restrictions: Option<Restrictions>) -> Result<Pid, Verdict> {
     let number = |error: &io::Error| error.raw_os_error().unwrap_or(libc::EINVAL);
     // Changing into it here tells a missing folder from a missing program.
     std::env::set_current_dir(&request.cwd).map_err(|error| Verdict::NoFolder(number(&error)))?;
@@ -89,7 +146,7 @@ fn start(request: &Request) -> Result<Pid, Verdict> {
     };
     command.args(arguments).env_clear().stdin(stdin);
     command.envs(request.env.iter().map(|(name, value)| (name, value)));
-    let child = sys::in_own_session(&mut command, request.console)
+    let child = sys::in_own_session(&mut command, request.console, restrictions)
         .spawn()
         .map_err(|error| Verdict::NoProgram(number(&error)))?;
     i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Verdict::Lost)
@@ -114,7 +171,7 @@ fn keep(command: Pid, link: &mut UnixStream, mut children: File, namespaces: Nam
         if polled.is_err() || is_ready(&fds[0]) {
             match namespaces {
                 // The kernel ends the namespace with its first process.
-                Namespaces::Pid | Namespaces::PidAndUser => {}
+                Namespaces::Pid | Namespaces::PidAndUser | Namespaces::Confined { .. } => {}
                 Namespaces::None => {
                     tree::end_all(getpid());
                 }

@@ -9,6 +9,7 @@ use std::process::Command;
 
 use rustix::process::Pid;
 
+use crate::confine::Restrictions;
 use crate::wire::Console;
 
 /// What a forked process gets of its own.
@@ -18,8 +19,28 @@ pub(super) enum Namespaces {
     Pid,
     /// Pids, mounts and users, which needs no privilege.
     PidAndUser,
+    /// All that confine it, and users if it must be.
+    Confined { users: Users, network: NetworkSpace },
     /// Nothing.
     None,
+}
+
+/// Whether a process gets a user namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Users {
+    /// As it is: that needs privilege.
+    Same,
+    /// Of its own.
+    Own,
+}
+
+/// Whether a process gets a network namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NetworkSpace {
+    /// As it is.
+    Same,
+    /// Of its own, with a loopback only.
+    Own,
 }
 
 /// Which of the two processes this is after a fork.
@@ -35,6 +56,18 @@ pub(super) fn fork(namespaces: Namespaces) -> io::Result<Side> {
         Namespaces::None => i64::from(unsafe { libc::fork() }),
         Namespaces::Pid => clone(libc::CLONE_NEWPID | libc::CLONE_NEWNS),
         Namespaces::PidAndUser => clone(libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWUSER),
+        Namespaces::Confined { users, network } => {
+            let users = match users {
+                Users::Same => 0,
+                Users::Own => libc::CLONE_NEWUSER,
+            };
+            let network = match network {
+                NetworkSpace::Same => 0,
+                NetworkSpace::Own => libc::CLONE_NEWNET,
+            };
+            let all = libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+            clone(all | users | network)
+        }
     };
     match pid {
         0 => Ok(Side::Child),
@@ -105,15 +138,21 @@ pub(super) fn child_signals() -> io::Result<File> {
 }
 
 /// Makes the command start like one of a fresh shell: a session of its own at its own terminal, if it has one, no signal
-/// blocked or ignored.
-pub(super) fn in_own_session(command: &mut Command, console: Console) -> &mut Command {
+/// blocked or ignored, and what confines it put on.
+pub(super) fn in_own_session(
+    command: &mut Command,
+    console: Console,
+    restrictions: Option<Restrictions>,
+) -> &mut Command {
     let prepare = move || {
         rustix::process::setsid()?;
         match console {
             Console::None => {}
             Console::Terminal => rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?,
         }
-        reset_signals()
+        reset_signals()?;
+        // Last: from here on little is allowed.
+        restrictions.as_ref().map_or(Ok(()), Restrictions::put_on)
     };
     // SAFETY: between fork and exec only system calls are made: no allocation, no lock.
     unsafe { command.pre_exec(prepare) }

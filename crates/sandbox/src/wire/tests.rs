@@ -49,6 +49,7 @@ proptest! {
             timeout: Some(Duration::from_millis(millis)),
             namespace: PidNamespace::Unprivileged,
             console,
+            confined: None,
             cwd: cwd.into(),
             argv,
             env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),

@@ -3,6 +3,7 @@
 
 mod background;
 mod basics;
+mod confined;
 mod endings;
 mod network;
 mod output;

@@ -1,0 +1,318 @@
+//! Covers for protected files that do not exist: something stands in their place while a command runs.
+//!
+//! A mount needs something to be mounted on. So a missing folder is an empty folder for that time and a missing file a
+//! socket nobody listens at, which version control does not see and nobody reads by mistake.
+//!
+//! Commands that run at the same time share them, and any process may be killed at any time. So what was put into a folder
+//! is noted first, in a file that everyone who needs the covers holds a lock on; whoever finds no other holder removes them.
+//! Invariant: a cover stands as long as any command that needs it runs; what is removed is empty and was noted.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use super::names::{self, Kind, Missing};
+use super::{At, Failed, Policy, Step};
+
+/// Ends the name of a file of notes; beside it lies the gate, without the ending.
+const NOTES: &str = "covers";
+
+/// The covers a command needs. Dropping it removes those nobody else needs.
+#[derive(Debug, Default)]
+pub(crate) struct Covers {
+    folders: Vec<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    notes: Notes,
+    list: File,
+    covered: Vec<PathBuf>,
+}
+
+impl Covers {
+    /// Puts covers where protected files are missing.
+    pub(crate) fn place(policy: &Policy) -> Result<Self, Failed> {
+        let mut covers = Self::default();
+        for folder in &policy.projects {
+            let held = Held::place(&policy.notes, folder, policy.home.as_deref()).at(Step::Covers)?;
+            covers.folders.push(held);
+        }
+        Ok(covers)
+    }
+
+    /// Everything that is covered now, by whomever.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        self.folders.iter().flat_map(|held| held.covered.iter().cloned()).collect()
+    }
+}
+
+impl Held {
+    fn place(folder_of_notes: &Path, folder: &Path, home: Option<&Path>) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder_of_notes)?;
+        let notes = Notes::of(folder_of_notes, folder);
+        let gate = notes.gate()?;
+        let mut list = notes.list()?;
+        // Nobody else holds them: what stands there was left by someone who was killed.
+        if list.try_lock().is_ok() {
+            remove_all(&mut list)?;
+            list.unlock()?;
+        }
+        list.lock_shared()?;
+        let mut covered = read(&mut list)?;
+        let missing = names::missing(folder, home);
+        let mut noted = covered.clone();
+        noted.extend(missing.iter().map(|missing| missing.path.clone()));
+        // First the note, then the cover: one that nobody knows of would stay.
+        write(&mut list, &noted)?;
+        for missing in &missing {
+            match cover(missing) {
+                Ok(()) => covered.push(missing.path.clone()),
+                // Somebody was faster, or nobody can make anything there, the command included.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::AlreadyExists
+                            | io::ErrorKind::PermissionDenied
+                            | io::ErrorKind::ReadOnlyFilesystem
+                    ) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if covered != noted {
+            write(&mut list, &covered)?;
+        }
+        drop(gate);
+        Ok(Self { notes, list, covered })
+    }
+
+    fn give_back(&mut self) -> io::Result<()> {
+        let _gate = self.notes.gate()?;
+        self.list.unlock()?;
+        match self.list.try_lock() {
+            Ok(()) => remove_all(&mut self.list),
+            // Others still need them, and will remove them.
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // What could not be removed is still noted: the next one will try.
+        let _ = self.give_back();
+    }
+}
+
+/// The two files about one folder.
+#[derive(Debug)]
+struct Notes {
+    gate: PathBuf,
+    list: PathBuf,
+}
+
+impl Notes {
+    fn of(notes: &Path, folder: &Path) -> Self {
+        // FNV-1a: the name only has to be the same each time and short.
+        let hash = folder.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        let gate = notes.join(format!("{hash:016x}"));
+        Self { list: gate.with_extension(NOTES), gate }
+    }
+
+    /// Waits for its turn: whoever holds it may change covers and notes.
+    fn gate(&self) -> io::Result<File> {
+        let gate = open(&self.gate)?;
+        gate.lock()?;
+        Ok(gate)
+    }
+
+    fn list(&self) -> io::Result<File> {
+        open(&self.list)
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+fn cover(missing: &Missing) -> io::Result<()> {
+    match missing.kind {
+        Kind::Folder => DirBuilder::new().mode(0o755).create(&missing.path),
+        Kind::File => {
+            let mode = Mode::RUSR | Mode::WUSR;
+            match mknodat(CWD, &missing.path, FileType::Socket, mode, 0) {
+                // A file system without sockets.
+                Err(rustix::io::Errno::PERM | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL) => {
+                    OpenOptions::new().write(true).create_new(true).mode(0o600).open(&missing.path).map(drop)
+                }
+                made => Ok(made?),
+            }
+        }
+    }
+}
+
+/// Removes what is noted, and the notes. What holds anything is not ours any more.
+fn remove_all(list: &mut File) -> io::Result<()> {
+    // What was made inside another cover comes later in the list.
+    for path in read(list)?.iter().rev() {
+        let Ok(metadata) = path.symlink_metadata() else { continue };
+        let kind = metadata.file_type();
+        let _ = if kind.is_dir() {
+            fs::remove_dir(path)
+        } else if kind.is_socket() || (kind.is_file() && metadata.len() == 0) {
+            fs::remove_file(path)
+        } else {
+            Ok(())
+        };
+    }
+    write(list, &[])
+}
+
+fn read(list: &mut File) -> io::Result<Vec<PathBuf>> {
+    let mut bytes = Vec::new();
+    list.rewind()?;
+    list.read_to_end(&mut bytes)?;
+    // One that was being written when its writer was killed has no end, and no cover either.
+    let whole = bytes.iter().rposition(|byte| *byte == 0).map_or(&[][..], |end| &bytes[..end]);
+    let paths = whole.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+    Ok(paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect())
+}
+
+fn write(list: &mut File, paths: &[PathBuf]) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    for path in paths {
+        bytes.extend_from_slice(path.as_os_str().as_bytes());
+        bytes.push(0);
+    }
+    list.rewind()?;
+    list.write_all(&bytes)?;
+    list.set_len(bytes.len() as u64)
+}
+
+/// Removes the covers that were left when everyone who knew of them was killed. `notes` is [`Policy::notes`].
+pub fn remove_left_covers(notes: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(notes) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let list = entry?.path();
+        if list.extension() != Some(OsStr::new(NOTES)) {
+            continue;
+        }
+        let notes = Notes { gate: list.with_extension(""), list };
+        let _gate = notes.gate()?;
+        let mut list = notes.list()?;
+        if list.try_lock().is_ok() {
+            remove_all(&mut list)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    struct Place {
+        project: TempDir,
+        notes: TempDir,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let place = Self { project: TempDir::new().unwrap(), notes: TempDir::new().unwrap() };
+            fs::create_dir(place.project.path().join(".git")).unwrap();
+            fs::write(place.project.path().join("README"), "").unwrap();
+            place
+        }
+
+        fn cover(&self) -> Held {
+            Held::place(self.notes.path(), self.project.path(), None).unwrap()
+        }
+
+        fn names(&self) -> Vec<String> {
+            let entries = fs::read_dir(self.project.path()).unwrap();
+            let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        }
+
+        fn is_bare(&self) -> bool {
+            self.names() == [".git", "README"]
+        }
+    }
+
+    #[test]
+    fn covers_stand_and_go() {
+        let place = Place::new();
+        let held = place.cover();
+        assert!(place.project.path().join(".vscode").is_dir());
+        assert!(fs::symlink_metadata(place.project.path().join(".mcp.json")).unwrap().file_type().is_socket());
+        assert!(!held.covered.contains(&place.project.path().join(".git")), "it is there");
+        drop(held);
+        assert!(place.is_bare(), "{:?}", place.names());
+    }
+
+    #[test]
+    fn the_last_one_removes_them() {
+        let place = Place::new();
+        let first = place.cover();
+        let second = place.cover();
+        assert_eq!(first.covered, second.covered);
+        drop(first);
+        assert!(!place.is_bare());
+        let third = place.cover();
+        drop(second);
+        assert!(!place.is_bare());
+        drop(third);
+        assert!(place.is_bare(), "{:?}", place.names());
+    }
+
+    #[test]
+    fn what_is_no_cover_any_more_stays() {
+        let place = Place::new();
+        let held = place.cover();
+        fs::write(place.project.path().join(".vscode/settings.json"), "mine").unwrap();
+        fs::remove_file(place.project.path().join(".mcp.json")).unwrap();
+        fs::write(place.project.path().join(".mcp.json"), "mine").unwrap();
+        drop(held);
+        assert_eq!(place.names(), [".git", ".mcp.json", ".vscode", "README"]);
+    }
+
+    #[test]
+    fn what_a_killed_one_left_is_removed_by_the_next() {
+        let place = Place::new();
+        let left = |place: &Place| {
+            let held = place.cover();
+            let lock = held.list.try_clone().unwrap();
+            std::mem::forget(held);
+            // What the kernel does for a killed process.
+            lock.unlock().unwrap();
+        };
+        left(&place);
+        assert!(!place.is_bare());
+        remove_left_covers(place.notes.path()).unwrap();
+        assert!(place.is_bare(), "{:?}", place.names());
+
+        left(&place);
+        drop(place.cover());
+        assert!(place.is_bare(), "{:?}", place.names());
+
+        let held = place.cover();
+        remove_left_covers(place.notes.path()).unwrap();
+        assert!(!place.is_bare(), "somebody needs them");
+        drop(held);
+        assert!(place.is_bare());
+    }
+}

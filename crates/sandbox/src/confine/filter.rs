@@ -1,0 +1,198 @@
+//! The filter of system calls: by these a process could leave its namespaces, reach others, or speak to parts of the kernel
+//! that no command needs.
+//!
+//! What is refused gets the error that an unprivileged process would get. What takes its flags through memory, which a
+//! filter cannot read, is said not to exist: programs know how to go on without.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
+    sock_filter,
+};
+
+/// The families of sockets a command may open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Families {
+    /// Local ones, those of the internet protocols, and the kernel's list of interfaces.
+    UnixAndInternet,
+    /// The same without local ones.
+    Internet,
+    /// None.
+    None,
+}
+
+/// Refused whatever their arguments.
+const REFUSED: &[libc::c_long] = &[
+    // Mounts and roots
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    // Namespaces
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    // Other processes
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    // Files by number instead of name
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_fanotify_init,
+    // The kernel itself
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_kexec_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_acct,
+    libc::SYS_reboot,
+    libc::SYS_syslog,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_vhangup,
+];
+
+#[cfg(target_arch = "x86_64")]
+const REFUSED_HERE: &[libc::c_long] =
+    &[libc::SYS_kexec_file_load, libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt, libc::SYS_uselib, libc::SYS_ustat];
+#[cfg(not(target_arch = "x86_64"))]
+const REFUSED_HERE: &[libc::c_long] = &[libc::SYS_kexec_file_load];
+
+/// Said not to exist: their flags lie in memory.
+const UNKNOWN: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
+
+/// `clone` with any of these makes a namespace.
+const NAMESPACES: libc::c_int = libc::CLONE_NEWNS
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET;
+
+/// Types into a terminal as if somebody had.
+const TIOCSTI: u64 = libc::TIOCSTI;
+/// Does the same, and more, on a virtual console.
+const TIOCLINUX: u64 = 0x541C;
+/// A file that runs as its owner, or with its group.
+const SET_ID: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
+
+type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
+
+/// The filter as the kernel takes it.
+pub(super) fn program(families: Families) -> io::Result<BpfProgram> {
+    let unsupported = |_| io::Error::from_raw_os_error(libc::ENOSYS);
+    let target = TargetArch::try_from(std::env::consts::ARCH).map_err(unsupported)?;
+    let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    let rules = refused(families).map_err(unsupported)?;
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, target).map_err(unsupported)?;
+    let mut program = first();
+    program.extend(BpfProgram::try_from(filter).map_err(unsupported)?);
+    Ok(program)
+}
+
+fn refused(families: Families) -> Result<Rules, seccompiler::BackendError> {
+    let is = |argument, value| condition(argument, SeccompCmpOp::Eq, value);
+    let is_not = |argument, value| condition(argument, SeccompCmpOp::Ne, value);
+    let has = |argument, bit| condition(argument, SeccompCmpOp::MaskedEq(bit), bit);
+    let all = |conditions: Vec<Result<SeccompCondition, _>>| {
+        SeccompRule::new(conditions.into_iter().collect::<Result<_, _>>()?)
+    };
+
+    let mut rules: Rules = REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
+    let of_clone = (0..32).map(|bit| 1 << bit).filter(|flag| NAMESPACES & flag != 0);
+    let of_clone = of_clone.map(|flag: libc::c_int| all(vec![has(0, u64::from(flag.cast_unsigned()))]));
+    rules.insert(libc::SYS_clone, of_clone.collect::<Result<_, _>>()?);
+    rules.insert(libc::SYS_ioctl, vec![all(vec![is(1, TIOCSTI)])?, all(vec![is(1, TIOCLINUX)])?]);
+
+    let known = |families: &[libc::c_int]| {
+        all(families.iter().map(|family| is_not(0, u64::from(family.unsigned_abs()))).collect())
+    };
+    // The kernel's list of interfaces is the one part of netlink that ordinary programs ask.
+    let netlink = all(vec![is(0, libc::AF_NETLINK as u64), is_not(2, libc::NETLINK_ROUTE as u64)]);
+    let sockets = match families {
+        Families::UnixAndInternet => {
+            vec![known(&[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])?, netlink?]
+        }
+        Families::Internet => vec![known(&[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])?, netlink?],
+        Families::None => Vec::new(),
+    };
+    rules.insert(libc::SYS_socket, sockets);
+    rules.insert(libc::SYS_socketpair, vec![known(&[libc::AF_UNIX])?]);
+
+    // Files that run as their owner: made by root they would outlive the sandbox.
+    let mode_at = |call, argument: u8| (call, SET_ID.map(|bit| all(vec![has(argument, bit)])));
+    let mut modes = vec![mode_at(libc::SYS_fchmod, 1), mode_at(libc::SYS_fchmodat, 2), mode_at(FCHMODAT2, 2)];
+    modes.extend([mode_at(libc::SYS_mkdirat, 2), mode_at(libc::SYS_mknodat, 2)]);
+    let creates = libc::O_CREAT as u64;
+    let opened = |flags: u8, mode: u8| SET_ID.map(|bit| all(vec![has(flags, creates), has(mode, bit)]));
+    modes.push((libc::SYS_openat, opened(2, 3)));
+    #[cfg(target_arch = "x86_64")]
+    modes.extend([
+        mode_at(libc::SYS_chmod, 1),
+        mode_at(libc::SYS_mkdir, 1),
+        mode_at(libc::SYS_mknod, 1),
+        mode_at(libc::SYS_creat, 1),
+        (libc::SYS_open, opened(1, 2)),
+    ]);
+    for (call, made) in modes {
+        rules.insert(call, made.into_iter().collect::<Result<_, _>>()?);
+    }
+    Ok(rules)
+}
+
+/// The same on every architecture; not yet in libc for all of them.
+const FCHMODAT2: libc::c_long = 452;
+
+/// Arguments are compared as the 32 bits the kernel itself looks at.
+fn condition(argument: u8, operator: SeccompCmpOp, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)
+}
+
+/// What comes before the rules: calls by the numbers of another convention, which would pass by all of them, are refused,
+/// and some calls are unknown.
+fn first() -> BpfProgram {
+    const LOAD: u16 = 0x20;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const JUMP_IF_AT_LEAST: u16 = 0x35;
+    const RETURN: u16 = 0x06;
+    const ERRNO: u32 = 0x0005_0000;
+    /// Set in every number of the convention called x32.
+    const X32: u32 = 0x4000_0000;
+    let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
+    let error = |errno: libc::c_int| step(RETURN, 0, 0, ERRNO | errno.unsigned_abs());
+    let mut program = vec![step(LOAD, 0, 0, 0), step(JUMP_IF_AT_LEAST, 0, 1, X32), error(libc::EPERM)];
+    for call in UNKNOWN.iter().filter_map(|call| u32::try_from(*call).ok()) {
+        program.extend([step(JUMP_IF_EQUAL, 0, 1, call), error(libc::ENOSYS)]);
+    }
+    program
+}

@@ -1,0 +1,294 @@
+//! The file system of a command in a mount namespace of its own.
+//!
+//! Everything that will be needed is opened first: folders the command may use, devices, one small file system in memory for
+//! whatever is made up. Then all that is there becomes read-only, and the pieces are put in place from the outside in, so
+//! that a folder of the project is found again below a `/tmp` that is another one, and a secret is covered though it lies in
+//! the project. Last, protected files are sealed.
+//!
+//! Invariant: nothing that was writable before stays so unless the policy names it, and nobody inside can undo a mount.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::CWD;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_change, move_mount,
+    open_tree, unmount,
+};
+
+use super::names::{self, Found};
+use super::sys::{Depth, NO_DEVICES, NO_SUID, READ_ONLY, restrict_mount};
+use super::{At, Failed, Network, Policy, Step};
+use crate::wire::Console;
+
+/// What was learnt of the world outside before the namespaces were made.
+pub(crate) struct Surroundings {
+    /// What stands in place of protected files that do not exist.
+    pub(crate) covers: Vec<PathBuf>,
+    /// Sockets of other programs.
+    pub(crate) sockets: Vec<PathBuf>,
+    /// What the command has in front of it.
+    pub(crate) console: Console,
+}
+
+/// Devices that every program may expect.
+const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
+/// Of `/run`, where the sockets of all services are, only these are kept: programs of some systems, and how names are found.
+const RUN_KEPT: &[&str] = &["/run/current-system", "/run/opengl-driver", "/run/wrappers"];
+/// Where the proxy's socket is found inside.
+pub(crate) const PROXY_SOCKET: &str = "/run/haft-proxy";
+/// An empty file to cover others with.
+const EMPTY: &str = "/dev/.empty";
+
+/// Makes the file system of this process, which must be in a mount and a pid namespace of its own.
+pub(crate) fn build(policy: &Policy, around: &Surroundings) -> Result<(), Failed> {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).at(Step::Root)?;
+    own_proc().at(Step::Proc)?;
+    let mut pieces = folders(policy).at(Step::Folders)?;
+    pieces.extend(made_up(policy, around.console).at(Step::Devices)?);
+    let root = Mount::at(Path::new("/")).at(Step::Root)?;
+    root.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All).at(Step::Root)?;
+    put_in_place(pieces).at(Step::Places)?;
+    for project in &policy.projects {
+        seal(project, &around.covers).at(Step::Protected)?;
+    }
+    cover_sockets(policy, &around.sockets).at(Step::Places)
+}
+
+/// A mount that is or can be attached somewhere.
+struct Mount(OwnedFd);
+
+impl Mount {
+    /// A copy of what is found there, links not followed, with everything mounted below.
+    fn copy_of(path: &Path) -> io::Result<Self> {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_RECURSIVE
+            | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+        Ok(Self(open_tree(CWD, path, flags)?))
+    }
+
+    /// The one that is there.
+    fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self(open_tree(CWD, path, OpenTreeFlags::OPEN_TREE_CLOEXEC)?))
+    }
+
+    /// Attaches it on top of what is there, a link itself included.
+    fn attach(&self, at: &Path) -> io::Result<()> {
+        Ok(move_mount(&self.0, "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+    }
+
+    fn restrict(&self, rights: u64, depth: Depth) -> io::Result<()> {
+        restrict_mount(&self.0, rights, depth)
+    }
+}
+
+/// Something to be put in place.
+struct Piece {
+    at: PathBuf,
+    mount: Mount,
+    access: Access,
+}
+
+/// What can be done with a piece.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// Everything but devices and programs of other users.
+    Writable,
+    /// Reading, once it is in place with all that comes into it.
+    ReadOnly,
+    /// Like that, and devices in it are devices.
+    Devices,
+}
+
+/// A `/proc` that shows the processes of the new namespace only. It will be read-only, so that root is no one else in there.
+fn own_proc() -> io::Result<()> {
+    Ok(mount("proc", "/proc", "proc", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None)?)
+}
+
+/// The folders of the policy.
+fn folders(policy: &Policy) -> io::Result<Vec<Piece>> {
+    let mut pieces = Vec::new();
+    for folder in policy.projects.iter().chain(&policy.writable) {
+        pieces.push(Piece { at: folder.clone(), mount: Mount::copy_of(folder)?, access: Access::Writable });
+    }
+    for folder in policy.readable.iter().filter(|folder| folder.is_dir()) {
+        pieces.push(Piece { at: folder.clone(), mount: Mount::copy_of(folder)?, access: Access::ReadOnly });
+    }
+    let resolver = fs::canonicalize("/etc/resolv.conf").ok();
+    let kept = RUN_KEPT.iter().map(PathBuf::from).chain(resolver.filter(|path| path.starts_with("/run")));
+    for path in kept.filter(|path| path.exists()) {
+        let from = fs::canonicalize(&path)?;
+        pieces.push(Piece { at: path, mount: Mount::copy_of(&from)?, access: Access::ReadOnly });
+    }
+    if let Network::Through(socket) = &policy.network {
+        pieces.push(Piece { at: PROXY_SOCKET.into(), mount: Mount::copy_of(socket)?, access: Access::ReadOnly });
+    }
+    for at in ["/tmp", "/var/tmp"].map(Path::new).into_iter().filter(|at| is_real_folder(at)) {
+        pieces.push(Piece { at: at.to_owned(), mount: Mount::copy_of(&policy.tmp)?, access: Access::Writable });
+    }
+    Ok(pieces)
+}
+
+fn is_real_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
+}
+
+/// What is not there outside: devices, `/run`, covers of secrets. All of it lies in one file system in memory, which is
+/// mounted on `/dev` while it is filled.
+fn made_up(policy: &Policy, console: Console) -> io::Result<Vec<Piece>> {
+    let devices = DEVICES.iter().map(|name| Ok((*name, Mount::copy_of(&Path::new("/dev").join(name))?)));
+    let devices: Vec<_> = devices.collect::<io::Result<_>>()?;
+    let terminal = match console {
+        Console::None => None,
+        Console::Terminal => fs::canonicalize("/proc/self/fd/1").and_then(|path| Mount::copy_of(&path)).ok(),
+    };
+    let hidden = hidden(policy);
+
+    mount("tmpfs", "/dev", "tmpfs", MountFlags::NOSUID, Some(c"mode=0755"))?;
+    let stage = Path::new("/dev");
+    let (dev, shm, run) = (stage.join("dev"), stage.join("shm"), stage.join("run"));
+    for folder in [&dev, &shm, &run] {
+        DirBuilder::new().mode(0o755).create(folder)?;
+    }
+    fs::set_permissions(&shm, fs::Permissions::from_mode(0o1777))?;
+    fill_devices(&dev, devices, terminal)?;
+    let mut pieces = vec![
+        Piece { at: stage.to_owned(), mount: Mount::copy_of(&dev)?, access: Access::Devices },
+        Piece { at: stage.join("shm"), mount: Mount::copy_of(&shm)?, access: Access::Writable },
+    ];
+    if is_real_folder(Path::new("/run")) {
+        pieces.push(Piece { at: "/run".into(), mount: Mount::copy_of(&run)?, access: Access::ReadOnly });
+    }
+    for (number, (at, is_folder)) in hidden.into_iter().enumerate() {
+        let cover = stage.join(number.to_string());
+        if is_folder {
+            DirBuilder::new().mode(0o755).create(&cover)?;
+        } else {
+            File::create(&cover)?;
+        }
+        pieces.push(Piece { at, mount: Mount::copy_of(&cover)?, access: Access::ReadOnly });
+    }
+    unmount(stage, UnmountFlags::DETACH)?;
+    Ok(pieces)
+}
+
+/// What is to be hidden and there, links followed, and whether it is a folder.
+fn hidden(policy: &Policy) -> Vec<(PathBuf, bool)> {
+    let real = policy.hidden.iter().filter_map(|path| fs::canonicalize(path).ok());
+    let mut real: Vec<_> = real.map(|path| (path.is_dir(), path)).map(|(is_folder, path)| (path, is_folder)).collect();
+    real.sort();
+    real.dedup();
+    real
+}
+
+fn fill_devices(dev: &Path, devices: Vec<(&str, Mount)>, terminal: Option<Mount>) -> io::Result<()> {
+    for (name, device) in devices {
+        File::create(dev.join(name))?;
+        device.attach(&dev.join(name))?;
+    }
+    if let Some(terminal) = terminal {
+        // By this programs find the name of the terminal they are at.
+        File::create(dev.join("console"))?;
+        terminal.attach(&dev.join("console"))?;
+    }
+    for (name, to) in [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")] {
+        symlink(to, dev.join(name))?;
+    }
+    for folder in ["shm", "pts"] {
+        DirBuilder::new().mode(0o755).create(dev.join(folder))?;
+    }
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    mount("devpts", dev.join("pts"), "devpts", flags, Some(c"newinstance,ptmxmode=0666,mode=0620"))?;
+    symlink("pts/ptmx", dev.join("ptmx"))?;
+    let empty = dev.join(Path::new(EMPTY).file_name().unwrap_or_default());
+    File::create(&empty)?;
+    fs::set_permissions(&empty, fs::Permissions::from_mode(0o444))
+}
+
+/// Puts the pieces in place, from the outside in, and makes read-only what shall be.
+fn put_in_place(mut pieces: Vec<Piece>) -> io::Result<()> {
+    // In the same place a cover comes last: what is hidden stays hidden.
+    pieces.sort_by_key(|piece| piece.at.components().count());
+    for piece in &pieces {
+        match piece.access {
+            Access::Writable => piece.mount.restrict(NO_SUID | NO_DEVICES, Depth::All)?,
+            Access::ReadOnly | Access::Devices => {}
+        }
+        make_room(piece)?;
+        piece.mount.attach(&piece.at)?;
+    }
+    for piece in &pieces {
+        match piece.access {
+            Access::Writable => {}
+            Access::ReadOnly => piece.mount.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::One)?,
+            Access::Devices => piece.mount.restrict(READ_ONLY | NO_SUID, Depth::One)?,
+        }
+    }
+    Ok(())
+}
+
+/// Makes sure that there is something to attach a piece to: below something that was made up there may be nothing.
+fn make_room(piece: &Piece) -> io::Result<()> {
+    if piece.at.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    let is_folder = rustix::fs::fstat(&piece.mount.0)?.st_mode & libc::S_IFMT == libc::S_IFDIR;
+    let folder = if is_folder { Some(piece.at.as_path()) } else { piece.at.parent() };
+    if let Some(folder) = folder {
+        DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+    }
+    if !is_folder {
+        File::create(&piece.at)?;
+    }
+    Ok(())
+}
+
+/// Makes the protected files of a project unwritable. What leads to them becomes a mount of its own: that cannot be renamed.
+fn seal(project: &Path, covers: &[PathBuf]) -> io::Result<()> {
+    for found in names::found(project)? {
+        match found {
+            Found::Protected(path) => seal_one(&path)?,
+            Found::Anchor(path) if covers.contains(&path) => seal_one(&path)?,
+            Found::Anchor(path) => Mount::copy_of(&path)?.attach(&path)?,
+        }
+    }
+    Ok(())
+}
+
+fn seal_one(path: &Path) -> io::Result<()> {
+    let kind = path.symlink_metadata()?.file_type();
+    let target = if kind.is_symlink() { path.metadata().ok() } else { None };
+    let copy = if kind.is_socket() {
+        Mount::copy_of(Path::new(EMPTY))?
+    } else if target.as_ref().is_some_and(fs::Metadata::is_file) {
+        Mount::copy_of(&fs::canonicalize(path)?)?
+    } else if kind.is_symlink() {
+        // A folder cannot be put on a link; where the link leads is sealed, and the link hidden.
+        if let Ok(folder) = fs::canonicalize(path) {
+            let copy = Mount::copy_of(&folder)?;
+            copy.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All)?;
+            copy.attach(&folder)?;
+        }
+        Mount::copy_of(Path::new(EMPTY))?
+    } else {
+        Mount::copy_of(path)?
+    };
+    copy.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All)?;
+    copy.attach(path)
+}
+
+/// Covers the sockets of other programs that are still within reach. Those of the project are its own.
+fn cover_sockets(policy: &Policy, sockets: &[PathBuf]) -> io::Result<()> {
+    let own = |path: &Path| policy.projects.iter().chain(&policy.writable).any(|folder| path.starts_with(folder));
+    for socket in sockets.iter().filter(|socket| !own(socket)) {
+        let is_there = socket.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket());
+        if is_there && socket.as_path() != Path::new(PROXY_SOCKET) {
+            Mount::copy_of(Path::new(EMPTY))?.attach(socket)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! Which files of a project are protected: those that decide what other programs run.
+//!
+//! The names are those of [`haft_types::PROTECTED`], in the folder itself; a name of two parts also anchors its first part,
+//! which else could be renamed away and made anew.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use haft_types::PROTECTED;
+
+/// Of these a missing one is covered only in the user's home: nobody reads them elsewhere.
+const OF_HOME: &[&str] = &[
+    ".bash_aliases",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".config/fish",
+    ".cshrc",
+    ".emacs",
+    ".emacs.d",
+    ".gitconfig",
+    ".gvimrc",
+    ".inputrc",
+    ".kshrc",
+    ".login",
+    ".profile",
+    ".tcshrc",
+    ".vim",
+    ".vimrc",
+    ".zlogin",
+    ".zlogout",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+];
+
+/// Names that are files; all others are folders.
+const FILES: &[&str] = &[
+    ".appveyor.yml",
+    ".bash_aliases",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".cirrus.yml",
+    ".cshrc",
+    ".dir-locals.el",
+    ".drone.yml",
+    ".emacs",
+    ".envrc",
+    ".exrc",
+    ".gitconfig",
+    ".gitlab-ci.yml",
+    ".gitmodules",
+    ".gvimrc",
+    ".inputrc",
+    ".kshrc",
+    ".login",
+    ".mcp.json",
+    ".nvim.lua",
+    ".nvimrc",
+    ".pre-commit-config.yaml",
+    ".profile",
+    ".tcshrc",
+    ".travis.yml",
+    ".vimrc",
+    ".woodpecker.yml",
+    ".zlogin",
+    ".zlogout",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+    "Jenkinsfile",
+    "appveyor.yml",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "lefthook.yml",
+];
+
+/// What a missing name would be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Folder,
+}
+
+/// A protected name that is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Missing {
+    pub(super) path: PathBuf,
+    pub(super) kind: Kind,
+}
+
+/// A protected name that is there, or what leads to one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Must not be written, moved or removed.
+    Protected(PathBuf),
+    /// Must not be moved or removed.
+    Anchor(PathBuf),
+}
+
+/// The name as its program writes it, where the list has it in small letters.
+fn as_written(name: &'static str) -> &'static str {
+    if name == "jenkinsfile" { "Jenkinsfile" } else { name }
+}
+
+/// The protected names a folder does not have. A name of two parts is its first part where even that is missing.
+pub(super) fn missing(folder: &Path, home: Option<&Path>) -> Vec<Missing> {
+    let is_home = home == Some(folder);
+    let mut missing: Vec<Missing> = Vec::new();
+    for name in PROTECTED.iter().copied().filter(|name| is_home || !OF_HOME.contains(name)).map(as_written) {
+        let (first, kind) = match name.split_once('/') {
+            Some((first, _)) if !is_there(&folder.join(first)) => (first, Kind::Folder),
+            Some(_) | None if FILES.contains(&name) => (name, Kind::File),
+            Some(_) | None => (name, Kind::Folder),
+        };
+        let path = folder.join(first);
+        if !is_there(&path) && missing.iter().all(|other| other.path != path) {
+            missing.push(Missing { path, kind });
+        }
+    }
+    missing
+}
+
+/// Whether there is anything of that name; what cannot be looked at is.
+fn is_there(path: &Path) -> bool {
+    !matches!(path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound)
+}
+
+/// The protected names a folder has, in whatever case, what leads to a name before it.
+pub(super) fn found(folder: &Path) -> io::Result<Vec<Found>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let parts = PROTECTED.iter().filter_map(|protected| {
+            let (first, rest) = protected.split_once('/').map_or((*protected, None), |(first, rest)| (first, Some(rest)));
+            is_called(&name, first).then_some(rest)
+        });
+        let parts: Vec<Option<&str>> = parts.collect();
+        if parts.contains(&None) {
+            found.push(Found::Protected(entry.path()));
+        } else if !parts.is_empty() && entry.file_type()?.is_dir() {
+            found.push(Found::Anchor(entry.path()));
+            for inner in fs::read_dir(entry.path())? {
+                let inner = inner?;
+                if parts.iter().flatten().any(|rest| is_called(&inner.file_name(), rest)) {
+                    found.push(Found::Protected(inner.path()));
+                }
+            }
+        } else if !parts.is_empty() {
+            found.push(Found::Protected(entry.path()));
+        }
+    }
+    Ok(found)
+}
+
+fn is_called(name: &OsStr, protected: &str) -> bool {
+    name.to_str().is_some_and(|name| name.eq_ignore_ascii_case(protected))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_are_about_protected_names() {
+        for name in FILES.iter().chain(OF_HOME) {
+            assert!(PROTECTED.contains(&name.to_ascii_lowercase().as_str()), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_there_is_found_and_what_is_not_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::create_dir_all(root.join(".github/Workflows")).unwrap();
+        fs::create_dir_all(root.join(".GIT")).unwrap();
+        fs::write(root.join("jenkinsFile"), "").unwrap();
+        fs::write(root.join(".github/CODEOWNERS"), "").unwrap();
+        fs::write(root.join("README"), "").unwrap();
+        let mut found = found(root).unwrap();
+        found.sort_by_key(|found| match found {
+            Found::Protected(path) | Found::Anchor(path) => path.clone(),
+        });
+        assert_eq!(
+            found,
+            [
+                Found::Protected(root.join(".GIT")),
+                Found::Anchor(root.join(".github")),
+                Found::Protected(root.join(".github/Workflows")),
+                Found::Protected(root.join("jenkinsFile")),
+            ]
+        );
+
+        let missing = missing(root, None);
+        let of = |name: &str| missing.iter().find(|missing| missing.path == root.join(name)).map(|missing| missing.kind);
+        assert_eq!(of(".git"), Some(Kind::Folder));
+        assert_eq!(of(".mcp.json"), Some(Kind::File));
+        assert_eq!(of("Jenkinsfile"), Some(Kind::File));
+        assert_eq!(of(".gitlab"), Some(Kind::Folder), "even its first part is missing");
+        assert_eq!(of(".github/actions"), Some(Kind::Folder));
+        assert_eq!(of(".github"), None);
+        assert_eq!(of(".bashrc"), None, "only in the home folder");
+        assert!(super::missing(root, Some(root)).iter().any(|missing| missing.path == root.join(".bashrc")));
+    }
+}

@@ -1,0 +1,180 @@
+//! What a confined command may do.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::{Confined, Way};
+
+/// What a confined command may do. All folders are absolute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Project folders: writable, but for the protected files in them.
+    pub projects: Vec<PathBuf>,
+    /// Further writable folders, in which nothing is protected.
+    pub writable: Vec<PathBuf>,
+    /// Folders and files that cannot be read.
+    pub hidden: Vec<PathBuf>,
+    /// Folders that can be read although they lie in a hidden one.
+    pub readable: Vec<PathBuf>,
+    /// The folder that is its `/tmp`: private, and there before the command starts.
+    pub tmp: PathBuf,
+    /// A private folder for notes on covers, so that none is left behind whatever is killed.
+    pub notes: PathBuf,
+    /// The user's home: more files are protected there.
+    pub home: Option<PathBuf>,
+    /// The network it has.
+    pub network: Network,
+}
+
+/// The network of a confined command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Network {
+    /// None but its own loopback.
+    #[default]
+    None,
+    /// What a filtering proxy, which listens at this socket, lets through.
+    Through(PathBuf),
+    /// All of it.
+    All,
+}
+
+/// Where the proxy is found inside: a network namespace is empty, so every port is free.
+pub(crate) const PROXY_PORT: u16 = 3128;
+
+impl Policy {
+    /// Every path it names.
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        let lists = [&self.projects, &self.writable, &self.hidden, &self.readable];
+        let socket = match &self.network {
+            Network::Through(socket) => Some(socket),
+            Network::None | Network::All => None,
+        };
+        let single = [Some(&self.tmp), Some(&self.notes), self.home.as_ref(), socket];
+        lists.into_iter().flatten().chain(single.into_iter().flatten()).map(PathBuf::as_path)
+    }
+
+    /// Whether it can be sent to the helper.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.paths().all(|path| path.is_absolute() && !path.as_os_str().as_bytes().contains(&0))
+    }
+
+    /// Its fields for the wire, in the order in which [`Policy::parse`] reads them.
+    pub(crate) fn fields(&self) -> Vec<OsString> {
+        let (network, socket) = match &self.network {
+            Network::None => ("none", OsString::new()),
+            Network::Through(socket) => ("through", socket.into()),
+            Network::All => ("all", OsString::new()),
+        };
+        let home = self.home.as_ref().map(OsString::from).unwrap_or_default();
+        let mut fields = vec![network.into(), socket, home, (&self.tmp).into(), (&self.notes).into()];
+        for list in [&self.projects, &self.writable, &self.hidden, &self.readable] {
+            fields.push(list.len().to_string().into());
+            fields.extend(list.iter().map(OsString::from));
+        }
+        fields
+    }
+
+    /// Reads what [`Policy::fields`] wrote.
+    pub(crate) fn parse<'a>(fields: &mut impl Iterator<Item = &'a [u8]>) -> Option<Self> {
+        let path = |field: &[u8]| PathBuf::from(OsString::from_vec(field.to_vec()));
+        let (kind, socket) = (fields.next()?, path(fields.next()?));
+        let network = match kind {
+            b"none" => Network::None,
+            b"through" => Network::Through(socket),
+            b"all" => Network::All,
+            _ => return None,
+        };
+        let home = Some(path(fields.next()?)).filter(|home| !home.as_os_str().is_empty());
+        let (tmp, notes) = (path(fields.next()?), path(fields.next()?));
+        let mut list = || {
+            let count: usize = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+            let list: Vec<_> = fields.by_ref().take(count).map(path).collect();
+            (list.len() == count).then_some(list)
+        };
+        let (projects, writable, hidden, readable) = (list()?, list()?, list()?, list()?);
+        Some(Self { projects, writable, hidden, readable, tmp, notes, home, network })
+    }
+}
+
+/// The environment of a confined command, made from that of one that is not.
+pub(crate) fn environment(confined: &Confined, given: &[(String, String)]) -> Vec<(OsString, OsString)> {
+    let tmp = match confined.way {
+        Way::Namespace => "/tmp".into(),
+        Way::Landlock => confined.policy.tmp.clone().into_os_string(),
+    };
+    // What lies in the home folder cannot be written; caches are made anew where they can.
+    let mut cache = tmp.clone();
+    cache.push("/.cache");
+    let mut set: Vec<(OsString, OsString)> = vec![("TMPDIR".into(), tmp), ("XDG_CACHE_HOME".into(), cache)];
+    let is_proxy = |name: &str| name.to_ascii_lowercase().ends_with("_proxy");
+    if confined.policy.network != Network::All {
+        // The user's own proxy cannot be reached.
+        if let Network::Through(_) = confined.policy.network {
+            let address = format!("http://127.0.0.1:{PROXY_PORT}");
+            for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
+                set.push((name.into(), address.clone().into()));
+            }
+            for name in ["no_proxy", "NO_PROXY"] {
+                set.push((name.into(), "localhost,127.0.0.1,::1".into()));
+            }
+        }
+    }
+    let kept = given.iter().filter(|(name, _)| {
+        // Its sockets lead out.
+        name != "XDG_RUNTIME_DIR"
+            && !(is_proxy(name) && confined.policy.network != Network::All)
+            && !set.iter().any(|(other, _)| other == name.as_str())
+    });
+    kept.map(|(name, value)| (name.into(), value.into())).chain(set.clone()).collect()
+}
+
+/// Keys and passwords below a home folder, by the programs that keep them.
+const OF_HOME: &[&str] = &[
+    ".aws",
+    ".azure",
+    ".bash_history",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".config/chromium",
+    ".config/containers/auth.json",
+    ".config/doctl",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/github-copilot",
+    ".config/glab-cli",
+    ".config/google-chrome",
+    ".config/hub",
+    ".config/op",
+    ".config/rclone",
+    ".docker",
+    ".gem/credentials",
+    ".git-credentials",
+    ".gnupg",
+    ".kube",
+    ".local/share/keyrings",
+    ".mozilla",
+    ".my.cnf",
+    ".netrc",
+    ".npmrc",
+    ".oci",
+    ".password-store",
+    ".pgpass",
+    ".psql_history",
+    ".pypirc",
+    ".python_history",
+    ".ssh",
+    ".terraform.d/credentials.tfrc.json",
+    ".thunderbird",
+    ".vault-token",
+    ".zsh_history",
+];
+
+/// Keys and passwords of the machine, which only root could read.
+const OF_MACHINE: &[&str] = &["/etc/gshadow", "/etc/kubernetes", "/etc/shadow", "/etc/ssh", "/etc/ssl/private"];
+
+/// Where keys and passwords are kept by well-known programs: what a command has no business with.
+pub fn secret_places(home: Option<&Path>) -> Vec<PathBuf> {
+    let of_home = home.into_iter().flat_map(|home| OF_HOME.iter().map(|name| home.join(name)));
+    OF_MACHINE.iter().map(PathBuf::from).chain(of_home).collect()
+}

@@ -1,0 +1,40 @@
+//! What every confined command gets last, between fork and exec.
+
+use std::io;
+
+use rustix::thread::set_no_new_privs;
+use seccompiler::BpfProgram;
+
+use super::filter::{self, Families};
+use super::sys;
+use super::{At, Confined, Failed, Network, Step, Way};
+
+/// The last restrictions, made ready before the fork.
+pub(crate) struct Restrictions {
+    filter: BpfProgram,
+}
+
+impl Restrictions {
+    pub(crate) fn of(confined: &Confined) -> Result<Self, Failed> {
+        let families = match (confined.way, &confined.policy.network) {
+            (Way::Namespace, _) => Families::UnixAndInternet,
+            // Sockets of other programs are within reach, and there is no network namespace.
+            (Way::Landlock, Network::All) => Families::Internet,
+            (Way::Landlock, Network::None | Network::Through(_)) => Families::None,
+        };
+        let filter = filter::program(families).at(Step::Restrictions)?;
+        Ok(Self { filter })
+    }
+
+    /// Puts them on the calling process, for good. Only system calls are made.
+    pub(crate) fn put_on(&self) -> io::Result<()> {
+        sys::drop_capabilities()?;
+        set_no_new_privs(true)?;
+        seccompiler::apply_filter(&self.filter).map_err(|error| match error {
+            seccompiler::Error::Prctl(error) | seccompiler::Error::Seccomp(error) => error,
+            seccompiler::Error::Backend(_) | seccompiler::Error::EmptyFilter | seccompiler::Error::ThreadSync(_) => {
+                io::Error::from_raw_os_error(libc::EINVAL)
+            }
+        })
+    }
+}

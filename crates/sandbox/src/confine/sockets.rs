@@ -1,0 +1,46 @@
+//! Sockets of other programs: a file system that is read-only does not keep anyone from speaking to them.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The sockets that have a place in the file system, seen from the network namespace of this process.
+pub(crate) fn bound_sockets() -> Vec<PathBuf> {
+    parse(&fs::read("/proc/net/unix").unwrap_or_default())
+}
+
+/// Reads the paths out of lines of eight columns; abstract sockets and those bound to a relative path have none.
+fn parse(table: &[u8]) -> Vec<PathBuf> {
+    let mut paths: Vec<_> = table.split(|byte| *byte == b'\n').skip(1).filter_map(path).collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+/// The last column, which may hold spaces.
+fn path(line: &[u8]) -> Option<PathBuf> {
+    let mut rest = line;
+    for _ in 0..7 {
+        let column = rest.iter().position(|byte| *byte != b' ')?;
+        let end = rest[column..].iter().position(|byte| *byte == b' ')?;
+        rest = &rest[column + end..];
+    }
+    let path = rest.strip_prefix(b" ")?;
+    path.starts_with(b"/").then(|| Path::new(OsStr::from_bytes(path)).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_sockets_with_a_place_are_listed() {
+        let table = b"Num       RefCount Protocol Flags    Type St Inode Path\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 20103 /run/a b.sock\n\
+            0000000000000000: 00000003 00000000 00000000 0001 03 18903\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 19021 @/tmp/abstract\n\
+            0000000000000000: 00000003 00000000 00000000 0001 03 20104 /run/a b.sock\n";
+        assert_eq!(parse(table), [PathBuf::from("/run/a b.sock")]);
+    }
+}

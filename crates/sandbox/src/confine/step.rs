@@ -1,0 +1,117 @@
+//! The steps of confining a command, so that a failure can say which one it was.
+
+use std::fmt;
+use std::io;
+
+/// A step on the way to a confined command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Covering protected files that do not exist.
+    Covers,
+    /// Making namespaces.
+    Namespaces,
+    /// Mapping the user into its namespace.
+    Users,
+    /// Making the file system private and read-only.
+    Root,
+    /// Mounting a `/proc` of its own.
+    Proc,
+    /// Mounting a small `/dev`.
+    Devices,
+    /// Opening the folders it may use.
+    Folders,
+    /// Putting these folders and the covers of secrets in place.
+    Places,
+    /// Sealing protected files.
+    Protected,
+    /// Setting up its network.
+    Network,
+    /// Landlock.
+    Landlock,
+    /// Dropping privileges, and filtering system calls.
+    Restrictions,
+}
+
+const ALL: [Step; 12] = [
+    Step::Covers,
+    Step::Namespaces,
+    Step::Users,
+    Step::Root,
+    Step::Proc,
+    Step::Devices,
+    Step::Folders,
+    Step::Places,
+    Step::Protected,
+    Step::Network,
+    Step::Landlock,
+    Step::Restrictions,
+];
+
+impl fmt::Display for Step {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Covers => "covering protected files that do not exist",
+            Self::Namespaces => "making namespaces",
+            Self::Users => "mapping the user into a namespace",
+            Self::Root => "making the file system read-only",
+            Self::Proc => "mounting a `/proc` of its own",
+            Self::Devices => "mounting a small `/dev`",
+            Self::Folders => "opening the folders it may use",
+            Self::Places => "putting folders and covers in place",
+            Self::Protected => "sealing protected files",
+            Self::Network => "setting up its network",
+            Self::Landlock => "restricting it with Landlock",
+            Self::Restrictions => "dropping privileges and filtering system calls",
+        })
+    }
+}
+
+/// A step that failed, and the system's error number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failed {
+    pub(crate) step: Step,
+    pub(crate) errno: i32,
+}
+
+impl Failed {
+    pub(crate) fn new(step: Step, error: &io::Error) -> Self {
+        Self { step, errno: error.raw_os_error().unwrap_or(libc::EINVAL) }
+    }
+
+    /// As one number, for the wire.
+    pub(crate) fn code(self) -> i32 {
+        let step = ALL.iter().position(|step| *step == self.step).unwrap_or_default();
+        i32::try_from(step).unwrap_or_default() << 16 | (self.errno & 0xffff)
+    }
+
+    pub(crate) fn from_code(code: i32) -> Option<Self> {
+        let step = usize::try_from(code >> 16).ok().and_then(|step| ALL.get(step).copied())?;
+        Some(Self { step, errno: code & 0xffff })
+    }
+}
+
+/// Says at which step something failed.
+pub(crate) trait At<T> {
+    fn at(self, step: Step) -> Result<T, Failed>;
+}
+
+impl<T, Error: Into<io::Error>> At<T> for Result<T, Error> {
+    fn at(self, step: Step) -> Result<T, Failed> {
+        self.map_err(|error| Failed::new(step, &error.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_comes_back_from_its_number() {
+        for step in ALL {
+            let failed = Failed { step, errno: libc::EPERM };
+            assert_eq!(Failed::from_code(failed.code()), Some(failed));
+        }
+        assert_eq!(Failed::from_code(0x7fff_0000), None);
+        assert_eq!(Failed::from_code(-1), None);
+    }
+}

@@ -1,0 +1,383 @@
+//! Confined commands: what they can do is the policy, and nothing else. As root and, through a stand-in, as nobody.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Process, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_sandbox::{
+    Capture, Command, Confined, Exit, Finished, Network, PidNamespace, Policy, SandboxError, Way,
+};
+use haft_text::Limits;
+use rustix::process::getuid;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::processes::wait_until;
+use crate::{block_on, path, run, supervisor};
+
+const NOBODY: u32 = 65534;
+/// A folder outside `/tmp` that a program run as nobody may write.
+const GROUND: &str = "HAFT_TEST_GROUND";
+
+/// A small world: a project, a folder beside it, a secret, a place for `/tmp`.
+struct World {
+    root: TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        // Not in `/tmp`, which is another one inside: what is outside must be there to be refused.
+        Self::at(std::env::var_os(GROUND).as_deref().map_or(Path::new("/var/lib"), Path::new))
+    }
+
+    fn at(parent: &Path) -> Self {
+        let root = tempfile::Builder::new().prefix("haft-test-").tempdir_in(parent).unwrap();
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let world = Self { root };
+        for folder in ["project/.git/hooks", "project/src", "outside", "home/.ssh", "tmp", "notes"] {
+            fs::create_dir_all(world.path(folder)).unwrap();
+        }
+        fs::write(world.path("project/.git/config"), "[core]\n").unwrap();
+        fs::write(world.path("project/.envrc"), "export A=1\n").unwrap();
+        fs::write(world.path("outside/file"), "outside\n").unwrap();
+        fs::write(world.path("home/.ssh/id"), "secret\n").unwrap();
+        fs::write(world.path("home/.netrc"), "secret\n").unwrap();
+        world
+    }
+
+    fn path(&self, inside: &str) -> PathBuf {
+        self.root.path().join(inside)
+    }
+
+    fn policy(&self) -> Policy {
+        Policy {
+            projects: vec![self.path("project")],
+            writable: Vec::new(),
+            hidden: haft_sandbox::secret_places(Some(&self.path("home"))),
+            readable: Vec::new(),
+            tmp: self.path("tmp"),
+            notes: self.path("notes"),
+            home: Some(self.path("home")),
+            network: Network::None,
+        }
+    }
+
+    fn command(&self, line: &str) -> Command {
+        confined(&self.policy(), Way::Namespace, line)
+    }
+
+    /// The exit code and what was written, of a command in the project.
+    fn run(&self, line: &str) -> (Exit, String) {
+        told(&run(PidNamespace::Privileged, &self.command(line), &Capture::default()).unwrap())
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.path("project")).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+fn confined(policy: &Policy, way: Way, line: &str) -> Command {
+    let cwd = policy.projects[0].clone();
+    let confined = Confined { way, policy: policy.clone() };
+    Command::shell(line, cwd).env(vec![path()]).timeout(Duration::from_mins(5)).confined(Some(Arc::new(confined)))
+}
+
+fn told(finished: &Finished) -> (Exit, String) {
+    let text = |stream: &haft_sandbox::Captured| stream.text(Limits::default()).text;
+    (finished.exit, text(&finished.stdout) + &text(&finished.stderr))
+}
+
+/// Whether namespaces can be made here at all.
+fn can_confine(world: &World) -> bool {
+    match run(PidNamespace::Privileged, &world.command("true"), &Capture::default()) {
+        Ok(_) => true,
+        Err(error @ SandboxError::Confinement { .. }) => {
+            eprintln!("skipped: {error}");
+            false
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Lines that must fail, each with what would show that it did not.
+const REFUSED: &[&str] = &[
+    // Outside
+    "echo x > ../outside/file",
+    "echo x > ../outside/new",
+    "ln ../outside/file hard",
+    "mv ../outside/file .",
+    "rm ../outside/file",
+    "mkdir ../new",
+    "mv ../project ../moved",
+    "touch /etc/new /usr/new /var/new",
+    "cat ../home/.ssh/id",
+    "grep . ../home/.netrc",
+    // Protected, existing
+    "echo x > .git/config",
+    "echo x > .git/hooks/pre-commit",
+    "rm -r .git",
+    "mv .git other",
+    "ln .git/config config",
+    "echo x > .envrc",
+    "mv .envrc x",
+    "rm .envrc",
+    "cp src/../.envrc /tmp/x && mv /tmp/x .envrc",
+    "ln -sf /etc/passwd .envrc",
+    // Protected, missing
+    "mkdir .vscode",
+    "mkdir -p .vscode/x",
+    "echo x > .vscode/settings.json",
+    "echo x > .mcp.json",
+    "echo x >> ./src/../.mcp.json",
+    "ln -s src .haft/x",
+    "mkdir -p .github/workflows/x",
+    "rmdir .vscode",
+    "mv src .idea",
+    "ln -sfn src .claude && test -e .claude/x",
+    "touch x; mv -T x .travis.yml",
+    "mkdir w; mv -T w .github",
+    // Privileges and the kernel
+    "mount -t tmpfs none /tmp",
+    "umount /tmp",
+    "unshare -m true",
+    "unshare -Ur true",
+    "chroot / true",
+    "mknod node c 1 3",
+    "cp /bin/true t && chmod u+s t",
+    "echo core > /proc/sys/kernel/core_pattern",
+    "echo 1 > /proc/self/oom_score_adj",
+    "cat /proc/1/environ /proc/1/maps",
+    "ls /proc/1/root/",
+    "echo x > /sys/kernel/uevent_helper",
+    "echo x > /dev/sda",
+    "ls /dev/vda",
+    "kill -0 $OUTSIDE",
+];
+
+#[test]
+fn what_the_policy_does_not_name_is_refused() {
+    let world = World::new();
+    if !can_confine(&world) {
+        return;
+    }
+    let before = world.names();
+    let mut wrong = Vec::new();
+    for line in REFUSED {
+        let line = line.replace("$OUTSIDE", &std::process::id().to_string());
+        let (exit, text) = world.run(&line);
+        if exit == Exit::Code(0) {
+            wrong.push((line, text));
+        }
+        // What a line may do before its last part is refused.
+        for left in ["x", "t", "file"] {
+            fs::remove_file(world.path("project").join(left)).ok();
+        }
+        fs::remove_dir(world.path("project/w")).ok();
+        assert_eq!(world.names(), before, "after the last line");
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(fs::read_to_string(world.path("outside/file")).unwrap(), "outside\n");
+    assert_eq!(fs::read_to_string(world.path("project/.git/config")).unwrap(), "[core]\n");
+}
+
+#[test]
+fn what_the_policy_names_works() {
+    let world = World::new();
+    if !can_confine(&world) {
+        return;
+    }
+    for line in [
+        "echo new > src/new && mv src/new src/newer && rm src/newer",
+        "echo x > README && ln README second && rm second README",
+        "mkdir -p deep/er && rmdir deep/er deep",
+        "echo x > /tmp/file && cat /tmp/file && test -w /var/tmp",
+        "echo x > /dev/null && head -c 4 /dev/urandom | wc -c",
+        "echo x > /dev/shm/x && rm /dev/shm/x",
+        "cat .git/config .envrc ../outside/file",
+        "test -s .envrc && ! test -s .mcp.json",
+        "ps aux > /dev/null || ls /proc/self/fd",
+        "sh -c 'sleep 0.01 & wait'",
+        "chmod 755 src && cp -p .envrc src/copy && rm -f src/copy",
+        "exec 3<>/dev/ptmx",
+        "printf x > /dev/stdout",
+    ] {
+        let (exit, text) = world.run(line);
+        assert_eq!(exit, Exit::Code(0), "{line}: {text}");
+    }
+    // The private folder is kept from one command to the next, and is not that of others.
+    assert_eq!(world.run("cat /tmp/file").1, "x\n");
+    assert!(!Path::new("/tmp/file").exists());
+}
+
+#[test]
+fn the_project_may_lie_where_something_is_hidden_or_made_up() {
+    let world = World::at(Path::new("/tmp"));
+    if !can_confine(&world) {
+        return;
+    }
+    let line = format!("echo x > new && rm new && ! ls {}", world.path("outside").display());
+    let (exit, text) = world.run(&line);
+    assert_eq!(exit, Exit::Code(0), "{text}");
+    // The project in a hidden folder, a hidden folder in the project.
+    fs::create_dir(world.path("project/keys")).unwrap();
+    fs::write(world.path("project/keys/key"), "secret").unwrap();
+    let hidden = vec![world.root.path().to_owned(), world.path("project/keys")];
+    let policy = Policy { hidden, readable: vec![world.path("outside")], ..world.policy() };
+    let lines = format!(
+        "echo x > new && rm new && test -z \"$(ls -A keys)\" && cat {out}/file && ! echo x > {out}/file && ! ls {home}",
+        out = world.path("outside").display(),
+        home = world.path("home").display(),
+    );
+    let command = confined(&policy, Way::Namespace, &lines);
+    let (exit, text) = told(&run(PidNamespace::Privileged, &command, &Capture::default()).unwrap());
+    assert_eq!(exit, Exit::Code(0), "{text}");
+}
+
+#[test]
+fn links_in_place_of_protected_files_are_sealed_too() {
+    let world = World::new();
+    if !can_confine(&world) {
+        return;
+    }
+    fs::create_dir(world.path("project/shared")).unwrap();
+    fs::write(world.path("project/shared/mcp"), "{}\n").unwrap();
+    std::os::unix::fs::symlink("shared/mcp", world.path("project/.mcp.json")).unwrap();
+    std::os::unix::fs::symlink("shared", world.path("project/.vscode")).unwrap();
+    assert_eq!(world.run("cat .mcp.json"), (Exit::Code(0), "{}\n".to_owned()));
+    for line in ["echo x > .mcp.json", "rm .mcp.json", "mv .mcp.json x", "ln -sfn src .vscode", "echo x > shared/tasks.json"]
+    {
+        assert_ne!(world.run(line).0, Exit::Code(0), "{line}");
+    }
+    assert_eq!(fs::read_link(world.path("project/.vscode")).unwrap(), Path::new("shared"));
+}
+
+#[test]
+fn there_is_no_network_and_no_socket_of_others() {
+    let world = World::new();
+    if !can_confine(&world) {
+        return;
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let _socket = UnixListener::bind(world.path("outside/socket")).unwrap();
+    if run(PidNamespace::Privileged, &world.command("python3 -c 1"), &Capture::default()).unwrap().exit != Exit::Code(0) {
+        return eprintln!("skipped: there is no python3");
+    }
+    let script = format!(
+        "import socket, sys\n\
+         def refused(make):\n    try: make()\n    except OSError: return True\n    print('not refused', make); return False\n\
+         s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); socket.create_connection(s.getsockname())\n\
+         ok = refused(lambda: socket.create_connection(('127.0.0.1', {port}), 2))\n\
+         ok &= refused(lambda: socket.socket(socket.AF_UNIX).connect('../outside/socket'))\n\
+         ok &= refused(lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW))\n\
+         ok &= refused(lambda: socket.socket(40, socket.SOCK_STREAM))\n\
+         ok &= refused(lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 9))\n\
+         a = socket.socket(socket.AF_UNIX); a.bind('own'); a.listen(); socket.socket(socket.AF_UNIX).connect('own')\n\
+         sys.exit(0 if ok else 1)\n"
+    );
+    fs::write(world.path("project/net.py"), script).unwrap();
+    let (exit, text) = world.run("python3 net.py");
+    assert_eq!(exit, Exit::Code(0), "{text}");
+}
+
+#[test]
+fn with_the_whole_network_only_the_network_is_open() {
+    let world = World::new();
+    if !can_confine(&world) {
+        return;
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let policy = Policy { network: Network::All, ..world.policy() };
+    let line = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && ! echo x > ../outside/new");
+    let mut command = confined(&policy, Way::Namespace, &line);
+    command.argv[0] = "/bin/bash".into();
+    let (exit, text) = told(&run(PidNamespace::Privileged, &command, &Capture::default()).unwrap());
+    assert_eq!(exit, Exit::Code(0), "{text}");
+}
+
+#[test]
+fn covers_go_with_the_command_however_it_ends() {
+    let world = World::new();
+    if !can_confine(&world) {
+        return;
+    }
+    let before = world.names();
+    block_on(async {
+        let task = supervisor(PidNamespace::Privileged).start(world.command("touch ready; sleep 1000"), Capture::default());
+        let ready = world.path("project/ready");
+        tokio::task::spawn_blocking(move || wait_until("command", || ready.exists())).await.unwrap();
+        assert!(world.path("project/.mcp.json").symlink_metadata().is_ok(), "it stands meanwhile");
+        // Another command comes and goes: the first one's covers stay.
+        let other = supervisor(PidNamespace::Privileged);
+        other.run(&world.command("true"), &Capture::default(), &CancellationToken::new()).await.unwrap();
+        assert!(world.path("project/.mcp.json").symlink_metadata().is_ok());
+        task.stop();
+        task.ended().await.unwrap();
+    });
+    fs::remove_file(world.path("project/ready")).unwrap();
+    assert_eq!(world.names(), before);
+}
+
+#[test]
+fn what_cannot_be_confined_does_not_run() {
+    let world = World::new();
+    let policy = Policy { tmp: world.path("nowhere"), ..world.policy() };
+    let command = confined(&policy, Way::Namespace, "touch ran");
+    let error = run(PidNamespace::Privileged, &command, &Capture::default()).unwrap_err();
+    assert!(matches!(error, SandboxError::Confinement { .. }), "{error}");
+    assert!(error.to_string().contains("was not run"), "{error}");
+    assert_eq!(world.names(), [".envrc", ".git", "src"]);
+}
+
+#[test]
+fn a_terminal_works_inside() {
+    let world = World::new();
+    if !can_confine(&world) {
+        return;
+    }
+    block_on(async {
+        let supervisor = supervisor(PidNamespace::Privileged);
+        let command = world.command("tty; read -r line < /dev/tty; echo \"got $line\"");
+        let session =
+            supervisor.open_terminal(command, haft_sandbox::TerminalSize::default(), Capture::default()).unwrap();
+        let pause = session.interact(b"", Duration::from_mins(1)).await.unwrap();
+        assert_eq!(pause, haft_sandbox::Pause::Awaits(haft_sandbox::Awaited::Line));
+        session.interact(b"hello\n", Duration::from_mins(1)).await.unwrap();
+        session.ended().await.unwrap();
+        let text = session.output().text(Limits::default()).text;
+        assert!(text.contains("got hello") && text.contains("/dev/"), "{text}");
+    });
+}
+
+/// The tests above once more, by a copy of this program that runs as nobody.
+#[test]
+fn without_privilege_the_same_holds() {
+    if !getuid().is_root() {
+        return;
+    }
+    let shared = TempDir::new_in("/var/lib").unwrap();
+    fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let program = shared.path().join("as-nobody");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let output = Process::new(&program)
+        .args(["confined::", "--test-threads=2"])
+        .env(GROUND, shared.path())
+        .current_dir(shared.path())
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    eprintln!("{text}");
+}
