@@ -8,6 +8,7 @@ mod doctor;
 mod knowledge;
 mod models;
 mod permissions;
+mod sandbox;
 mod tools;
 
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use knowledge::{Lines, NotesArgs, NotesCommand, OfConversation, UsefulArgs, UsefulCommand};
 pub(crate) use models::{AddArgs, CountArgs, ListArgs, ModelsArgs, ModelsCommand, RolesArgs, ShowModelArgs, TestArgs};
 pub(crate) use permissions::{ExplainArgs, PermissionsArgs, PermissionsCommand};
+pub(crate) use sandbox::{SandboxArgs, SandboxCommand, SandboxStatusArgs};
 pub(crate) use tools::{ToolListArgs, ToolsArgs, ToolsCommand};
 
 /// The top of `haft --help`: commands in groups, in the order people meet them.
@@ -64,6 +66,7 @@ Safety:
   undo           Take changes of files back
   redo           Bring back what an undo took back
   permissions    Show, add and explain what may happen without asking
+  sandbox        Show what holds commands in
 
 Models:
   models         List, show, declare and test models
@@ -153,6 +156,8 @@ pub(crate) enum Command {
     Redo(RedoArgs),
     /// Show, add and explain what may happen without asking.
     Permissions(PermissionsArgs),
+    /// Show what holds commands in.
+    Sandbox(SandboxArgs),
     /// List, show, declare and test models.
     Models(ModelsArgs),
     /// Count the tokens of files.

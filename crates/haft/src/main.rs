@@ -14,6 +14,7 @@ mod network;
 mod output;
 mod places;
 mod project;
+mod sandbox;
 mod secrets;
 mod slash;
 mod spill;

@@ -91,6 +91,16 @@ impl Places {
     pub(crate) fn spill(&self) -> PathBuf {
         self.cache.join("spill")
     }
+
+    /// Where the private `/tmp` of commands lie.
+    pub(crate) fn private_tmp(&self) -> PathBuf {
+        self.cache.join("tmp")
+    }
+
+    /// Notes on what stands in projects while commands run.
+    pub(crate) fn covers(&self) -> PathBuf {
+        self.state.join("covers")
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use haft_engine::{Approver, Leftovers, Notice, Roles, Services, Session, Session
 use haft_model::{Catalogue, Client, Declared, O200k, Secret};
 use haft_project::library::Libraries;
 use haft_project::{Ground, Standing, TrustList};
-use haft_sandbox::Supervisor;
+use haft_sandbox::{Sandbox, Supervisor};
 use haft_store::versions::Versions;
 use haft_store::{Cached, Conversation, SqliteStore, Store};
 use haft_text::Masker;
@@ -25,6 +25,7 @@ use crate::exit::mistake;
 use crate::network;
 use crate::places::Places;
 use crate::project::Project;
+use crate::sandbox;
 use crate::secrets;
 use crate::spill;
 
@@ -106,7 +107,9 @@ pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan)
     let which = plan.which.clone();
     let declared = declared(&config, &plan.model)?;
     let key = secrets::key_of(&declared.spec.provider, &declared.provider)?;
-    let (mut session, services) = prepare(places, config, plan, store, (declared, key))?;
+    let projects = std::iter::once(&plan.project.root).chain(&plan.added_folders).cloned().collect();
+    let sandbox = sandbox::set_up(places, &config.sandbox, plan.mode, projects).await?;
+    let (mut session, services) = prepare(places, config, plan, store, sandbox, (declared, key))?;
     session.notices.splice(0..0, recovered(&session.workspace.journal));
     Ok(Box::pin(Session::open(session, services, which)).await?)
 }
@@ -152,7 +155,8 @@ pub(crate) async fn look(
     (conversation, messages): (Conversation, Vec<Message>),
 ) -> anyhow::Result<Session> {
     let declared = declared(&config, &plan.model)?;
-    let (session, services) = prepare(places, config, plan, store, (declared, None))?;
+    let sandbox = Sandbox::off("nothing is run");
+    let (session, services) = prepare(places, config, plan, store, sandbox, (declared, None))?;
     Ok(Box::pin(Session::look(session, services, conversation, messages)).await?)
 }
 
@@ -181,11 +185,14 @@ fn prepare(
     config: Config,
     plan: RunPlan,
     store: Arc<dyn Store>,
+    sandbox: Sandbox,
     (declared, key): (Declared, Option<Secret>),
 ) -> anyhow::Result<(SessionConfig, Services)> {
     let model = declared.spec.clone();
     let own = key.as_ref().map(|key| key.expose().to_owned());
     let masker = Masker::knowing(haft_sandbox::secret_values(std::env::vars_os()).into_iter().chain(own));
+    let permissions = permissions(&config.permissions, plan.mode, sandbox::confinement(&sandbox))?;
+    let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
     let services = Services {
         store,
         versions: versions(places, &config),
@@ -193,7 +200,7 @@ fn prepare(
         summarisers: standby(&config, config.model_roles.own(ModelRole::Summary).iter())?,
         client: Client::new(declared, key, config.retry).map_err(|error| mistake(error.to_string()))?,
         counter: Arc::new(O200k),
-        running: Arc::new(Running::new(Arc::new(Supervisor::new(std::env::current_exe()?)), config.limits)),
+        running: Arc::new(Running::new(supervisor, config.limits).held_in(sandbox)),
         approver: plan.approver,
         clock: Arc::new(WallClock),
         ids: Arc::new(RandomIds),
@@ -216,7 +223,7 @@ fn prepare(
         masker,
         ground,
         libraries: Libraries::at(places.libraries()),
-        permissions: permissions(&config.permissions, plan.mode)?,
+        permissions,
         offered_tools: plan.offered_tools,
         tool_profiles: plan.tool_profiles,
         plugins: Vec::new(),
@@ -245,10 +252,14 @@ pub(crate) fn ground(places: &Places, project: &Project) -> anyhow::Result<(Grou
 }
 
 /// What may happen without asking, by the rules of the configuration and the mode of this run.
-pub(crate) fn permissions(config: &PermissionsConfig, mode: PermissionMode) -> anyhow::Result<Permissions> {
+pub(crate) fn permissions(
+    config: &PermissionsConfig,
+    mode: PermissionMode,
+    confinement: Confinement,
+) -> anyhow::Result<Permissions> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let rules = Rules::load(config, home.as_deref()).map_err(|error| mistake(error.to_string()))?;
-    Ok(Permissions { mode, rules, confinement: Confinement::None })
+    Ok(Permissions { mode, rules, confinement })
 }
 
 /// The machine as the model is told of it. No clock: it would change the prefix of every request.

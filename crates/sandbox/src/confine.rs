@@ -11,6 +11,7 @@
 
 mod covers;
 mod filter;
+mod locked;
 mod mounts;
 mod names;
 mod policy;
@@ -22,9 +23,10 @@ mod sys;
 
 pub(crate) use covers::Covers;
 pub use covers::remove_left_covers;
+pub(crate) use locked::lock_in;
 pub(crate) use mounts::{Surroundings, build};
-pub use policy::{Network, Policy, secret_places};
 pub(crate) use policy::environment;
+pub use policy::{Network, Policy, secret_places};
 pub(crate) use restrict::Restrictions;
 pub(crate) use sockets::bound_sockets;
 pub use step::Step;

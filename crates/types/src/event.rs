@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::id::ConversationId;
 use crate::outcome::Outcome;
 use crate::request::Layer;
+use crate::sandbox::SandboxStatus;
 use crate::tool::{ToolError, ToolStatus};
 use crate::usage::{Cost, Usage};
 
@@ -100,6 +101,9 @@ pub enum EventBody {
         model: String,
         /// The working directory.
         cwd: String,
+        /// What holds commands in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sandbox: Option<SandboxStatus>,
     },
     /// Words of the answer, as they arrive.
     Text {

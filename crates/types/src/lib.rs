@@ -14,6 +14,7 @@ mod outcome;
 mod part;
 mod permission;
 mod request;
+mod sandbox;
 mod tool;
 mod usage;
 
@@ -26,6 +27,7 @@ pub use outcome::{Outcome, StopReason};
 pub use part::{Image, Part, Thinking, ToolCall, ToolResult};
 pub use permission::{Decision, PROTECTED, PermissionMode, UnknownMode};
 pub use request::{Layer, Request, Segment, TokenCounter, ToolSet};
+pub use sandbox::{SandboxLayer, SandboxStatus};
 pub use tool::{Envelope, ToolError, ToolSpec, ToolStatus};
 pub use usage::{Cost, LongPrice, Price, Usage};
 

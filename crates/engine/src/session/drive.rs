@@ -67,6 +67,7 @@ impl Session {
             name: self.conversation.name.clone(),
             model: self.config.model.full_name(),
             cwd: self.config.workspace.cwd.display().to_string(),
+            sandbox: Some(self.services.running.sandbox().status().clone()),
         });
         for Notice { code, message } in std::mem::take(&mut self.config.notices) {
             emitter.emit(EventBody::Error { code: code.to_owned(), message });

@@ -38,6 +38,7 @@ pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<Exit> {
             checks.push(surroundings::server(&places, &config).await);
         }
         checks.push(surroundings::commands().await);
+        checks.push(surroundings::sandbox(&places, &config).await);
         checks.push(surroundings::provider(&config).await);
     });
     let ok = checks.iter().all(|check| check.health != Health::Damaged);

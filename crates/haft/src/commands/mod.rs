@@ -13,6 +13,7 @@ mod models;
 mod notes;
 pub(crate) mod permissions;
 mod run;
+mod sandbox;
 mod tools;
 mod trust;
 mod useful;
@@ -43,6 +44,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Undo(args)) => changes::undo(&args),
         Some(Command::Redo(args)) => changes::redo(&args),
         Some(Command::Permissions(args)) => permissions::run(args.command),
+        Some(Command::Sandbox(args)) => sandbox::run(&args.command),
         Some(Command::Models(args)) => models::run(args.command),
         Some(Command::Count(args)) => count::run(&args),
         Some(Command::Trust(args)) => trust::run(&args),

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use haft_context::Policy;
 use haft_model::{ModelConfig, ProviderConfig, RetryConfig};
+use haft_sandbox::SandboxConfig;
 use haft_store::StoreConfig;
 use haft_tools::{LimitsConfig, PermissionsConfig};
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,8 @@ pub(crate) struct Config {
     pub(crate) store: StoreConfig,
     /// How failed requests are tried again.
     pub(crate) retry: RetryConfig,
+    /// What holds commands in.
+    pub(crate) sandbox: SandboxConfig,
     /// How much of an output is shown and kept, and how much may run at once.
     pub(crate) limits: LimitsConfig,
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use haft_engine::EventSink;
-use haft_types::{CallPhase, Event, EventBody, Outcome, TaskPhase, ToolStatus};
+use haft_types::{CallPhase, Event, EventBody, Outcome, SandboxLayer, TaskPhase, ToolStatus};
 use serde_json::Value;
 
 use crate::cli::OutputFormat;
@@ -95,6 +95,11 @@ impl Printer {
                     Outcome::Waiting if result.code == "denied" => "haft: stopped, because an action was denied".into(),
                     Outcome::Waiting | Outcome::Aborted | Outcome::Exhausted => format!("haft: {}", result.message),
                 }
+            }
+            EventBody::Conversation { sandbox: Some(status), .. }
+                if self.verbose || status.layer != SandboxLayer::Namespace =>
+            {
+                super::sandbox(status)
             }
             EventBody::Conversation { .. }
             | EventBody::Thinking { .. }

@@ -9,6 +9,7 @@ mod table;
 use std::io::{ErrorKind, Write};
 
 use haft_text::Masker;
+use haft_types::{SandboxLayer, SandboxStatus};
 
 pub(crate) use events::Printer;
 pub(crate) use table::Table;
@@ -31,6 +32,17 @@ pub(crate) fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
 pub(crate) fn tell(line: &str) {
     // Where stderr is gone there is nobody to tell.
     drop(writeln!(std::io::stderr(), "{}", haft_text::sanitise(&Masker::default().mask(line))));
+}
+
+/// What holds commands in, in one line.
+pub(crate) fn sandbox(status: &SandboxStatus) -> String {
+    let what = match status.layer {
+        SandboxLayer::Namespace => "commands run in namespaces of their own",
+        SandboxLayer::Landlock => "commands are held in by Landlock only",
+        SandboxLayer::None => "commands run without a sandbox",
+    };
+    let reasons = status.reasons.join("; ");
+    if reasons.is_empty() { format!("sandbox: {what}") } else { format!("sandbox: {what}: {reasons}") }
 }
 
 /// A size for people.

@@ -20,6 +20,7 @@ mod permissions;
 mod protocols;
 mod rig;
 mod running;
+mod sandbox;
 mod secrets;
 mod surface;
 mod text_protocols;

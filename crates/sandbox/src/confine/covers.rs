@@ -65,7 +65,9 @@ impl Held {
         }
         list.lock_shared()?;
         let mut covered = read(&mut list)?;
-        let missing = names::missing(folder, home);
+        let mut missing = names::missing(folder, home);
+        // What is missing in a cover is covered by it.
+        missing.retain(|missing| !covered.iter().any(|cover| missing.path.starts_with(cover)));
         let mut noted = covered.clone();
         noted.extend(missing.iter().map(|missing| missing.path.clone()));
         // First the note, then the cover: one that nobody knows of would stay.
@@ -119,9 +121,11 @@ struct Notes {
 impl Notes {
     fn of(notes: &Path, folder: &Path) -> Self {
         // FNV-1a: the name only has to be the same each time and short.
-        let hash = folder.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let hash = folder
+            .as_os_str()
+            .as_bytes()
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
         let gate = notes.join(format!("{hash:016x}"));
         Self { list: gate.with_extension(NOTES), gate }
     }

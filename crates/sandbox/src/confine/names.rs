@@ -138,7 +138,8 @@ pub(super) fn found(folder: &Path) -> io::Result<Vec<Found>> {
         let entry = entry?;
         let name = entry.file_name();
         let parts = PROTECTED.iter().filter_map(|protected| {
-            let (first, rest) = protected.split_once('/').map_or((*protected, None), |(first, rest)| (first, Some(rest)));
+            let (first, rest) =
+                protected.split_once('/').map_or((*protected, None), |(first, rest)| (first, Some(rest)));
             is_called(&name, first).then_some(rest)
         });
         let parts: Vec<Option<&str>> = parts.collect();
@@ -198,7 +199,8 @@ mod tests {
         );
 
         let missing = missing(root, None);
-        let of = |name: &str| missing.iter().find(|missing| missing.path == root.join(name)).map(|missing| missing.kind);
+        let of =
+            |name: &str| missing.iter().find(|missing| missing.path == root.join(name)).map(|missing| missing.kind);
         assert_eq!(of(".git"), Some(Kind::Folder));
         assert_eq!(of(".mcp.json"), Some(Kind::File));
         assert_eq!(of("Jenkinsfile"), Some(Kind::File));

@@ -11,8 +11,8 @@ use std::process::{Stdio, exit};
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::process::{
-    DumpableBehavior, Gid, Pid, Uid, WaitOptions, WaitStatus, getpid, set_child_subreaper, set_dumpable_behavior, setsid,
-    wait,
+    DumpableBehavior, Gid, Pid, Uid, WaitOptions, WaitStatus, getpid, set_child_subreaper, set_dumpable_behavior,
+    setsid, wait,
 };
 
 use super::sys::{self, Namespaces, NetworkSpace, Users};
@@ -104,7 +104,7 @@ fn settle(
         Some(confined) => {
             match confined.way {
                 Way::Namespace => confine::build(&confined.policy, around)?,
-                Way::Landlock => return Err(Failed::new(Step::Landlock, &io::ErrorKind::Unsupported.into()).into()),
+                Way::Landlock => confine::lock_in(&confined.policy)?,
             }
             // Nobody inside may look into this process, which can do more.
             set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Restrictions)?;

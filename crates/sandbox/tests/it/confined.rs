@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_sandbox::{
-    Capture, Command, Confined, Exit, Finished, Network, PidNamespace, Policy, SandboxError, Way,
+    Capture, Command, Confined, Exit, Finished, Network, PidNamespace, Policy, Sandbox, SandboxError, SandboxMode, Way,
 };
 use haft_text::Limits;
+use haft_types::SandboxLayer;
 use rustix::process::getuid;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -252,7 +253,8 @@ fn links_in_place_of_protected_files_are_sealed_too() {
     std::os::unix::fs::symlink("shared/mcp", world.path("project/.mcp.json")).unwrap();
     std::os::unix::fs::symlink("shared", world.path("project/.vscode")).unwrap();
     assert_eq!(world.run("cat .mcp.json"), (Exit::Code(0), "{}\n".to_owned()));
-    for line in ["echo x > .mcp.json", "rm .mcp.json", "mv .mcp.json x", "ln -sfn src .vscode", "echo x > shared/tasks.json"]
+    for line in
+        ["echo x > .mcp.json", "rm .mcp.json", "mv .mcp.json x", "ln -sfn src .vscode", "echo x > shared/tasks.json"]
     {
         assert_ne!(world.run(line).0, Exit::Code(0), "{line}");
     }
@@ -268,7 +270,8 @@ fn there_is_no_network_and_no_socket_of_others() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let _socket = UnixListener::bind(world.path("outside/socket")).unwrap();
-    if run(PidNamespace::Privileged, &world.command("python3 -c 1"), &Capture::default()).unwrap().exit != Exit::Code(0) {
+    if run(PidNamespace::Privileged, &world.command("python3 -c 1"), &Capture::default()).unwrap().exit != Exit::Code(0)
+    {
         return eprintln!("skipped: there is no python3");
     }
     let script = format!(
@@ -312,7 +315,8 @@ fn covers_go_with_the_command_however_it_ends() {
     }
     let before = world.names();
     block_on(async {
-        let task = supervisor(PidNamespace::Privileged).start(world.command("touch ready; sleep 1000"), Capture::default());
+        let task =
+            supervisor(PidNamespace::Privileged).start(world.command("touch ready; sleep 1000"), Capture::default());
         let ready = world.path("project/ready");
         tokio::task::spawn_blocking(move || wait_until("command", || ready.exists())).await.unwrap();
         assert!(world.path("project/.mcp.json").symlink_metadata().is_ok(), "it stands meanwhile");
@@ -356,6 +360,84 @@ fn a_terminal_works_inside() {
         let text = session.output().text(Limits::default()).text;
         assert!(text.contains("got hello") && text.contains("/dev/"), "{text}");
     });
+}
+
+/// What Landlock alone refuses, and what it cannot.
+#[test]
+fn landlock_keeps_writes_in_the_project() {
+    let world = World::new();
+    let policy = world.policy();
+    let told_by =
+        |line: &str| run(PidNamespace::Privileged, &confined(&policy, Way::Landlock, line), &Capture::default());
+    match told_by("true") {
+        Ok(finished) => assert_eq!(finished.exit, Exit::Code(0), "{:?}", told(&finished)),
+        Err(error @ SandboxError::Confinement { .. }) => return eprintln!("skipped: {error}"),
+        Err(error) => panic!("{error}"),
+    }
+    for line in [
+        "echo x > ../outside/file",
+        "echo x > ../outside/new",
+        "mv ../project ../moved",
+        "rm ../outside/file",
+        "echo x > /tmp/haft-landlock-test",
+        "cat ../home/.ssh/id",
+        "grep . ../home/.netrc",
+        "mount -t tmpfs none /tmp",
+        "unshare -Ur true",
+        "cp /bin/true t && chmod u+s t",
+        "echo core > /proc/sys/kernel/core_pattern",
+        "python3 -c 'import socket; socket.socket()'",
+        "python3 -c 'import socket; socket.socket(socket.AF_UNIX)'",
+        &format!("cat /proc/{}/environ", std::process::id()),
+    ] {
+        let finished = told_by(line).unwrap();
+        assert_ne!(finished.exit, Exit::Code(0), "{line}: {:?}", told(&finished));
+    }
+    for line in [
+        "echo x > new && mv new src/new && rm src/new",
+        "echo x > \"$TMPDIR/x\" && cat \"$TMPDIR/x\"",
+        "cat ../outside/file .git/config > /dev/null",
+        // What makes it the weaker one: it is in the project.
+        "echo x >> .git/config",
+    ] {
+        let finished = told_by(line).unwrap();
+        assert_eq!(finished.exit, Exit::Code(0), "{line}: {:?}", told(&finished));
+    }
+    assert_eq!(fs::read_to_string(world.path("outside/file")).unwrap(), "outside\n");
+}
+
+/// Never silently weaker: what is taken away is told, and what was asked for is never replaced by less without a word.
+#[test]
+fn the_status_says_what_could_not_be_had() {
+    let world = World::new();
+    let supervisor = supervisor(PidNamespace::Privileged);
+    let set_up = |policy: Policy, mode| block_on(Sandbox::set_up(&supervisor, policy, mode));
+    if !can_confine(&world) {
+        return;
+    }
+    let best = set_up(world.policy(), SandboxMode::Auto);
+    assert_eq!((best.status().layer, best.status().reasons.len()), (SandboxLayer::Namespace, 0));
+    assert_eq!(best.confined().unwrap().way, Way::Namespace);
+
+    // Namespaces cannot be made without the private folder; Landlock does not need it.
+    let broken = Policy { tmp: world.path("nowhere"), ..world.policy() };
+    let second = set_up(broken.clone(), SandboxMode::Auto);
+    assert_eq!(second.status().layer, SandboxLayer::Landlock, "{:?}", second.status());
+    let reasons = second.status().reasons.join("\n");
+    assert!(
+        reasons.contains("namespaces cannot be had") && reasons.contains("commands that write are asked"),
+        "{reasons}"
+    );
+
+    let asked = set_up(broken, SandboxMode::Namespace);
+    assert_eq!((asked.status().layer, asked.confined()), (SandboxLayer::None, None));
+    assert!(asked.status().reasons[0].contains("namespaces cannot be had"), "{:?}", asked.status());
+
+    let landlock = set_up(world.policy(), SandboxMode::Landlock);
+    assert_eq!(landlock.confined().unwrap().way, Way::Landlock);
+    let off = set_up(world.policy(), SandboxMode::Off);
+    assert_eq!((off.status().layer, off.confined()), (SandboxLayer::None, None));
+    assert!(off.status().reasons[0].contains("switched off"));
 }
 
 /// The tests above once more, by a copy of this program that runs as nobody.

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::failure::{Failure, settle};
 use crate::manual::{Group, Manual};
-use crate::running::shell::{self, Line};
+use crate::running::shell::{self, Line, Place};
 use crate::running::{Running, Task};
 use crate::spec_of;
 
@@ -61,6 +61,8 @@ struct Parameters {
     /// `monitor`: how many of its last lines to show; default 50.
     #[schemars(range(min = 1))]
     lines: Option<usize>,
+    /// `start`: `outside` to leave the sandbox, which asks the user; default `inside`.
+    sandbox: Option<Place>,
 }
 
 /// The tool.
@@ -93,7 +95,8 @@ impl BackgroundTask {
     fn start(&self, context: &ToolContext, parameters: Parameters) -> Result<haft_types::Envelope, Failure> {
         let missing =
             || Failure::new("invalid_arguments", "the action `start` needs `command`, the command line to run");
-        let line = Line::check(context, parameters.command.ok_or_else(missing)?, parameters.cwd.as_deref())?;
+        let command = parameters.command.ok_or_else(missing)?;
+        let line = Line::check(context, &self.running, command, parameters.cwd.as_deref(), parameters.sandbox)?;
         let timeout = match parameters.timeout {
             None => Duration::MAX,
             given => shell::seconds(given, 0, 1, u64::from(u32::MAX))?,

@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use crate::failure::{Failure, settle};
 use crate::manual::{Alias, Arguments, Group, Manual, forget};
 use crate::running::Running;
-use crate::running::shell::{self, Line};
+use crate::running::shell::{self, Line, Place};
 use crate::spec_of;
 
 use progress::{GLANCE, SHOWN, Watcher};
@@ -52,6 +52,8 @@ struct Parameters {
     /// Seconds after which it is ended; default 120.
     #[schemars(range(min = 1, max = MAX_TIMEOUT))]
     timeout: Option<u64>,
+    /// `outside` to leave the sandbox, which asks the user; default `inside`.
+    sandbox: Option<Place>,
 }
 
 /// The tool.
@@ -66,9 +68,9 @@ impl ExecuteCommand {
     }
 
     async fn run(&self, context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-        let Parameters { command, requires_approval: _, cwd, timeout } = parse_arguments(NAME, arguments)?;
+        let Parameters { command, requires_approval: _, cwd, timeout, sandbox } = parse_arguments(NAME, arguments)?;
         let timeout = shell::seconds(timeout, DEFAULT_TIMEOUT, 1, MAX_TIMEOUT)?;
-        let line = Line::check(context, command, cwd.as_deref())?;
+        let line = Line::check(context, &self.running, command, cwd.as_deref(), sandbox)?;
         let limits = shell::limits(context);
         // Whatever is not kept below is removed again.
         let folder = shell::output_folder(context, "command-").ok();

@@ -52,6 +52,7 @@ pub(super) fn text(scope: &Scope, supervisor: &Supervisor, path: &Path) -> Resul
         env: Vec::new(),
         timeout: TIME,
         stdin: Stdin::Null,
+        confined: None,
     };
     let finished = Handle::current()
         .block_on(supervisor.run(&command, &Capture::default(), &scope.cancel))

@@ -14,6 +14,8 @@ pub struct Call<'a> {
     pub intent: Intent,
     /// Whether the model itself says that the user must agree.
     pub requires_approval: bool,
+    /// Whether it would run outside the sandbox.
+    pub leaves_sandbox: bool,
 }
 
 impl<'a> Call<'a> {
@@ -21,12 +23,23 @@ impl<'a> Call<'a> {
     pub fn of(tool: &'a dyn Tool, arguments: &Value) -> Self {
         // Whatever is not a plain false is a reason to ask.
         let requires_approval = arguments.get("requires_approval").is_some_and(|value| *value != Value::Bool(false));
-        Self { tool: &tool.spec().name, access: tool.access(), intent: tool.intent(arguments), requires_approval }
+        let leaves_sandbox = match arguments.get("sandbox") {
+            None | Some(Value::Null) => false,
+            Some(place) => tool.access() == Access::Execute && place != "inside",
+        };
+        let (access, intent) = (tool.access(), tool.intent(arguments));
+        Self { tool: &tool.spec().name, access, intent, requires_approval, leaves_sandbox }
     }
 
     /// A command line for `execute_command`.
     pub fn command(line: &str) -> Self {
         let intent = Intent::Command { line: line.to_owned(), cwd: None };
-        Self { tool: super::rule::EXECUTE, access: Access::Execute, intent, requires_approval: false }
+        Self {
+            tool: super::rule::EXECUTE,
+            access: Access::Execute,
+            intent,
+            requires_approval: false,
+            leaves_sandbox: false,
+        }
     }
 }

@@ -23,6 +23,8 @@ pub enum Confinement {
     /// Nothing: a command can do what the user can.
     #[default]
     None,
+    /// One that keeps writes in the project and off the network, but not away from protected files of the project.
+    Folders,
     /// A sandbox that keeps writes in the project, away from protected files, and off the network.
     Sandbox,
 }
@@ -36,10 +38,22 @@ impl Permissions {
                 parts: verdict.parts,
                 ..Verdict::plain(Decision::Ask, "the model itself asks for the user's approval")
             };
+        } else if call.leaves_sandbox && verdict.decision == Decision::Allow && self.is_confined() {
+            verdict =
+                Verdict { parts: verdict.parts, ..Verdict::plain(Decision::Ask, "it would run outside the sandbox") };
         } else if verdict.decision == Decision::Ask {
             verdict.remember = remember::rules_for(self, call, &verdict, workspace);
         }
         verdict
+    }
+
+    /// Whether there is a sandbox that can be left.
+    fn is_confined(&self) -> bool {
+        let held = match self.confinement {
+            Confinement::None => false,
+            Confinement::Folders | Confinement::Sandbox => true,
+        };
+        held && self.mode != PermissionMode::Yolo
     }
 
     /// Decides a call without thinking of what could be remembered of it.

@@ -32,7 +32,7 @@ pub(super) fn decides(rule: &Rule, decision: Decision, example: &str) -> Decides
         Access::Read | Access::Write | Access::State => Intent::Files(vec![example.to_owned()]),
         Access::Execute => Intent::Command { line: example.to_owned(), cwd: None },
     };
-    let call = Call { tool: rule.tool(), access, intent, requires_approval: false };
+    let call = Call { tool: rule.tool(), access, intent, requires_approval: false, leaves_sandbox: false };
     let mut rules = Rules::default().with(decision, rule.clone());
     if decision != Decision::Allow
         && let Ok(everything) = Rule::parse(rule.tool(), None)

@@ -62,6 +62,11 @@ impl Permissions {
         }
     }
 
+    /// Whether commands that only read run without asking: a sandbox holds them in that is not enough for those that write.
+    fn may_read(&self) -> bool {
+        self.mode == PermissionMode::Auto && self.confinement == Confinement::Folders
+    }
+
     fn unless_yolo(&self, reason: String) -> Ruling {
         match self.mode {
             PermissionMode::Yolo => Ruling::new(Decision::Allow, "nothing is asked (permission mode `yolo`)"),
@@ -140,6 +145,9 @@ impl Judge<'_> {
                 ),
                 Some(_) | None => ruling,
             };
+        }
+        if self.permissions.may_read() && deeds::only_reads(&run.words, &run.perils) {
+            return Ruling::new(Decision::Allow, "it only reads, inside the sandbox");
         }
         let reason = match self.perilous(deed, run) {
             Some(peril) => peril,

@@ -13,7 +13,7 @@ pub(crate) mod words;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use haft_sandbox::Supervisor;
+use haft_sandbox::{Sandbox, Supervisor};
 use haft_types::{Envelope, ToolStatus};
 
 use crate::limits::LimitsConfig;
@@ -26,6 +26,7 @@ pub(crate) use tasks::{Task, Tasks};
 /// What a conversation has running. Dropping it ends all of it.
 pub struct Running {
     pub(crate) supervisor: Arc<Supervisor>,
+    sandbox: Sandbox,
     pub(crate) limits: LimitsConfig,
     pub(crate) sessions: Sessions,
     pub(crate) tasks: Tasks,
@@ -34,7 +35,20 @@ pub struct Running {
 impl Running {
     /// Nothing runs yet; commands will run under this supervisor.
     pub fn new(supervisor: Arc<Supervisor>, limits: LimitsConfig) -> Self {
-        Self { supervisor, limits, sessions: Sessions::default(), tasks: Tasks::default() }
+        let sandbox = Sandbox::off("none was set up");
+        Self { supervisor, sandbox, limits, sessions: Sessions::default(), tasks: Tasks::default() }
+    }
+
+    /// The same with commands held in by this sandbox.
+    #[must_use]
+    pub fn held_in(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    /// What holds commands in.
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
     }
 
     /// How much may run, and how much of it is shown and kept.

@@ -4,15 +4,19 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use haft_sandbox::{Command, SandboxError, Stdin};
+use haft_sandbox::{Command, Confined, SandboxError, Stdin};
 use haft_text::Limits;
 use haft_tool::ToolContext;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tempfile::TempDir;
 
 use crate::failure::{Coded, Failure};
 use crate::paths;
+use crate::running::Running;
 
 /// A command line that may run.
 pub(crate) struct Line {
@@ -20,6 +24,19 @@ pub(crate) struct Line {
     pub(crate) text: String,
     /// The folder it runs in.
     pub(crate) cwd: PathBuf,
+    /// What holds it in.
+    confined: Option<Arc<Confined>>,
+}
+
+/// Where a command runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Place {
+    /// In the sandbox.
+    #[default]
+    Inside,
+    /// Where the user works.
+    Outside,
 }
 
 /// A call that makes no sense, found before anything runs.
@@ -50,7 +67,13 @@ impl Coded for SandboxError {
 
 impl Line {
     /// Checks what the model wrote.
-    pub(crate) fn check(context: &ToolContext, command: String, cwd: Option<&str>) -> Result<Self, Failure> {
+    pub(crate) fn check(
+        context: &ToolContext,
+        running: &Running,
+        command: String,
+        cwd: Option<&str>,
+        place: Option<Place>,
+    ) -> Result<Self, Failure> {
         if command.trim().is_empty() {
             return Err(LineError::Empty.into());
         }
@@ -61,7 +84,11 @@ impl Line {
         if !cwd.is_dir() {
             return Err(LineError::Folder { name: paths::shown(&context.workspace, &cwd) }.into());
         }
-        Ok(Self { text: command, cwd })
+        let confined = match place.unwrap_or_default() {
+            Place::Inside => running.sandbox().confined(),
+            Place::Outside => None,
+        };
+        Ok(Self { text: command, cwd, confined })
     }
 
     /// The line as a command of the shell.
@@ -72,6 +99,7 @@ impl Line {
             env: context.environment.as_ref().clone(),
             timeout,
             stdin: Stdin::Null,
+            confined: self.confined.clone(),
         }
     }
 

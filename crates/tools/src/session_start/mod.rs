@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::failure::{Failure, settle};
 use crate::manual::{Group, Manual};
-use crate::running::shell::{self, Line};
+use crate::running::shell::{self, Line, Place};
 use crate::running::{Running, Session};
 use crate::spec_of;
 
@@ -47,6 +47,8 @@ struct Parameters {
     /// Characters a line of its terminal; default 160.
     #[schemars(range(min = 1, max = 1000))]
     columns: Option<u16>,
+    /// `outside` to leave the sandbox, which asks the user; default `inside`.
+    sandbox: Option<Place>,
 }
 
 /// The tool.
@@ -61,13 +63,13 @@ impl SessionStart {
     }
 
     async fn run(&self, context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-        let Parameters { command, cwd, timeout, rows, columns } = parse_arguments(NAME, arguments)?;
+        let Parameters { command, cwd, timeout, rows, columns, sandbox } = parse_arguments(NAME, arguments)?;
         let wait = shell::seconds(timeout, DEFAULT_WAIT, 0, MAX_WAIT)?;
         let size = TerminalSize {
             rows: within("rows", rows, TerminalSize::default().rows)?,
             columns: within("columns", columns, TerminalSize::default().columns)?,
         };
-        let line = Line::check(context, command, cwd.as_deref())?;
+        let line = Line::check(context, &self.running, command, cwd.as_deref(), sandbox)?;
         let Running { supervisor, limits, sessions, .. } = self.running.as_ref();
         let session = sessions.open(supervisor, limits, context, line, size)?;
         speak(&self.running, context, &session, &[], wait).await

@@ -4,13 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use haft_model::{Client, RetryConfig};
-use haft_sandbox::{Capture, Command, Exit, Supervisor};
+use haft_sandbox::{Capture, Command, Exit, SandboxMode, Supervisor};
 use haft_store::{Check, Health};
+use haft_types::{PermissionMode, SandboxLayer};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::output;
 use crate::places::Places;
+use crate::sandbox;
 use crate::secrets;
 use crate::wiring;
 
@@ -72,6 +74,21 @@ pub(super) async fn commands() -> Check {
         Ok(other) => Check::new(NAME, Health::Warning, format!("a command that exits with 7 ended as {other:?}")),
         Err(error) => Check::new(NAME, Health::Warning, format!("commands cannot be run: {error:#}")),
     }
+}
+
+/// Whether commands are held in, and how.
+pub(super) async fn sandbox(places: &Places, config: &Config) -> Check {
+    const NAME: &str = "sandbox";
+    let found = match sandbox::set_up(places, &config.sandbox, PermissionMode::Auto, Vec::new()).await {
+        Ok(found) => found,
+        Err(error) => return Check::new(NAME, Health::Warning, format!("the sandbox cannot be set up: {error:#}")),
+    };
+    let health = match (found.status().layer, config.sandbox.mode) {
+        (SandboxLayer::Namespace, _) => Health::Ok,
+        (SandboxLayer::None, SandboxMode::Off) => Health::Skipped,
+        (SandboxLayer::Landlock | SandboxLayer::None, _) => Health::Warning,
+    };
+    Check::new(NAME, health, output::sandbox(found.status()).trim_start_matches("sandbox: "))
 }
 
 /// Whether the server of the main model answers. It says nothing about the store, so it is never damage.

@@ -1,7 +1,8 @@
 //! `haft permissions explain`.
 
 use haft_tool::Workspace;
-use haft_tools::{Call, Verdict};
+use haft_tools::{Call, Confinement, Verdict};
+use haft_types::PermissionMode;
 use serde_json::Value;
 
 use crate::cli::ExplainArgs;
@@ -9,13 +10,23 @@ use crate::commands::tools;
 use crate::exit::mistake;
 use crate::output::{self, Table};
 use crate::project::Project;
+use crate::sandbox;
 use crate::wiring;
 
 pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     let (places, loaded) = crate::commands::configuration(&args.common)?;
-    let config = loaded.config.permissions;
-    let permissions = wiring::permissions(&config, args.permission_mode.unwrap_or(config.mode))?;
+    let (config, of_sandbox) = (loaded.config.permissions, loaded.config.sandbox);
+    let mode = args.permission_mode.unwrap_or(config.mode);
     let project = Project::find(args.cwd.as_deref())?;
+    // Only there the sandbox makes a difference.
+    let confinement = if mode == PermissionMode::Auto {
+        let projects = vec![project.root.clone()];
+        let found = wiring::runtime()?.block_on(sandbox::set_up(&places, &of_sandbox, mode, projects))?;
+        sandbox::confinement(&found)
+    } else {
+        Confinement::None
+    };
+    let permissions = wiring::permissions(&config, mode, confinement)?;
     let workspace = Workspace {
         root: project.root,
         extra: Vec::new(),

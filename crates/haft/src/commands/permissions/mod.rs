@@ -3,6 +3,7 @@
 mod add;
 mod explain;
 
+use haft_tools::Confinement;
 use haft_types::Decision;
 use serde_json::json;
 
@@ -32,7 +33,7 @@ pub(super) fn run(command: PermissionsCommand) -> anyhow::Result<Exit> {
 fn list(as_json: bool, common: &Common) -> anyhow::Result<()> {
     let (_, loaded) = super::configuration(common)?;
     let config = loaded.config.permissions;
-    let permissions = wiring::permissions(&config, config.mode)?;
+    let permissions = wiring::permissions(&config, config.mode, Confinement::None)?;
     let rules: Vec<_> = permissions.rules.iter().collect();
     let source = |of_project: bool| if of_project { "project" } else { "user" };
     if as_json {

@@ -6,7 +6,7 @@ use super::{Project, permissions};
 
 fn call<'a>(tool: &'a str, access: Access, paths: &[&str]) -> Call<'a> {
     let paths = paths.iter().map(|path| (*path).to_owned()).collect();
-    Call { tool, access, intent: Intent::Files(paths), requires_approval: false }
+    Call { tool, access, intent: Intent::Files(paths), requires_approval: false, leaves_sandbox: false }
 }
 
 fn write(permissions: &Permissions, project: &Project, path: &str) -> Verdict {

@@ -8,7 +8,7 @@ use super::{Project, permissions};
 fn decisions(permissions: &Permissions, project: &Project) -> [Decision; 4] {
     let file = |tool, access| {
         let intent = Intent::Files(vec!["src/a".to_owned()]);
-        Call { tool, access, intent, requires_approval: false }
+        Call { tool, access, intent, requires_approval: false, leaves_sandbox: false }
     };
     let opaque = Call { intent: Intent::Unknown, ..file("mystery", Access::Execute) };
     [file("read_file", Access::Read), file("write_to_file", Access::Write), Call::command("make"), opaque]

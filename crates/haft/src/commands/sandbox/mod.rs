@@ -1,0 +1,60 @@
+//! `haft sandbox`: what holds commands in.
+
+use std::path::PathBuf;
+
+use haft_sandbox::{Confined, Network, Sandbox};
+use haft_types::PermissionMode;
+use serde_json::json;
+
+use crate::cli::{SandboxCommand, SandboxStatusArgs};
+use crate::exit::Exit;
+use crate::output;
+use crate::project::Project;
+use crate::sandbox;
+use crate::wiring;
+
+pub(super) fn run(command: &SandboxCommand) -> anyhow::Result<Exit> {
+    match command {
+        SandboxCommand::Status(args) => status(args)?,
+    }
+    Ok(Exit::Completed)
+}
+
+fn status(args: &SandboxStatusArgs) -> anyhow::Result<()> {
+    let (places, loaded) = super::configuration(&args.common)?;
+    let projects = vec![Project::find(None)?.root];
+    let config = &loaded.config.sandbox;
+    let found = wiring::runtime()?.block_on(sandbox::set_up(&places, config, PermissionMode::Auto, projects))?;
+    let confined = found.confined();
+    let policy = confined.as_ref().map(|confined| &confined.policy);
+    if args.json {
+        let list = |paths: Option<Vec<PathBuf>>| json!(paths.unwrap_or_default());
+        return output::print_json(&json!({
+            "layer": found.status().layer,
+            "reasons": found.status().reasons,
+            "mode": config.mode,
+            "writable": list(policy.map(|policy| [policy.projects.clone(), policy.writable.clone()].concat())),
+            "hidden": list(policy.map(|policy| policy.hidden.clone())),
+            "network": config.network,
+        }));
+    }
+    output::print(&haft_text::sanitise(&in_words(&found, confined.as_deref())))
+}
+
+fn in_words(found: &Sandbox, confined: Option<&Confined>) -> String {
+    let mut lines = vec![output::sandbox(found.status())];
+    if let Some(Confined { policy, .. }) = confined {
+        let shown =
+            |paths: &[&PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        let writable: Vec<_> = policy.projects.iter().chain(&policy.writable).collect();
+        lines.push(format!("writable: {}, and a private /tmp", shown(&writable)));
+        let hidden: Vec<_> = policy.hidden.iter().filter(|path| path.exists()).collect();
+        lines.push(format!("hidden: {}", shown(&hidden)));
+        lines.push(match policy.network {
+            Network::None => "network: none".to_owned(),
+            Network::Through(_) => "network: the hosts of `[sandbox] network`, through a proxy".to_owned(),
+            Network::All => "network: all of it".to_owned(),
+        });
+    }
+    lines.join("\n") + "\n"
+}

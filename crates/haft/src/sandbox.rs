@@ -1,0 +1,95 @@
+//! The sandbox of this user's commands: from the configuration and haft's own folders to a policy.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use haft_sandbox::{Network, Policy, Sandbox, SandboxConfig, Supervisor};
+use haft_tools::Confinement;
+use haft_types::{PermissionMode, SandboxLayer};
+use tempfile::TempDir;
+
+use crate::exit::mistake;
+use crate::places::Places;
+use crate::spill;
+
+/// A private `/tmp` that its owner did not live to remove is removed after this many days.
+const OLD: u32 = 2;
+
+/// Sets up the sandbox for commands that work in these folders; `yolo` has none.
+pub(crate) async fn set_up(
+    places: &Places,
+    config: &SandboxConfig,
+    mode: PermissionMode,
+    projects: Vec<PathBuf>,
+) -> anyhow::Result<Sandbox> {
+    if mode == PermissionMode::Yolo {
+        return Ok(Sandbox::off("there is none in permission mode `yolo`"));
+    }
+    let tmp = private_tmp(places)?;
+    let policy = policy(places, config, projects, tmp.path().to_owned())?;
+    // What a process that was killed left in projects; what cannot be removed now is for the next start.
+    let _ = haft_sandbox::remove_left_covers(&policy.notes);
+    let supervisor = Supervisor::new(std::env::current_exe()?);
+    Ok(Sandbox::set_up(&supervisor, policy, config.mode).await.keeping(Arc::new(tmp)))
+}
+
+/// How far what may happen without asking can rely on it.
+pub(crate) fn confinement(sandbox: &Sandbox) -> Confinement {
+    match sandbox.status().layer {
+        SandboxLayer::Namespace => Confinement::Sandbox,
+        SandboxLayer::Landlock => Confinement::Folders,
+        SandboxLayer::None => Confinement::None,
+    }
+}
+
+fn private_tmp(places: &Places) -> anyhow::Result<TempDir> {
+    let folder = places.private_tmp();
+    spill::sweep(&folder, SystemTime::now(), OLD);
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    Ok(tempfile::Builder::new().prefix("tmp-").tempdir_in(folder)?)
+}
+
+fn policy(places: &Places, config: &SandboxConfig, projects: Vec<PathBuf>, tmp: PathBuf) -> anyhow::Result<Policy> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let home = home.map(|home| home.canonicalize().unwrap_or(home));
+    let own = [&places.config, &places.data, &places.state, &places.cache].map(PathBuf::clone);
+    let mut hidden = haft_sandbox::secret_places(home.as_deref());
+    hidden.extend(own);
+    hidden.extend(paths(&config.hidden, "hidden", home.as_deref())?);
+    let writable = paths(&config.writable, "writable", home.as_deref())?;
+    let writable = writable.iter().map(|path| {
+        path.canonicalize()
+            .map_err(|error| mistake(format!("`[sandbox] writable` names `{}`: {error}", path.display())))
+    });
+    Ok(Policy {
+        projects,
+        writable: writable.collect::<anyhow::Result<_>>()?,
+        hidden,
+        readable: vec![places.spill()],
+        tmp,
+        notes: places.covers(),
+        network: network(&config.network)?,
+        home,
+    })
+}
+
+fn paths(given: &[PathBuf], key: &str, home: Option<&Path>) -> anyhow::Result<Vec<PathBuf>> {
+    let one = |path: &PathBuf| {
+        haft_sandbox::configured_path(path, home).ok_or_else(|| {
+            let path = path.display();
+            mistake(format!("`[sandbox] {key}` names `{path}`; give an absolute path, or one that begins with `~/`"))
+        })
+    };
+    given.iter().map(one).collect()
+}
+
+fn network(hosts: &[String]) -> anyhow::Result<Network> {
+    match hosts {
+        [] => Ok(Network::None),
+        [all] if all == "*" => Ok(Network::All),
+        _ => Err(mistake("`[sandbox] network` is `[]` for none or `[\"*\"]` for all of it")),
+    }
+}

@@ -1,0 +1,147 @@
+//! The sandbox in the real binary: what runs without asking is held in, and nothing is silently weaker.
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+use serde_json::{Value, json};
+
+use crate::rig::{Ran, Rig};
+
+fn rig(replies: impl IntoIterator<Item = Reply>, section: &str) -> Rig {
+    let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
+    let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    rig.configure(&format!("{config}\n[sandbox]\n{section}\n"));
+    std::fs::create_dir(rig.project().join(".git")).unwrap();
+    rig
+}
+
+fn line(command: &str) -> Reply {
+    Reply::call("execute_command", json!({ "command": command, "requires_approval": false }))
+}
+
+fn auto(rig: &Rig) -> Ran {
+    rig.run(&["run", "--output-format", "stream-json", "--permission-mode", "auto", "go"])
+}
+
+/// What the first event says of the sandbox.
+fn told(ran: &Ran) -> Value {
+    ran.events()[0]["sandbox"].clone()
+}
+
+fn results(ran: &Ran) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let events = ran.events().into_iter().filter(|event| event["type"] == "tool_result");
+    events.map(|event| (text(&event["status"]), text(&event["text"]))).collect()
+}
+
+/// Whether the best sandbox can be had here.
+fn has_namespaces(rig: &Rig) -> bool {
+    let status = rig.run(&["sandbox", "status", "--json"]).json();
+    if status["layer"] != "namespace" {
+        eprintln!("skipped: {}", status["reasons"]);
+    }
+    status["layer"] == "namespace"
+}
+
+fn names(rig: &Rig) -> Vec<String> {
+    let entries = std::fs::read_dir(rig.project()).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn auto_runs_commands_inside_without_asking() {
+    let home = "cat \"$HOME/config.toml\"";
+    let rig = rig(
+        [line("echo x > made; echo y > /tmp/kept"), line("cat /tmp/kept"), line("echo x > .git/config"), line(home)]
+            .into_iter()
+            .chain([line("echo x > .mcp.json"), Reply::text("Done.")]),
+        "",
+    );
+    if !has_namespaces(&rig) {
+        return;
+    }
+    let ran = auto(&rig);
+    assert_eq!(told(&ran), json!({"layer": "namespace", "reasons": []}));
+    let results = results(&ran);
+    assert_eq!(
+        results.iter().map(|(status, _)| status.as_str()).collect::<Vec<_>>(),
+        ["success", "success", "error", "error", "error"]
+    );
+    assert!(results[1].1.contains("\ny"), "its /tmp is kept from one command to the next: {}", results[1].1);
+    assert!(results[2].1.contains("Read-only file system"), "{}", results[2].1);
+    assert_eq!(names(&rig), [".git", "made"], "nothing is left of the covers");
+    let left = std::fs::read_dir(rig.home().join("cache/tmp")).unwrap().count();
+    assert_eq!(left, 0, "nor of the private folder");
+}
+
+#[test]
+fn leaving_it_is_asked_which_headless_is_a_denial() {
+    let outside = json!({ "command": "echo x > made", "requires_approval": false, "sandbox": "outside" });
+    let rig = rig([Reply::call("execute_command", outside.clone()), Reply::text("Done.")], "");
+    if !has_namespaces(&rig) {
+        return;
+    }
+    let ran = auto(&rig);
+    assert_eq!(names(&rig), [".git"]);
+    let (status, text) = &results(&ran)[0];
+    assert_eq!(status, "error");
+    assert!(text.contains("outside the sandbox"), "{text}");
+
+    let explain = |mode: &str| {
+        let arguments = outside.to_string();
+        let all =
+            ["permissions", "explain", "--json", "--permission-mode", mode, "--tool", "execute_command", "--args"];
+        rig.run(&[&all[..], &[&arguments]].concat()).json()["decision"].clone()
+    };
+    assert_eq!([explain("auto"), explain("yolo")], [json!("ask"), json!("allow")]);
+}
+
+#[test]
+fn with_landlock_alone_what_writes_is_asked() {
+    let rig = rig([line("ls"), line("echo x > made"), Reply::text("Done.")], "mode = \"landlock\"");
+    let status = rig.run(&["sandbox", "status", "--json"]).json();
+    if status["layer"] != "landlock" {
+        return eprintln!("skipped: {}", status["reasons"]);
+    }
+    let ran = auto(&rig);
+    assert!(told(&ran)["reasons"][0].as_str().unwrap().contains("commands that write are asked"));
+    assert_eq!(results(&ran)[0].0, "success", "{:?}", results(&ran));
+    assert_eq!(results(&ran)[1].0, "error", "{:?}", results(&ran));
+    assert_eq!(names(&rig), [".git"]);
+}
+
+#[test]
+fn without_a_sandbox_every_command_is_asked_and_it_is_said() {
+    let rig = rig([line("ls"), Reply::text("Done.")], "mode = \"off\"");
+    let ran = auto(&rig);
+    assert_eq!(told(&ran)["layer"], "none");
+    assert!(told(&ran)["reasons"][0].as_str().unwrap().contains("switched off"));
+    assert_eq!(results(&ran)[0].0, "error", "{:?}", results(&ran));
+    let text = rig.run(&["run", "--permission-mode", "auto", "again"]);
+    assert!(text.stderr().contains("sandbox: commands run without a sandbox"), "{}", text.stderr());
+}
+
+#[test]
+fn yolo_has_none_and_says_so() {
+    let rig = rig([line("echo x > .git/config"), Reply::text("Done.")], "");
+    let ran = rig.task(&["go"]);
+    assert_eq!(told(&ran)["layer"], "none");
+    assert!(rig.project().join(".git/config").exists());
+}
+
+#[test]
+fn bad_values_are_told() {
+    for (section, words) in [
+        ("mode = \"strong\"", "mode"),
+        ("writable = [\"target\"]", "absolute"),
+        ("hidden = [\"keys\"]", "absolute"),
+        ("writable = [\"/nowhere/at/all\"]", "No such file"),
+        ("wrong = 1", "wrong"),
+    ] {
+        let rig = rig([Reply::text("never")], section);
+        let ran = rig.run(&["sandbox", "status"]);
+        assert_eq!(ran.code(), 2, "{section}: {}", ran.stderr());
+        assert!(ran.stderr().contains(words), "{section}: {}", ran.stderr());
+    }
+}

@@ -1,0 +1,120 @@
+//! Confinement by Landlock, where there are no namespaces.
+//!
+//! Landlock knows folders and what may be done below them, and no exceptions: what is hidden is hidden by naming everything
+//! beside it, and a protected file inside a writable folder is as writable as the rest.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
+    RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
+};
+
+use super::{Failed, Policy, Step};
+
+/// Devices that every program may expect to write.
+const DEVICES: &[&str] =
+    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"];
+/// Without the third version a file could be emptied where it cannot be written.
+const LEAST: ABI = ABI::V3;
+
+/// Restricts the calling process and everything it will start, for good.
+pub(crate) fn lock_in(policy: &Policy) -> Result<(), Failed> {
+    let unsupported = |_| Failed { step: Step::Landlock, errno: libc::EOPNOTSUPP };
+    let status = rules(policy).and_then(RulesetCreated::restrict_self).map_err(unsupported)?;
+    match status.ruleset {
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+        RulesetStatus::NotEnforced => Err(Failed { step: Step::Landlock, errno: libc::EOPNOTSUPP }),
+    }
+}
+
+fn rules(policy: &Policy) -> Result<RulesetCreated, RulesetError> {
+    let all = AccessFs::from_all(LEAST);
+    let read = AccessFs::ReadFile | AccessFs::Execute;
+    let write = all & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(all)?
+        // What newer kernels can do beside.
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::IoctlDev)?
+        .scope(Scope::from_all(ABI::V6))?
+        .create()?;
+    // The names of files can be seen everywhere, hidden ones included.
+    rules = allow(rules, Path::new("/"), AccessFs::ReadDir.into())?;
+    for path in beside(&hidden(policy)) {
+        rules = allow(rules, &path, read)?;
+    }
+    for path in &policy.readable {
+        rules = allow(rules, path, read)?;
+    }
+    for path in policy.projects.iter().chain(&policy.writable).chain([&policy.tmp]) {
+        rules = allow(rules, path, write)?;
+    }
+    for path in DEVICES {
+        let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
+        rules = allow(rules, Path::new(path), device)?;
+    }
+    Ok(rules)
+}
+
+/// Allows this below a path, if there is one; of what is no folder only what can be done to files.
+fn allow(rules: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> Result<RulesetCreated, RulesetError> {
+    let Ok(place) = PathFd::new(path) else { return Ok(rules) };
+    let access = if path.is_dir() { access } else { access & AccessFs::from_file(ABI::V6) };
+    if access.is_empty() { Ok(rules) } else { rules.add_rule(PathBeneath::new(place, access)) }
+}
+
+fn hidden(policy: &Policy) -> BTreeSet<PathBuf> {
+    policy.hidden.iter().filter_map(|path| fs::canonicalize(path).ok()).collect()
+}
+
+/// The folders and files that together are everything but what is hidden.
+fn beside(hidden: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
+    let (mut all, mut open) = (Vec::new(), vec![PathBuf::from("/")]);
+    while let Some(folder) = open.pop() {
+        if hidden.contains(&folder) {
+            continue;
+        }
+        if !hidden.iter().any(|hidden| hidden.starts_with(&folder)) {
+            all.push(folder);
+            continue;
+        }
+        // What cannot be listed can be read by nobody inside either.
+        open.extend(entries(&folder).unwrap_or_default());
+    }
+    all
+}
+
+/// What is in a folder, but for links: they lead to what is found elsewhere.
+fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder)?.filter_map(|entry| {
+        let entry = entry.ok()?;
+        (!entry.file_type().ok()?.is_symlink()).then(|| entry.path())
+    });
+    Ok(entries.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_but_what_is_hidden() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for name in ["a/x", "a/secret/y", "b"] {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        std::os::unix::fs::symlink("secret", root.join("a/link")).unwrap();
+        let all = beside(&BTreeSet::from([root.join("a/secret")]));
+        let mut below: Vec<_> = all.iter().filter_map(|path| path.strip_prefix(&root).ok()).collect();
+        below.sort();
+        assert_eq!(below, [Path::new("a/x"), Path::new("b")]);
+        assert!(all.contains(&PathBuf::from("/usr")) && !all.contains(&PathBuf::from("/")));
+        assert_eq!(beside(&BTreeSet::new()), [PathBuf::from("/")]);
+    }
+}

@@ -1,0 +1,109 @@
+//! The sandbox commands run in: the best one that can be had here, and what is known of it.
+
+use std::any::Any;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_types::{SandboxLayer, SandboxStatus};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Capture, Command, Confined, Exit, Policy, SandboxError, SandboxMode, Supervisor, Way};
+
+/// How long a command that does nothing may take in a sandbox that is tried.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The sandbox that commands run in.
+#[derive(Clone, Debug)]
+pub struct Sandbox {
+    status: SandboxStatus,
+    confined: Option<Arc<Confined>>,
+    /// What must be there as long as commands run in it.
+    kept: Vec<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Sandbox {
+    /// Finds the best sandbox that can be had here, by trying: a command that does nothing is run in it.
+    pub async fn set_up(supervisor: &Supervisor, policy: Policy, mode: SandboxMode) -> Self {
+        let ways: &[Way] = match mode {
+            SandboxMode::Auto => &[Way::Namespace, Way::Landlock],
+            SandboxMode::Namespace => &[Way::Namespace],
+            SandboxMode::Landlock => &[Way::Landlock],
+            SandboxMode::Off => return Self::off("it is switched off (`[sandbox] mode = \"off\"`)"),
+        };
+        let mut reasons = Vec::new();
+        for way in ways {
+            match attempt(supervisor, &policy, *way).await {
+                Ok(()) => {
+                    let layer = match way {
+                        Way::Namespace => SandboxLayer::Namespace,
+                        Way::Landlock => {
+                            reasons.push(LANDLOCK.to_owned());
+                            SandboxLayer::Landlock
+                        }
+                    };
+                    let confined = Some(Arc::new(Confined { way: *way, policy }));
+                    return Self { status: SandboxStatus { layer, reasons }, confined, kept: Vec::new() };
+                }
+                Err(why) => reasons.push(format!("{}: {why}", name(*way))),
+            }
+        }
+        Self { status: SandboxStatus { layer: SandboxLayer::None, reasons }, confined: None, kept: Vec::new() }
+    }
+
+    /// None, for this reason.
+    pub fn off(reason: &str) -> Self {
+        let status = SandboxStatus { layer: SandboxLayer::None, reasons: vec![reason.to_owned()] };
+        Self { status, confined: None, kept: Vec::new() }
+    }
+
+    /// The same, which keeps this as long as it is there itself.
+    #[must_use]
+    pub fn keeping(mut self, thing: Arc<dyn Any + Send + Sync>) -> Self {
+        self.kept.push(thing);
+        self
+    }
+
+    /// What holds commands in, and why it is no more.
+    pub fn status(&self) -> &SandboxStatus {
+        &self.status
+    }
+
+    /// What is put on each command; nothing when there is no sandbox.
+    pub fn confined(&self) -> Option<Arc<Confined>> {
+        self.confined.clone()
+    }
+}
+
+/// What Landlock alone leaves open.
+const LANDLOCK: &str =
+    "Landlock cannot protect files inside the project, such as `.git`: commands that write are asked for";
+
+fn name(way: Way) -> &'static str {
+    match way {
+        Way::Namespace => "namespaces cannot be had",
+        Way::Landlock => "Landlock cannot be had",
+    }
+}
+
+/// Runs a command that does nothing. The project is left out: nothing is to be seen of this in it.
+async fn attempt(supervisor: &Supervisor, policy: &Policy, way: Way) -> Result<(), String> {
+    let policy = Policy { projects: Vec::new(), ..policy.clone() };
+    let command = Command::shell(":", Path::new("/")).timeout(PATIENCE);
+    let command = command.confined(Some(Arc::new(Confined { way, policy })));
+    match supervisor.run(&command, &Capture::default(), &CancellationToken::new()).await {
+        Ok(finished) if finished.exit == Exit::Code(0) => Ok(()),
+        Ok(finished) => Err(format!("a command that does nothing ended with {:?}", finished.exit)),
+        Err(SandboxError::Confinement { step, source }) => Err(format!("{step}: {source}")),
+        Err(other) => Err(other.to_string()),
+    }
+}
+
+/// A path of the configuration: absolute, or below the home folder with `~/`.
+pub fn configured_path(path: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    match (path.strip_prefix("~"), home) {
+        (Ok(inside), Some(home)) => Some(home.join(inside)),
+        (Ok(_), None) => None,
+        (Err(_), _) => path.is_absolute().then(|| path.to_owned()),
+    }
+}
