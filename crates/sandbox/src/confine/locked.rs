@@ -17,7 +17,7 @@ use super::{Failed, Policy, Step};
 
 /// Devices that every program may expect to write.
 const DEVICES: &[&str] =
-    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"];
+    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];
 /// Without the third version a file could be emptied where it cannot be written.
 const LEAST: ABI = ABI::V3;
 
@@ -69,7 +69,9 @@ fn allow(rules: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> Resu
 }
 
 fn hidden(policy: &Policy) -> BTreeSet<PathBuf> {
-    policy.hidden.iter().filter_map(|path| fs::canonicalize(path).ok()).collect()
+    // Devices are named one by one: a disk, or the terminal of the user, is not read either.
+    let devices = PathBuf::from("/dev");
+    policy.hidden.iter().filter_map(|path| fs::canonicalize(path).ok()).chain([devices]).collect()
 }
 
 /// The folders and files that together are everything but what is hidden.

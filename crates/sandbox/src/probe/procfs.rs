@@ -35,8 +35,9 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
         fs::File::open("/proc/1/environ")?.read_to_end(&mut text)?;
         holds(!text.is_empty(), "it is empty")
     }),
-    depends("list the descriptors of the first process", |_| {
-        holds(fs::read_dir("/proc/1/fd")?.count() > 0, "there are none")
+    depends("take a descriptor of the first process", |_| {
+        let mut descriptors = fs::read_dir("/proc/1/fd")?.flatten();
+        holds(descriptors.any(|one| fs::read_link(one.path()).is_ok()), "none can be looked at")
     }),
     root("write where crashes are sent", |_| again("/proc/sys/kernel/core_pattern")),
     root("write the machine's name", |_| again("/proc/sys/kernel/hostname")),

@@ -13,6 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::io::FdFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -21,6 +22,9 @@ use super::{Ground, sys};
 
 /// Folders where a command may leave what nobody outside should see.
 const PRIVATE: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
+
+/// How many were made by this process: each has a name of its own.
+static SITES: AtomicUsize = AtomicUsize::new(0);
 
 /// The files it begins with: path, content, permissions.
 const FILES: &[(&str, &str, u32)] = &[
@@ -61,8 +65,7 @@ struct Seen {
 impl Site {
     /// Makes one in a folder that is empty, private to the user and, so that there is something to be refused, not in `/tmp`.
     pub fn prepare(root: &Path) -> io::Result<Self> {
-        let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mark = format!("haft-probe-{}-{name}", std::process::id());
+        let mark = format!("haft-probe-{}-{}", std::process::id(), SITES.fetch_add(1, Ordering::Relaxed));
         let secret_text = format!("secret of {mark}");
         for (path, content, mode) in FILES {
             let path = root.join(path);

@@ -1,12 +1,16 @@
-//! The attempts to leave the sandbox, outside of it: there they must succeed, or they would prove nothing inside.
+//! The attempts to leave the sandbox: inside they must be refused; outside they must succeed, or they would prove nothing.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command as Process;
+use std::sync::Arc;
 
-use haft_sandbox::{Finding, Outcome, Outside, PROBE_ARG, ProbeKind, Site};
+use haft_sandbox::{
+    Capture, Command, Confined, Exit, Finding, Network, Outcome, Outside, PROBE_ARG, PidNamespace, Policy, ProbeKind,
+    SandboxError, Site, Way,
+};
 use rustix::process::getuid;
 use tempfile::TempDir;
 
@@ -15,14 +19,22 @@ const NOBODY: u32 = 65534;
 const FOLDER: &str = "HAFT_TEST_FOLDER";
 
 /// A folder that is nobody's `/tmp`: what is outside must be there to be refused.
-pub(crate) fn folder() -> TempDir {
+fn folder() -> TempDir {
     let parent = if getuid().is_root() { Path::new("/var/lib").to_owned() } else { std::env::temp_dir() };
     let folder = tempfile::Builder::new().prefix("haft-test-").tempdir_in(parent).unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     folder
 }
 
-pub(crate) fn findings(output: &[u8]) -> Vec<Finding> {
+/// Made by another process: one that this process forks meanwhile would hold the copy open, and it could not be run.
+fn copy_of_this_program(folder: &Path) -> PathBuf {
+    let program = folder.join("program");
+    let copied = Process::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status().unwrap();
+    assert!(copied.success());
+    program
+}
+
+fn findings(output: &[u8]) -> Vec<Finding> {
     let lines = output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
 }
@@ -74,20 +86,23 @@ fn outside_the_attempts_succeed() {
 #[test]
 #[ignore = "started by another test as a process of its own"]
 fn probing_stand_in() {
-    if let Some(folder) = std::env::var_os(FOLDER) {
-        unconfined(Path::new(&folder));
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let folder = Path::new(&folder);
+    for part in ["outside", "inside"] {
+        fs::create_dir(folder.join(part)).unwrap();
     }
+    unconfined(&folder.join("outside"));
+    holds_in_namespaces(&folder.join("inside"));
 }
 
 /// As nobody, with a copy of this program that everyone can reach.
 #[test]
-fn outside_the_attempts_of_any_user_succeed() {
+fn any_user_is_held_in_and_could_do_it_outside() {
     if !getuid().is_root() {
         return;
     }
     let (shared, ground) = (folder(), folder());
-    let program = shared.path().join("stand-in");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let program = copy_of_this_program(shared.path());
     std::os::unix::fs::chown(ground.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     let output = Process::new(program)
         .args(["probing::probing_stand_in", "--exact", "--ignored"])
@@ -98,4 +113,102 @@ fn outside_the_attempts_of_any_user_succeed() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// What becomes of all attempts inside a layer: what they say, and what was noticed outside.
+fn confined(root: &Path, way: Way) -> Option<(Vec<Finding>, Vec<String>)> {
+    let mut site = Site::prepare(&root.join("site")).unwrap();
+    let ground = site.ground();
+    for folder in ["tmp", "notes"] {
+        fs::create_dir(root.join(folder)).unwrap();
+    }
+    let mut hidden = haft_sandbox::secret_places(None);
+    hidden.extend([ground.secret.parent().unwrap().to_owned(), root.join("notes")]);
+    let policy = Policy {
+        projects: vec![ground.project.clone()],
+        writable: Vec::new(),
+        hidden,
+        readable: Vec::new(),
+        tmp: root.join("tmp"),
+        notes: root.join("notes"),
+        home: None,
+        network: Network::None,
+    };
+    // Where it can be seen: inside there is another `/tmp`.
+    let program = copy_of_this_program(root);
+    let argv = vec![program.into(), PROBE_ARG.into(), site.ground_file().into()];
+    let command = Command { argv, ..crate::shell("", &ground.project) };
+    let command = command.confined(Some(Arc::new(Confined { way, policy })));
+    let finished = match crate::run(PidNamespace::Privileged, &command, &Capture::default()) {
+        Ok(finished) => finished,
+        Err(error @ SandboxError::Confinement { .. }) => {
+            eprintln!("skipped: {error}");
+            return None;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let told = finished.stderr.text(haft_text::Limits::default()).text;
+    assert_eq!(finished.exit, Exit::Code(0), "{told}");
+    let mut output = finished.stdout.head.clone();
+    output.extend_from_slice(&finished.stdout.tail);
+    let mut noticed = site.changed_files().unwrap();
+    noticed.extend(site.contacts().unwrap());
+    Some((findings(&output), noticed))
+}
+
+/// All escapes are refused, all controls succeed, and nothing was noticed outside.
+fn holds_in_namespaces(root: &Path) {
+    let Some((findings, noticed)) = confined(root, Way::Namespace) else { return };
+    let wrong: Vec<_> = findings.iter().filter(|finding| !finding.holds()).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(noticed, [""; 0]);
+    let refused = findings.iter().filter(|finding| finding.outcome == Outcome::Refused).count();
+    assert!(refused >= 200, "only {refused} of {} were refused, the others had nothing to be made on", findings.len());
+}
+
+#[test]
+fn inside_namespaces_no_attempt_succeeds() {
+    holds_in_namespaces(folder().path());
+}
+
+/// What Landlock leaves open beside protected files (docs/security.md tells it): it knows nothing of a file's attributes, of
+/// System V memory, or of the lists in `/proc`.
+const OPEN_IN_LANDLOCK: &[&str] = &[
+    "change a file's permissions",
+    "change permissions through a file open for reading",
+    "change a file's owner to its owner",
+    "change a file's times",
+    "change times through a file open for reading",
+    "set an extended attribute",
+    "set an extended attribute through a file open for reading",
+    "set a flag through a file open for reading",
+    "have a way to other networks",
+    "see network devices but the loopback",
+    "see the sockets outside",
+    "read shared memory by its number",
+    "see the queues of messages of others",
+    "list a secret folder",
+];
+/// What it takes away beside: `/tmp` is elsewhere, there are no sockets, and new terminals are where those of the user are.
+const CLOSED_IN_LANDLOCK: &[&str] = &[
+    "create a file in /tmp",
+    "create a file in /var/tmp",
+    "create shared memory",
+    "open a terminal of its own",
+    "speak over its own loopback",
+    "send itself a datagram",
+    "speak over a socket of the project",
+];
+
+#[test]
+fn inside_landlock_only_known_attempts_succeed() {
+    let folder = folder();
+    let Some((findings, noticed)) = confined(folder.path(), Way::Landlock) else { return };
+    let is_known = |finding: &&Finding| match finding.kind {
+        ProbeKind::Escape => finding.group == "protected" || OPEN_IN_LANDLOCK.contains(&finding.name.as_str()),
+        ProbeKind::Control => CLOSED_IN_LANDLOCK.contains(&finding.name.as_str()),
+    };
+    let wrong: Vec<_> = findings.iter().filter(|finding| !finding.holds() && !is_known(finding)).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(noticed, [""; 0]);
 }
