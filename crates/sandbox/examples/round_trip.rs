@@ -1,10 +1,15 @@
 //! How long a command that does nothing takes, with the supervisor and without: `cargo run --release --example round_trip`.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haft_sandbox::{Capture, Command, PidNamespace, Reaper, SandboxError, Supervisor, helper_entry};
+use haft_sandbox::{
+    Capture, Command, Confined, Network, PidNamespace, Policy, Reaper, SandboxError, Supervisor, Way, helper_entry,
+    secret_places,
+};
 use tokio_util::sync::CancellationToken;
 
 const RUNS: u32 = 200;
@@ -36,8 +41,14 @@ fn measure() -> Result<String, Box<dyn std::error::Error>> {
     let mut report = format!("{RUNS} runs of `sh -c true`, mean and slowest\n");
     for namespace in [PidNamespace::Privileged, PidNamespace::Unprivileged, PidNamespace::Never] {
         let supervisor = Supervisor::new(&helper).with_namespace(namespace);
-        let (mean, slowest, reaper) = runtime.block_on(time(&supervisor))?;
+        let (mean, slowest, reaper) = runtime.block_on(time(&supervisor, None))?;
         writeln!(report, "{namespace:?}: {mean:?}, {slowest:?} ({reaper:?})")?;
+    }
+    let folder = tempfile::tempdir()?;
+    for way in [Way::Namespace, Way::Landlock] {
+        let confined = Arc::new(Confined { way, policy: policy(folder.path())? });
+        let (mean, slowest, _) = runtime.block_on(time(&Supervisor::new(&helper), Some(confined)))?;
+        writeln!(report, "confined, {way:?}: {mean:?}, {slowest:?}")?;
     }
     let started = Instant::now();
     for _ in 0..RUNS {
@@ -47,13 +58,33 @@ fn measure() -> Result<String, Box<dyn std::error::Error>> {
     Ok(report)
 }
 
-async fn time(supervisor: &Supervisor) -> Result<(Duration, Duration, Reaper), SandboxError> {
+fn policy(folder: &Path) -> std::io::Result<Policy> {
+    let inside = |name: &str| folder.join(name);
+    for name in ["project", "tmp"] {
+        std::fs::create_dir_all(inside(name))?;
+    }
+    Ok(Policy {
+        projects: vec![inside("project")],
+        writable: Vec::new(),
+        hidden: secret_places(Some(folder)),
+        readable: Vec::new(),
+        tmp: inside("tmp"),
+        notes: inside("notes"),
+        home: None,
+        network: Network::None,
+    })
+}
+
+async fn time(
+    supervisor: &Supervisor,
+    confined: Option<Arc<Confined>>,
+) -> Result<(Duration, Duration, Reaper), SandboxError> {
     let mut slowest = Duration::ZERO;
     let mut reaper = Reaper::Subreaper;
     let started = Instant::now();
     for _ in 0..RUNS {
-        let finished =
-            supervisor.run(&Command::shell("true", "/"), &Capture::default(), &CancellationToken::new()).await?;
+        let command = Command::shell("true", "/").confined(confined.clone());
+        let finished = supervisor.run(&command, &Capture::default(), &CancellationToken::new()).await?;
         slowest = slowest.max(finished.duration);
         reaper = finished.reaper;
     }

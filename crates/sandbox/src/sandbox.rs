@@ -8,7 +8,7 @@ use std::time::Duration;
 use haft_types::{SandboxLayer, SandboxStatus};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Capture, Command, Confined, Exit, Policy, SandboxError, SandboxMode, Supervisor, Way};
+use crate::{Capture, Command, Confined, Exit, HELPER_ARG, Policy, SandboxError, SandboxMode, Supervisor, Way};
 
 /// How long a command that does nothing may take in a sandbox that is tried.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Finds the best sandbox that can be had here, by trying: a command that does nothing is run in it.
+    /// Finds the best sandbox that can be had here, by trying: a process that does nothing is confined.
     pub async fn set_up(supervisor: &Supervisor, policy: Policy, mode: SandboxMode) -> Self {
         let ways: &[Way] = match mode {
             SandboxMode::Auto => &[Way::Namespace, Way::Landlock],
@@ -86,14 +86,15 @@ fn name(way: Way) -> &'static str {
     }
 }
 
-/// Runs a command that does nothing. The project is left out: nothing is to be seen of this in it.
+/// Confines a process that does nothing else, not even start a program. The project is left out: nothing is to be seen of this in it.
 async fn attempt(supervisor: &Supervisor, policy: &Policy, way: Way) -> Result<(), String> {
     let policy = Policy { projects: Vec::new(), ..policy.clone() };
-    let command = Command::shell(":", Path::new("/")).timeout(PATIENCE);
-    let command = command.confined(Some(Arc::new(Confined { way, policy })));
+    let confined = Some(Arc::new(Confined { way, policy }));
+    let command = Command { argv: vec![HELPER_ARG.into()], ..Command::shell("", "/") };
+    let command = command.timeout(PATIENCE).confined(confined);
     match supervisor.run(&command, &Capture::default(), &CancellationToken::new()).await {
         Ok(finished) if finished.exit == Exit::Code(0) => Ok(()),
-        Ok(finished) => Err(format!("a command that does nothing ended with {:?}", finished.exit)),
+        Ok(finished) => Err(format!("a process that does nothing ended with {:?}", finished.exit)),
         Err(SandboxError::Confinement { step, source }) => Err(format!("{step}: {source}")),
         Err(other) => Err(other.to_string()),
     }

@@ -133,7 +133,7 @@ fn yolo_has_none_and_says_so() {
 #[test]
 fn bad_values_are_told() {
     for (section, words) in [
-        ("mode = \"strong\"", "mode"),
+        ("mode = \"strong\"", "`namespace`"),
         ("writable = [\"target\"]", "absolute"),
         ("hidden = [\"keys\"]", "absolute"),
         ("writable = [\"/nowhere/at/all\"]", "No such file"),

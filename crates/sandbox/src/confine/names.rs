@@ -1,8 +1,10 @@
 //! Which files of a project are protected: those that decide what other programs run.
 //!
-//! The names are those of [`haft_types::PROTECTED`], in the folder itself; a name of two parts also anchors its first part,
-//! which else could be renamed away and made anew.
+//! The names are those of [`haft_types::PROTECTED`]. In the project folder itself they are protected whether or not they are
+//! there; deeper only those that are, in as many folders as can be looked at in a moment. What leads to one is anchored: else
+//! it could be renamed away and made anew.
 
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -131,9 +133,39 @@ fn is_there(path: &Path) -> bool {
     !matches!(path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound)
 }
 
-/// The protected names a folder has, in whatever case, what leads to a name before it.
-pub(super) fn found(folder: &Path) -> io::Result<Vec<Found>> {
-    let mut found = Vec::new();
+/// How many folders of a project are looked at, the upper ones first.
+const MOST_FOLDERS: usize = 1_000;
+/// Not looked into: what is in there is made by programs and read by nobody's editor or version control.
+const SKIPPED: &[&str] = &["node_modules", "target", "__pycache__"];
+
+/// The protected names a project has, what leads to one before it.
+pub(super) fn found(project: &Path) -> io::Result<Vec<Found>> {
+    let mut all: Vec<Found> = Vec::new();
+    let mut folders = VecDeque::from([project.to_owned()]);
+    for _ in 0..MOST_FOLDERS {
+        let Some(folder) = folders.pop_front() else { break };
+        let is_project = folder == project;
+        let (here, below) = match look(&folder) {
+            Ok(seen) => seen,
+            // A folder deeper down may be closed to us; then it is to the command.
+            Err(_) if !is_project => continue,
+            Err(error) => return Err(error),
+        };
+        if !is_project && !here.is_empty() {
+            let way = folder.ancestors().take_while(|step| *step != project);
+            let way: Vec<_> =
+                way.map(|step| Found::Anchor(step.to_owned())).filter(|step| !all.contains(step)).collect();
+            all.extend(way.into_iter().rev());
+        }
+        all.extend(here);
+        folders.extend(below);
+    }
+    Ok(all)
+}
+
+/// The protected names a folder has, in whatever case, what leads to a name before it; and the other folders in it.
+fn look(folder: &Path) -> io::Result<(Vec<Found>, Vec<PathBuf>)> {
+    let (mut found, mut below) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -155,9 +187,11 @@ pub(super) fn found(folder: &Path) -> io::Result<Vec<Found>> {
             }
         } else if !parts.is_empty() {
             found.push(Found::Protected(entry.path()));
+        } else if entry.file_type()?.is_dir() && !SKIPPED.iter().any(|skipped| name == *skipped) {
+            below.push(entry.path());
         }
     }
-    Ok(found)
+    Ok((found, below))
 }
 
 fn is_called(name: &OsStr, protected: &str) -> bool {
@@ -195,6 +229,20 @@ mod tests {
                 Found::Anchor(root.join(".github")),
                 Found::Protected(root.join(".github/Workflows")),
                 Found::Protected(root.join("jenkinsFile")),
+            ]
+        );
+
+        // Deeper, what is there.
+        fs::create_dir_all(root.join("sub/module/.git")).unwrap();
+        fs::create_dir_all(root.join("target/x/.git")).unwrap();
+        let deep = super::found(root).unwrap();
+        let deep: Vec<_> = deep.into_iter().filter(|one| !found.contains(one)).collect();
+        assert_eq!(
+            deep,
+            [
+                Found::Anchor(root.join("sub")),
+                Found::Anchor(root.join("sub/module")),
+                Found::Protected(root.join("sub/module/.git")),
             ]
         );
 

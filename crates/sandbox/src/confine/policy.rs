@@ -107,26 +107,28 @@ pub(crate) fn environment(confined: &Confined, given: &[(String, String)]) -> Ve
     let mut cache = tmp.clone();
     cache.push("/.cache");
     let mut set: Vec<(OsString, OsString)> = vec![("TMPDIR".into(), tmp), ("XDG_CACHE_HOME".into(), cache)];
-    let is_proxy = |name: &str| name.to_ascii_lowercase().ends_with("_proxy");
-    if confined.policy.network != Network::All {
-        // The user's own proxy cannot be reached.
-        if let Network::Through(_) = confined.policy.network {
+    // The user's own proxy can be reached only where everything can.
+    let keeps_proxy = match confined.policy.network {
+        Network::All => true,
+        Network::None => false,
+        Network::Through(_) => {
             let address = format!("http://127.0.0.1:{PROXY_PORT}");
-            for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
-                set.push((name.into(), address.clone().into()));
-            }
-            for name in ["no_proxy", "NO_PROXY"] {
-                set.push((name.into(), "localhost,127.0.0.1,::1".into()));
-            }
+            set.extend(["http_proxy", "https_proxy", "all_proxy"].into_iter().flat_map(|name| both(name, &address)));
+            set.extend(both("no_proxy", "localhost,127.0.0.1,::1"));
+            false
         }
-    }
+    };
     let kept = given.iter().filter(|(name, _)| {
-        // Its sockets lead out.
-        name != "XDG_RUNTIME_DIR"
-            && !(is_proxy(name) && confined.policy.network != Network::All)
-            && !set.iter().any(|(other, _)| other == name.as_str())
+        let is_proxy = name.to_ascii_lowercase().ends_with("_proxy");
+        // The sockets of a runtime folder lead out.
+        name != "XDG_RUNTIME_DIR" && (keeps_proxy || !is_proxy) && set.iter().all(|(other, _)| other != name.as_str())
     });
-    kept.map(|(name, value)| (name.into(), value.into())).chain(set.clone()).collect()
+    kept.map(|(name, value)| (name.into(), value.into())).chain(set.iter().cloned()).collect()
+}
+
+/// A variable in small and in capital letters: programs read the one or the other.
+fn both(name: &str, value: &str) -> [(OsString, OsString); 2] {
+    [(name.into(), value.into()), (name.to_ascii_uppercase().into(), value.into())]
 }
 
 /// Keys and passwords below a home folder, by the programs that keep them.
@@ -177,4 +179,58 @@ const OF_MACHINE: &[&str] = &["/etc/gshadow", "/etc/kubernetes", "/etc/shadow", 
 pub fn secret_places(home: Option<&Path>) -> Vec<PathBuf> {
     let of_home = home.into_iter().flat_map(|home| OF_HOME.iter().map(|name| home.join(name)));
     OF_MACHINE.iter().map(PathBuf::from).chain(of_home).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn confined(way: Way, network: Network) -> Confined {
+        let policy = Policy {
+            projects: vec!["/p".into()],
+            writable: Vec::new(),
+            hidden: Vec::new(),
+            readable: Vec::new(),
+            tmp: "/private".into(),
+            notes: "/notes".into(),
+            home: None,
+            network,
+        };
+        Confined { way, policy }
+    }
+
+    fn value(confined: &Confined, name: &str) -> Option<OsString> {
+        let given = [("TMPDIR", "/t"), ("https_proxy", "http://user"), ("XDG_RUNTIME_DIR", "/run/user/1"), ("A", "1")];
+        let given: Vec<_> = given.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let all = environment(confined, &given);
+        let mut found = all.into_iter().filter(|(other, _)| other == name);
+        let first = found.next().map(|(_, value)| value);
+        assert!(found.next().is_none(), "`{name}` twice");
+        first
+    }
+
+    #[test]
+    fn the_environment_fits_the_sandbox() {
+        let inside = confined(Way::Namespace, Network::None);
+        assert_eq!(value(&inside, "A"), Some("1".into()));
+        assert_eq!(value(&inside, "TMPDIR"), Some("/tmp".into()));
+        assert_eq!(value(&inside, "XDG_RUNTIME_DIR"), None);
+        assert_eq!(value(&inside, "https_proxy"), None);
+        assert_eq!(value(&confined(Way::Landlock, Network::None), "TMPDIR"), Some("/private".into()));
+        assert_eq!(value(&confined(Way::Namespace, Network::All), "https_proxy"), Some("http://user".into()));
+        let through = confined(Way::Namespace, Network::Through("/s".into()));
+        assert_eq!(value(&through, "https_proxy"), Some("http://127.0.0.1:3128".into()));
+        assert_eq!(value(&through, "HTTPS_PROXY"), Some("http://127.0.0.1:3128".into()));
+    }
+
+    #[test]
+    fn a_policy_with_a_relative_path_is_not_sound() {
+        let mut relative = confined(Way::Namespace, Network::None).policy;
+        assert!(relative.is_sound());
+        relative.hidden.push("keys".into());
+        assert!(!relative.is_sound());
+        relative.hidden.clear();
+        relative.network = Network::Through("socket".into());
+        assert!(!relative.is_sound());
+    }
 }

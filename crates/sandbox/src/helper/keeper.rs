@@ -15,8 +15,9 @@ use rustix::process::{
     setsid, wait,
 };
 
-use super::sys::{self, Namespaces, NetworkSpace, Users};
+use super::sys::{self, Namespaces, NetworkSpace, Side, Users};
 use super::{for_reading, is_ready, poll_until, tree};
+use crate::HELPER_ARG;
 use crate::confine::{self, At, Failed, Restrictions, Step, Surroundings, Way};
 use crate::wire::{Console, Report, Request, Verdict};
 
@@ -136,6 +137,9 @@ fn start(request: &Request, restrictions: Option<Restrictions>) -> Result<Pid, V
     // Changing into it here tells a missing folder from a missing program.
     std::env::set_current_dir(&request.cwd).map_err(|error| Verdict::NoFolder(number(&error)))?;
     let Some((program, arguments)) = request.argv.split_first() else { return Err(Verdict::NoProgram(libc::EINVAL)) };
+    if program == HELPER_ARG {
+        return start_nothing(restrictions.as_ref()).map_err(|error| Verdict::NoProgram(number(&error)));
+    }
     let mut command = std::process::Command::new(program);
     let stdin = match request.console {
         Console::None => Stdio::null(),
@@ -150,6 +154,14 @@ fn start(request: &Request, restrictions: Option<Restrictions>) -> Result<Pid, V
         .spawn()
         .map_err(|error| Verdict::NoProgram(number(&error)))?;
     i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Verdict::Lost)
+}
+
+/// A process in place of the command that only puts on what confines it: to find out whether that can be done.
+fn start_nothing(restrictions: Option<&Restrictions>) -> io::Result<Pid> {
+    match sys::fork(Namespaces::None)? {
+        Side::Parent(pid) => Ok(pid),
+        Side::Child => exit(i32::from(restrictions.is_some_and(|restrictions| restrictions.put_on().is_err()))),
+    }
 }
 
 /// Waits for the command and then for all its orphans; ends all of them when the guard is gone.

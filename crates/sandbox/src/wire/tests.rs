@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::Network;
 
 fn command() -> Command {
     Command::shell("true", "/")
@@ -36,6 +37,23 @@ fn bytes() -> impl Strategy<Value = OsString> {
     prop::collection::vec(1u8.., 0..20).prop_map(OsString::from_vec)
 }
 
+fn confined() -> impl Strategy<Value = Option<Confined>> {
+    let paths = || prop::collection::vec(bytes().prop_map(PathBuf::from), 0..4);
+    let network = prop_oneof![
+        Just(Network::None),
+        Just(Network::All),
+        bytes().prop_map(|socket| Network::Through(socket.into()))
+    ];
+    let way = prop_oneof![Just(Way::Namespace), Just(Way::Landlock)];
+    let parts = (way, [paths(), paths(), paths(), paths()], [bytes(), bytes(), bytes()], network);
+    prop::option::of(parts.prop_map(|(way, lists, single, network)| {
+        let [projects, writable, hidden, readable] = lists;
+        let [tmp, notes, home] = single.map(PathBuf::from);
+        let home = Some(home).filter(|home| !home.as_os_str().is_empty());
+        Confined { way, policy: Policy { projects, writable, hidden, readable, tmp, notes, home, network } }
+    }))
+}
+
 proptest! {
     #[test]
     fn requests_come_back(
@@ -44,12 +62,13 @@ proptest! {
         cwd in bytes(),
         millis in any::<u64>(),
         console in prop_oneof![Just(Console::None), Just(Console::Terminal)],
+        confined in confined(),
     ) {
         let request = Request {
             timeout: Some(Duration::from_millis(millis)),
             namespace: PidNamespace::Unprivileged,
             console,
-            confined: None,
+            confined,
             cwd: cwd.into(),
             argv,
             env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),

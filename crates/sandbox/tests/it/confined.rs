@@ -45,6 +45,8 @@ impl World {
         }
         fs::write(world.path("project/.git/config"), "[core]\n").unwrap();
         fs::write(world.path("project/.envrc"), "export A=1\n").unwrap();
+        fs::create_dir_all(world.path("project/sub/module")).unwrap();
+        fs::write(world.path("project/sub/module/.git"), "gitdir: x\n").unwrap();
         fs::write(world.path("outside/file"), "outside\n").unwrap();
         fs::write(world.path("home/.ssh/id"), "secret\n").unwrap();
         fs::write(world.path("home/.netrc"), "secret\n").unwrap();
@@ -132,6 +134,10 @@ const REFUSED: &[&str] = &[
     "rm .envrc",
     "cp src/../.envrc /tmp/x && mv /tmp/x .envrc",
     "ln -sf /etc/passwd .envrc",
+    "echo x > sub/module/.git",
+    "mv sub other",
+    "mv sub/module sub/other",
+    "rm -r sub/module",
     // Protected, missing
     "mkdir .vscode",
     "mkdir -p .vscode/x",
@@ -339,7 +345,7 @@ fn what_cannot_be_confined_does_not_run() {
     let error = run(PidNamespace::Privileged, &command, &Capture::default()).unwrap_err();
     assert!(matches!(error, SandboxError::Confinement { .. }), "{error}");
     assert!(error.to_string().contains("was not run"), "{error}");
-    assert_eq!(world.names(), [".envrc", ".git", "src"]);
+    assert_eq!(world.names(), [".envrc", ".git", "src", "sub"]);
 }
 
 #[test]

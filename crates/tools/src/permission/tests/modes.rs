@@ -52,6 +52,44 @@ fn auto_in_a_sandbox_still_honours_rules() {
 }
 
 #[test]
+fn a_sandbox_that_cannot_protect_files_asks_for_what_writes() {
+    let project = Project::new();
+    let mut permissions = permissions::<&str>(PermissionMode::Auto, &[], &[], &[]);
+    permissions.confinement = Confinement::Folders;
+    for (line, decision) in [
+        ("ls -l src", Decision::Allow),
+        ("cat src/a | grep x", Decision::Allow),
+        ("make", Decision::Ask),
+        ("echo x > src/a", Decision::Ask),
+        ("cat src/a > b", Decision::Ask),
+        ("rm src/a", Decision::Ask),
+        ("$x", Decision::Ask),
+    ] {
+        let verdict = permissions.decide(&Call::command(line), &project.workspace);
+        assert_eq!(verdict.decision, decision, "{line}: {}", verdict.reason);
+    }
+}
+
+#[test]
+fn leaving_the_sandbox_is_asked_whatever_is_allowed() {
+    let project = Project::new();
+    for (mode, confinement, decision) in [
+        (PermissionMode::Auto, Confinement::Sandbox, Decision::Ask),
+        (PermissionMode::Ask, Confinement::Sandbox, Decision::Ask),
+        (PermissionMode::Ask, Confinement::Folders, Decision::Ask),
+        (PermissionMode::Ask, Confinement::None, Decision::Allow),
+        (PermissionMode::Yolo, Confinement::None, Decision::Allow),
+    ] {
+        let mut permissions = permissions(mode, &["execute_command(make:*)"], &[], &[]);
+        permissions.confinement = confinement;
+        let leaving = Call { leaves_sandbox: true, ..Call::command("make") };
+        let verdict = permissions.decide(&leaving, &project.workspace);
+        assert_eq!(verdict.decision, decision, "{mode} {confinement:?}: {}", verdict.reason);
+        assert!(verdict.remember.is_empty(), "it is asked each time");
+    }
+}
+
+#[test]
 fn the_models_own_doubt_asks_and_its_confidence_allows_nothing() {
     let project = Project::new();
     for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
