@@ -29,7 +29,7 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use knowledge::{Lines, NotesArgs, NotesCommand, OfConversation, UsefulArgs, UsefulCommand};
 pub(crate) use models::{AddArgs, CountArgs, ListArgs, ModelsArgs, ModelsCommand, RolesArgs, ShowModelArgs, TestArgs};
 pub(crate) use permissions::{ExplainArgs, PermissionsArgs, PermissionsCommand};
-pub(crate) use sandbox::{SandboxArgs, SandboxCommand, SandboxStatusArgs};
+pub(crate) use sandbox::{SandboxArgs, SandboxCommand, SandboxStatusArgs, SandboxTestArgs};
 pub(crate) use tools::{ToolListArgs, ToolsArgs, ToolsCommand};
 
 /// The top of `haft --help`: commands in groups, in the order people meet them.
@@ -66,7 +66,7 @@ Safety:
   undo           Take changes of files back
   redo           Bring back what an undo took back
   permissions    Show, add and explain what may happen without asking
-  sandbox        Show what holds commands in
+  sandbox        Show what holds commands in, and try to leave it
 
 Models:
   models         List, show, declare and test models
@@ -156,7 +156,7 @@ pub(crate) enum Command {
     Redo(RedoArgs),
     /// Show, add and explain what may happen without asking.
     Permissions(PermissionsArgs),
-    /// Show what holds commands in.
+    /// Show what holds commands in, and try to leave it.
     Sandbox(SandboxArgs),
     /// List, show, declare and test models.
     Models(ModelsArgs),

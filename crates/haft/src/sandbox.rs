@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use haft_sandbox::{Network, Policy, Sandbox, SandboxConfig, Supervisor};
+use haft_sandbox::{Hosts, Network, Policy, Proxy, Sandbox, SandboxConfig, Supervisor};
 use haft_tools::Confinement;
 use haft_types::{PermissionMode, SandboxLayer};
 use tempfile::TempDir;
@@ -28,12 +28,19 @@ pub(crate) async fn set_up(
     if mode == PermissionMode::Yolo {
         return Ok(Sandbox::off("there is none in permission mode `yolo`"));
     }
-    let tmp = private_tmp(places)?;
-    let policy = policy(places, config, projects, tmp.path().to_owned())?;
+    let private = private_folder(places)?;
+    let tmp = private.path().join("tmp");
+    DirBuilder::new().mode(0o700).create(&tmp)?;
+    let (network, proxy) = network(&config.network, private.path().join("proxy"))?;
+    let policy = Policy { network, ..policy(places, config, projects, tmp)? };
     // What a process that was killed left in projects; what cannot be removed now is for the next start.
     let _ = haft_sandbox::remove_left_covers(&policy.notes);
     let supervisor = Supervisor::new(std::env::current_exe()?);
-    Ok(Sandbox::set_up(&supervisor, policy, config.mode).await.keeping(Arc::new(tmp)))
+    let sandbox = Sandbox::set_up(&supervisor, policy, config.mode).await.keeping(Arc::new(private));
+    Ok(match proxy {
+        Some(proxy) => sandbox.keeping(Arc::new(proxy)),
+        None => sandbox,
+    })
 }
 
 /// How far what may happen without asking can rely on it.
@@ -45,11 +52,12 @@ pub(crate) fn confinement(sandbox: &Sandbox) -> Confinement {
     }
 }
 
-fn private_tmp(places: &Places) -> anyhow::Result<TempDir> {
+/// A folder of this run, for the `/tmp` of its commands and the socket of its proxy.
+fn private_folder(places: &Places) -> anyhow::Result<TempDir> {
     let folder = places.private_tmp();
     spill::sweep(&folder, SystemTime::now(), OLD);
     DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-    Ok(tempfile::Builder::new().prefix("tmp-").tempdir_in(folder)?)
+    Ok(tempfile::Builder::new().prefix("run-").tempdir_in(folder)?)
 }
 
 fn policy(places: &Places, config: &SandboxConfig, projects: Vec<PathBuf>, tmp: PathBuf) -> anyhow::Result<Policy> {
@@ -71,7 +79,7 @@ fn policy(places: &Places, config: &SandboxConfig, projects: Vec<PathBuf>, tmp: 
         readable: vec![places.spill()],
         tmp,
         notes: places.covers(),
-        network: network(&config.network)?,
+        network: Network::None,
         home,
     })
 }
@@ -86,10 +94,15 @@ fn paths(given: &[PathBuf], key: &str, home: Option<&Path>) -> anyhow::Result<Ve
     given.iter().map(one).collect()
 }
 
-fn network(hosts: &[String]) -> anyhow::Result<Network> {
+/// The network of the configuration, and the proxy it goes through. Must be called within a runtime.
+fn network(hosts: &[String], socket: PathBuf) -> anyhow::Result<(Network, Option<Proxy>)> {
     match hosts {
-        [] => Ok(Network::None),
-        [all] if all == "*" => Ok(Network::All),
-        _ => Err(mistake("`[sandbox] network` is `[]` for none or `[\"*\"]` for all of it")),
+        [] => Ok((Network::None, None)),
+        [all] if all == "*" => Ok((Network::All, None)),
+        hosts => {
+            let hosts = Hosts::parse(hosts).map_err(|error| mistake(error.to_string()))?;
+            let proxy = Proxy::start(socket.clone(), hosts)?;
+            Ok((Network::Through(socket), Some(proxy)))
+        }
     }
 }

@@ -24,17 +24,20 @@ mod sys;
 pub(crate) use covers::Covers;
 pub use covers::remove_left_covers;
 pub(crate) use locked::lock_in;
-pub(crate) use mounts::{Surroundings, build};
-pub(crate) use policy::environment;
+pub(crate) use mounts::{PROXY_SOCKET, Surroundings, build};
 pub use policy::{Network, Policy, secret_places};
+pub(crate) use policy::{PROXY_PORT, environment};
 pub(crate) use restrict::Restrictions;
 pub(crate) use sockets::bound_sockets;
 pub use step::Step;
 pub(crate) use step::{At, Failed};
 pub(crate) use sys::loopback_up;
 
+use serde::Serialize;
+
 /// How a command is held in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Way {
     /// In namespaces of its own, made by the helper.
     Namespace,

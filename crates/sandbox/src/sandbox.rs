@@ -8,7 +8,9 @@ use std::time::Duration;
 use haft_types::{SandboxLayer, SandboxStatus};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Capture, Command, Confined, Exit, HELPER_ARG, Policy, SandboxError, SandboxMode, Supervisor, Way};
+use crate::{
+    Capture, Command, Confined, Exit, HELPER_ARG, Network, Policy, SandboxError, SandboxMode, Supervisor, Way,
+};
 
 /// How long a command that does nothing may take in a sandbox that is tried.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -39,6 +41,9 @@ impl Sandbox {
                         Way::Namespace => SandboxLayer::Namespace,
                         Way::Landlock => {
                             reasons.push(LANDLOCK.to_owned());
+                            if let Network::Through(_) = policy.network {
+                                reasons.push(NO_HOSTS.to_owned());
+                            }
                             SandboxLayer::Landlock
                         }
                     };
@@ -78,6 +83,9 @@ impl Sandbox {
 /// What Landlock alone leaves open.
 const LANDLOCK: &str =
     "Landlock cannot protect files inside the project, such as `.git`: commands that write are asked for";
+
+/// What it takes away beside.
+const NO_HOSTS: &str = "single hosts cannot be reached without namespaces: there is no network";
 
 fn name(way: Way) -> &'static str {
     match way {

@@ -131,6 +131,22 @@ fn yolo_has_none_and_says_so() {
 }
 
 #[test]
+fn every_attempt_to_leave_is_refused() {
+    let rig = rig([Reply::text("never")], "");
+    if !has_namespaces(&rig) {
+        return;
+    }
+    let ran = rig.run(&["sandbox", "test", "--json"]);
+    let layers = ran.json()["layers"].clone();
+    assert_eq!(ran.code(), 0, "{} {} {}", layers[0]["open"], layers[0]["closed"], layers[0]["noticed"]);
+    assert!(layers[0]["refused"].as_u64().unwrap() >= 100, "{}", layers[0]["refused"]);
+    assert_eq!(layers[1]["layer"], "landlock");
+    let left = std::fs::read_dir(rig.home().join("cache")).unwrap();
+    let left = left.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("sandbox-test"));
+    assert_eq!(left.count(), 0, "nothing is left behind");
+}
+
+#[test]
 fn bad_values_are_told() {
     for (section, words) in [
         ("mode = \"strong\"", "`namespace`"),
@@ -138,6 +154,7 @@ fn bad_values_are_told() {
         ("hidden = [\"keys\"]", "absolute"),
         ("writable = [\"/nowhere/at/all\"]", "No such file"),
         ("wrong = 1", "wrong"),
+        ("network = [\"https://crates.io/\"]", "crates.io"),
     ] {
         let rig = rig([Reply::text("never")], section);
         let ran = rig.run(&["sandbox", "status"]);

@@ -5,20 +5,23 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Stdio, exit};
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::process::{
-    DumpableBehavior, Gid, Pid, Uid, WaitOptions, WaitStatus, getpid, set_child_subreaper, set_dumpable_behavior,
-    setsid, wait,
+    DumpableBehavior, Gid, Pid, Signal, Uid, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper,
+    set_dumpable_behavior, setsid, wait,
 };
 
 use super::sys::{self, Namespaces, NetworkSpace, Side, Users};
 use super::{for_reading, is_ready, poll_until, tree};
 use crate::HELPER_ARG;
-use crate::confine::{self, At, Failed, Restrictions, Step, Surroundings, Way};
+use crate::confine::{self, At, Confined, Failed, Network, Restrictions, Step, Surroundings, Way};
+use crate::network;
 use crate::wire::{Console, Report, Request, Verdict};
 
 /// The user and group this process has outside any namespace.
@@ -37,9 +40,9 @@ pub(super) fn main(
     around: &Surroundings,
 ) -> ! {
     let verdict = match settle(request, namespaces, ids, around) {
-        Ok((children, restrictions)) => match start(request, restrictions) {
+        Ok(Settled { children, restrictions, forwarder }) => match start(request, restrictions) {
             Ok(command) => {
-                keep(command, &mut link, children, namespaces);
+                keep(command, forwarder, &mut link, children, namespaces);
                 exit(0)
             }
             Err(verdict) => verdict,
@@ -49,6 +52,16 @@ pub(super) fn main(
     };
     report(&mut link, verdict, namespaces);
     exit(0)
+}
+
+/// What there is before the command is started.
+struct Settled {
+    /// Tells of children that have ended.
+    children: File,
+    /// What the command is still to put on.
+    restrictions: Option<Restrictions>,
+    /// A process beside the command by which it reaches the proxy.
+    forwarder: Option<Pid>,
 }
 
 /// Why nothing can be started.
@@ -74,14 +87,8 @@ fn report(link: &mut UnixStream, verdict: Verdict, namespaces: Namespaces) {
     let _ = link.write_all(&Report { verdict, reaper: namespaces.reaper() }.encode());
 }
 
-/// Makes this process the one that orphans come to, and the place one that the command can be in. Gives what tells of
-/// children that have ended, and what the command is still to put on.
-fn settle(
-    request: &Request,
-    namespaces: Namespaces,
-    ids: Ids,
-    around: &Surroundings,
-) -> Result<(File, Option<Restrictions>), Unsettled> {
+/// Makes this process the one that orphans come to, and the place one that the command can be in.
+fn settle(request: &Request, namespaces: Namespaces, ids: Ids, around: &Surroundings) -> Result<Settled, Unsettled> {
     match namespaces {
         Namespaces::None => set_child_subreaper(Some(getpid())).map_err(io::Error::from)?,
         Namespaces::Pid => mount_own_proc()?,
@@ -100,8 +107,8 @@ fn settle(
             }
         }
     }
-    let restrictions = match &request.confined {
-        None => None,
+    let (restrictions, forwarder) = match &request.confined {
+        None => (None, None),
         Some(confined) => {
             match confined.way {
                 Way::Namespace => confine::build(&confined.policy, around)?,
@@ -109,11 +116,29 @@ fn settle(
             }
             // Nobody inside may look into this process, which can do more.
             set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Restrictions)?;
-            Some(Restrictions::of(confined)?)
+            let restrictions = Restrictions::of(confined)?;
+            let forwarder = start_forwarder(confined, &restrictions).at(Step::Network)?;
+            (Some(restrictions), forwarder)
         }
     };
     setsid().map_err(io::Error::from)?;
-    Ok((sys::child_signals()?, restrictions))
+    Ok(Settled { children: sys::child_signals()?, restrictions, forwarder })
+}
+
+/// Starts what leads from the loopback to the proxy, confined like the command itself, where there is a proxy.
+fn start_forwarder(confined: &Confined, restrictions: &Restrictions) -> io::Result<Option<Pid>> {
+    match (confined.way, &confined.policy.network) {
+        (Way::Namespace, Network::Through(_)) => {}
+        (Way::Namespace, Network::None | Network::All) | (Way::Landlock, _) => return Ok(None),
+    }
+    let listener = TcpListener::bind(("127.0.0.1", confine::PROXY_PORT))?;
+    match sys::fork(Namespaces::None)? {
+        Side::Parent(pid) => Ok(Some(pid)),
+        Side::Child => match restrictions.put_on() {
+            Ok(()) => network::forward(listener, Path::new(confine::PROXY_SOCKET)),
+            Err(_) => exit(1),
+        },
+    }
 }
 
 /// Keeps the user and the group in a new user namespace as they were.
@@ -165,13 +190,17 @@ fn start_nothing(restrictions: Option<&Restrictions>) -> io::Result<Pid> {
 }
 
 /// Waits for the command and then for all its orphans; ends all of them when the guard is gone.
-fn keep(command: Pid, link: &mut UnixStream, mut children: File, namespaces: Namespaces) {
+fn keep(command: Pid, forwarder: Option<Pid>, link: &mut UnixStream, mut children: File, namespaces: Namespaces) {
     let mut reported = false;
     loop {
         match reap(command) {
             Reaped::Command(verdict) => {
                 report(link, verdict, namespaces);
                 reported = true;
+                // It would never end by itself.
+                if let Some(forwarder) = forwarder {
+                    let _ = kill_process(forwarder, Signal::KILL);
+                }
                 continue;
             }
             Reaped::NobodyLeft if reported => return,

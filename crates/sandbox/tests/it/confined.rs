@@ -1,6 +1,7 @@
 //! Confined commands: what they can do is the policy, and nothing else. As root and, through a stand-in, as nobody.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
@@ -10,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_sandbox::{
-    Capture, Command, Confined, Exit, Finished, Network, PidNamespace, Policy, Sandbox, SandboxError, SandboxMode, Way,
+    Capture, Command, Confined, Exit, Finished, Hosts, Network, PidNamespace, Policy, Proxy, Sandbox, SandboxError,
+    SandboxMode, Way,
 };
 use haft_text::Limits;
 use haft_types::SandboxLayer;
@@ -103,7 +105,7 @@ fn can_confine(world: &World) -> bool {
     match run(PidNamespace::Privileged, &world.command("true"), &Capture::default()) {
         Ok(_) => true,
         Err(error @ SandboxError::Confinement { .. }) => {
-            eprintln!("skipped: {error}");
+            crate::skipped(&error);
             false
         }
         Err(error) => panic!("{error}"),
@@ -311,6 +313,41 @@ fn with_the_whole_network_only_the_network_is_open() {
     command.argv[0] = "/bin/bash".into();
     let (exit, text) = told(&run(PidNamespace::Privileged, &command, &Capture::default()).unwrap());
     assert_eq!(exit, Exit::Code(0), "{text}");
+}
+
+#[test]
+fn listed_hosts_are_reached_through_the_proxy_and_no_others() {
+    let world = World::new();
+    if !can_confine(&world) {
+        return;
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(b"hello from outside\n").unwrap();
+    });
+    let policy = Policy { network: Network::Through(world.path("proxy")), ..world.policy() };
+    let line = format!(
+        "exec 3<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT 127.0.0.1:{port} HTTP/1.1\\r\\n\\r\\n' >&3; timeout 20 cat <&3; \
+         exec 4<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT 127.0.0.1:1 HTTP/1.1\\r\\n\\r\\n' >&4; timeout 20 head -1 <&4; \
+         echo \"$https_proxy\"; ! echo > /dev/tcp/127.0.0.1/{port}"
+    );
+    let mut command = confined(&policy, Way::Namespace, &line);
+    command.argv[0] = "/bin/bash".into();
+    let finished = block_on(async {
+        let hosts = Hosts::parse([format!("127.0.0.1:{port}")]).unwrap();
+        let _proxy = Proxy::start(world.path("proxy"), hosts).unwrap();
+        supervisor(PidNamespace::Privileged)
+            .run(&command, &Capture::default(), &CancellationToken::new())
+            .await
+            .unwrap()
+    });
+    let (exit, text) = told(&finished);
+    assert_eq!(exit, Exit::Code(0), "{text}");
+    assert!(text.contains("200") && text.contains("hello from outside"), "{text}");
+    assert!(text.contains("403") && text.contains("http://127.0.0.1:3128"), "{text}");
+    server.join().unwrap();
 }
 
 #[test]

@@ -41,3 +41,8 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 fn run(way: PidNamespace, command: &Command, capture: &Capture) -> Result<Finished, SandboxError> {
     block_on(supervisor(way).run(command, capture, &CancellationToken::new()))
 }
+
+#[expect(clippy::print_stderr, reason = "whoever runs the tests should know what was not tested")]
+fn skipped(why: &SandboxError) {
+    eprintln!("skipped: {why}");
+}

@@ -142,7 +142,7 @@ fn confined(root: &Path, way: Way) -> Option<(Vec<Finding>, Vec<String>)> {
     let finished = match crate::run(PidNamespace::Privileged, &command, &Capture::default()) {
         Ok(finished) => finished,
         Err(error @ SandboxError::Confinement { .. }) => {
-            eprintln!("skipped: {error}");
+            crate::skipped(&error);
             return None;
         }
         Err(error) => panic!("{error}"),

@@ -1,5 +1,7 @@
 //! `haft sandbox`: what holds commands in.
 
+mod test;
+
 use std::path::PathBuf;
 
 use haft_sandbox::{Confined, Network, Sandbox};
@@ -15,9 +17,9 @@ use crate::wiring;
 
 pub(super) fn run(command: &SandboxCommand) -> anyhow::Result<Exit> {
     match command {
-        SandboxCommand::Status(args) => status(args)?,
+        SandboxCommand::Status(args) => status(args).map(|()| Exit::Completed),
+        SandboxCommand::Test(args) => test::run(args),
     }
-    Ok(Exit::Completed)
 }
 
 fn status(args: &SandboxStatusArgs) -> anyhow::Result<()> {

@@ -1,0 +1,165 @@
+//! `haft sandbox test`: makes every attempt to leave, inside each layer, and tells what came of it.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_sandbox::{
+    Capture, Command, Confined, Exit as Ending, Finding, Network, Outcome, PROBE_ARG, Policy, ProbeKind, Site,
+    Supervisor, Way,
+};
+use haft_text::Limits;
+use serde::Serialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::SandboxTestArgs;
+use crate::exit::Exit;
+use crate::output;
+use crate::places::Places;
+use crate::wiring;
+
+/// All attempts together take seconds; a machine may be slow.
+const PATIENCE: Duration = Duration::from_mins(10);
+/// What all of them say fits in here many times.
+const OUTPUT: Limits = Limits { lines: 100_000, bytes: 16 << 20 };
+
+/// What came of the attempts in one layer.
+#[derive(Debug, Serialize)]
+struct Tested {
+    layer: Way,
+    /// Why it cannot be had here, if it cannot.
+    unavailable: Option<String>,
+    /// Attempts that were refused, as they should be.
+    refused: usize,
+    /// Ordinary work that succeeded, as it should.
+    worked: usize,
+    /// Attempts that succeeded.
+    open: Vec<Finding>,
+    /// Ordinary work that was refused.
+    closed: Vec<Finding>,
+    /// What was noticed from outside.
+    noticed: Vec<String>,
+}
+
+impl Tested {
+    fn holds(&self) -> bool {
+        self.unavailable.is_none() && self.open.is_empty() && self.closed.is_empty() && self.noticed.is_empty()
+    }
+}
+
+/// Succeeds when no attempt succeeds in namespaces. Landlock is known to leave some open.
+pub(super) fn run(args: &SandboxTestArgs) -> anyhow::Result<Exit> {
+    let (places, _) = crate::commands::configuration(&args.common)?;
+    let tested = wiring::runtime()?.block_on(async {
+        let mut tested = Vec::new();
+        for way in [Way::Namespace, Way::Landlock] {
+            tested.push(test(&places, way).await?);
+        }
+        anyhow::Ok(tested)
+    })?;
+    let ok = tested.iter().any(|tested| tested.layer == Way::Namespace && tested.holds());
+    if args.json {
+        output::print_json(&json!({ "ok": ok, "layers": tested }))?;
+    } else {
+        output::print(&haft_text::sanitise(&tested.iter().map(in_words).collect::<String>()))?;
+    }
+    Ok(if ok { Exit::Completed } else { Exit::Failed })
+}
+
+async fn test(places: &Places, way: Way) -> anyhow::Result<Tested> {
+    // Not in `/tmp`, which is another one inside: what is not to be reached must be there.
+    DirBuilder::new().recursive(true).mode(0o700).create(&places.cache)?;
+    let folder = tempfile::Builder::new().prefix("sandbox-test-").tempdir_in(&places.cache)?;
+    let root = folder.path().canonicalize()?;
+    let mut site = Site::prepare(&root.join("site"))?;
+    let program = std::env::current_exe()?;
+    let policy = policy(&root, &site, &program)?;
+    let command = Command {
+        argv: vec![program.clone().into(), PROBE_ARG.into(), site.ground_file().into()],
+        env: haft_sandbox::child_environment(std::env::vars_os()),
+        ..Command::shell("", site.ground().project.clone())
+    };
+    let command = command.timeout(PATIENCE).confined(Some(Arc::new(Confined { way, policy })));
+    let capture = Capture { limits: OUTPUT, ..Capture::default() };
+    let mut tested = Tested {
+        layer: way,
+        unavailable: None,
+        refused: 0,
+        worked: 0,
+        open: Vec::new(),
+        closed: Vec::new(),
+        noticed: Vec::new(),
+    };
+    match Supervisor::new(&program).run(&command, &capture, &CancellationToken::new()).await {
+        Ok(finished) if finished.exit == Ending::Code(0) => {
+            for line in finished.stdout.text(OUTPUT).text.lines().filter(|line| !line.is_empty()) {
+                tested.add(serde_json::from_str(line)?);
+            }
+            tested.noticed = site.changed_files()?;
+            tested.noticed.extend(site.contacts()?);
+        }
+        Ok(finished) => {
+            let said = finished.stderr.text(Limits::default()).text;
+            tested.unavailable = Some(format!("the attempts ended with {:?}: {said}", finished.exit));
+        }
+        Err(error) => tested.unavailable = Some(error.to_string()),
+    }
+    Ok(tested)
+}
+
+impl Tested {
+    fn add(&mut self, finding: Finding) {
+        match (finding.kind, finding.outcome) {
+            (_, Outcome::NotApplicable) => {}
+            (ProbeKind::Escape, Outcome::Refused) => self.refused += 1,
+            (ProbeKind::Escape, Outcome::Succeeded) => self.open.push(finding),
+            (ProbeKind::Control, Outcome::Succeeded) => self.worked += 1,
+            (ProbeKind::Control, Outcome::Refused) => self.closed.push(finding),
+        }
+    }
+}
+
+/// A policy like that of every command, about the place where the attempts are made.
+fn policy(root: &Path, site: &Site, program: &Path) -> anyhow::Result<Policy> {
+    for folder in ["tmp", "notes"] {
+        DirBuilder::new().mode(0o700).create(root.join(folder))?;
+    }
+    let ground = site.ground();
+    let mut hidden = haft_sandbox::secret_places(None);
+    hidden.push(root.join("notes"));
+    hidden.extend(ground.secret.parent().map(Path::to_owned));
+    Ok(Policy {
+        projects: vec![ground.project.clone()],
+        writable: Vec::new(),
+        hidden,
+        // The program that makes the attempts must be found inside.
+        readable: program.parent().map(Path::to_owned).into_iter().collect(),
+        tmp: root.join("tmp"),
+        notes: root.join("notes"),
+        home: None,
+        network: Network::None,
+    })
+}
+
+fn in_words(tested: &Tested) -> String {
+    let layer = match tested.layer {
+        Way::Namespace => "namespace",
+        Way::Landlock => "landlock",
+    };
+    if let Some(why) = &tested.unavailable {
+        return format!("{layer}: cannot be had: {why}\n");
+    }
+    let mut text =
+        format!("{layer}: {} attempts to leave are refused, {} ordinary things work\n", tested.refused, tested.worked);
+    let findings = [("open", &tested.open), ("refused though ordinary", &tested.closed)];
+    for (what, finding) in findings.into_iter().flat_map(|(what, all)| all.iter().map(move |one| (what, one))) {
+        text += &format!("  {what}: {} ({})\n", finding.name, finding.group);
+    }
+    for noticed in &tested.noticed {
+        text += &format!("  noticed outside: {noticed}\n");
+    }
+    text
+}
