@@ -76,7 +76,8 @@ fn policy(places: &Places, config: &SandboxConfig, projects: Vec<PathBuf>, tmp: 
         projects,
         writable: writable.collect::<anyhow::Result<_>>()?,
         hidden,
-        readable: vec![places.spill()],
+        // What the model is pointed to, or told to run.
+        readable: vec![places.spill(), places.config.join("skills")],
         tmp,
         notes: places.covers(),
         network: Network::None,

@@ -152,14 +152,13 @@ fn in_words(tested: &Tested) -> String {
     if let Some(why) = &tested.unavailable {
         return format!("{layer}: cannot be had: {why}\n");
     }
-    let mut text =
-        format!("{layer}: {} attempts to leave are refused, {} ordinary things work\n", tested.refused, tested.worked);
-    let findings = [("open", &tested.open), ("refused though ordinary", &tested.closed)];
-    for (what, finding) in findings.into_iter().flat_map(|(what, all)| all.iter().map(move |one| (what, one))) {
-        text += &format!("  {what}: {} ({})\n", finding.name, finding.group);
-    }
-    for noticed in &tested.noticed {
-        text += &format!("  noticed outside: {noticed}\n");
-    }
-    text
+    let (refused, worked) = (tested.refused, tested.worked);
+    let mut lines = vec![format!("{layer}: {refused} attempts to leave are refused, {worked} ordinary things work")];
+    let shown = |what, all: &[Finding]| -> Vec<String> {
+        all.iter().map(|finding| format!("  {what}: {} ({})", finding.name, finding.group)).collect()
+    };
+    lines.extend(shown("open", &tested.open));
+    lines.extend(shown("refused though ordinary", &tested.closed));
+    lines.extend(tested.noticed.iter().map(|noticed| format!("  noticed outside: {noticed}")));
+    lines.join("\n") + "\n"
 }
