@@ -7,7 +7,7 @@ use serde_json::json;
 const ON: fn() -> LimitsConfig = LimitsConfig::default;
 
 fn line(bench: &Bench, text: &str) -> shell::Line {
-    shell::Line::check(&bench.context, text.to_owned(), None).unwrap()
+    shell::Line::check(&bench.context, &running(ON()), text.to_owned(), None, None).unwrap()
 }
 
 fn start(running: &Running, bench: &Bench, text: &str) -> Arc<Task> {
