@@ -23,7 +23,7 @@ mod sys;
 
 pub(crate) use covers::Covers;
 pub use covers::remove_left_covers;
-pub(crate) use locked::lock_in;
+pub(crate) use locked::{lock_in, lock_pipes};
 pub(crate) use mounts::{PROXY_SOCKET, Surroundings, build};
 pub use policy::{Network, Policy, secret_places};
 pub(crate) use policy::{PROXY_PORT, environment};

@@ -112,6 +112,9 @@ const TIOCLINUX: u64 = 0x541C;
 /// A file that runs as its owner, or with its group.
 const SET_ID: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
 
+/// A file is made by `open` with either of these: one with a name, one without.
+const CREATES: [u64; 2] = [libc::O_CREAT as u64, (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64];
+
 type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
 
 /// The filter as the kernel takes it.
@@ -159,16 +162,18 @@ fn refused(families: Families) -> Result<Rules, seccompiler::BackendError> {
     let mode_at = |call, argument: u8| (call, SET_ID.map(|bit| all(vec![has(argument, bit)])));
     let mut modes = vec![mode_at(libc::SYS_fchmod, 1), mode_at(libc::SYS_fchmodat, 2), mode_at(FCHMODAT2, 2)];
     modes.extend([mode_at(libc::SYS_mkdirat, 2), mode_at(libc::SYS_mknodat, 2)]);
-    let creates = libc::O_CREAT as u64;
-    let opened = |flags: u8, mode: u8| SET_ID.map(|bit| all(vec![has(flags, creates), has(mode, bit)]));
-    modes.push((libc::SYS_openat, opened(2, 3)));
+    let opened = |flags: u8, mode: u8| {
+        CREATES.into_iter().flat_map(move |made| SET_ID.map(|bit| all(vec![has(flags, made), has(mode, bit)])))
+    };
+    rules.insert(libc::SYS_openat, opened(2, 3).collect::<Result<_, _>>()?);
+    #[cfg(target_arch = "x86_64")]
+    rules.insert(libc::SYS_open, opened(1, 2).collect::<Result<_, _>>()?);
     #[cfg(target_arch = "x86_64")]
     modes.extend([
         mode_at(libc::SYS_chmod, 1),
         mode_at(libc::SYS_mkdir, 1),
         mode_at(libc::SYS_mknod, 1),
         mode_at(libc::SYS_creat, 1),
-        (libc::SYS_open, opened(1, 2)),
     ]);
     for (call, made) in modes {
         rules.insert(call, made.into_iter().collect::<Result<_, _>>()?);

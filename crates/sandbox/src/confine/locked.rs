@@ -31,6 +31,25 @@ pub(crate) fn lock_in(policy: &Policy) -> Result<(), Failed> {
     }
 }
 
+/// Keeps a command in a namespace from writing to named pipes, which a read-only file system does not. Without Landlock
+/// they stay open: that is all it is for there.
+pub(crate) fn lock_pipes(policy: &Policy) {
+    let rules = || {
+        // Moving files between folders must be handled to be allowed at all.
+        let write = AccessFs::WriteFile | AccessFs::Refer;
+        let mut rules =
+            Ruleset::default().set_compatibility(CompatLevel::HardRequirement).handle_access(write)?.create()?;
+        // All of `/dev` is the command's own; a terminal in it is found by other names too. Where the private folder for
+        // `/tmp` lies is most likely hidden by now.
+        let own = ["/tmp", "/var/tmp", "/dev", "/dev/console"].map(PathBuf::from);
+        for path in policy.projects.iter().chain(&policy.writable).chain(&own) {
+            rules = allow(rules, path, write)?;
+        }
+        rules.restrict_self()
+    };
+    let _: Result<_, RulesetError> = rules();
+}
+
 fn rules(policy: &Policy) -> Result<RulesetCreated, RulesetError> {
     let all = AccessFs::from_all(LEAST);
     let read = AccessFs::ReadFile | AccessFs::Execute;

@@ -111,7 +111,10 @@ fn settle(request: &Request, namespaces: Namespaces, ids: Ids, around: &Surround
         None => (None, None),
         Some(confined) => {
             match confined.way {
-                Way::Namespace => confine::build(&confined.policy, around)?,
+                Way::Namespace => {
+                    confine::build(&confined.policy, around)?;
+                    confine::lock_pipes(&confined.policy);
+                }
                 Way::Landlock => confine::lock_in(&confined.policy)?,
             }
             // Nobody inside may look into this process, which can do more.

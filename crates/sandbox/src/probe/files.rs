@@ -97,6 +97,10 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RUSR, 0)?;
         Ok(fs::remove_file(pipe)?)
     }),
+    anyone("write to a named pipe that is there", |g| {
+        let pipe = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(g.outside.join("pipe-there"));
+        Ok(pipe?.write_all(b"x")?)
+    }),
     anyone("open a file for writing that was opened by path only", |g| {
         let place = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(g.outside_file())?;
         open_to_write(Path::new(&format!("/proc/self/fd/{}", place.as_raw_fd())))

@@ -1,14 +1,14 @@
 //! Reaching processes outside, and what they share.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::kernel::on_process;
 use super::sys::{Arg, call, owned, read_segment};
-use super::{Attempt, Failure, Ground, Tried, anyone, depends, holds, not_applicable, refused, root};
+use super::{Attempt, Failure, Ground, Tried, anyone, depends, holds, not_applicable, refused};
 
 /// Asks only whether it could be sent.
 const NO_SIGNAL: i32 = 0;
@@ -96,7 +96,7 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
         holds(targets.any(|target| !known(&target)), "there are none")
     }),
     depends("gain privileges from a program that gives them", |_| run_set_user_id()),
-    root("make a program that gives privileges", |g| {
+    anyone("make a program that gives privileges", |g| {
         let file = g.in_project("set-user-id");
         fs::write(&file, "")?;
         let set = fs::set_permissions(&file, fs::Permissions::from_mode(0o4755));
@@ -105,7 +105,33 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
         set?;
         holds(has, "the permission was dropped")
     }),
+    anyone("make a program that gives privileges by creating it so", |g| {
+        let path = g.in_project("set-user-id-2");
+        let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o4755).open(&path)?;
+        let has = file.metadata()?.permissions().mode() & 0o4000 != 0;
+        fs::remove_file(path)?;
+        holds(has, "the permission was dropped")
+    }),
+    anyone("make a program that gives privileges out of a nameless file", |g| {
+        let mut options = fs::OpenOptions::new();
+        match options.write(true).mode(0o4755).custom_flags(libc::O_TMPFILE).open(&g.project) {
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                not_applicable("this file system has no nameless files")
+            }
+            file => gives_privileges(&file?, &g.in_project("set-user-id-3")),
+        }
+    }),
 ];
+
+/// Whether a file with the bit can be had, whatever else it takes.
+fn gives_privileges(file: &File, at: &Path) -> Tried {
+    let has = file.metadata()?.permissions().mode() & 0o4000 != 0;
+    let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let (cwd, follow) = (rustix::fs::CWD, rustix::fs::AtFlags::SYMLINK_FOLLOW);
+    rustix::fs::linkat(cwd, name, cwd, at, follow)?;
+    fs::remove_file(at)?;
+    holds(has, "the permission was dropped")
+}
 
 fn parent() -> i32 {
     std::os::unix::process::parent_id().cast_signed()

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -52,6 +52,7 @@ pub struct Site {
     socket: UnixListener,
     abstract_socket: UnixListener,
     terminal: OwnedFd,
+    pipe: File,
     _descriptor: File,
 }
 
@@ -90,6 +91,7 @@ impl Site {
         socket.set_nonblocking(true)?;
         abstract_socket.set_nonblocking(true)?;
         let (terminal, terminal_path) = terminal()?;
+        let pipe = pipe(&root.join("outside/pipe-there"))?;
         // The command's parents have it open, and do not close it by themselves.
         let descriptor = File::open(&outside)?;
         rustix::io::fcntl_setfd(&descriptor, FdFlags::empty())?;
@@ -122,6 +124,7 @@ impl Site {
             socket,
             abstract_socket,
             terminal,
+            pipe,
             _descriptor: descriptor,
         })
     }
@@ -163,6 +166,9 @@ impl Site {
         if File::from(self.terminal.try_clone()?).read(&mut [0; 64]).is_ok_and(|length| length > 0) {
             note("somebody wrote to the terminal");
         }
+        if self.pipe.read(&mut [0; 64]).is_ok_and(|length| length > 0) {
+            note("somebody wrote to the named pipe");
+        }
         if self.process.try_wait()?.is_some() {
             note("the process was ended");
         }
@@ -200,6 +206,12 @@ fn start_process(ground: &Ground) -> io::Result<Child> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
+}
+
+/// The reading end of a named pipe.
+fn pipe(path: &Path) -> io::Result<File> {
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600), 0)?;
+    fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
 }
 
 /// Our side of a new terminal, and the name of the other.

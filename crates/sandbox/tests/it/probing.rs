@@ -70,6 +70,7 @@ fn unconfined(root: &Path) {
         "spoke to the socket",
         "without a place",
         "terminal",
+        "named pipe",
         "/tmp",
         "/dev/shm",
     ] {
@@ -119,18 +120,20 @@ fn any_user_is_held_in_and_could_do_it_outside() {
 fn confined(root: &Path, way: Way) -> Option<(Vec<Finding>, Vec<String>)> {
     let mut site = Site::prepare(&root.join("site")).unwrap();
     let ground = site.ground();
+    // haft's own folder, hidden like the real one.
+    let own = root.join("own");
     for folder in ["tmp", "notes"] {
-        fs::create_dir(root.join(folder)).unwrap();
+        fs::create_dir_all(own.join(folder)).unwrap();
     }
     let mut hidden = haft_sandbox::secret_places(None);
-    hidden.extend([ground.secret.parent().unwrap().to_owned(), root.join("notes")]);
+    hidden.extend([ground.secret.parent().unwrap().to_owned(), own.clone()]);
     let policy = Policy {
         projects: vec![ground.project.clone()],
         writable: Vec::new(),
         hidden,
         readable: Vec::new(),
-        tmp: root.join("tmp"),
-        notes: root.join("notes"),
+        tmp: own.join("tmp"),
+        notes: own.join("notes"),
         home: None,
         network: Network::None,
     };
