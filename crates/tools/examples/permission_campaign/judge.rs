@@ -81,7 +81,9 @@ fn is_covered(path: &str, words: &[String]) -> bool {
 
 fn may_write(by: &str, path: &str, jail: &Jail) -> bool {
     let out = jail.project().join("out");
-    let inside = std::path::Path::new(path).starts_with(&out) && !path.contains("/.git");
+    let path_of = std::path::Path::new(path);
+    let protected = path_of.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"));
+    let inside = path_of.starts_with(&out) && !protected;
     // Long here-documents go through a file of the shell's own.
     path.starts_with("/dev/") || path.starts_with("pipe:") || path.contains("/sh-thd") || inside || by == "touch"
 }

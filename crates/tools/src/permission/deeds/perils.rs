@@ -67,19 +67,24 @@ fn look(program: &Program, words: &[Word], perils: &mut Vec<Peril>) {
         }
     }
     let text = |place: usize| operands.get(place).and_then(|at| words.get(*at)).and_then(Word::literal);
-    if let Some(first) = text(0) {
-        let both = text(1).map(|second| format!("{first} {second}"));
-        let named = |verb: &&&str| **verb == first || both.as_deref() == Some(**verb);
-        if let (Some(verb), Some(at)) = (program.verbs.iter().find(named), operands.first()) {
-            // A pair is named by its second word.
-            let at = if verb.contains(' ') { operands.get(1).unwrap_or(at) } else { at };
-            perils.push(Peril { at: At::Word(*at), what: RUNS });
-        }
+    let operand = |place: usize| operands.get(place).and_then(|at| words.get(*at).map(|word| (*at, word)));
+    let could_be = |place: usize, text: &str| operand(place).is_some_and(|(_, word)| could_be(word, text));
+    let verb = program.verbs.iter().find(|verb| match verb.split_once(' ') {
+        Some((first, second)) => could_be(0, first) && (could_be(1, second) || splits(operand(0))),
+        None => could_be(0, verb),
+    });
+    if let (Some(verb), Some(at)) = (verb, operands.first()) {
+        // A pair is named by its second word.
+        let at = if verb.contains(' ') { operands.get(1).unwrap_or(at) } else { at };
+        perils.push(Peril { at: At::Word(*at), what: RUNS });
     }
     if let Operands::WrittenFrom(place) = program.operands {
-        perils.extend(
-            operands.iter().skip(place).map(|at| Peril { at: At::Word(*at), what: "is a file it would write" }),
-        );
+        for (count, at) in operands.iter().enumerate() {
+            // A word that becomes several pushes those behind it on.
+            if count >= place || splits(operand(count)) {
+                perils.push(Peril { at: At::Word(*at), what: "is a file it would write" });
+            }
+        }
     }
     let reads_input = match program.inputs {
         Inputs::Data => false,
@@ -121,6 +126,21 @@ impl Program {
             None => false,
         }
     }
+}
+
+/// Whether a word is this one, or could turn out to be.
+fn could_be(word: &Word, text: &str) -> bool {
+    match &word.text {
+        Text::Literal(known) => known == text,
+        Text::Home(_) => false,
+        Text::Dynamic { splits: Splits::Yes, .. } => true,
+        Text::Dynamic { lead, splits: Splits::No } => text.starts_with(lead.as_str()),
+    }
+}
+
+/// Whether a word may become several: a pattern becomes the names of all files it fits.
+fn splits(word: Option<(usize, &Word)>) -> bool {
+    word.is_some_and(|(_, word)| matches!(word.text, Text::Dynamic { .. }))
 }
 
 /// Whether a word that only the shell knows could turn out to be an option.

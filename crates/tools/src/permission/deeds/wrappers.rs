@@ -87,12 +87,13 @@ fn known(wrapper: &Wrapper, words: &[Word]) -> Wrapped {
         inner.push(Unwrapped::Assignment { at, word: word.clone() });
         at += 1;
     }
-    let Some(rest) = words.get(at..).filter(|rest| !rest.is_empty()) else {
-        return Wrapped { nature: None, inner };
-    };
+    // Also where nothing seems to follow: one word may become several, and the last of them a command.
     if words.iter().take(at).any(|word| word.literal().is_none()) {
         return Wrapped::opaque(words.len() - 1, "an option of a wrapper that only the shell knows");
     }
+    let Some(rest) = words.get(at..).filter(|rest| !rest.is_empty()) else {
+        return Wrapped { nature: None, inner };
+    };
     if wrapper.names == ["watch"] {
         return shells::joined(words, at, Nature::Acts);
     }
