@@ -35,7 +35,11 @@ struct World {
 impl World {
     fn new() -> Self {
         // Not in `/tmp`, which is another one inside: what is outside must be there to be refused.
-        Self::at(std::env::var_os(GROUND).as_deref().map_or(Path::new("/var/lib"), Path::new))
+        if let Some(ground) = std::env::var_os(GROUND) {
+            return Self::at(Path::new(&ground));
+        }
+        let beside = std::env::current_exe().unwrap();
+        Self::at(if getuid().is_root() { Path::new("/var/lib") } else { beside.parent().unwrap() })
     }
 
     fn at(parent: &Path) -> Self {

@@ -135,8 +135,8 @@ fn policy(root: &Path, site: &Site, program: &Path) -> anyhow::Result<Policy> {
         projects: vec![ground.project.clone()],
         writable: Vec::new(),
         hidden,
-        // The program that makes the attempts must be found inside.
-        readable: program.parent().map(Path::to_owned).into_iter().collect(),
+        // The program that makes the attempts must be found inside, and what they are made on.
+        readable: program.parent().map(Path::to_owned).into_iter().chain([root.join("site")]).collect(),
         tmp: root.join("tmp"),
         notes: root.join("notes"),
         home: None,
