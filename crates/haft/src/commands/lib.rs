@@ -40,6 +40,9 @@ pub(super) fn run(command: LibCommand) -> anyhow::Result<Exit> {
         LibCommand::Proxy { source, common } => {
             let (libraries, _) = place(&common)?;
             if let Some(source) = source {
+                if source.trim().is_empty() || source.starts_with('-') {
+                    return Err(mistake(format!("`{source}` is not the URL or path of a git repository")));
+                }
                 libraries.set_source(&source).map_err(|error| told(&error))?;
             }
             output::print(&format!("{}\n", haft_text::sanitise(&libraries.source().map_err(|error| told(&error))?)))?;

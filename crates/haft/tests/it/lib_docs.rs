@@ -58,6 +58,9 @@ fn documentation_is_fetched_sent_refreshed_and_removed() {
 fn a_repository_that_cannot_be_fetched_changes_nothing() {
     let rig = Rig::new(Api::Anthropic, Script::replies([Reply::text("Done.")]).unwrap());
     rig.run(&["lib", "proxy", "/nowhere/at/all"]);
+    for wrong in ["", "--upload-pack=x"] {
+        assert_eq!(rig.run(&["lib", "proxy", "--", wrong]).code(), 2, "{wrong}");
+    }
     let added = rig.run(&["lib", "add", "flask"]);
     assert_eq!(added.code(), 2);
     assert!(added.stderr().contains("could not fetch the libraries"), "{}", added.stderr());

@@ -35,7 +35,7 @@ fn results(ran: &Ran) -> Vec<(String, String)> {
 
 /// Whether the best sandbox can be had here.
 #[expect(clippy::print_stderr, reason = "whoever runs the tests should know what was not tested")]
-fn has_namespaces(rig: &Rig) -> bool {
+pub(crate) fn has_namespaces(rig: &Rig) -> bool {
     let status = rig.run(&["sandbox", "status", "--json"]).json();
     if status["layer"] != "namespace" {
         eprintln!("skipped: {}", status["reasons"]);
