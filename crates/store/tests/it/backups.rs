@@ -24,10 +24,13 @@ async fn session(place: &Place, message: Option<u32>) {
 }
 
 async fn session_at(place: &Place, message: Option<u32>, clock: Arc<dyn Clock>) {
-    let mut store = SqliteStore::open(&place.path(), &StoreConfig::default(), clock).unwrap();
+    let open = || SqliteStore::open(&place.path(), &StoreConfig::default(), Arc::clone(&clock)).unwrap();
+    let mut store = open();
     store.keep_backups(&folder(place)).unwrap();
+    // Waits for the backup that opening makes beside everything else, so that the message surely comes after it.
+    drop(store);
     if let Some(n) = message {
-        store.append(&conversation("a"), &user(n, &n.to_string())).await.unwrap();
+        open().append(&conversation("a"), &user(n, &n.to_string())).await.unwrap();
     }
 }
 
