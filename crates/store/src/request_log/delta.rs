@@ -6,11 +6,12 @@
 //! each request because they move.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use haft_types::{Api, ContentHash, Layer, MessageId, Segment};
 use serde::{Deserialize, Serialize};
 
-use super::SentRequest;
+use super::{OutlineSegment, SentRequest};
 
 /// Where the message of a segment is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,6 +131,20 @@ impl Delta {
                 .collect(),
             added,
         }
+    }
+
+    /// The segments of the request, once this delta was applied, without their bodies.
+    pub(crate) fn outline(&self, segments: &[SegmentRef]) -> Vec<OutlineSegment> {
+        let boundaries: HashSet<usize> = self.boundaries.iter().copied().collect();
+        let outline = |(index, segment): (usize, &SegmentRef)| OutlineSegment {
+            layer: segment.label.layer,
+            owner: segment.label.owner.as_ref().to_owned(),
+            message: segment.message_id,
+            hash: segment.hash,
+            tokens: segment.label.tokens,
+            boundary: boundaries.contains(&index),
+        };
+        segments.iter().enumerate().map(outline).collect()
     }
 
     /// Turns the list before into the list of this request.

@@ -13,7 +13,7 @@ use super::failure::Failure;
 use super::{lineage, rows, write};
 use crate::error::StoreError;
 use crate::request_log::delta::{self, Delta, SegmentRef, Source};
-use crate::request_log::{LoggedRequest, LoggedSegment, OutlineSegment, RequestOutline, RequestSummary, SentRequest};
+use crate::request_log::{LoggedRequest, LoggedSegment, RequestOutline, RequestSummary, SentRequest};
 
 /// The last request of a conversation, as segments.
 struct Last {
@@ -187,20 +187,11 @@ pub(super) fn outlines(connection: &mut Connection, id: &ConversationId) -> Resu
                 None => Arc::clone(encodings.entry(hash).or_insert(text(&transaction, hash)?.into())),
             }),
         };
-        let boundaries: HashSet<usize> = logged.delta.boundaries.iter().copied().collect();
-        let outline = |(index, segment): (usize, &SegmentRef)| OutlineSegment {
-            layer: segment.label.layer,
-            owner: segment.label.owner.as_ref().to_owned(),
-            message: segment.message_id,
-            hash: segment.hash,
-            tokens: segment.label.tokens,
-            boundary: boundaries.contains(&index),
-        };
         outlines.push(RequestOutline {
             summary: logged.summary()?,
+            segments: logged.delta.outline(&segments),
             tools: logged.delta.tools,
             encoding,
-            segments: segments.iter().enumerate().map(outline).collect(),
         });
     }
     Ok(outlines)
