@@ -196,8 +196,9 @@ async fn one_that_waits_at_its_own_terminal_until_its_time_is_over_is_told_so() 
     }
     // Its parent holds the other side and never types.
     bench.write("ask.py", "import os, pty\npid, fd = pty.fork()\nif pid == 0: input()\nos.waitpid(pid, 0)\n");
+    // Long enough that a busy machine starts it and sees it wait.
     let command = "python3 ask.py";
-    let output = bench.run(&tool(), json!({"command": command, "requires_approval": false, "timeout": 6})).await;
+    let output = bench.run(&tool(), json!({"command": command, "requires_approval": false, "timeout": 25})).await;
     assert!(output.envelope.text.contains("[It was waiting for input at a terminal"), "{}", output.envelope.text);
     assert!(bench.progress.0.lock().unwrap().iter().any(|text| text.contains("waits for input")));
 }
