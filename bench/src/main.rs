@@ -1,11 +1,12 @@
 //! Measures haft and its context engine and prints every figure beside its goal.
 //!
-//! `haft-bench startup|turns|search PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
+//! `haft-bench startup|turns|search|mcp PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
 //! assemble|policies|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
 //! decides a test: a goal that is missed is printed as missed.
 
 mod assemble;
 mod figures;
+mod mcp;
 mod model;
 mod policies;
 mod recorded;
@@ -24,13 +25,14 @@ fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments
         .next()
-        .context("usage: haft-bench startup|turns|search PATH-TO-HAFT, haft-bench assemble|policies|scan|store")?;
+        .context("usage: haft-bench startup|turns|search|mcp PATH-TO-HAFT, haft-bench assemble|policies|scan|store")?;
     let mut haft = || -> anyhow::Result<PathBuf> {
         let haft = PathBuf::from(arguments.next().context("the path of the haft binary is missing")?);
         haft.canonicalize().with_context(|| format!("no haft binary at `{}`", haft.display()))
     };
     match name.as_str() {
         "startup" => startup::run(&haft()?),
+        "mcp" => mcp::run(&haft()?),
         "turns" => turns::run(&haft()?),
         "assemble" => assemble::run(),
         "scan" => scan::run(),
@@ -38,7 +40,7 @@ fn main() -> anyhow::Result<()> {
         "store" => store::run(),
         "policies" => policies::run(std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from)),
         other => {
-            bail!("there is no benchmark `{other}`; use startup, turns, assemble, policies, scan, search or store")
+            bail!("there is no benchmark `{other}`; use startup, turns, mcp, assemble, policies, scan, search or store")
         }
     }
 }

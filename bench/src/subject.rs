@@ -28,16 +28,34 @@ impl Place {
         Ok(place)
     }
 
-    /// A run of `haft` with this task, ready to be started.
-    pub(crate) fn command(&self, haft: &Path, task: &str) -> Command {
+    /// The folder of the configuration.
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Adds text to the configuration.
+    pub(crate) fn add_configuration(&self, text: &str) -> anyhow::Result<()> {
+        let file = self.home.path().join("config.toml");
+        let before = std::fs::read_to_string(&file)?;
+        Ok(std::fs::write(file, before + text)?)
+    }
+
+    /// `haft` with these arguments, ready to be started.
+    pub(crate) fn haft(&self, haft: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(haft);
         command
-            .args(["run", "--output-format", "stream-json", "--permission-mode", "yolo", task])
+            .args(arguments)
             .current_dir(self.project.path())
             .env("HAFT_HOME", self.home.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// A run of `haft` with this task, ready to be started.
+    pub(crate) fn command(&self, haft: &Path, task: &str) -> Command {
+        let arguments = ["run", "--output-format", "stream-json", "--permission-mode", "yolo", task];
+        let mut command = self.haft(haft, &arguments);
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
         command
     }
 }

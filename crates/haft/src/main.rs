@@ -10,6 +10,7 @@ mod commands;
 mod config;
 mod demo;
 mod exit;
+mod mcp;
 mod network;
 mod output;
 mod places;

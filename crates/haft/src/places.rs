@@ -87,6 +87,16 @@ impl Places {
         self.state.join("trust.toml")
     }
 
+    /// What MCP servers offer.
+    pub(crate) fn mcp_lists(&self) -> PathBuf {
+        self.state.join("mcp/lists")
+    }
+
+    /// Logins to MCP servers.
+    pub(crate) fn mcp_tokens(&self) -> PathBuf {
+        self.state.join("mcp/tokens")
+    }
+
     /// Whole outputs of commands that were too long for the model.
     pub(crate) fn spill(&self) -> PathBuf {
         self.cache.join("spill")

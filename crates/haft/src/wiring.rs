@@ -22,6 +22,7 @@ use haft_types::{Message, PermissionMode};
 use crate::clock::{RandomIds, WallClock};
 use crate::config::{Config, ModelRole};
 use crate::exit::mistake;
+use crate::mcp::{self, Mcp};
 use crate::network;
 use crate::places::Places;
 use crate::project::Project;
@@ -190,9 +191,14 @@ fn prepare(
 ) -> anyhow::Result<(SessionConfig, Services)> {
     let model = declared.spec.clone();
     let own = key.as_ref().map(|key| key.expose().to_owned());
+    let (ground, standing) = ground(places, &plan.project)?;
+    let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
+    let child_environment = Arc::new(haft_sandbox::child_environment(std::env::vars_os()));
+    let gathered = mcp::gathered(places, &config, &plan.project.root, &standing)?;
+    let own = own.into_iter().chain(mcp::secrets(&gathered.servers));
     let masker = Masker::knowing(haft_sandbox::secret_values(std::env::vars_os()).into_iter().chain(own));
     let permissions = permissions(&config.permissions, plan.mode, sandbox::confinement(&sandbox))?;
-    let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
+    let permissions = mcp::permitted(permissions, &gathered.servers);
     let services = Services {
         store,
         versions: versions(places, &config),
@@ -200,13 +206,13 @@ fn prepare(
         summarisers: standby(&config, config.model_roles.own(ModelRole::Summary).iter())?,
         client: Client::new(declared, key, config.retry).map_err(|error| mistake(error.to_string()))?,
         counter: Arc::new(O200k),
-        running: Arc::new(Running::new(supervisor, config.limits).held_in(sandbox)),
+        running: Arc::new(Running::new(Arc::clone(&supervisor), config.limits).held_in(sandbox)),
         approver: plan.approver,
         clock: Arc::new(WallClock),
         ids: Arc::new(RandomIds),
     };
+    let mcp = Mcp::new(gathered, mcp::host(places, supervisor, Arc::clone(&child_environment)));
     let spill = places.spill();
-    let (ground, standing) = ground(places, &plan.project)?;
     let session = SessionConfig {
         environment: environment(&plan.project),
         policy: config.context,
@@ -219,11 +225,12 @@ fn prepare(
             journal: places.journal(),
         },
         private: vec![places.data.clone(), places.state.clone(), places.cache.clone()],
-        child_environment: Arc::new(haft_sandbox::child_environment(std::env::vars_os())),
+        child_environment,
         masker,
         ground,
         libraries: Libraries::at(places.libraries()),
         permissions,
+        further_tools: mcp.tools(&model, &O200k),
         offered_tools: plan.offered_tools,
         tool_profiles: plan.tool_profiles,
         plugins: Vec::new(),
@@ -231,7 +238,7 @@ fn prepare(
         limits: plan.limits,
         leftovers: Leftovers::End,
         namespace: plan.project.namespace(),
-        notices: untrusted(&standing, &plan.project.root).into_iter().collect(),
+        notices: untrusted(&standing, &plan.project.root).into_iter().chain(mcp.notices()).collect(),
         model,
     };
     Ok((session, services))

@@ -109,6 +109,29 @@ impl Supervisor {
         Ok(TerminalSession::new(command, master))
     }
 
+    /// Starts a command whose standard input and output are one socket, and gives the other end of it: whoever holds that
+    /// speaks with the command, and what it says there is not captured. Standard error is. Must be called within a tokio
+    /// runtime.
+    pub fn connect(&self, command: Command, capture: Capture) -> Result<(Background, UnixStream), SandboxError> {
+        let (ours, theirs) = self.socket()?;
+        let (live, cancel) = (Live::default(), CancellationToken::new());
+        let (supervisor, watched, cancelled) = (self.clone(), live.clone(), cancel.clone());
+        let command = Background::spawn(live, cancel, async move {
+            supervisor.supervise(&command, Wires::Socket(theirs), &capture, &cancelled, &watched).await
+        });
+        Ok((command, ours))
+    }
+
+    /// Our end of a socket, and one that stays blocking, for a command.
+    fn socket(&self) -> Result<(UnixStream, OwnedFd), SandboxError> {
+        let pair = || {
+            let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+            ours.set_nonblocking(true)?;
+            Ok((UnixStream::from_std(ours)?, OwnedFd::from(theirs)))
+        };
+        pair().map_err(|source| SandboxError::Helper { helper: self.helper.clone(), source })
+    }
+
     async fn supervise(
         &self,
         command: &Command,
@@ -122,6 +145,7 @@ impl Supervisor {
             Wires::Apart => (Console::None, [Stream::Stdout, Stream::Stderr]),
             Wires::Joined => (Console::None, [Stream::Both, Stream::Stderr]),
             Wires::Terminal(..) => (Console::Terminal, [Stream::Both, Stream::Stderr]),
+            Wires::Socket(_) => (Console::Socket, [Stream::Stdout, Stream::Stderr]),
         };
         let request = Request::new(command, self.namespace, console)?.encode()?;
         if cancel.is_cancelled() {
@@ -184,10 +208,11 @@ impl Supervisor {
                 // Out of reach of what a terminal sends to haft's own group, from its first moment on.
                 .process_group(0)
                 .spawn()?;
-            let (stdout, stderr): (Source, Source) = match (output, process.stdout.take(), process.stderr.take()) {
-                (Some(both), _, _) => (both, Box::new(empty())),
-                (None, Some(stdout), Some(stderr)) => (Box::new(stdout), Box::new(stderr)),
-                (None, _, _) => return Err(io::ErrorKind::BrokenPipe.into()),
+            let piped = process.stdout.take().map(|stdout| Box::new(stdout) as Source);
+            let stdout = output.or(piped).ok_or(io::ErrorKind::BrokenPipe)?;
+            let stderr: Source = match process.stderr.take() {
+                Some(stderr) => Box::new(stderr),
+                None => Box::new(empty()),
             };
             Ok(Helper { process, control, stdout, stderr })
         };
@@ -203,11 +228,13 @@ enum Wires {
     Joined,
     /// A terminal: our side, and its own.
     Terminal(Screen, OwnedFd),
+    /// A socket for input and output, of which somebody else has the other end, and a pipe for errors.
+    Socket(OwnedFd),
 }
 
 type Source = Box<dyn AsyncRead + Send + Unpin>;
 
-/// Our end of the output where there is only one, and what the helper gets as its two streams.
+/// Our end of the output where it is no pipe of the process itself, and what the helper gets as its two streams.
 fn connect(wires: Wires) -> io::Result<(Option<Source>, [Stdio; 2])> {
     Ok(match wires {
         Wires::Apart => (None, [Stdio::piped(), Stdio::piped()]),
@@ -219,6 +246,7 @@ fn connect(wires: Wires) -> io::Result<(Option<Source>, [Stdio; 2])> {
             (Some(Box::new(ours)), twice(theirs)?)
         }
         Wires::Terminal(screen, theirs) => (Some(Box::new(screen)), twice(theirs)?),
+        Wires::Socket(theirs) => (Some(Box::new(empty())), [theirs.into(), Stdio::piped()]),
     })
 }
 

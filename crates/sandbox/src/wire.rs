@@ -38,6 +38,8 @@ pub(crate) enum Console {
     None,
     /// The terminal that the helper's output is.
     Terminal,
+    /// The socket that the helper's output is: it is written to and read from.
+    Socket,
 }
 
 impl Request {
@@ -90,6 +92,7 @@ impl Request {
         field(match self.console {
             Console::None => b"none",
             Console::Terminal => b"terminal",
+            Console::Socket => b"socket",
         });
         match &self.confined {
             None => field(b"open"),
@@ -143,6 +146,7 @@ impl Request {
         let console = match fields.next()? {
             b"none" => Console::None,
             b"terminal" => Console::Terminal,
+            b"socket" => Console::Socket,
             _ => return None,
         };
         let way = match fields.next()? {

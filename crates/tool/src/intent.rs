@@ -19,6 +19,13 @@ pub enum Intent {
     },
     /// It types this into a program that runs already.
     Input(String),
+    /// It calls a tool of an MCP server; rules know it as `mcp__server__tool`.
+    Server {
+        /// The server's name.
+        server: String,
+        /// The tool's name within the server.
+        tool: String,
+    },
     /// Nothing that needs permission: it looks at or ends what was permitted before, or its arguments lack what it needs and
     /// the tool itself will say so.
     Nothing,

@@ -25,7 +25,7 @@ use haft_project::library::Libraries;
 use haft_store::versions::Versions;
 use haft_store::{Conversation, NewConversation, Store, StoreError, WriteLock};
 use haft_text::Masker;
-use haft_tool::{Plugin, Registry, Workspace};
+use haft_tool::{Plugin, Registry, Tool, Workspace};
 use haft_tools::{Permissions, Running};
 use haft_types::{
     Clock, Cost, Entry, Envelope, IdSource, Image, Message, MessageId, Metadata, ModelSpec, Origin, Part, Price, Role,
@@ -116,6 +116,8 @@ pub struct SessionConfig {
     pub masker: Masker,
     /// What may happen without asking.
     pub permissions: Permissions,
+    /// Tools beside the built-in ones, after them in order.
+    pub further_tools: Vec<Arc<dyn Tool>>,
     /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when empty.
     pub offered_tools: Vec<String>,
     /// The user's profiles of tools.

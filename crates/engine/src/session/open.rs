@@ -200,6 +200,9 @@ fn offered(config: &SessionConfig, services: &Services) -> Result<Registry, Open
         registry.add_case(skills.listed());
         registry.register(Arc::new(UseSkill::new(Arc::new(skills))), Source::BuiltIn);
     }
+    for tool in &config.further_tools {
+        registry.register(Arc::clone(tool), Source::BuiltIn);
+    }
     for plugin in &config.plugins {
         registry.add_plugin(Arc::clone(plugin));
     }

@@ -9,6 +9,7 @@ mod conversations;
 mod count;
 mod doctor;
 mod lib;
+mod mcp;
 mod models;
 mod notes;
 pub(crate) mod permissions;
@@ -40,6 +41,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Useful(args)) => useful::run(args.command),
         Some(Command::Notes(args)) => notes::run(args.command),
         Some(Command::Tools(args)) => tools::run(args.command),
+        Some(Command::Mcp(args)) => mcp::run(args.command),
         Some(Command::Changes(args)) => changes::changes(&args),
         Some(Command::Undo(args)) => changes::undo(&args),
         Some(Command::Redo(args)) => changes::redo(&args),

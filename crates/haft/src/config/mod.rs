@@ -11,6 +11,7 @@ mod problem;
 use std::collections::BTreeMap;
 
 use haft_context::Policy;
+use haft_mcp::ServerConfig;
 use haft_model::{ModelConfig, ProviderConfig, RetryConfig};
 use haft_sandbox::SandboxConfig;
 use haft_store::StoreConfig;
@@ -42,6 +43,8 @@ pub(crate) struct Config {
     pub(crate) permissions: PermissionsConfig,
     /// Which tools are offered.
     pub(crate) tools: ToolsConfig,
+    /// MCP servers by name.
+    pub(crate) mcp_servers: BTreeMap<String, ServerConfig>,
     /// Where conversations are kept.
     pub(crate) store: StoreConfig,
     /// How failed requests are tried again.

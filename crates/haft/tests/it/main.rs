@@ -15,6 +15,7 @@ mod hostile;
 mod knowledge;
 mod lib_docs;
 mod long_session;
+mod mcp;
 mod models;
 mod permissions;
 mod protocols;

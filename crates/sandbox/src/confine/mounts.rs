@@ -143,7 +143,7 @@ fn made_up(policy: &Policy, console: Console) -> io::Result<Vec<Piece>> {
     let devices = DEVICES.iter().map(|name| Ok((*name, Mount::copy_of(&Path::new("/dev").join(name))?)));
     let devices: Vec<_> = devices.collect::<io::Result<_>>()?;
     let terminal = match console {
-        Console::None => None,
+        Console::None | Console::Socket => None,
         Console::Terminal => fs::canonicalize("/proc/self/fd/1").and_then(|path| Mount::copy_of(&path)).ok(),
     };
     let hidden = hidden(policy);

@@ -171,9 +171,9 @@ fn start(request: &Request, restrictions: Option<Restrictions>) -> Result<Pid, V
     let mut command = std::process::Command::new(program);
     let stdin = match request.console {
         Console::None => Stdio::null(),
-        Console::Terminal => {
-            let terminal = io::stdout().as_fd().try_clone_to_owned();
-            terminal.map_err(|error| Verdict::NoProgram(number(&error)))?.into()
+        Console::Terminal | Console::Socket => {
+            let both = io::stdout().as_fd().try_clone_to_owned();
+            both.map_err(|error| Verdict::NoProgram(number(&error)))?.into()
         }
     };
     command.args(arguments).env_clear().stdin(stdin);

@@ -147,7 +147,7 @@ pub(super) fn in_own_session(
     let prepare = move || {
         rustix::process::setsid()?;
         match console {
-            Console::None => {}
+            Console::None | Console::Socket => {}
             Console::Terminal => rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?,
         }
         reset_signals()?;

@@ -61,7 +61,7 @@ proptest! {
         env in prop::collection::vec(("[A-Z_]{1,5}", "[^\0]{0,9}"), 0..4),
         cwd in bytes(),
         millis in any::<u64>(),
-        console in prop_oneof![Just(Console::None), Just(Console::Terminal)],
+        console in prop_oneof![Just(Console::None), Just(Console::Terminal), Just(Console::Socket)],
         confined in confined(),
     ) {
         let request = Request {

@@ -4,6 +4,7 @@
 mod background;
 mod basics;
 mod confined;
+mod connected;
 mod endings;
 mod network;
 mod output;

@@ -6,6 +6,7 @@ mod client;
 mod clock;
 mod home;
 mod ids;
+mod mcp;
 mod random;
 
 pub use assert::{assert_all_replied, assert_same, assert_same_on_all};
@@ -14,4 +15,5 @@ pub use client::{RawClient, RawReply};
 pub use clock::FakeClock;
 pub use home::{HomeError, TempHome};
 pub use ids::SequentialIds;
+pub use mcp::{McpServer, Revision, SHELL_MCP_SERVER};
 pub use random::Random;

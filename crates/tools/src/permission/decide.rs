@@ -87,6 +87,7 @@ impl Permissions {
                 self.decide_line(call.tool, line, cwd.as_deref(), workspace)
             }
             (Access::Execute, Intent::Input(text)) => self.decide_input(call.tool, text),
+            (Access::Execute, Intent::Server { server, tool }) => self.decide_server(call.tool, server, tool),
             (Access::Write, _) => self.decide_whole(call.tool, "changes files"),
             (Access::Execute, Intent::Files(_) | Intent::Unknown) => self.decide_whole(call.tool, "runs something"),
         }
@@ -103,6 +104,24 @@ impl Permissions {
             }
             None => self.decide_whole(tool, "types into a running program"),
         }
+    }
+
+    /// A tool of an MCP server. What it does nobody knows; rules name it `mcp__server__tool`, or its server.
+    fn decide_server(&self, through: &str, server: &str, tool: &str) -> Verdict {
+        let by_rule = |decision: Decision, does: &str| {
+            let rule = self.rules.of(decision).iter().find(|rule| rule.is_of_server(server, tool))?;
+            let reason = format!("the rule `{rule}` {does} it");
+            Some(Verdict { rule: Some(rule.to_string()), ..Verdict::plain(decision, reason) })
+        };
+        if let Some(denied) = by_rule(Decision::Deny, "denies") {
+            return denied;
+        }
+        let what = format!("calls `{tool}` of the MCP server `{server}`");
+        if let Some(ruling) = self.forbidden_by_mode(through, &what) {
+            return Verdict::plain(ruling.decision, ruling.reason);
+        }
+        let asked = by_rule(Decision::Ask, "asks for").filter(|_| self.mode != PermissionMode::Yolo);
+        asked.or_else(|| by_rule(Decision::Allow, "allows")).unwrap_or_else(|| self.decide_whole(through, &what))
     }
 
     /// A call of which only the tool's name tells what it does.

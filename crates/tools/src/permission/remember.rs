@@ -14,11 +14,12 @@ pub(super) fn rules_for(
     workspace: &Workspace,
 ) -> Vec<String> {
     let asked = verdict.parts.iter().filter(|part| part.decision == Decision::Ask);
-    let texts: Option<Vec<String>> = match call.intent {
+    let texts: Option<Vec<String>> = match &call.intent {
         Intent::Command { .. } => asked.map(|part| of_command(call.tool, &part.command)).collect(),
         Intent::Files(_) => asked.map(|part| of_path(call.tool, &part.command, workspace)).collect(),
         Intent::Input(_) | Intent::Nothing => None,
         Intent::Unknown => Some(vec![call.tool.to_owned()]),
+        Intent::Server { server, tool } => Some(vec![format!("mcp__{server}__{tool}")]),
     };
     let mut texts = texts.unwrap_or_default();
     texts.dedup();

@@ -16,6 +16,8 @@ pub(super) const READ_TOOLS: [&str; 6] =
 /// Tools that write what their path names.
 pub(super) const WRITE_TOOLS: [&str; 5] =
     ["apply_patch", "multi_edit", "replace_in_file", "undo_edit", "write_to_file"];
+/// How the names begin that rules know tools of MCP servers by: `mcp__server__tool`.
+const OF_SERVERS: &str = "mcp__";
 /// The names other agents use.
 const CLASSIC: [(&str, &str); 8] = [
     ("Bash", EXECUTE),
@@ -92,7 +94,11 @@ impl Rule {
             Some((name, rest)) => (name.trim(), Some(rest.strip_suffix(')').ok_or_else(shape)?)),
             None => (trimmed, None),
         };
-        let named = |one: char| one.is_ascii_alphanumeric() || "_-.".contains(one);
+        let of_server = name.starts_with(OF_SERVERS);
+        let named = |one: char| {
+            // Servers name their tools as they like.
+            one.is_ascii_alphanumeric() || "_-.".contains(one) || of_server && !one.is_whitespace() && one != ')'
+        };
         if name.is_empty() || !name.chars().all(named) {
             return Err(shape());
         }
@@ -137,6 +143,17 @@ impl Rule {
         match &self.pattern {
             Pattern::Any => self.tool == tool,
             Pattern::Command(_) | Pattern::Path(_) => false,
+        }
+    }
+
+    /// Whether it speaks of this tool of an MCP server: by its whole name, by a beginning that ends in `*`, or by the server's.
+    pub(super) fn is_of_server(&self, server: &str, tool: &str) -> bool {
+        let Some(named) = self.tool.strip_prefix(OF_SERVERS) else { return false };
+        let whole = format!("{server}__{tool}");
+        match named.strip_suffix('*') {
+            // A beginning must name the server itself: `mcp__a*` is not meant to be a rule for `ab`.
+            Some(beginning) => beginning.starts_with(&format!("{server}__")) && whole.starts_with(beginning),
+            None => named == whole || named == server,
         }
     }
 

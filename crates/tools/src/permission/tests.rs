@@ -4,6 +4,7 @@ mod modes;
 mod paths;
 mod properties;
 mod rules;
+mod servers;
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,0 +1,69 @@
+//! What fifty MCP servers, most of which hang, cost on the way to the first request.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use haft_testkit::test::SHELL_MCP_SERVER;
+use haft_testkit::{Reply, Script, ScriptedServer};
+
+use crate::figures;
+use crate::subject::{self, Place};
+
+const RUNS: usize = 20;
+const GOOD: usize = 5;
+const HANGING: usize = 45;
+
+pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
+    let (mut with, mut without) = (Vec::with_capacity(RUNS), Vec::with_capacity(RUNS));
+    // One after the other, so that whatever else the machine does falls on both.
+    for _ in 0..RUNS {
+        without.push(first_request(haft, Connected::None)?);
+        with.push(first_request(haft, Connected::Fifty)?);
+    }
+    let (without, with) = (figures::median_ms(&mut without), figures::median_ms(&mut with));
+    figures::print("to the first request without MCP servers, median of 20", without, "ms", None);
+    figures::print("with 50 MCP servers, 45 of them hanging", with, "ms", None);
+    figures::print("ratio", with / without, "x", Some(1.2));
+    Ok(())
+}
+
+/// Which servers are configured.
+#[derive(Clone, Copy)]
+enum Connected {
+    None,
+    Fifty,
+}
+
+/// From the start of the process to the first request.
+fn first_request(haft: &Path, connected: Connected) -> anyhow::Result<Duration> {
+    let server = ScriptedServer::builder(Script::replies([Reply::text("Done.")])?).lean().start_in_thread()?;
+    let place = Place::new(&server)?;
+    let script = place.home().join("server.sh");
+    std::fs::write(&script, SHELL_MCP_SERVER)?;
+    let (good, hanging) = match connected {
+        Connected::None => (0, 0),
+        Connected::Fifty => (GOOD, HANGING),
+    };
+    let mut config = String::new();
+    for number in 0..good {
+        let (script, home) = (script.display(), place.home().display());
+        write!(config, "[mcp_servers.good{number}]\ncommand = \"sh\"\nargs = [\"{script}\"]\ncwd = \"{home}\"\n")?;
+    }
+    place.add_configuration(&config)?;
+    if good > 0 {
+        // What they offer is known from before.
+        let status = place.haft(haft, &["mcp", "test"]).stdout(Stdio::null()).status()?;
+        ensure!(status.success(), "haft mcp test failed");
+    }
+    let mut config = String::new();
+    for number in 0..hanging {
+        write!(config, "[mcp_servers.hang{number}]\ncommand = \"sleep\"\nargs = [\"1000\"]\n")?;
+    }
+    place.add_configuration(&config)?;
+    let ran = subject::run(place.command(haft, "say done"))?;
+    let timing = *server.timings().first().context("no request arrived")?;
+    Ok(timing.received - ran.started)
+}

@@ -1,0 +1,118 @@
+//! The arguments of `haft mcp`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use haft_types::Decision;
+
+use super::Common;
+
+#[derive(Debug, Args)]
+pub(crate) struct McpArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<McpCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    /// List the MCP servers of this project and yours. None of them is started.
+    List(McpListArgs),
+    /// Declare a server in config.toml, and ask it what it offers.
+    ///
+    /// A program: `haft mcp add NAME -- COMMAND ARGS…`. A service: `haft mcp add NAME --url URL`.
+    Add(Box<McpAddArgs>),
+    /// Take a server out of config.toml.
+    Remove(McpNameArgs),
+    /// Start a server, show what it offers, and keep that for the next run.
+    Test(McpTestArgs),
+    /// Log in to a server that wants it: shows a page to visit, and waits until you come back from it.
+    Login(McpNameArgs),
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct McpListArgs {
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The project folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// What is spoken with a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Transport {
+    /// A program, over its input and output.
+    Stdio,
+    /// A service, over HTTP.
+    Http,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpAddArgs {
+    /// The server's name.
+    pub(crate) name: String,
+    /// The program and its arguments, after `--`.
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+    /// Where the service is.
+    #[arg(long)]
+    pub(crate) url: Option<String>,
+    /// What is spoken; found out from the rest when absent. With `http` the address may stand in place of the command.
+    #[arg(short, long)]
+    pub(crate) transport: Option<Transport>,
+    /// A variable of the program's environment, as `KEY=VALUE`.
+    #[arg(short, long, value_name = "KEY=VALUE")]
+    pub(crate) env: Vec<String>,
+    /// A header of every request, as `Name: value`.
+    #[arg(short = 'H', long, value_name = "NAME: VALUE")]
+    pub(crate) header: Vec<String>,
+    /// The environment variable that holds the bearer token.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) bearer_token_env: Option<String>,
+    /// The folder the program runs in; the project when absent.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: Option<String>,
+    /// Seconds a call may be silent.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<u32>,
+    /// What becomes of its calls where no rule speaks: allow, ask or deny.
+    #[arg(long, value_name = "DECISION", value_parser = decision)]
+    pub(crate) permission: Option<Decision>,
+    /// Only declare it, without asking it what it offers.
+    #[arg(long)]
+    pub(crate) no_test: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+fn decision(text: &str) -> Result<Decision, String> {
+    [Decision::Allow, Decision::Ask, Decision::Deny]
+        .into_iter()
+        .find(|decision| decision.name() == text)
+        .ok_or_else(|| "expected allow, ask or deny".to_owned())
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpNameArgs {
+    /// The server's name.
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpTestArgs {
+    /// The server's name; every server when absent.
+    pub(crate) name: Option<String>,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The project folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}

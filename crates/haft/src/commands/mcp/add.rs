@@ -1,0 +1,223 @@
+//! `haft mcp add` and `haft mcp remove`: change config.toml, which keeps its comments and order.
+
+use std::path::Path;
+
+use tokio_util::sync::CancellationToken;
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
+
+use super::test;
+use crate::cli::{McpAddArgs, Transport};
+use crate::config;
+use crate::exit::{Exit, mistake};
+use crate::output;
+use crate::places::Places;
+use crate::wiring;
+
+const SECTION: &str = "mcp_servers";
+
+pub(super) fn run(args: &McpAddArgs) -> anyhow::Result<Exit> {
+    let file = Places::from_environment()?.config_file();
+    config::edit(&file, |before| with_server(&file, before, args))?;
+    output::print(&format!("Declared `{}` in `{}`.\n", args.name, file.display()))?;
+    if !args.no_test {
+        // It stays declared whatever comes of it.
+        let (mcp, _) = super::servers(&args.common, None)?;
+        let server = super::named(&mcp, &args.name)?;
+        let answer = wiring::runtime()?.block_on(async {
+            let answer = mcp.servers.ask_anew(&args.name, &CancellationToken::new()).await;
+            mcp.servers.close().await;
+            answer
+        });
+        output::print(&haft_text::sanitise(&test::as_text(server, &answer)))?;
+    }
+    Ok(Exit::Completed)
+}
+
+pub(super) fn remove(name: &str) -> anyhow::Result<Exit> {
+    let file = Places::from_environment()?.config_file();
+    config::edit(&file, |before| without_server(&file, before, name))?;
+    output::print(&format!("Took `{name}` out of `{}`.\n", file.display()))?;
+    Ok(Exit::Completed)
+}
+
+/// The text of the file with the server in it. Everything else stays as it is.
+fn with_server(file: &Path, before: &str, args: &McpAddArgs) -> anyhow::Result<String> {
+    if !haft_mcp::is_name(&args.name) {
+        return Err(mistake(format!(
+            "`{}` cannot be the name of a server; use letters, digits, `-`, `.` and single `_`",
+            args.name
+        )));
+    }
+    let server = table(args)?;
+    let mut document = parse(file, before)?;
+    let servers = section(&mut document, file)?;
+    if servers.contains_key(&args.name) {
+        return Err(mistake(format!(
+            "`{}` is declared in `{}` already; `haft mcp remove {}` takes it out",
+            args.name,
+            file.display(),
+            args.name
+        )));
+    }
+    servers.insert(&args.name, Item::Table(server));
+    let after = document.to_string();
+    config::check(file, &after)?;
+    Ok(after)
+}
+
+fn without_server(file: &Path, before: &str, name: &str) -> anyhow::Result<String> {
+    let mut document = parse(file, before)?;
+    let removed = document.get_mut(SECTION).and_then(Item::as_table_like_mut).and_then(|servers| servers.remove(name));
+    if removed.is_none() {
+        return Err(mistake(format!(
+            "`{}` declares no MCP server `{name}`; `haft mcp list` shows them",
+            file.display()
+        )));
+    }
+    Ok(document.to_string())
+}
+
+fn parse(file: &Path, text: &str) -> anyhow::Result<DocumentMut> {
+    config::check(file, text)?;
+    text.parse().map_err(|error: toml_edit::TomlError| mistake(format!("{}: {error}", file.display())))
+}
+
+/// The section of servers, made if it is not there; its own heading is not printed.
+fn section<'a>(document: &'a mut DocumentMut, file: &Path) -> anyhow::Result<&'a mut Table> {
+    if document.get(SECTION).is_none() {
+        let mut table = Table::new();
+        table.set_implicit(true);
+        document.insert(SECTION, Item::Table(table));
+    }
+    let inline =
+        || mistake(format!("`{SECTION}` in `{}` is not a table of its own; add the server by hand", file.display()));
+    document.get_mut(SECTION).and_then(Item::as_table_mut).ok_or_else(inline)
+}
+
+fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
+    let is_address = |text: &str| text.starts_with("http://") || text.starts_with("https://");
+    // `add --transport http NAME URL`, as some write it.
+    let (url, command) = match (&args.url, args.command.as_slice()) {
+        (None, [one]) if is_address(one) && args.transport != Some(Transport::Stdio) => (Some(one.clone()), &[][..]),
+        (url, command) => (url.clone(), command),
+    };
+    let mut table = Table::new();
+    match (url, command) {
+        (Some(url), []) if args.transport != Some(Transport::Stdio) => {
+            if !is_address(&url) {
+                return Err(mistake(format!("`{url}` is not an address; it begins with `http://` or `https://`")));
+            }
+            refuse("--env", !args.env.is_empty(), "a program")?;
+            refuse("--folder", args.folder.is_some(), "a program")?;
+            table.insert("url", value(url));
+            pairs(&mut table, "headers", &args.header, ':')?;
+            if let Some(name) = &args.bearer_token_env {
+                table.insert("bearer_token_env", value(name));
+            }
+        }
+        (None, [program, arguments @ ..]) if args.transport != Some(Transport::Http) => {
+            refuse("--header", !args.header.is_empty(), "a service with `--url`")?;
+            refuse("--bearer-token-env", args.bearer_token_env.is_some(), "a service with `--url`")?;
+            table.insert("command", value(program));
+            if !arguments.is_empty() {
+                table.insert("args", value(arguments.iter().collect::<Array>()));
+            }
+            pairs(&mut table, "env", &args.env, '=')?;
+            if let Some(folder) = &args.folder {
+                table.insert("cwd", value(folder));
+            }
+        }
+        _ => {
+            let words = "give either a program, as `haft mcp add NAME -- COMMAND ARGS`, or `--url URL`";
+            return Err(mistake(words));
+        }
+    }
+    if let Some(seconds) = args.timeout {
+        table.insert("timeout", value(i64::from(seconds)));
+    }
+    if let Some(decision) = args.permission {
+        table.insert("permission", value(decision.name()));
+    }
+    Ok(table)
+}
+
+fn refuse(flag: &str, given: bool, of: &str) -> anyhow::Result<()> {
+    if given { Err(mistake(format!("`{flag}` is for {of}"))) } else { Ok(()) }
+}
+
+fn pairs(table: &mut Table, key: &str, given: &[String], between: char) -> anyhow::Result<()> {
+    let mut all = InlineTable::new();
+    for pair in given {
+        let (name, text) = pair
+            .split_once(between)
+            .filter(|(name, _)| !name.trim().is_empty())
+            .ok_or_else(|| mistake(format!("`{pair}` is not a name and a value with `{between}` between them")))?;
+        all.insert(name.trim(), Value::from(if between == ':' { text.trim() } else { text }));
+    }
+    if !all.is_empty() {
+        table.insert(key, value(all));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command, McpCommand};
+
+    fn add(before: &str, line: &[&str]) -> Result<String, String> {
+        let words = ["haft", "mcp", "add"].into_iter().chain(line.iter().copied());
+        let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
+        let Some(Command::Mcp(mcp)) = cli.command else { panic!("{cli:?}") };
+        let Some(McpCommand::Add(args)) = mcp.command else { panic!("{mcp:?}") };
+        with_server(Path::new("config.toml"), before, &args).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn programs_and_services_as_people_write_them() {
+        let before = "# mine\nmodel = \"a/b\" # for now\n";
+        let program = "\n[mcp_servers.git]\ncommand = \"npx\"\nargs = [\"-y\", \"server\", \"--root\", \".\"]\nenv = { KEY = \"a=b\" }\n";
+        let after = add(before, &["git", "-e", "KEY=a=b", "--", "npx", "-y", "server", "--root", "."]).unwrap();
+        assert_eq!(after, format!("{before}{program}"));
+        let url = "[mcp_servers.docs]\nurl = \"https://h/mcp\"\n";
+        for line in [
+            &["docs", "--url", "https://h/mcp"][..],
+            &["--transport", "http", "docs", "https://h/mcp"],
+            &["docs", "https://h/mcp"],
+        ] {
+            assert_eq!(add("", line).unwrap(), url, "{line:?}");
+        }
+        let header = add("", &["d", "--url", "http://h", "-H", "X-A: b:c", "--permission", "allow"]).unwrap();
+        assert!(header.contains("headers = { X-A = \"b:c\" }\npermission = \"allow\"\n"), "{header}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        for (line, words) in [
+            (&["a"][..], "give either a program"),
+            (&["a", "--url", "http://h", "--", "run"], "give either a program"),
+            (&["a", "--url", "h"], "not an address"),
+            (&["a b", "--", "run"], "cannot be the name"),
+            (&["a__b", "--", "run"], "cannot be the name"),
+            (&["a", "-e", "KEY", "--", "run"], "`KEY` is not a name and a value"),
+            (&["a", "-H", "X: y", "--", "run"], "`--header` is for a service"),
+            (&["a", "--url", "http://h", "-e", "K=v"], "`--env` is for a program"),
+            (&["a", "--permission", "maybe", "--", "run"], "expected allow, ask or deny"),
+        ] {
+            let error = add("", line).unwrap_err();
+            assert!(error.contains(words), "{line:?}: {error}");
+        }
+        let once = add("", &["a", "--", "run"]).unwrap();
+        assert!(add(&once, &["a", "--", "run"]).unwrap_err().contains("haft mcp remove a"));
+    }
+
+    #[test]
+    fn removing_leaves_everything_else() {
+        let file = Path::new("config.toml");
+        let before = "[mcp_servers.a]\ncommand = \"x\" # first\n\n[mcp_servers.b]\ncommand = \"y\" # second\n";
+        assert_eq!(without_server(file, before, "a").unwrap(), "\n[mcp_servers.b]\ncommand = \"y\" # second\n");
+        assert!(without_server(file, before, "c").unwrap_err().to_string().contains("declares no MCP server `c`"));
+    }
+}

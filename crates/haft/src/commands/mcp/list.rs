@@ -1,0 +1,73 @@
+//! `haft mcp list`.
+
+use haft_mcp::{Origin, Reach, Server};
+use serde_json::{Value, json};
+
+use crate::cli::McpListArgs;
+use crate::exit::Exit;
+use crate::mcp::Mcp;
+use crate::output::{self, Table};
+
+pub(super) fn run(args: &McpListArgs) -> anyhow::Result<Exit> {
+    let (mcp, disabled) = super::servers(&args.common, args.cwd.as_deref())?;
+    if args.json {
+        let mut all: Vec<Value> = mcp.servers.iter().map(|server| as_json(&mcp, server)).collect();
+        all.extend(disabled.iter().map(|name| json!({ "name": name, "enabled": false })));
+        all.extend(mcp.problems.iter().map(
+            |problem| json!({ "name": problem.server, "problem": format!("{}: {}", problem.place, problem.reason) }),
+        ));
+        output::print_json(&Value::Array(all))?;
+        return Ok(Exit::Completed);
+    }
+    if mcp.servers.iter().next().is_none() && disabled.is_empty() && mcp.problems.is_empty() {
+        output::print("There are no MCP servers. `haft mcp add NAME -- COMMAND` adds one.\n")?;
+        return Ok(Exit::Completed);
+    }
+    let mut table = Table::new(&["NAME", "FROM", "TOOLS", "REACHED BY"]);
+    for server in mcp.servers.iter() {
+        let known = mcp.servers.known(&server.name);
+        let tools = known.map_or("not known yet".to_owned(), |listing| {
+            listing.tools.iter().filter(|tool| server.filter.admits(&tool.name)).count().to_string()
+        });
+        table.row(vec![server.name.clone(), server.origin.name().to_owned(), tools, server.reach.to_string()]);
+    }
+    for name in disabled {
+        table.row(vec![name, "user".into(), "-".into(), "switched off".into()]);
+    }
+    output::print(&table.to_string())?;
+    for problem in &mcp.problems {
+        output::tell(&format!("haft: {problem}"));
+    }
+    Ok(Exit::Completed)
+}
+
+/// A server with what is known of it. Environments, headers and tokens are left out: they hold keys.
+pub(super) fn as_json(mcp: &Mcp, server: &Server) -> Value {
+    let mut shown = json!({
+        "name": server.name,
+        "from": match server.origin { Origin::User => "user", Origin::Project => "project" },
+        "enabled": true,
+        "timeout": server.timeout.as_secs(),
+        "permission": server.permission.map_or("ask", haft_types::Decision::name),
+    });
+    match &server.reach {
+        Reach::Command { program, args, cwd, .. } => {
+            shown["command"] = json!(program);
+            shown["args"] = json!(args);
+            shown["cwd"] = json!(cwd.display().to_string());
+        }
+        Reach::Http { url, .. } => {
+            shown["url"] = json!(url);
+            shown["logged_in"] = json!(mcp.servers.has_login(&server.name));
+        }
+    }
+    if let Some(listing) = mcp.servers.known(&server.name) {
+        shown["program"] = json!(listing.program);
+        shown["protocol"] = json!(listing.protocol);
+        let offered = listing.tools.iter().filter(|tool| server.filter.admits(&tool.name));
+        shown["tools"] = offered.map(|tool| json!({ "name": tool.name, "description": tool.description })).collect();
+        shown["resources"] = json!(listing.resources);
+        shown["prompts"] = json!(listing.prompts);
+    }
+    shown
+}

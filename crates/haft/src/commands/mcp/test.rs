@@ -1,0 +1,64 @@
+//! `haft mcp test`: starts servers and shows what they offer.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use haft_mcp::{Listing, McpError, Server};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::list;
+use crate::cli::McpTestArgs;
+use crate::exit::Exit;
+use crate::mcp::Mcp;
+use crate::output;
+
+pub(super) async fn run(args: &McpTestArgs) -> anyhow::Result<Exit> {
+    let (mcp, _) = super::servers(&args.common, args.cwd.as_deref())?;
+    let wanted: Vec<&Server> = match &args.name {
+        Some(name) => vec![super::named(&mcp, name)?],
+        None => mcp.servers.iter().collect(),
+    };
+    let cancel = CancellationToken::new();
+    let names: Vec<_> = wanted.iter().map(|server| server.name.as_str()).collect();
+    let answers = mcp.servers.ask_all_anew(&names, &cancel).await;
+    let failed = answers.iter().any(Result::is_err);
+    let tested: Vec<_> = wanted.into_iter().zip(answers).collect();
+    if args.json {
+        let all: Vec<_> = tested.iter().map(|(server, answer)| as_json(&mcp, server, answer)).collect();
+        output::print_json(&Value::Array(all))?;
+    } else {
+        let text: String = tested.iter().map(|(server, answer)| as_text(server, answer)).collect();
+        output::print(&haft_text::sanitise(&text))?;
+        mcp.problems.iter().for_each(|problem| output::tell(&format!("haft: {problem}")));
+    }
+    mcp.servers.close().await;
+    Ok(if failed { Exit::Failed } else { Exit::Completed })
+}
+
+fn as_json(mcp: &Mcp, server: &Server, answer: &Result<Arc<Listing>, McpError>) -> Value {
+    let mut shown = list::as_json(mcp, server);
+    shown["ok"] = answer.is_ok().into();
+    if let Err(error) = answer {
+        shown["error"] = json!({ "code": error.code(), "message": error.to_string() });
+    }
+    shown
+}
+
+pub(super) fn as_text(server: &Server, answer: &Result<Arc<Listing>, McpError>) -> String {
+    let listing = match answer {
+        Ok(listing) => listing,
+        Err(error) => return format!("{}: {error}\n", server.name),
+    };
+    let program = if listing.program.is_empty() { "a server without a name" } else { &listing.program };
+    let mut text = format!("{}: {program}, protocol {}\n", server.name, listing.protocol);
+    for tool in listing.tools.iter().filter(|tool| server.filter.admits(&tool.name)) {
+        let about = tool.description.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let _ = writeln!(text, "  {}  {}", tool.name, haft_text::truncate_to_width(about.trim(), 80));
+    }
+    let further = [("resource", listing.resources.len()), ("prompt", listing.prompts.len())];
+    for (what, count) in further.into_iter().filter(|(_, count)| *count > 0) {
+        let _ = writeln!(text, "  and {count} {what}{}", if count == 1 { "" } else { "s" });
+    }
+    text
+}

@@ -1,0 +1,235 @@
+//! MCP servers from the configuration to the model and back.
+
+use std::fs;
+
+use haft_testkit::test::{McpServer, Revision, SHELL_MCP_SERVER};
+use haft_testkit::{Reply, Script, Seen};
+use haft_types::Api;
+use serde_json::{Value, json};
+
+use crate::rig::{Ran, Rig};
+
+fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
+    Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap())
+}
+
+fn call(server: &str, tool: &str, arguments: &Value) -> Reply {
+    Reply::call("use_mcp_tool", json!({"server_name": server, "tool_name": tool, "arguments": arguments}))
+}
+
+fn add(rig: &Rig, text: &str) {
+    let file = rig.home().join("config.toml");
+    let before = fs::read_to_string(&file).unwrap();
+    fs::write(file, format!("{before}{text}")).unwrap();
+}
+
+/// The shell server as `s`, with a file for its starts.
+fn add_shell_server(rig: &Rig) {
+    let script = rig.home().join("server.sh");
+    fs::write(&script, SHELL_MCP_SERVER).unwrap();
+    let (script, home) = (script.display(), rig.home().display());
+    add(
+        rig,
+        &format!(
+            "[mcp_servers.s]\ncommand = \"/bin/sh\"\nargs = [\"{script}\"]\ncwd = \"{home}\"\nenv = {{ GIVEN = \"this\" }}\n"
+        ),
+    );
+}
+
+fn starts(rig: &Rig) -> usize {
+    fs::read_to_string(rig.home().join("starts")).unwrap_or_default().lines().count()
+}
+
+fn seen(rig: &Rig) -> Vec<Seen> {
+    rig.server.generations().iter().map(|request| request.seen().unwrap()).collect()
+}
+
+fn results(ran: &Ran) -> Vec<Value> {
+    ran.events().into_iter().filter(|event| event["type"] == "tool_result").collect()
+}
+
+fn description(request: &Seen) -> String {
+    let tool = request.tools.iter().find(|tool| tool.name == "use_mcp_tool").expect("the tool is offered");
+    tool.description.clone()
+}
+
+#[test]
+fn a_program_is_called_and_only_then_started() {
+    let rig = rig([Reply::text("Nothing to do."), call("s", "show", &json!({})), Reply::text("Done.")]);
+    add_shell_server(&rig);
+    assert_eq!(rig.task(&["first"]).code(), 0);
+    assert_eq!(starts(&rig), 0, "a request alone starts nothing");
+    let ran = rig.task(&["second"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert_eq!(results(&ran)[0]["text"], "GIVEN=this SECRET=");
+    assert_eq!(starts(&rig), 1);
+    let first = description(&seen(&rig)[0]);
+    assert!(first.contains("## s\nIts tools are not known yet"), "{first}");
+}
+
+#[test]
+fn what_was_listed_once_is_told_without_a_server() {
+    let rig = rig([Reply::text("Done.")]);
+    add_shell_server(&rig);
+    let tested = rig.run(&["mcp", "test", "s", "--json"]);
+    assert_eq!(tested.code(), 0, "{}{}", tested.stdout(), tested.stderr());
+    assert_eq!(tested.json()[0]["tools"][0]["name"], "show");
+    rig.task(&["task"]);
+    assert!(
+        description(&seen(&rig)[0]).contains("- `show`: Shows its environment.\n  arguments: {\"type\":\"object\"}")
+    );
+    assert_eq!(starts(&rig), 1, "only the test started it");
+}
+
+#[test]
+fn without_servers_there_is_no_tool_for_them() {
+    let rig = rig([Reply::text("Done.")]);
+    rig.task(&["task"]);
+    let offered = &seen(&rig)[0].tools;
+    assert!(offered.iter().all(|tool| tool.name != "use_mcp_tool" && tool.name != "tool_search"));
+}
+
+#[test]
+fn calls_are_asked_and_rules_know_them_by_name() {
+    let there = McpServer::start(Revision::Current).unwrap();
+    let echo = || call("web", "echo", &json!({"text": "hello"}));
+    let rig = rig([echo(), Reply::text("Denied."), echo(), Reply::text("Done.")]);
+    add(&rig, &format!("[mcp_servers.web]\nurl = \"{}\"\n", there.url()));
+    let denied = rig.run(&["run", "--output-format", "stream-json", "first"]);
+    assert_eq!(denied.code(), 3, "{}", denied.stdout());
+    let told = results(&denied)[0]["text"].to_string();
+    assert!(told.contains("haft permissions add") && told.contains("mcp__web__echo"), "{told}");
+    assert!(!there.methods().contains(&"tools/call".to_owned()));
+    assert_eq!(rig.run(&["permissions", "add", "mcp__web__echo"]).code(), 0);
+    let allowed = rig.run(&["run", "--output-format", "stream-json", "second"]);
+    assert_eq!(allowed.code(), 0, "{}", allowed.stdout());
+    assert_eq!(results(&allowed)[0]["text"], r#"{"text":"hello"}"#);
+}
+
+#[test]
+fn a_server_can_be_allowed_or_denied_as_a_whole() {
+    for (permission, status) in [("allow", "success"), ("deny", "error")] {
+        let there = McpServer::start(Revision::Previous).unwrap();
+        let rig = rig([call("web", "echo", &json!({})), Reply::text("Done.")]);
+        add(&rig, &format!("[mcp_servers.web]\nurl = \"{}\"\npermission = \"{permission}\"\n", there.url()));
+        let ran = rig.run(&["run", "--output-format", "stream-json", "task"]);
+        assert_eq!(results(&ran)[0]["status"], status, "{}", ran.stdout());
+    }
+}
+
+#[test]
+fn long_answers_are_cut_clean_and_kept_whole() {
+    let there = McpServer::start(Revision::Current).unwrap();
+    let rig = rig([call("web", "long", &json!({})), call("web", "fail", &json!({})), Reply::text("Done.")]);
+    add(&rig, &format!("[mcp_servers.web]\nurl = \"{}\"\n", there.url()));
+    let ran = rig.task(&["task"]);
+    let results = results(&ran);
+    let text = results[0]["text"].as_str().unwrap();
+    assert!(text.starts_with("line 0\n") && text.contains("line 4999"), "no control sequences, head and tail");
+    assert!(text.lines().count() <= 2_000 && text.len() <= 52_000);
+    let file = text.rsplit_once("It is in `").unwrap().1.split_once('`').unwrap().0;
+    assert_eq!(fs::read_to_string(file).unwrap().lines().count(), 5_000);
+    assert_eq!((&results[1]["status"], &results[1]["text"]), (&json!("error"), &json!("it went wrong")));
+}
+
+#[test]
+fn tools_are_searched_for_when_they_are_too_many_to_tell() {
+    let there = McpServer::start(Revision::Current).unwrap();
+    let search = Reply::call("tool_search", json!({"query": "picture"}));
+    let rig = rig([search, call("web", "picture", &json!({})), Reply::text("Done.")]);
+    add(&rig, &format!("[mcp_servers.web]\nurl = \"{}\"\n", there.url()));
+    assert_eq!(rig.run(&["mcp", "test"]).code(), 0);
+    let small = ["--set", "models.\"mock/gemini-3-scripted\".context_window=8000", "--set", "tools.offer=[\"others\"]"];
+    let ran = rig.task(&[&small[..], &["task"]].concat());
+    assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
+    let requests = seen(&rig);
+    let told = description(&requests[0]);
+    assert!(told.contains("`echo`, `fail`") && !told.contains("arguments: {"), "{told}");
+    let found = results(&ran)[0]["text"].as_str().unwrap().to_owned();
+    assert!(found.contains("1 of 9 tools fit:\n\nServer `web`\n- `picture`: Shows a picture."), "{found}");
+    assert!(found.contains(r#"arguments: {"type":"object""#), "{found}");
+    let offered = |request: &Seen| request.tools.iter().map(|tool| tool.description.clone()).collect::<Vec<_>>();
+    assert!(requests.iter().all(|request| offered(request) == offered(&requests[0])), "the tools never change");
+}
+
+#[test]
+fn a_projects_servers_count_only_once_it_is_trusted() {
+    let there = McpServer::start(Revision::Current).unwrap();
+    let file =
+        json!({"mcpServers": {"web": {"type": "http", "url": "${WEB_URL}"}, "bad": {"type": "sse"}}}).to_string();
+    let script = Script::replies([Reply::text("One."), call("web", "echo", &json!({})), Reply::text("Two.")]).unwrap();
+    let rig = Rig::untrusted(Api::OpenaiChat, script);
+    rig.write(".mcp.json", file);
+    let task = || {
+        let mut command = rig.command(&["run", "--output-format", "stream-json", "--permission-mode", "yolo", "task"]);
+        Ran(command.env("WEB_URL", there.url()).output().unwrap())
+    };
+    task();
+    assert!(seen(&rig)[0].tools.iter().all(|tool| tool.name != "use_mcp_tool"));
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+    let ran = task();
+    assert_eq!(results(&ran)[0]["status"], "success", "{}", ran.stdout());
+    let notices: Vec<_> = ran.events().into_iter().filter(|event| event["code"] == "mcp_server").collect();
+    assert!(notices[0]["message"].as_str().unwrap().contains("key `mcpServers.bad.type`"), "{notices:?}");
+}
+
+#[test]
+fn a_hanging_server_holds_up_nothing_but_itself() {
+    let rig = rig([Reply::text("Done.")]);
+    for number in 0..45 {
+        add(&rig, &format!("[mcp_servers.hang{number}]\ncommand = \"sleep\"\nargs = [\"1000\"]\n"));
+    }
+    add_shell_server(&rig);
+    let ran = rig.task(&["task"]);
+    assert_eq!((ran.code(), starts(&rig)), (0, 0));
+}
+
+#[test]
+fn keys_given_to_servers_are_in_no_conversation() {
+    let there = McpServer::start_guarded(Revision::Previous, "tok-0123456789abcdef").unwrap();
+    let rig = rig([call("web", "echo", &json!({"text": "tok-0123456789abcdef"})), Reply::text("Done.")]);
+    add(
+        &rig,
+        &format!(
+            "[mcp_servers.web]\nurl = \"{}\"\nheaders = {{ Authorization = \"Bearer tok-0123456789abcdef\" }}\n",
+            there.url()
+        ),
+    );
+    rig.task(&["task"]);
+    assert!(there.methods().contains(&"initialize".to_owned()), "the header was sent");
+    assert!(!rig.export().to_string().contains("tok-0123456789abcdef"));
+    for command in [&["config", "show"][..], &["mcp", "list", "--json"]] {
+        assert!(!rig.run(command).stdout().contains("tok-0123456789abcdef"), "{command:?}");
+    }
+}
+
+#[test]
+fn servers_are_added_listed_and_removed() {
+    let rig = rig([]);
+    let script = rig.home().join("server.sh");
+    fs::write(&script, SHELL_MCP_SERVER).unwrap();
+    let added = rig.run(&[
+        "mcp",
+        "add",
+        "mine",
+        "--folder",
+        &rig.home().display().to_string(),
+        "--",
+        "/bin/sh",
+        script.to_str().unwrap(),
+    ]);
+    assert!(
+        added.stdout().contains("mine: shell 1, protocol 2025-11-25\n  show  Shows its environment."),
+        "{}{}",
+        added.stdout(),
+        added.stderr()
+    );
+    let listed = rig.run(&["mcp", "list", "--json"]).json();
+    assert_eq!((&listed[0]["name"], &listed[0]["tools"][0]["name"]), (&json!("mine"), &json!("show")));
+    assert!(rig.run(&["mcp", "list"]).stdout().contains("mine  user  2"));
+    assert_eq!(rig.run(&["mcp", "remove", "mine"]).code(), 0);
+    assert_eq!(rig.run(&["mcp", "list", "--json"]).json(), json!([]));
+    let unknown = rig.run(&["mcp", "test", "mine"]);
+    assert_eq!(unknown.code(), 2);
+    assert!(unknown.stderr().contains("there is no MCP server `mine`"), "{}", unknown.stderr());
+}

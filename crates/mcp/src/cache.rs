@@ -1,0 +1,157 @@
+//! What servers offer, kept on disk: one private file for each server as it is declared.
+//!
+//! Invariant: a list is found only for the declaration it was made with. A file that is missing or broken is no list, and
+//! one that cannot be written is none next time; neither is an error.
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::listing::Listing;
+use crate::server::{Reach, Server};
+
+/// Changes whenever the form of the files does.
+const FORM: u32 = 1;
+/// A list larger than this is a mistake of the server.
+const LARGEST: u64 = 8 << 20;
+
+/// The folder of lists.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    folder: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    form: u32,
+    listing: Listing,
+}
+
+impl Cache {
+    /// The lists in this folder; it is made when the first one is kept.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// What the server offered when it was last asked.
+    pub fn load(&self, server: &Server) -> Option<Listing> {
+        let path = self.file(server);
+        let small = fs::metadata(&path).is_ok_and(|metadata| metadata.len() <= LARGEST);
+        let kept: Kept = serde_json::from_slice(&fs::read(path).ok().filter(|_| small)?).ok()?;
+        (kept.form == FORM).then_some(kept.listing)
+    }
+
+    /// Keeps what the server offers.
+    pub fn keep(&self, server: &Server, listing: &Listing) {
+        if let Err(error) = self.write(server, listing) {
+            tracing::warn!(server = server.name, %error, "the list of an MCP server could not be kept");
+        }
+    }
+
+    fn write(&self, server: &Server, listing: &Listing) -> io::Result<()> {
+        let kept = serde_json::to_vec(&Kept { form: FORM, listing: listing.clone() })?;
+        if kept.len() as u64 > LARGEST {
+            return Err(io::Error::other("it is too large"));
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        file.write_all(&kept)?;
+        file.persist(self.file(server)).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    fn file(&self, server: &Server) -> PathBuf {
+        self.folder.join(format!("{}-{}.json", server.name, &declaration(server)[..32]))
+    }
+}
+
+/// A hash of everything that decides what a server may offer. Who declared it, its permission, its times and which of its
+/// tools are shown do not.
+fn declaration(server: &Server) -> String {
+    let mut hasher = blake3::Hasher::new();
+    let mut field = |text: &str| {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    };
+    field(&server.name);
+    match &server.reach {
+        Reach::Command { program, args, env, cwd } => {
+            field("command");
+            field(program);
+            field(&cwd.to_string_lossy());
+            field(&args.len().to_string());
+            for arg in args {
+                field(arg);
+            }
+            env.iter().flat_map(|(name, value)| [name, value]).for_each(|text| field(text));
+        }
+        Reach::Http { url, headers, bearer } => {
+            field("http");
+            field(url);
+            field(bearer.as_deref().unwrap_or_default());
+            headers.iter().flat_map(|(name, value)| [name, value]).for_each(|text| field(text));
+        }
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::config::{Protocol, ToolFilter};
+    use crate::listing::ToolInfo;
+    use crate::server::Origin;
+
+    fn server(args: &[&str]) -> Server {
+        Server {
+            name: "s".into(),
+            origin: Origin::User,
+            reach: Reach::Command {
+                program: "run".into(),
+                args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+                env: vec![("KEY".into(), "s3cret".into())],
+                cwd: "/".into(),
+            },
+            timeout: Duration::from_secs(1),
+            startup: Duration::from_secs(1),
+            protocol: Protocol::Auto,
+            filter: ToolFilter::default(),
+            permission: None,
+            oauth: crate::server::Oauth::default(),
+        }
+    }
+
+    #[test]
+    fn a_list_is_found_for_the_same_declaration_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path().join("lists"));
+        let listing =
+            Listing { tools: vec![ToolInfo { name: "t".into(), ..ToolInfo::default() }], ..Listing::default() };
+        assert_eq!(cache.load(&server(&["a"])), None);
+        cache.keep(&server(&["a"]), &listing);
+        assert_eq!(cache.load(&server(&["a"])), Some(listing.clone()));
+        assert_eq!(cache.load(&server(&["a", "b"])), None);
+        assert_eq!(cache.load(&server(&["ab"])), None);
+        let slower = Server { timeout: Duration::from_secs(9), ..server(&["a"]) };
+        assert_eq!(cache.load(&slower), Some(listing), "its times do not matter");
+    }
+
+    #[test]
+    fn its_files_are_private_and_hold_no_key_and_a_broken_one_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path().join("lists"));
+        cache.keep(&server(&[]), &Listing::default());
+        let file = cache.file(&server(&[]));
+        let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&file), mode(&cache.folder)), (0o600, 0o700));
+        assert!(!fs::read_to_string(&file).unwrap().contains("s3cret"));
+        fs::write(&file, "{").unwrap();
+        assert_eq!(cache.load(&server(&[])), None);
+    }
+}

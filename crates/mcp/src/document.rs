@@ -1,0 +1,105 @@
+//! What a model is told of the servers before it uses one.
+//!
+//! Invariant: the text depends on nothing but what servers were last known to offer and the tokens it may have, so that the
+//! same knowledge gives the same bytes. What servers say of themselves is sanitised and cut.
+
+use std::fmt::Write as _;
+
+use haft_text::sanitise;
+
+use crate::listing::{Listing, ToolInfo};
+use crate::servers::Servers;
+
+/// The longest description of a tool, in characters.
+const DESCRIPTION: usize = 1_000;
+/// The longest instructions of a server, in characters.
+const INSTRUCTIONS: usize = 800;
+
+/// What a model is told of the servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// The text, for the description of `use_mcp_tool`.
+    pub text: String,
+    /// Whether the arguments of tools are left for `tool_search` to tell.
+    pub deferred: bool,
+}
+
+/// How much is told of each tool.
+#[derive(Clone, Copy)]
+enum Detail {
+    /// Name, description and arguments.
+    Whole,
+    /// The name.
+    Names,
+    /// How many there are.
+    Counts,
+}
+
+impl Document {
+    /// Tells as much as fits into this many tokens: every tool with its arguments, else their names, else how many.
+    pub fn of(servers: &Servers, budget: usize, count: &dyn Fn(&str) -> usize) -> Self {
+        let whole = text(servers, Detail::Whole);
+        if count(&whole) <= budget {
+            return Self { text: whole, deferred: false };
+        }
+        let names = text(servers, Detail::Names);
+        let text = if count(&names) <= budget { names } else { text(servers, Detail::Counts) };
+        Self { text, deferred: true }
+    }
+}
+
+fn text(servers: &Servers, detail: Detail) -> String {
+    let mut text = "Servers and their tools:".to_owned();
+    for server in servers.iter() {
+        let name = &server.name;
+        let _ = write!(text, "\n\n## {name}\n");
+        let Some(listing) = servers.known(name) else {
+            text.push_str("Its tools are not known yet: `tool_search` with this `server_name` lists them.");
+            continue;
+        };
+        let offered: Vec<_> = listing.tools.iter().filter(|tool| server.filter.admits(&tool.name)).collect();
+        tell(&mut text, &listing, &offered, detail);
+    }
+    text
+}
+
+fn tell(text: &mut String, listing: &Listing, offered: &[&ToolInfo], detail: Detail) {
+    match detail {
+        Detail::Whole | Detail::Names => {
+            let instructions = short(&listing.instructions, INSTRUCTIONS);
+            if !instructions.is_empty() {
+                let _ = writeln!(text, "{instructions}");
+            }
+        }
+        Detail::Counts => {}
+    }
+    match (detail, offered) {
+        (_, []) => text.push_str("It has no tools."),
+        (Detail::Whole, tools) => {
+            let described: Vec<_> = tools.iter().map(|tool| describe(tool)).collect();
+            text.push_str(&described.join("\n"));
+        }
+        (Detail::Names, tools) => {
+            let names: Vec<_> = tools.iter().map(|tool| format!("`{}`", sanitise(&tool.name))).collect();
+            let _ = write!(text, "{} (arguments: `tool_search`)", names.join(", "));
+        }
+        (Detail::Counts, tools) => {
+            let _ = write!(text, "{} tools: `tool_search` finds them", tools.len());
+        }
+    }
+}
+
+/// A tool in one paragraph: name, description, arguments.
+pub(crate) fn describe(tool: &ToolInfo) -> String {
+    let schema = serde_json::to_string(&tool.schema).unwrap_or_default();
+    let description = short(&tool.description, DESCRIPTION);
+    format!("- `{}`: {description}\n  arguments: {}", sanitise(&tool.name), sanitise(&schema))
+}
+
+fn short(text: &str, longest: usize) -> String {
+    let text = sanitise(text.trim());
+    match text.char_indices().nth(longest) {
+        Some((end, _)) => format!("{} […]", text[..end].trim_end()),
+        None => text.into_owned(),
+    }
+}

@@ -1,0 +1,75 @@
+//! `${VAR}` and `${VAR:-default}` in what a project declares.
+
+use std::fmt::Write as _;
+
+/// A variable that is not set and has no default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unset(pub(crate) String);
+
+/// The text with its variables in place. What is no well-formed reference stays as it is.
+pub(crate) fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, Unset> {
+    let mut expanded = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        let after = &rest[start + 2..];
+        let Some(end) = after.find('}') else { break };
+        let inside = &after[..end];
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        expanded.push_str(&rest[..start]);
+        if is_variable(name) {
+            // Like a shell, `:-` takes an empty variable for an unset one.
+            let value = variable(name).filter(|value| default.is_none() || !value.is_empty());
+            match value.or_else(|| default.map(str::to_owned)) {
+                Some(value) => expanded.push_str(&value),
+                None => return Err(Unset(name.to_owned())),
+            }
+        } else {
+            let _ = write!(expanded, "${{{inside}}}");
+        }
+        rest = &after[end + 1..];
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+fn is_variable(name: &str) -> bool {
+    let mut letters = name.chars();
+    letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && letters.all(|one| one.is_ascii_alphanumeric() || one == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(text: &str) -> Result<String, Unset> {
+        expand(text, &|name| match name {
+            "HOME" => Some("/home/me".into()),
+            "EMPTY" => Some(String::new()),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn variables_and_defaults() {
+        for (text, wanted) in [
+            ("${HOME}/x", "/home/me/x"),
+            ("a${HOME}b${HOME}c", "a/home/meb/home/mec"),
+            ("${MISSING:-/tmp}/x", "/tmp/x"),
+            ("${EMPTY:-other}", "other"),
+            ("${EMPTY}", ""),
+            ("${MISSING:-}", ""),
+            ("$HOME ${} ${1x} ${HOME", "$HOME ${} ${1x} ${HOME"),
+        ] {
+            assert_eq!(expanded(text).unwrap(), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_unset_variable_is_named() {
+        assert_eq!(expanded("x${MISSING}"), Err(Unset("MISSING".into())));
+    }
+}

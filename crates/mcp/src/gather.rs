@@ -1,0 +1,189 @@
+//! Which servers there are: the user's, and those of a trusted project whose names are free.
+//!
+//! Invariant: what is wrong with one server is told with its file and key, and stops no other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::config::ServerConfig;
+use crate::project;
+use crate::server::{Oauth, Origin, Problem, Reach, Server, is_name};
+
+/// The `.mcp.json` of a project that is trusted.
+#[derive(Clone, Copy, Debug)]
+pub struct ProjectFile<'a> {
+    /// Where it is, to be named.
+    pub path: &'a Path,
+    /// What it says.
+    pub text: &'a str,
+}
+
+/// What the declarations come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gathered {
+    /// Servers that can be used, by name.
+    pub servers: Vec<Server>,
+    /// Servers that are declared and switched off, by name.
+    pub disabled: Vec<String>,
+    /// What is wrong with the others.
+    pub problems: Vec<Problem>,
+}
+
+/// Brings the declarations together. The user's win by name; `root` is where programs run that name no folder, and where
+/// relative folders start; `variable` tells the environment.
+pub fn gather(
+    user: &BTreeMap<String, ServerConfig>,
+    user_file: &Path,
+    project: Option<ProjectFile<'_>>,
+    root: &Path,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Gathered {
+    let mut gathered = Gathered::default();
+    for (name, config) in user {
+        let place = Place { file: user_file, section: format!("mcp_servers.{name}") };
+        gathered.add(name, config, Origin::User, &place, root, variable);
+    }
+    let Some(ProjectFile { path, text }) = project else { return gathered };
+    let entries = match project::read(text, variable) {
+        Ok(entries) => entries,
+        Err((key, reason)) => {
+            let place = Place { file: path, section: String::new() };
+            gathered.problems.push(Problem { server: "*".into(), place: place.key(&key), reason });
+            return gathered;
+        }
+    };
+    let taken: BTreeSet<String> = user.keys().cloned().collect();
+    for (name, entry) in entries.into_iter().filter(|(name, _)| !taken.contains(name)) {
+        let place = Place { file: path, section: format!("mcpServers.{name}") };
+        match entry {
+            Ok(config) => gathered.add(&name, &config, Origin::Project, &place, root, variable),
+            Err((key, reason)) => {
+                gathered.problems.push(Problem { server: name, place: place.key(&key), reason });
+            }
+        }
+    }
+    gathered.servers.sort_by(|one, other| one.name.cmp(&other.name));
+    gathered.disabled.sort();
+    gathered
+}
+
+/// Where a server is declared.
+struct Place<'a> {
+    file: &'a Path,
+    section: String,
+}
+
+impl Place<'_> {
+    fn key(&self, key: &str) -> String {
+        let dotted: Vec<_> = [self.section.as_str(), key].into_iter().filter(|part| !part.is_empty()).collect();
+        match dotted.as_slice() {
+            [] => format!("`{}`", self.file.display()),
+            parts => format!("`{}`, key `{}`", self.file.display(), parts.join(".")),
+        }
+    }
+}
+
+impl Gathered {
+    fn add(
+        &mut self,
+        name: &str,
+        config: &ServerConfig,
+        origin: Origin,
+        place: &Place<'_>,
+        root: &Path,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) {
+        if !config.enabled {
+            self.disabled.push(name.to_owned());
+            return;
+        }
+        let made = if is_name(name) {
+            reach(config, root, variable).and_then(|reach| Ok((reach, oauth(config, variable)?)))
+        } else {
+            let words = "a name has at most 64 letters, digits, `-`, `.` and single `_`; choose another";
+            Err((String::new(), words.to_owned()))
+        };
+        match made {
+            Ok((reach, oauth)) => self.servers.push(Server {
+                name: name.to_owned(),
+                origin,
+                reach,
+                timeout: Duration::from_secs(config.timeout.max(1)),
+                startup: Duration::from_secs(config.startup_timeout.max(1)),
+                protocol: config.protocol,
+                filter: config.tools.clone(),
+                permission: config.permission,
+                oauth,
+            }),
+            Err((key, reason)) => {
+                self.problems.push(Problem { server: name.to_owned(), place: place.key(&key), reason });
+            }
+        }
+    }
+}
+
+fn oauth(config: &ServerConfig, variable: &dyn Fn(&str) -> Option<String>) -> Result<Oauth, (String, String)> {
+    let given = &config.oauth;
+    let client_secret = match &given.client_secret_env {
+        None => None,
+        Some(name) => {
+            let unset = || ("oauth.client_secret_env".to_owned(), format!("the variable `{name}` is not set; set it"));
+            Some(variable(name).filter(|secret| !secret.is_empty()).ok_or_else(unset)?)
+        }
+    };
+    Ok(Oauth {
+        client_id: given.client_id.clone(),
+        client_secret,
+        metadata_url: given.client_metadata_url.clone(),
+        scopes: given.scopes.clone(),
+    })
+}
+
+fn reach(
+    config: &ServerConfig,
+    root: &Path,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Reach, (String, String)> {
+    let wrong = |key: &str, words: &str| Err((key.to_owned(), words.to_owned()));
+    let filled = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+    match (filled(&config.command), filled(&config.url)) {
+        (None, None) => wrong("", "it has neither `command` nor `url`; give one of them"),
+        (Some(_), Some(_)) => wrong("url", "it has both `command` and `url`; give one of them"),
+        (Some(program), None) => {
+            if !config.headers.is_empty() || config.bearer_token_env.is_some() {
+                return wrong("headers", "headers and tokens are for servers with a `url`; use `env`");
+            }
+            if let Some(name) = config.env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
+                return wrong("env", &format!("`{name}` is not the name of a variable"));
+            }
+            let home = || variable("HOME").map(PathBuf::from);
+            let cwd = match config.cwd.as_deref() {
+                None => root.to_owned(),
+                Some(cwd) => match (cwd.strip_prefix("~/"), home()) {
+                    (Some(below), Some(home)) => home.join(below),
+                    (Some(_) | None, _) => root.join(cwd),
+                },
+            };
+            let env = config.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+            Ok(Reach::Command { program, args: config.args.clone(), env, cwd })
+        }
+        (None, Some(url)) => {
+            if !url.starts_with("http://") && !url.starts_with("https://") {
+                return wrong("url", "it must begin with `http://` or `https://`");
+            }
+            let bearer = match &config.bearer_token_env {
+                None => None,
+                Some(name) => match variable(name).filter(|token| !token.trim().is_empty()) {
+                    Some(token) => Some(token.trim().to_owned()),
+                    None => return wrong("bearer_token_env", &format!("the variable `{name}` is not set; set it")),
+                },
+            };
+            let headers = config.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+            Ok(Reach::Http { url, headers, bearer })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+//! MCP servers behind two tools: their configuration, their life, and what they offer.
+//!
+//! A server is started when something of it is first used, never before. What it offers is kept on disk, so that a model
+//! can be told of it without a server. This crate decides nothing about permission, reads no environment and asks nobody
+//! anything: values, folders and the one who answers a server's questions are given to it. The official SDK is used in
+//! `sdk` alone; none of its types leave that module.
+//!
+//! Read first: [`gather`] (which servers there are), [`Servers`] (their life), [`UseMcpTool`] and [`ToolSearch`] (what the
+//! model gets).
+
+mod cache;
+mod config;
+mod document;
+mod error;
+mod expand;
+mod gather;
+mod listing;
+mod login;
+mod output;
+mod project;
+mod sdk;
+mod search;
+mod server;
+mod servers;
+mod tool_search;
+mod use_mcp_tool;
+
+pub use cache::Cache;
+pub use config::{OauthConfig, Protocol, ServerConfig, ToolFilter};
+pub use document::Document;
+pub use error::McpError;
+pub use gather::{Gathered, ProjectFile, gather};
+pub use listing::{Listing, PromptArgument, PromptInfo, ResourceInfo, ToolInfo};
+pub use login::{Login, login};
+pub use output::{Answer, Content};
+pub use sdk::{Elicitor, Question, Reply};
+pub use server::{Oauth, Origin, Problem, Reach, Server, is_name};
+pub use servers::{Host, Servers, State};
+pub use tool_search::ToolSearch;
+pub use use_mcp_tool::UseMcpTool;

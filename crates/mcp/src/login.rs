@@ -1,0 +1,91 @@
+//! Logging in to a server: the user visits a page, and comes back to an address of this machine.
+
+use std::io;
+use std::path::PathBuf;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::sdk::{Authorization, Tokens};
+use crate::server::Server;
+
+/// The longest request line that is looked at.
+const LONGEST: usize = 16 * 1024;
+const DONE: &str = "haft has logged in. You can close this page.";
+const REFUSED: &str = "haft could not log in. The terminal says why.";
+
+/// A login that waits for the user.
+pub struct Login {
+    authorization: Authorization,
+    listener: TcpListener,
+    redirect: String,
+}
+
+/// Begins to log in: finds the authorization server, registers haft there if needed, and makes the page's address. Tokens
+/// will be kept in `tokens`. `challenge` is what came with [`McpError::Login`](crate::McpError::Login). The error is a reason
+/// in words.
+pub async fn login(server: &Server, tokens: PathBuf, challenge: Option<&str>) -> Result<Login, String> {
+    let listen = async {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let port = listener.local_addr()?.port();
+        Ok::<_, io::Error>((listener, format!("http://127.0.0.1:{port}/callback")))
+    };
+    let (listener, redirect) = listen.await.map_err(|error| format!("cannot listen on this machine: {error}"))?;
+    let authorization = Authorization::begin(server, &Tokens::at(tokens), &redirect, challenge).await?;
+    Ok(Login { authorization, listener, redirect })
+}
+
+impl Login {
+    /// The page the user has to visit.
+    pub fn url(&self) -> &str {
+        self.authorization.url()
+    }
+
+    /// Waits until the user comes back, and keeps the tokens. The error is a reason in words.
+    pub async fn finish(self) -> Result<(), String> {
+        loop {
+            let (mut visitor, _) = self.listener.accept().await.map_err(|error| error.to_string())?;
+            let Ok(Some(query)) = callback(&mut visitor).await else {
+                // A browser asks for pictures and the like.
+                let _ = answer(&mut visitor, "404 Not Found", "").await;
+                continue;
+            };
+            let outcome = self.came_back(&query).await;
+            let words = if outcome.is_ok() { DONE } else { REFUSED };
+            let _ = answer(&mut visitor, "200 OK", words).await;
+            return outcome;
+        }
+    }
+
+    async fn came_back(&self, query: &str) -> Result<(), String> {
+        let given = |key: &str| query.split('&').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
+        if let Some(error) = given("error") {
+            return Err(format!("the server refused: {}", haft_text::sanitise(error)));
+        }
+        self.authorization.finish(&format!("{}?{query}", self.redirect)).await
+    }
+}
+
+/// The query of a request for the callback; none for any other.
+async fn callback(visitor: &mut TcpStream) -> io::Result<Option<String>> {
+    let mut head = Vec::new();
+    while !head.windows(2).any(|end| end == b"\r\n") && head.len() < LONGEST {
+        let mut chunk = [0; 1024];
+        match visitor.read(&mut chunk).await? {
+            0 => break,
+            read => head.extend_from_slice(&chunk[..read]),
+        }
+    }
+    let head = String::from_utf8_lossy(&head);
+    let target = head.strip_prefix("GET ").and_then(|rest| rest.split_ascii_whitespace().next()).unwrap_or_default();
+    Ok(target.strip_prefix("/callback?").map(str::to_owned))
+}
+
+async fn answer(visitor: &mut TcpStream, status: &str, words: &str) -> io::Result<()> {
+    let page = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{words}",
+        words.len()
+    );
+    visitor.write_all(page.as_bytes()).await?;
+    visitor.shutdown().await
+}

@@ -1,0 +1,108 @@
+//! What a server answered, and what the model reads of it.
+//!
+//! Invariant: the text is sanitised and within the limits; when anything is left out it says where the whole is.
+
+use std::fmt::Write as _;
+use std::fs::DirBuilder;
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use haft_text::{Limits, cut_lines, sanitise};
+use haft_tool::{ToolContext, ToolOutput};
+use haft_types::{Envelope, Image, ToolError, ToolStatus};
+use serde_json::{Value, json};
+
+/// What is kept as data; later rounds keep fewer lines still.
+const DATA: Limits = Limits { lines: 200, bytes: 8 * 1024 };
+
+/// What a server answered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// The parts, in order.
+    pub content: Vec<Content>,
+    /// The same as data, where the server gives it.
+    pub structured: Option<Value>,
+    /// Whether the server calls it an error.
+    pub is_error: bool,
+}
+
+/// A part of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Words.
+    Text(String),
+    /// A picture.
+    Image(Image),
+    /// Something that is neither, described in a line.
+    Other(String),
+}
+
+impl Answer {
+    /// All words together.
+    pub fn text(&self) -> String {
+        let parts = self.content.iter().filter_map(|part| match part {
+            Content::Text(text) | Content::Other(text) => Some(text.as_str()),
+            Content::Image(_) => None,
+        });
+        let text = parts.collect::<Vec<_>>().join("\n");
+        match &self.structured {
+            // Servers repeat structured content as text for those who do not know it.
+            Some(value) if text.trim().is_empty() => format!("{value:#}"),
+            Some(_) | None => text,
+        }
+    }
+
+    /// What the model reads.
+    pub(crate) fn output(&self, context: &ToolContext, server: &str, tool: &str) -> ToolOutput {
+        let whole = sanitise(&self.text()).into_owned();
+        let limits = Limits { lines: context.limits.lines.saturating_sub(1), bytes: context.limits.bytes };
+        let cut = cut_lines(&whole, limits);
+        let mut text = cut.text.clone();
+        let mut data = json!({ "server": server, "tool": tool, "text": cut_lines(&whole, DATA).text });
+        if cut.is_cut() {
+            data["truncated"] = true.into();
+            let size = format!("The whole answer has {} lines and {} bytes", cut.total_lines, cut.total_bytes);
+            let words = match spill(&whole, &context.workspace.spill) {
+                Ok(path) => {
+                    data["spill"] = json!([path.display().to_string()]);
+                    format!("{size}. It is in `{}`: use `read_file` with a range, or `search_files`.", path.display())
+                }
+                Err(error) => format!("{size}; it could not be written to a file: {error}."),
+            };
+            let _ = write!(text, "\n[{words}]");
+        }
+        let images: Vec<Image> = self.content.iter().filter_map(Content::image).cloned().collect();
+        if text.trim().is_empty() {
+            text = match images.len() {
+                0 => "The tool answered without a word.".to_owned(),
+                _ => "The tool answered with a picture.".to_owned(),
+            };
+        }
+        let mut envelope = Envelope::success(text).with_data(data);
+        if self.is_error {
+            envelope.status = ToolStatus::Error;
+            let message = whole.lines().next().unwrap_or("the tool failed").to_owned();
+            envelope.error = Some(ToolError { code: "tool_error".into(), message });
+        }
+        ToolOutput { images, ..envelope.into() }
+    }
+}
+
+impl Content {
+    fn image(&self) -> Option<&Image> {
+        match self {
+            Self::Image(image) => Some(image),
+            Self::Text(_) | Self::Other(_) => None,
+        }
+    }
+}
+
+/// Puts the whole where the model can read it by range.
+fn spill(text: &str, folder: &Path) -> io::Result<PathBuf> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let mut file = tempfile::Builder::new().prefix("mcp-").suffix(".txt").tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    let (_, path) = file.keep().map_err(|error| error.error)?;
+    Ok(path)
+}

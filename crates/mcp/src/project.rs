@@ -1,0 +1,79 @@
+//! The `.mcp.json` of a project, as other agents write it. Keys it has for them and not for us are passed over.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::config::ServerConfig;
+use crate::expand::{Unset, expand};
+
+/// One entry that could be read, or what is wrong with it: the key within the entry and the words.
+pub(crate) type Entry = Result<ServerConfig, (String, String)>;
+
+#[derive(Deserialize)]
+struct Fields {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    cwd: Option<String>,
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    disabled: bool,
+}
+
+/// The entries of the file in its order, each on its own; the error is about the whole file.
+pub(crate) fn read(
+    text: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<(String, Entry)>, (String, String)> {
+    let whole: Value =
+        serde_json::from_str(text).map_err(|error| (String::new(), format!("it is not JSON: {error}")))?;
+    let servers = match whole.get("mcpServers") {
+        Some(Value::Object(servers)) => servers.clone(),
+        Some(_) => return Err(("mcpServers".into(), "it must be an object of servers".into())),
+        None => Map::new(),
+    };
+    Ok(servers.into_iter().map(|(name, entry)| (name, read_entry(entry, variable))).collect())
+}
+
+fn read_entry(entry: Value, variable: &dyn Fn(&str) -> Option<String>) -> Entry {
+    let fields: Fields = serde_json::from_value(entry).map_err(|error| (String::new(), error.to_string()))?;
+    match fields.kind.as_deref() {
+        None | Some("stdio" | "http" | "streamable-http" | "streamableHttp") => {}
+        Some("sse") => {
+            let words = "the transport `sse` is not spoken any more; ask the server for its `http` address";
+            return Err(("type".into(), words.into()));
+        }
+        Some(other) => return Err(("type".into(), format!("`{other}` is not `stdio` or `http`"))),
+    }
+    let one = |key: &str, text: String| {
+        expand(&text, variable).map_err(|Unset(name)| {
+            (key.to_owned(), format!("the variable `{name}` is not set; set it, or write `${{{name}:-default}}`"))
+        })
+    };
+    let optional = |key: &str, text: Option<String>| text.map(|text| one(key, text)).transpose();
+    let map = |key: &str, map: BTreeMap<String, String>| {
+        let entries = map.into_iter().map(|(name, value)| {
+            let value = one(&format!("{key}.{name}"), value)?;
+            Ok((name, value))
+        });
+        entries.collect::<Result<BTreeMap<_, _>, (String, String)>>()
+    };
+    Ok(ServerConfig {
+        command: optional("command", fields.command)?,
+        args: fields.args.into_iter().map(|arg| one("args", arg)).collect::<Result<_, _>>()?,
+        env: map("env", fields.env)?,
+        cwd: optional("cwd", fields.cwd)?,
+        url: optional("url", fields.url)?,
+        headers: map("headers", fields.headers)?,
+        enabled: !fields.disabled,
+        ..ServerConfig::default()
+    })
+}

@@ -1,0 +1,187 @@
+//! OAuth: tokens in private files, and the way to get them.
+//!
+//! Invariant: a token is kept for the address it was given for, in a file of its owner alone, and is never part of an error.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use rmcp::transport::auth::{
+    AuthClient, AuthError, AuthorizationManager, AuthorizationRequest, AuthorizationSession, CredentialRefreshGuard,
+    CredentialStore, StoredCredentials, WWWAuthenticateParams,
+};
+
+use crate::error::McpError;
+use crate::server::{Oauth, Reach, Server};
+
+/// The folder of tokens.
+#[derive(Clone, Debug)]
+pub(crate) struct Tokens {
+    folder: PathBuf,
+}
+
+impl Tokens {
+    pub(crate) fn at(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// A client that shows the server's token, and gets a new one when it is over; none where nobody has logged in, or the
+    /// configuration gives a token itself.
+    pub(super) async fn client(
+        &self,
+        server: &Server,
+        client: reqwest::Client,
+    ) -> Result<Option<AuthClient<reqwest::Client>>, McpError> {
+        let Reach::Http { url, bearer: None, .. } = &server.reach else { return Ok(None) };
+        let file = self.file(server);
+        if !file.exists() {
+            return Ok(None);
+        }
+        let failed =
+            |error: AuthError| McpError::Start { server: server.name.clone(), reason: format!("its login: {error}") };
+        let mut manager = AuthorizationManager::new(url.as_str()).await.map_err(failed)?;
+        manager.set_credential_store(Kept(file));
+        if manager.initialize_from_store().await.map_err(failed)? {
+            Ok(Some(AuthClient::new(client, manager)))
+        } else {
+            Err(McpError::Login { server: server.name.clone(), challenge: None })
+        }
+    }
+
+    /// Whether somebody has logged in.
+    pub(crate) fn has(&self, server: &Server) -> bool {
+        self.file(server).exists()
+    }
+
+    fn file(&self, server: &Server) -> PathBuf {
+        let url = match &server.reach {
+            Reach::Http { url, .. } => url.as_str(),
+            Reach::Command { .. } => "",
+        };
+        let hash = blake3::hash(url.as_bytes()).to_hex();
+        self.folder.join(format!("{}-{}.json", server.name, &hash.as_str()[..16]))
+    }
+}
+
+/// A login that waits for the user's visit to a page.
+pub(crate) struct Authorization {
+    session: AuthorizationSession,
+}
+
+impl Authorization {
+    /// Finds out where the user has to go; haft registers itself there if it must. `challenge` is what the server said when
+    /// it refused.
+    pub(crate) async fn begin(
+        server: &Server,
+        tokens: &Tokens,
+        redirect: &str,
+        challenge: Option<&str>,
+    ) -> Result<Self, String> {
+        let Reach::Http { url, .. } = &server.reach else {
+            return Err("it is a program on this machine, which needs no login".into());
+        };
+        super::provide();
+        let mut manager = AuthorizationManager::new(url.as_str()).await.map_err(|error| error.to_string())?;
+        let kept = Kept(tokens.file(server));
+        let granted = kept.load().await.ok().flatten().map(|stored| stored.granted_scopes).unwrap_or_default();
+        manager.set_credential_store(kept);
+        let found = manager.resolve_metadata_from_challenge(challenge).await.map_err(|error| error.to_string())?;
+        manager.set_metadata(found.metadata);
+        let mut request = AuthorizationRequest::new(redirect).with_client_name("haft").with_initial_scope_selection();
+        let Oauth { client_id, client_secret, metadata_url, scopes } = &server.oauth;
+        let more = challenge.map(|challenge| further(challenge, url, &granted)).unwrap_or_default();
+        let scopes = if more.is_empty() { scopes.clone() } else { more };
+        if !scopes.is_empty() {
+            request = request.with_scopes(scopes);
+        }
+        if let Some(id) = client_id {
+            request = request.with_preregistered_client(id);
+        }
+        if let Some(secret) = client_secret {
+            request = request.with_client_secret(secret);
+        }
+        if let Some(page) = metadata_url {
+            request = request.with_client_metadata_url(page);
+        }
+        let session = AuthorizationSession::new(manager, request).await.map_err(|(_, error)| error.to_string())?;
+        Ok(Self { session })
+    }
+
+    /// Where the user has to go.
+    pub(crate) fn url(&self) -> &str {
+        self.session.get_authorization_url()
+    }
+
+    /// Takes the address the user was sent back to, and keeps the tokens.
+    pub(crate) async fn finish(&self, callback: &str) -> Result<(), String> {
+        self.session.handle_callback_url(callback).await.map(drop).map_err(|error| error.to_string())
+    }
+}
+
+/// What to ask for when what was granted is not enough: that, and what the server names now.
+fn further(challenge: &str, url: &str, granted: &[String]) -> Vec<String> {
+    let Ok(base) = reqwest::Url::parse(url) else { return Vec::new() };
+    let said = WWWAuthenticateParams::parse(challenge, &base);
+    let named = said.scope.as_deref().filter(|_| said.is_insufficient_scope()).unwrap_or_default();
+    let new = named.split_whitespace().map(str::to_owned).filter(|scope| !granted.contains(scope));
+    let new: Vec<_> = new.collect();
+    if new.is_empty() { Vec::new() } else { granted.iter().cloned().chain(new).collect() }
+}
+
+/// The tokens of one server, in a file.
+struct Kept(PathBuf);
+
+#[async_trait]
+impl CredentialStore for Kept {
+    async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
+        match fs::read(&self.0) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| broken(&self.0, &error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(broken(&self.0, &error)),
+        }
+    }
+
+    async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
+        let bytes = serde_json::to_vec(&credentials).map_err(|error| broken(&self.0, &error))?;
+        write(&self.0, &bytes).map_err(|error| broken(&self.0, &error))
+    }
+
+    async fn clear(&self) -> Result<(), AuthError> {
+        match fs::remove_file(&self.0) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(broken(&self.0, &error)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// A refresh token can be used once: two processes must not use it at the same time.
+    async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
+        let path = self.0.with_extension("lock");
+        let locked = tokio::task::spawn_blocking(move || -> io::Result<File> {
+            let file = File::options().create(true).append(true).open(path)?;
+            file.lock()?;
+            Ok(file)
+        });
+        match locked.await {
+            Ok(Ok(file)) => Ok(Some(CredentialRefreshGuard::new(file))),
+            Ok(Err(error)) => Err(broken(&self.0, &error)),
+            Err(error) => Err(broken(&self.0, &error)),
+        }
+    }
+}
+
+fn broken(path: &Path, error: &dyn std::fmt::Display) -> AuthError {
+    AuthError::CredentialStoreError(format!("the file `{}`: {error}", path.display()))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    // Made readable by its owner only.
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! From the SDK's types to ours.
+
+use haft_types::Image;
+use rmcp::model::{
+    CallToolResult, ContentBlock, GetPromptResult, Prompt, ReadResourceResult, Resource, ResourceContents,
+    ResourceTemplate, ServerPeerInfo, Tool,
+};
+
+use crate::listing::{Listing, PromptArgument, PromptInfo, ResourceInfo, ToolInfo};
+use crate::output::{Answer, Content};
+
+pub(super) fn about(info: &ServerPeerInfo) -> Listing {
+    let program = info.server_info.as_ref().map(|program| format!("{} {}", program.name, program.version));
+    Listing {
+        program: program.unwrap_or_default(),
+        protocol: info.protocol_version.to_string(),
+        instructions: info.instructions.clone().unwrap_or_default(),
+        ..Listing::default()
+    }
+}
+
+pub(super) fn tool(tool: Tool) -> ToolInfo {
+    let description = tool.description.map(Into::into).or(tool.title);
+    ToolInfo {
+        name: tool.name.into(),
+        description: description.unwrap_or_default(),
+        schema: tool.input_schema.as_ref().clone(),
+    }
+}
+
+pub(super) fn resource(resource: Resource) -> ResourceInfo {
+    ResourceInfo {
+        uri: resource.uri,
+        name: resource.name,
+        description: resource.description.unwrap_or_default(),
+        media_type: resource.mime_type.unwrap_or_default(),
+    }
+}
+
+pub(super) fn template(template: ResourceTemplate) -> ResourceInfo {
+    ResourceInfo {
+        uri: template.uri_template,
+        name: template.name,
+        description: template.description.unwrap_or_default(),
+        media_type: template.mime_type.unwrap_or_default(),
+    }
+}
+
+pub(super) fn prompt(prompt: Prompt) -> PromptInfo {
+    let arguments = prompt.arguments.unwrap_or_default().into_iter().map(|argument| PromptArgument {
+        name: argument.name,
+        description: argument.description.unwrap_or_default(),
+        required: argument.required.unwrap_or_default(),
+    });
+    PromptInfo {
+        name: prompt.name,
+        description: prompt.description.or(prompt.title).unwrap_or_default(),
+        arguments: arguments.collect(),
+    }
+}
+
+pub(super) fn answer(result: CallToolResult) -> Answer {
+    Answer {
+        content: result.content.into_iter().map(content).collect(),
+        structured: result.structured_content,
+        is_error: result.is_error.unwrap_or_default(),
+    }
+}
+
+pub(super) fn contents(result: ReadResourceResult) -> Answer {
+    Answer { content: result.contents.into_iter().map(resource_content).collect(), ..Answer::default() }
+}
+
+pub(super) fn messages(result: GetPromptResult) -> Answer {
+    Answer {
+        content: result.messages.into_iter().map(|message| content(message.content)).collect(),
+        ..Answer::default()
+    }
+}
+
+fn content(block: ContentBlock) -> Content {
+    match block {
+        ContentBlock::Text(text) => Content::Text(text.text),
+        ContentBlock::Image(image) => Content::Image(Image { media_type: image.mime_type, data: image.data }),
+        ContentBlock::Audio(audio) => Content::Other(format!("[a sound ({}), which cannot be shown]", audio.mime_type)),
+        ContentBlock::Resource(embedded) => resource_content(embedded.resource),
+        ContentBlock::ResourceLink(link) => {
+            let about = link.description.map(|text| format!(": {text}")).unwrap_or_default();
+            Content::Other(format!("[resource `{}` ({}){about}]", link.uri, link.name))
+        }
+        _ => Content::Other("[something of a kind that is not known here]".into()),
+    }
+}
+
+fn resource_content(contents: ResourceContents) -> Content {
+    match contents {
+        ResourceContents::TextResourceContents { text, .. } => Content::Text(text),
+        ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+            let media_type = mime_type.unwrap_or_default();
+            if media_type.starts_with("image/") {
+                return Content::Image(Image { media_type, data: blob });
+            }
+            let kind = if media_type.is_empty() { "unknown type".to_owned() } else { media_type };
+            Content::Other(format!("[`{uri}` holds {} bytes of {kind}, which cannot be shown]", blob.len() / 4 * 3))
+        }
+        _ => Content::Other("[a resource of a kind that is not known here]".into()),
+    }
+}

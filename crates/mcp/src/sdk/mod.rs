@@ -1,0 +1,331 @@
+//! The one place where the official SDK is used: a connection to a server, in our own types.
+//!
+//! Invariant: no type of the SDK leaves this module, and a [`Connection`] that is dropped takes its process with it.
+
+mod auth;
+mod convert;
+mod handler;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_sandbox::{Background, Capture, Command, Stdin, Supervisor};
+use haft_text::Limits;
+use http::{HeaderName, HeaderValue};
+use rmcp::model::{
+    CallToolRequestParams, GetPromptRequestParams, ProtocolVersion, ReadResourceRequestParams, ServerNotification,
+    SubscriptionFilter,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, RoleClient, RunningService, ServiceError, serve_client_with_lifecycle,
+};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, InsufficientScopeError, StreamableHttpClientTransportConfig,
+};
+use serde_json::{Map, Value};
+
+use crate::config::Protocol;
+use crate::error::McpError;
+use crate::listing::Listing;
+use crate::output::Answer;
+use crate::server::{Reach, Server};
+
+pub(crate) use auth::{Authorization, Tokens};
+use handler::Handler;
+pub(crate) use handler::Heard;
+pub use handler::{Elicitor, Question, Reply};
+
+/// The largest message a server may send.
+const LARGEST: usize = 64 << 20;
+/// What is kept of a server's errors.
+const LAST_WORDS: Limits = Limits { lines: 20, bytes: 2 * 1024 };
+/// How long a server may take to say goodbye.
+const GOODBYE: Duration = Duration::from_millis(500);
+
+/// A server that runs and is spoken with.
+pub(crate) struct Connection {
+    service: RunningService<RoleClient, Handler>,
+    heard: Arc<Heard>,
+    /// The process, where it is one of ours.
+    process: Option<Background>,
+    server: String,
+}
+
+/// What is needed to start a server.
+pub(crate) struct Launch<'a> {
+    pub(crate) supervisor: &'a Supervisor,
+    /// The environment of every child.
+    pub(crate) environment: &'a [(String, String)],
+    pub(crate) tokens: &'a Tokens,
+    pub(crate) elicitor: Option<Arc<dyn Elicitor>>,
+}
+
+impl Connection {
+    /// Starts or reaches a server and agrees on a protocol. Whoever waits must set the limit.
+    pub(crate) async fn open(server: &Server, launch: &Launch<'_>) -> Result<Self, McpError> {
+        let heard = Arc::new(Heard::default());
+        let handler = Handler::new(&server.name, Arc::clone(&heard), launch.elicitor.clone());
+        let (service, process) = match &server.reach {
+            Reach::Command { .. } => {
+                let (process, socket) = start(server, launch)?;
+                let (hear, say) = socket.into_split();
+                let transport = AsyncRwTransport::new_client(hear, say).with_max_line_length(LARGEST);
+                let service = serve_client_with_lifecycle(handler, transport, lifecycle(server.protocol)).await;
+                match service {
+                    Ok(service) => (service, Some(process)),
+                    Err(error) => {
+                        let said = last_words(&process).await;
+                        return Err(failed_start(server, &error, &said));
+                    }
+                }
+            }
+            Reach::Http { .. } => (reach(server, launch, handler).await?, None),
+        };
+        let connection = Self { service, heard, process, server: server.name.clone() };
+        connection.listen();
+        Ok(connection)
+    }
+
+    /// Hears of changed lists where the revision in use wants a subscription for that.
+    fn listen(&self) {
+        let Some(info) = self.service.peer_info() else { return };
+        let changes = info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed) == Some(true);
+        if info.protocol_version.has_initialize() || !changes {
+            return;
+        }
+        let (peer, heard) = (self.service.peer().clone(), Arc::clone(&self.heard));
+        tokio::spawn(async move {
+            let Ok(mut subscription) = peer.listen(SubscriptionFilter::builder().tools_list_changed().build()).await
+            else {
+                return;
+            };
+            while let Ok(Some(notification)) = subscription.next().await {
+                if matches!(notification, ServerNotification::ToolListChangedNotification(_)) {
+                    heard.list_changed();
+                }
+            }
+        });
+    }
+
+    /// Whether it can still be spoken with.
+    pub(crate) fn is_alive(&self) -> bool {
+        !self.service.is_closed()
+            && !self.service.peer().is_transport_closed()
+            && self.process.as_ref().is_none_or(|process| process.ending().is_none())
+    }
+
+    /// What it has said on its own.
+    pub(crate) fn heard(&self) -> &Arc<Heard> {
+        &self.heard
+    }
+
+    /// Asks for everything it offers. Resources and prompts that cannot be listed are none.
+    pub(crate) async fn list(&self) -> Result<Listing, McpError> {
+        let info = self.service.peer_info();
+        let capabilities = info.as_ref().map(|info| info.capabilities.clone()).unwrap_or_default();
+        let mut listing = info.as_deref().map(convert::about).unwrap_or_default();
+        self.service.peer().clear_response_cache().await;
+        if capabilities.tools.is_some() {
+            let tools = self.service.list_all_tools().await;
+            listing.tools = tools.map_err(|error| self.failed(&error))?.into_iter().map(convert::tool).collect();
+        }
+        if capabilities.resources.is_some() {
+            let resources = self.service.list_all_resources().await.unwrap_or_default();
+            let templates = self.service.list_all_resource_templates().await.unwrap_or_default();
+            listing.resources = resources.into_iter().map(convert::resource).collect();
+            listing.resources.extend(templates.into_iter().map(convert::template));
+        }
+        if capabilities.prompts.is_some() {
+            let prompts = self.service.list_all_prompts().await.unwrap_or_default();
+            listing.prompts = prompts.into_iter().map(convert::prompt).collect();
+        }
+        Ok(listing)
+    }
+
+    /// Calls a tool. Dropping the future tells the server to stop.
+    pub(crate) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Answer, McpError> {
+        let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        self.service.call_tool(request).await.map(convert::answer).map_err(|error| self.failed(&error))
+    }
+
+    /// Reads a resource.
+    pub(crate) async fn read(&self, uri: &str) -> Result<Answer, McpError> {
+        let read = self.service.read_resource(ReadResourceRequestParams::new(uri)).await;
+        read.map(convert::contents).map_err(|error| self.failed(&error))
+    }
+
+    /// Fills in a prompt.
+    pub(crate) async fn prompt(&self, name: &str, arguments: Map<String, Value>) -> Result<Answer, McpError> {
+        let request = GetPromptRequestParams::new(name).with_arguments(arguments);
+        self.service.get_prompt(request).await.map(convert::messages).map_err(|error| self.failed(&error))
+    }
+
+    /// Says goodbye and ends what was started.
+    pub(crate) async fn close(mut self) {
+        let _ = self.service.close_with_timeout(GOODBYE).await;
+        if let Some(process) = self.process.take() {
+            process.stop();
+            process.ended().await;
+        }
+    }
+
+    /// The end of what a process of ours wrote to its errors, as a sentence of its own.
+    pub(crate) async fn last_words(&self) -> String {
+        match &self.process {
+            Some(process) => last_words(process).await,
+            None => String::new(),
+        }
+    }
+
+    fn failed(&self, error: &ServiceError) -> McpError {
+        let server = self.server.clone();
+        match error {
+            ServiceError::McpError(error) => McpError::Refused { server, message: error.message.to_string() },
+            ServiceError::TransportSend(error) if challenge_in(error.error.as_ref()).is_some() => {
+                McpError::Login { server, challenge: challenge_in(error.error.as_ref()) }
+            }
+            ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
+                McpError::Gone { server, said: String::new() }
+            }
+            ServiceError::Cancelled { reason } => {
+                let reason = reason.as_deref().unwrap_or("no reason given");
+                McpError::Refused { server, message: format!("it cancelled the call ({reason})") }
+            }
+            other => McpError::Refused { server, message: other.to_string() },
+        }
+    }
+}
+
+/// What a server said when it wanted to know who asks, if that is why something failed.
+fn challenge_in(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(required) = error.downcast_ref::<AuthRequiredError>() {
+            return Some(required.www_authenticate_header.clone());
+        }
+        if let Some(insufficient) = error.downcast_ref::<InsufficientScopeError>() {
+            return Some(insufficient.www_authenticate_header.clone());
+        }
+        next = error.source();
+    }
+    None
+}
+
+fn lifecycle(protocol: Protocol) -> ClientLifecycleMode {
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    match protocol {
+        Protocol::Auto => {
+            ClientLifecycleMode::Auto { preferred_versions, legacy_version: Some(ProtocolVersion::V_2025_11_25) }
+        }
+        Protocol::Current => ClientLifecycleMode::Discover { preferred_versions },
+        Protocol::Previous => ClientLifecycleMode::Initialize,
+    }
+}
+
+fn start(server: &Server, launch: &Launch<'_>) -> Result<(Background, tokio::net::UnixStream), McpError> {
+    let Reach::Command { program, args, env, cwd } = &server.reach else {
+        return Err(McpError::Start { server: server.name.clone(), reason: "it is not a program".into() });
+    };
+    let mut environment: Vec<_> = launch.environment.to_vec();
+    environment.retain(|(name, _)| !env.iter().any(|(own, _)| own == name));
+    environment.extend(env.iter().cloned());
+    let command = Command {
+        argv: std::iter::once(program).chain(args).map(Into::into).collect(),
+        cwd: cwd.clone(),
+        env: environment,
+        timeout: Duration::MAX,
+        stdin: Stdin::default(),
+        // The user chose it; what it needs to reach nobody else knows.
+        confined: None,
+    };
+    let capture = Capture { limits: LAST_WORDS, ..Capture::default() };
+    launch
+        .supervisor
+        .connect(command, capture)
+        .map_err(|error| McpError::Start { server: server.name.clone(), reason: error.to_string() })
+}
+
+async fn reach(
+    server: &Server,
+    launch: &Launch<'_>,
+    handler: Handler,
+) -> Result<RunningService<RoleClient, Handler>, McpError> {
+    let failed = |reason: String| McpError::Start { server: server.name.clone(), reason };
+    let Reach::Http { url, headers, bearer } = &server.reach else {
+        return Err(failed("it has no address".into()));
+    };
+    let mut named = HashMap::new();
+    for (name, value) in headers {
+        let wrong = || failed(format!("`{name}` is not a header that can be sent; see `headers`"));
+        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
+        value.set_sensitive(true);
+        named.insert(header, value);
+    }
+    let mut config =
+        StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(named).max_sse_event_size(LARGEST);
+    if let Some(bearer) = bearer {
+        config = config.auth_header(bearer);
+    }
+    let client = client().map_err(|error| failed(error.to_string()))?;
+    let mode = lifecycle(server.protocol);
+    let served = if let Some(authorised) = launch.tokens.client(server, client.clone()).await? {
+        let transport = StreamableHttpClientTransport::with_client(authorised, config);
+        serve_client_with_lifecycle(handler, transport, mode).await
+    } else {
+        let transport = StreamableHttpClientTransport::with_client(client, config);
+        serve_client_with_lifecycle(handler, transport, mode).await
+    };
+    served.map_err(|error| failed_start(server, &error, ""))
+}
+
+fn client() -> reqwest::Result<reqwest::Client> {
+    provide();
+    reqwest::Client::builder().connect_timeout(Duration::from_secs(15)).build()
+}
+
+/// Makes sure that there is somebody who encrypts.
+fn provide() {
+    // Whoever was first has installed it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+fn failed_start(server: &Server, error: &ClientInitializeError, said: &str) -> McpError {
+    let name = server.name.clone();
+    let challenge = error.auth_challenge().map(str::to_owned);
+    if challenge.is_some() || error.is_authorization_required() {
+        return McpError::Login { server: name, challenge };
+    }
+    let words = match error {
+        ClientInitializeError::ConnectionClosed(_) => "it ended before it answered".to_owned(),
+        ClientInitializeError::JsonRpcError(error) => format!("it refused: {}", error.message),
+        ClientInitializeError::TransportError { error, .. } => {
+            let mut words = error.to_string();
+            let mut source = std::error::Error::source(error);
+            while let Some(cause) = source {
+                words = format!("{words}: {cause}");
+                source = cause.source();
+            }
+            words
+        }
+        other => other.to_string(),
+    };
+    McpError::Start { server: name, reason: format!("`{}`: {words}{said}", server.reach) }
+}
+
+/// The end of what a process wrote to its errors, or why it did not run.
+async fn last_words(process: &Background) -> String {
+    // A process that is about to end gets a moment, so that its last words are complete.
+    let ended = tokio::time::timeout(Duration::from_millis(200), process.ended()).await.ok().flatten();
+    if let Some(Err(error)) = ended.as_deref() {
+        return format!(" ({error})");
+    }
+    let text = process.live().stderr().text(LAST_WORDS).text;
+    match text.trim() {
+        "" => String::new(),
+        words => format!("; its last words were:\n{words}"),
+    }
+}

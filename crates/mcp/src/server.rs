@@ -1,0 +1,133 @@
+//! A server that can be reached, and one that cannot.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use haft_types::Decision;
+
+use crate::config::{Protocol, ToolFilter};
+
+/// A server with everything that is needed to reach it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Server {
+    /// Its name.
+    pub name: String,
+    /// Who declared it.
+    pub origin: Origin,
+    /// How it is reached.
+    pub reach: Reach,
+    /// How long a call may be silent.
+    pub timeout: Duration,
+    /// How long it may take to start.
+    pub startup: Duration,
+    /// Which revision of the protocol is spoken.
+    pub protocol: Protocol,
+    /// Which of its tools are offered.
+    pub filter: ToolFilter,
+    /// What becomes of its calls where no rule speaks.
+    pub permission: Option<Decision>,
+    /// How haft introduces itself where a login is wanted.
+    pub oauth: Oauth,
+}
+
+/// How haft introduces itself to a server that wants a login.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Oauth {
+    /// The id haft was registered under by hand.
+    pub client_id: Option<String>,
+    /// The secret that belongs to it.
+    pub client_secret: Option<String>,
+    /// A page that describes haft.
+    pub metadata_url: Option<String>,
+    /// What is asked for; what the server names when empty.
+    pub scopes: Vec<String>,
+}
+
+/// Who declared a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The user, in the configuration.
+    User,
+    /// The project, in its `.mcp.json`.
+    Project,
+}
+
+impl Origin {
+    /// The word in lists.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Project => "project",
+        }
+    }
+}
+
+/// How a server is reached.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// It is a program, spoken with over its standard input and output.
+    Command {
+        /// The program.
+        program: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// What it gets in its environment beside what every child gets.
+        env: Vec<(String, String)>,
+        /// The folder it runs in.
+        cwd: PathBuf,
+    },
+    /// It answers over HTTP.
+    Http {
+        /// Where.
+        url: String,
+        /// Headers of every request.
+        headers: Vec<(String, String)>,
+        /// Its bearer token.
+        bearer: Option<String>,
+    },
+}
+
+/// Never the environment, the headers or the token: they hold keys.
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command { program, args, .. } => {
+                f.write_str(program)?;
+                args.iter().try_for_each(|arg| write!(f, " {arg}"))
+            }
+            Self::Http { url, .. } => f.write_str(url),
+        }
+    }
+}
+
+impl fmt::Debug for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}): {}", self.name, self.origin.name(), self.reach)
+    }
+}
+
+/// A declaration that cannot be used, in words for people.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("MCP server `{server}` is not used: {place}: {reason}")]
+pub struct Problem {
+    /// The server's name, empty when the whole file is meant.
+    pub server: String,
+    /// The file and the key.
+    pub place: String,
+    /// What is wrong and what to do.
+    pub reason: String,
+}
+
+/// Whether a name can be one of a server. It is part of the names rules know tools by, so it must be plain, and the two
+/// underscores that part them cannot be in it.
+pub fn is_name(name: &str) -> bool {
+    let plain = |one: char| one.is_ascii_alphanumeric() || "_-.".contains(one);
+    !name.is_empty() && name.len() <= 64 && name.chars().all(plain) && !name.contains("__")
+}

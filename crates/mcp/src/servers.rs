@@ -1,0 +1,330 @@
+//! The life of all servers: each is started when it is first used, and again when it ended, but not for ever.
+//!
+//! Invariant: making [`Servers`] and looking at what they offer starts nothing and waits for nothing; a server that hangs or
+//! dies holds up only whoever uses it, and no longer than its own limits.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use haft_sandbox::Supervisor;
+use haft_tool::Progress;
+use serde_json::{Map, Value};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::cache::Cache;
+use crate::error::McpError;
+use crate::listing::Listing;
+use crate::output::Answer;
+use crate::sdk::{Connection, Elicitor, Launch, Tokens};
+use crate::server::Server;
+
+/// A server may be started this often …
+const STARTS: usize = 4;
+/// … within this time; then it is left alone for as long.
+const PERIOD: Duration = Duration::from_mins(5);
+
+/// What servers are given.
+#[derive(Clone)]
+pub struct Host {
+    /// Starts those that are programs.
+    pub supervisor: Arc<Supervisor>,
+    /// The environment of every child.
+    pub environment: Arc<Vec<(String, String)>>,
+    /// Where it is kept what servers offer.
+    pub cache: Cache,
+    /// The folder of tokens.
+    pub tokens: std::path::PathBuf,
+    /// Who answers their questions; without one they are declined.
+    pub elicitor: Option<Arc<dyn Elicitor>>,
+}
+
+/// All servers of a session. Dropping it ends them.
+pub struct Servers {
+    slots: Vec<Slot>,
+    host: Host,
+}
+
+/// How a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It was not used yet, or has ended.
+    Idle,
+    /// It can be spoken with.
+    Running,
+}
+
+struct Slot {
+    server: Server,
+    life: Mutex<Life>,
+    listing: RwLock<Option<Arc<Listing>>>,
+}
+
+#[derive(Default)]
+struct Life {
+    connection: Option<Arc<Connection>>,
+    starts: VecDeque<Instant>,
+}
+
+impl Servers {
+    /// These servers, none of them started; what they offer is as it was when it was last kept.
+    pub fn new(servers: Vec<Server>, host: Host) -> Self {
+        let slot = |server: Server| {
+            let listing = host.cache.load(&server).map(Arc::new);
+            Slot { server, life: Mutex::default(), listing: RwLock::new(listing) }
+        };
+        Self { slots: servers.into_iter().map(slot).collect(), host }
+    }
+
+    /// The servers, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Server> {
+        self.slots.iter().map(|slot| &slot.server)
+    }
+
+    /// What a server offers, as far as it is known; nothing is started.
+    pub fn known(&self, name: &str) -> Option<Arc<Listing>> {
+        self.slot(name).ok()?.known()
+    }
+
+    /// How a server is.
+    pub fn state(&self, name: &str) -> State {
+        let running = self.slot(name).is_ok_and(|slot| {
+            // Whoever holds it is just starting it.
+            slot.life.try_lock().is_ok_and(|life| life.connection.as_ref().is_some_and(|one| one.is_alive()))
+        });
+        if running { State::Running } else { State::Idle }
+    }
+
+    /// Whether the user has logged in to a server.
+    pub fn has_login(&self, name: &str) -> bool {
+        self.slot(name).is_ok_and(|slot| self.tokens().has(&slot.server))
+    }
+
+    /// What a server offers now. It is started if it is not.
+    pub async fn listing(&self, name: &str, cancel: &CancellationToken) -> Result<Arc<Listing>, McpError> {
+        let slot = self.slot(name)?;
+        let connection = self.connection(slot, cancel).await?;
+        if connection.heard().take_stale() || slot.known().is_none() {
+            self.refresh(slot, &connection).await?;
+        }
+        Ok(slot.known().unwrap_or_default())
+    }
+
+    /// What a server offers, from its own mouth even when it is known.
+    pub async fn ask_anew(&self, name: &str, cancel: &CancellationToken) -> Result<Arc<Listing>, McpError> {
+        let slot = self.slot(name)?;
+        let connection = self.connection(slot, cancel).await?;
+        self.refresh(slot, &connection).await?;
+        Ok(slot.known().unwrap_or_default())
+    }
+
+    /// The same of several servers, side by side, in the order of their names here.
+    pub async fn ask_all_anew(
+        &self,
+        names: &[&str],
+        cancel: &CancellationToken,
+    ) -> Vec<Result<Arc<Listing>, McpError>> {
+        futures::future::join_all(names.iter().map(|name| self.ask_anew(name, cancel))).await
+    }
+
+    /// Calls a tool of a server, which is started if it is not. Progress extends the time it may take.
+    pub async fn call(
+        &self,
+        name: &str,
+        tool: &str,
+        arguments: Map<String, Value>,
+        progress: Arc<dyn Progress>,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, McpError> {
+        let slot = self.slot(name)?;
+        if !slot.server.filter.admits(tool) {
+            let hint = "; the configuration does not offer it".to_owned();
+            return Err(McpError::UnknownTool { server: name.to_owned(), tool: tool.to_owned(), hint });
+        }
+        let connection = self.connection(slot, cancel).await?;
+        if connection.heard().take_stale() {
+            self.refresh(slot, &connection).await?;
+        }
+        if let Some(listing) = slot.known()
+            && !listing.tools.iter().any(|known| known.name == tool)
+        {
+            return Err(slot.unknown_tool(tool, &listing));
+        }
+        let _shown = connection.heard().show_to(progress);
+        let called = connection.call(tool, arguments);
+        self.wait(slot, &connection, called, cancel).await
+    }
+
+    /// Reads a resource of a server.
+    pub async fn read(&self, name: &str, uri: &str, cancel: &CancellationToken) -> Result<Answer, McpError> {
+        let slot = self.slot(name)?;
+        let connection = self.connection(slot, cancel).await?;
+        self.wait(slot, &connection, connection.read(uri), cancel).await
+    }
+
+    /// Fills in a prompt of a server.
+    pub async fn prompt(
+        &self,
+        name: &str,
+        prompt: &str,
+        arguments: Map<String, Value>,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, McpError> {
+        let slot = self.slot(name)?;
+        let connection = self.connection(slot, cancel).await?;
+        self.wait(slot, &connection, connection.prompt(prompt, arguments), cancel).await
+    }
+
+    /// Ends all servers and waits until nothing of them is left.
+    pub async fn close(&self) {
+        let closing = self.slots.iter().map(|slot| async {
+            let connection = slot.life.lock().await.connection.take();
+            if let Some(connection) = connection.and_then(Arc::into_inner) {
+                connection.close().await;
+            }
+        });
+        futures::future::join_all(closing).await;
+    }
+
+    /// Waits for an answer as long as the server shows signs of life.
+    async fn wait<T>(
+        &self,
+        slot: &Slot,
+        connection: &Connection,
+        answer: impl Future<Output = Result<T, McpError>>,
+        cancel: &CancellationToken,
+    ) -> Result<T, McpError> {
+        let mut answer = std::pin::pin!(answer);
+        let mut signs = connection.heard().signs();
+        let silent = || McpError::Silent { server: slot.server.name.clone(), seconds: slot.server.timeout.as_secs() };
+        loop {
+            tokio::select! {
+                answered = &mut answer => {
+                    return match answered {
+                        Err(error @ McpError::Login { .. }) => {
+                            // After a login it is reached anew.
+                            slot.life.lock().await.connection = None;
+                            Err(error)
+                        }
+                        Err(McpError::Gone { server, .. }) => {
+                            Err(McpError::Gone { server, said: connection.last_words().await })
+                        }
+                        other => other,
+                    };
+                }
+                () = cancel.cancelled() => return Err(McpError::Cancelled),
+                changed = signs.changed() => {
+                    if changed.is_err() {
+                        return Err(silent());
+                    }
+                }
+                () = tokio::time::sleep(slot.server.timeout) => return Err(silent()),
+            }
+        }
+    }
+
+    /// The connection to a server; it is started if there is none.
+    async fn connection(&self, slot: &Slot, cancel: &CancellationToken) -> Result<Arc<Connection>, McpError> {
+        let starting = async {
+            let mut life = slot.life.lock().await;
+            if let Some(alive) = life.connection.as_ref().filter(|connection| connection.is_alive()) {
+                return Ok(Arc::clone(alive));
+            }
+            life.connection = None;
+            life.note_start(&slot.server.name)?;
+            let connection = self.open(slot).await?;
+            life.connection = Some(Arc::clone(&connection));
+            Ok(connection)
+        };
+        tokio::select! {
+            connection = starting => connection,
+            () = cancel.cancelled() => Err(McpError::Cancelled),
+        }
+    }
+
+    /// Starts a server and asks what it offers, within its time.
+    async fn open(&self, slot: &Slot) -> Result<Arc<Connection>, McpError> {
+        let Server { name, startup, .. } = &slot.server;
+        let tokens = self.tokens();
+        let launch = Launch {
+            supervisor: &self.host.supervisor,
+            environment: &self.host.environment,
+            tokens: &tokens,
+            elicitor: self.host.elicitor.clone(),
+        };
+        let opening = async {
+            let connection = Connection::open(&slot.server, &launch).await?;
+            self.refresh(slot, &connection).await?;
+            Ok(Arc::new(connection))
+        };
+        tokio::time::timeout(*startup, opening).await.unwrap_or_else(|_elapsed| {
+            let reason = format!(
+                "`{}` did not answer within {} s; `startup_timeout` gives it more",
+                slot.server.reach,
+                startup.as_secs()
+            );
+            Err(McpError::Start { server: name.clone(), reason })
+        })
+    }
+
+    async fn refresh(&self, slot: &Slot, connection: &Connection) -> Result<(), McpError> {
+        let listing = connection.list().await?;
+        self.host.cache.keep(&slot.server, &listing);
+        *slot.listing.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(listing));
+        Ok(())
+    }
+
+    fn tokens(&self) -> Tokens {
+        Tokens::at(self.host.tokens.clone())
+    }
+
+    fn slot(&self, name: &str) -> Result<&Slot, McpError> {
+        self.slots.iter().find(|slot| slot.server.name == name).ok_or_else(|| {
+            let names: Vec<_> = self.iter().map(|server| format!("`{}`", server.name)).collect();
+            let known = match names.as_slice() {
+                [] => "is none".to_owned(),
+                [one] => format!("is only {one}"),
+                several => format!("are {}", several.join(", ")),
+            };
+            McpError::UnknownServer { name: name.to_owned(), known }
+        })
+    }
+}
+
+impl Slot {
+    fn known(&self) -> Option<Arc<Listing>> {
+        self.listing.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn unknown_tool(&self, tool: &str, listing: &Listing) -> McpError {
+        let names: Vec<_> = listing
+            .tools
+            .iter()
+            .filter(|known| self.server.filter.admits(&known.name))
+            .map(|known| format!("`{}`", known.name))
+            .collect();
+        let hint = match names.as_slice() {
+            [] => "; it has none at all".to_owned(),
+            few if few.len() <= 30 => format!("; it has {}", few.join(", ")),
+            many => format!("; it has {}: `tool_search` finds them", many.len()),
+        };
+        McpError::UnknownTool { server: self.server.name.clone(), tool: tool.to_owned(), hint }
+    }
+}
+
+impl Life {
+    /// Takes note of one more start, if there may be one.
+    fn note_start(&mut self, server: &str) -> Result<(), McpError> {
+        let now = Instant::now();
+        while self.starts.front().is_some_and(|start| now.duration_since(*start) >= PERIOD) {
+            self.starts.pop_front();
+        }
+        if let (true, Some(last)) = (self.starts.len() >= STARTS, self.starts.front()) {
+            let seconds = PERIOD.saturating_sub(now.duration_since(*last)).as_secs().max(1);
+            return Err(McpError::Resting { server: server.to_owned(), starts: STARTS, seconds });
+        }
+        self.starts.push_back(now);
+        Ok(())
+    }
+}

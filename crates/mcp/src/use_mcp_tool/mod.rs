@@ -1,0 +1,101 @@
+//! `use_mcp_tool`: calls a tool of a server.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolOutput, parse_arguments, schema_of};
+use haft_types::{Envelope, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::servers::Servers;
+
+/// The tool's name.
+pub(crate) const NAME: &str = "use_mcp_tool";
+
+static MANUAL: Manual = Manual::of(Group::Others);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The server's name.
+    server_name: String,
+    /// The tool's name within the server.
+    tool_name: String,
+    /// The tool's own arguments.
+    #[serde(default)]
+    #[schemars(with = "Map<String, Value>")]
+    arguments: Value,
+}
+
+/// The tool.
+pub struct UseMcpTool {
+    spec: ToolSpec,
+    servers: Arc<Servers>,
+}
+
+impl UseMcpTool {
+    /// Calls tools of these servers; `document` is what the model is told of them.
+    pub fn new(servers: Arc<Servers>, document: &str) -> Self {
+        let prompt = include_str!("prompt.md").trim_end();
+        let description = format!("{prompt}\n\n{document}");
+        Self { spec: ToolSpec { name: NAME.into(), description, parameters: schema_of::<Parameters>() }, servers }
+    }
+}
+
+#[async_trait]
+impl Tool for UseMcpTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
+    }
+
+    fn access(&self) -> Access {
+        Access::Execute
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        let text = |key: &str| arguments.get(key).and_then(Value::as_str).map(str::to_owned);
+        match (text("server_name"), text("tool_name")) {
+            (Some(server), Some(tool)) => Intent::Server { server, tool },
+            // The call itself says what is missing.
+            (Some(_) | None, _) => Intent::Nothing,
+        }
+    }
+
+    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
+        let parameters: Parameters = match parse_arguments(NAME, arguments) {
+            Ok(parameters) => parameters,
+            Err(error) => return Envelope::failure("invalid_arguments", error.to_string()).into(),
+        };
+        let Parameters { server_name, tool_name, arguments } = parameters;
+        let Some(arguments) = object(arguments) else {
+            let message = format!("invalid arguments for `{NAME}`: `arguments` must be a JSON object");
+            return Envelope::failure("invalid_arguments", message).into();
+        };
+        let progress = Arc::clone(&context.progress);
+        match self.servers.call(&server_name, &tool_name, arguments, progress, &context.cancel).await {
+            Ok(answer) => answer.output(context, &server_name, &tool_name),
+            Err(error) => {
+                let message = haft_text::sanitise(&error.to_string()).into_owned();
+                // A dead server is left alone by its own limits: the others still work, and so does the tool.
+                Envelope::failure(error.code(), message).into()
+            }
+        }
+    }
+}
+
+/// The arguments as an object; models also write it as text, or leave it out.
+fn object(arguments: Value) -> Option<Map<String, Value>> {
+    match arguments {
+        Value::Object(object) => Some(object),
+        Value::Null => Some(Map::new()),
+        Value::String(text) if text.trim().is_empty() => Some(Map::new()),
+        Value::String(text) => serde_json::from_str(&text).ok(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
+    }
+}

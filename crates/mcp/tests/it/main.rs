@@ -1,0 +1,87 @@
+//! Servers as they are: over HTTP and as programs, good ones and bad ones.
+#![expect(clippy::unwrap_used, reason = "the functions that tests share are tests too")]
+
+mod offline;
+mod over_http;
+mod programs;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use haft_mcp::{Cache, Elicitor, Host, Oauth, Origin, Protocol, Reach, Server, Servers, ToolFilter};
+use haft_sandbox::Supervisor;
+use haft_testkit::test::SHELL_MCP_SERVER;
+use haft_tool::Progress;
+use serde_json::{Map, Value};
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap().block_on(future)
+}
+
+fn server(name: &str, reach: Reach) -> Server {
+    Server {
+        name: name.into(),
+        origin: Origin::User,
+        reach,
+        timeout: Duration::from_mins(5),
+        startup: Duration::from_mins(5),
+        protocol: Protocol::Auto,
+        filter: ToolFilter::default(),
+        permission: None,
+        oauth: Oauth::default(),
+    }
+}
+
+fn http(name: &str, url: &str) -> Server {
+    server(name, Reach::Http { url: url.into(), headers: Vec::new(), bearer: None })
+}
+
+fn program(name: &str, cwd: &Path, line: &str) -> Server {
+    let args = vec!["-c".into(), line.into()];
+    server(name, Reach::Command { program: "/bin/sh".into(), args, env: Vec::new(), cwd: cwd.into() })
+}
+
+/// The server of [`SHELL_MCP_SERVER`], in this folder.
+fn shell_server(name: &str, cwd: &Path) -> Server {
+    program(name, cwd, SHELL_MCP_SERVER)
+}
+
+fn host(state: &Path) -> Host {
+    Host {
+        supervisor: Arc::new(Supervisor::for_tests().unwrap()),
+        environment: Arc::new(vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())]),
+        cache: Cache::at(state.join("lists")),
+        tokens: state.join("tokens"),
+        elicitor: None,
+    }
+}
+
+fn servers(state: &Path, all: Vec<Server>) -> Servers {
+    Servers::new(all, host(state))
+}
+
+fn asking(state: &Path, all: Vec<Server>, elicitor: Arc<dyn Elicitor>) -> Servers {
+    Servers::new(all, Host { elicitor: Some(elicitor), ..host(state) })
+}
+
+fn arguments(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        other => panic!("{other}"),
+    }
+}
+
+/// Keeps what a call showed.
+#[derive(Default)]
+struct Shown(Mutex<Vec<String>>);
+
+impl Progress for Shown {
+    fn show(&self, text: String) {
+        self.0.lock().unwrap().push(text);
+    }
+}
+
+fn nowhere() -> Arc<dyn Progress> {
+    Arc::new(Shown::default())
+}

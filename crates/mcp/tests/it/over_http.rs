@@ -1,0 +1,171 @@
+//! Both revisions over HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use haft_mcp::{Content, Elicitor, McpError, Protocol, Question, Reach, Reply, Server};
+use haft_testkit::test::{McpServer, Revision};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Shown, arguments, asking, block_on, http, nowhere, servers};
+
+const BOTH: [Revision; 2] = [Revision::Current, Revision::Previous];
+
+fn never() -> CancellationToken {
+    CancellationToken::new()
+}
+
+#[test]
+fn lists_of_both_revisions_arrive_whole() {
+    for revision in BOTH {
+        let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(revision).unwrap());
+        let all = servers(state.path(), vec![http("s", &there.url())]);
+        let listing = block_on(all.listing("s", &never())).unwrap();
+        let names: Vec<_> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["echo", "fail", "picture", "long", "structured", "slow", "stuck", "ask", "grow"]);
+        assert_eq!(listing.tools[0].description, "Says what it was told.");
+        assert_eq!(listing.tools[0].schema["properties"]["text"]["type"], "string");
+        assert_eq!((listing.instructions.as_str(), listing.program.as_str()), ("Be gentle.", "testkit 1"));
+        let wanted = match revision {
+            Revision::Current => "2026-07-28",
+            Revision::Previous => "2025-11-25",
+        };
+        assert_eq!(listing.protocol, wanted);
+        assert_eq!(listing.resources[0].uri, "mem:a");
+        assert_eq!((listing.prompts[0].name.as_str(), listing.prompts[0].arguments[0].required), ("greet", true));
+    }
+}
+
+#[test]
+fn a_revision_can_be_demanded() {
+    let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(Revision::Previous).unwrap());
+    let demanded = |protocol| vec![Server { protocol, ..http("s", &there.url()) }];
+    let all = servers(state.path(), demanded(Protocol::Previous));
+    block_on(all.listing("s", &never())).unwrap();
+    assert!(!there.methods().contains(&"server/discover".to_owned()), "{:?}", there.methods());
+    let all = servers(state.path(), demanded(Protocol::Current));
+    let error = block_on(all.ask_anew("s", &never())).unwrap_err();
+    assert_eq!(error.code(), "server_start", "{error}");
+}
+
+#[test]
+fn every_kind_of_answer_arrives() {
+    for revision in BOTH {
+        let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(revision).unwrap());
+        let all = servers(state.path(), vec![http("s", &there.url())]);
+        block_on(async {
+            let call = |tool: &'static str, given: Value| {
+                let all = &all;
+                async move { all.call("s", tool, arguments(given), nowhere(), &never()).await.unwrap() }
+            };
+            let echo = call("echo", json!({"text": "ü", "n": 1})).await;
+            assert_eq!(echo.text(), r#"{"text":"ü","n":1}"#);
+            assert!(call("fail", json!({})).await.is_error);
+            let picture = call("picture", json!({})).await;
+            assert!(matches!(&picture.content[0], Content::Image(image) if image.media_type == "image/png"));
+            assert_eq!(call("structured", json!({})).await.text(), "{\n  \"answer\": 42\n}");
+            assert_eq!(all.read("s", "mem:a", &never()).await.unwrap().text(), "content of a");
+            let prompt = all.prompt("s", "greet", arguments(json!({"whom": "me"})), &never()).await.unwrap();
+            assert_eq!(prompt.text(), "Hello \"me\".");
+        });
+    }
+}
+
+#[test]
+fn progress_is_shown_to_the_call_that_waits() {
+    for revision in BOTH {
+        let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(revision).unwrap());
+        let all = servers(state.path(), vec![http("s", &there.url())]);
+        let (shown, cancel) = (Arc::new(Shown::default()), never());
+        block_on(async {
+            // An answer may overtake what came before it.
+            while shown.0.lock().unwrap().is_empty() {
+                let called = all.call("s", "slow", arguments(json!({})), Arc::clone(&shown) as _, &cancel);
+                assert_eq!(called.await.unwrap().text(), "done at last");
+            }
+        });
+        let shown = shown.0.lock().unwrap().clone();
+        let known = ["s: working (1 of 3)", "s: working (2 of 3)", "s: working (3 of 3)"];
+        assert!(shown.iter().all(|line| known.contains(&line.as_str())), "{revision:?}: {shown:?}");
+    }
+}
+
+#[test]
+fn a_cancelled_call_ends_and_the_server_is_told() {
+    let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(Revision::Previous).unwrap());
+    let all = servers(state.path(), vec![http("s", &there.url())]);
+    let cancel = CancellationToken::new();
+    block_on(async {
+        let stop = cancel.clone();
+        let heard = tokio::task::spawn_blocking(move || {
+            let call = there.wait_for(|message| message["params"]["name"] == "stuck");
+            stop.cancel();
+            let told = there.wait_for(|message| message["method"] == "notifications/cancelled");
+            (call["id"].clone(), told["params"]["requestId"].clone())
+        });
+        let error = all.call("s", "stuck", arguments(json!({})), nowhere(), &cancel).await.unwrap_err();
+        assert_eq!(error, McpError::Cancelled);
+        let (called, cancelled) = heard.await.unwrap();
+        assert_eq!(called, cancelled);
+    });
+}
+
+#[test]
+fn a_silent_call_is_given_up() {
+    let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(Revision::Previous).unwrap());
+    let short = Server { timeout: Duration::from_millis(300), ..http("s", &there.url()) };
+    let all = servers(state.path(), vec![short]);
+    let error = block_on(all.call("s", "stuck", arguments(json!({})), nowhere(), &never())).unwrap_err();
+    assert_eq!(error.code(), "timeout", "{error}");
+}
+
+#[test]
+fn a_list_that_changed_is_asked_for_again() {
+    let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(Revision::Previous).unwrap());
+    let all = servers(state.path(), vec![http("s", &there.url())]);
+    block_on(async {
+        let unknown = all.call("s", "grown", arguments(json!({})), nowhere(), &never()).await.unwrap_err();
+        assert!(unknown.to_string().contains("it has `echo`, `fail`"), "{unknown}");
+        all.call("s", "grow", arguments(json!({})), nowhere(), &never()).await.unwrap();
+        all.call("s", "grown", arguments(json!({})), nowhere(), &never()).await.unwrap();
+        assert!(all.known("s").unwrap().tools.iter().any(|tool| tool.name == "grown"));
+    });
+}
+
+struct Somebody;
+
+#[async_trait]
+impl Elicitor for Somebody {
+    async fn answer(&self, server: &str, question: Question) -> Reply {
+        assert_eq!(server, "s");
+        assert!(matches!(question, Question::Form { message, .. } if message == "Your name?"));
+        Reply::Accept(json!({"name": "Ada"}))
+    }
+}
+
+#[test]
+fn questions_are_declined_unless_somebody_answers() {
+    let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(Revision::Previous).unwrap());
+    let all = servers(state.path(), vec![http("s", &there.url())]);
+    let declined = block_on(all.call("s", "ask", arguments(json!({})), nowhere(), &never())).unwrap();
+    assert_eq!(declined.text(), r#"{"action":"decline"}"#);
+    let there = McpServer::start(Revision::Previous).unwrap();
+    let all = asking(state.path(), vec![http("s", &there.url())], Arc::new(Somebody));
+    let answered = block_on(all.call("s", "ask", arguments(json!({})), nowhere(), &never())).unwrap();
+    let answered: Value = serde_json::from_str(&answered.text()).unwrap();
+    assert_eq!(answered, json!({"action": "accept", "content": {"name": "Ada"}}));
+}
+
+#[test]
+fn a_token_is_shown_and_without_one_a_login_is_named() {
+    let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start_guarded(Revision::Previous, "t0k").unwrap());
+    let all = servers(state.path(), vec![http("s", &there.url())]);
+    let error = block_on(all.listing("s", &never())).unwrap_err();
+    assert_eq!(error, McpError::Login { server: "s".into(), challenge: Some("Bearer".into()) });
+    assert!(error.to_string().contains("haft mcp login s"));
+    let reach = Reach::Http { url: there.url(), headers: Vec::new(), bearer: Some("t0k".into()) };
+    let all = servers(state.path(), vec![crate::server("s", reach)]);
+    block_on(all.listing("s", &never())).unwrap();
+}

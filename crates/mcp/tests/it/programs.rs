@@ -1,0 +1,113 @@
+//! Servers that are programs.
+
+use std::fs;
+use std::time::Duration;
+
+use haft_mcp::{McpError, Reach, Server, State};
+use haft_testkit::test::SHELL_MCP_SERVER;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::{arguments, block_on, nowhere, program, servers, shell_server};
+
+fn never() -> CancellationToken {
+    CancellationToken::new()
+}
+
+fn starts(folder: &std::path::Path) -> usize {
+    fs::read_to_string(folder.join("starts")).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn it_is_started_once_when_it_is_first_used_with_the_environment_it_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut declared = shell_server("s", folder.path());
+    let Reach::Command { env, .. } = &mut declared.reach else { panic!() };
+    env.push(("GIVEN".into(), "this".into()));
+    block_on(async {
+        let all = servers(folder.path(), vec![declared]);
+        assert_eq!((starts(folder.path()), all.state("s")), (0, State::Idle));
+        for _ in 0..2 {
+            let answer = all.call("s", "show", arguments(json!({})), nowhere(), &never()).await.unwrap();
+            assert_eq!(answer.text(), "GIVEN=this SECRET=", "nothing of ours leaks");
+        }
+        assert_eq!((starts(folder.path()), all.state("s")), (1, State::Running));
+        all.close().await;
+        assert_eq!(all.state("s"), State::Idle);
+    });
+}
+
+#[test]
+fn one_that_dies_says_its_last_words_and_is_started_again_but_not_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    block_on(async {
+        let all = servers(folder.path(), vec![shell_server("s", folder.path())]);
+        for start in 1..=4 {
+            let error = all.call("s", "die", arguments(json!({})), nowhere(), &never()).await.unwrap_err();
+            assert!(matches!(error, McpError::Gone { .. }), "{error}");
+            assert!(error.to_string().contains("I am dying"), "{error}");
+            assert_eq!(starts(folder.path()), start);
+        }
+        let error = all.call("s", "show", arguments(json!({})), nowhere(), &never()).await.unwrap_err();
+        assert!(matches!(error, McpError::Resting { starts: 4, .. }), "{error}");
+        assert_eq!(starts(folder.path()), 4);
+    });
+}
+
+#[test]
+fn what_cannot_start_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = Reach::Command {
+        program: "no-such-program".into(),
+        args: Vec::new(),
+        env: Vec::new(),
+        cwd: folder.path().into(),
+    };
+    let hanging = Server { startup: Duration::from_millis(300), ..program("hangs", folder.path(), "exec sleep 1000") };
+    let all = vec![
+        crate::server("missing", missing),
+        program("ends", folder.path(), "echo broken pipe dream >&2; exit 1"),
+        hanging,
+    ];
+    block_on(async {
+        let all = servers(folder.path(), all);
+        for (name, words) in [
+            ("missing", "cannot run the program `no-such-program`"),
+            ("ends", "broken pipe dream"),
+            ("hangs", "did not answer within 0 s; `startup_timeout`"),
+        ] {
+            let error = all.listing(name, &never()).await.unwrap_err();
+            assert_eq!(error.code(), "server_start");
+            assert!(error.to_string().contains(words), "{error}");
+        }
+    });
+}
+
+#[test]
+fn words_that_are_no_messages_are_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let noisy = format!("echo 'Welcome to my server!'\n{SHELL_MCP_SERVER}");
+    block_on(async {
+        let all = servers(folder.path(), vec![program("s", folder.path(), &noisy)]);
+        all.call("s", "show", arguments(json!({})), nowhere(), &never()).await.unwrap();
+    });
+}
+
+#[test]
+fn nothing_is_left_when_the_servers_are_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let leaves = format!("sleep 4321 & echo $! > child\n{SHELL_MCP_SERVER}");
+    // In a pid namespace of its own the number would be another: it is looked for by its folder.
+    let alive = || {
+        let folders = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path().join("cwd"));
+        folders.filter(|cwd| fs::read_link(cwd).is_ok_and(|target| target == folder.path())).count()
+    };
+    block_on(async {
+        let all = servers(folder.path(), vec![program("s", folder.path(), &leaves)]);
+        all.call("s", "show", arguments(json!({})), nowhere(), &never()).await.unwrap();
+        assert!(alive() > 0, "the search works");
+    });
+    while alive() > 0 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

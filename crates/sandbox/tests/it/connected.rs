@@ -1,0 +1,47 @@
+//! Commands that are spoken with over a socket.
+
+use haft_sandbox::{Capture, Exit};
+use haft_text::Limits;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+use crate::processes::{DAEMONS, mark, marked, wait_until};
+use crate::{WAYS, block_on, path, shell, supervisor};
+
+#[test]
+fn it_reads_and_writes_the_socket_and_its_errors_are_kept_apart() {
+    for way in WAYS {
+        block_on(async {
+            let line = "read one; echo \"heard $one\"; echo trouble >&2; read two || exit 7";
+            let (command, socket) = supervisor(way).connect(shell(line, "/".as_ref()), Capture::default()).unwrap();
+            let (hear, mut say) = socket.into_split();
+            say.write_all(b"hello\n").await.unwrap();
+            let mut lines = BufReader::new(hear).lines();
+            assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("heard hello"));
+            // The end of what we say is the end of its input.
+            drop(say);
+            let ending = command.ended().await.unwrap();
+            let finished = ending.as_ref().as_ref().unwrap();
+            assert_eq!(finished.exit, Exit::Code(7), "{way:?}");
+            assert_eq!(finished.stdout.bytes, 0, "that is what the socket is for");
+            assert_eq!(finished.stderr.text(Limits::default()).text, "trouble\n");
+            assert_eq!(lines.next_line().await.unwrap(), None, "the other end is closed with the command");
+        });
+    }
+}
+
+#[test]
+fn nothing_is_left_when_it_is_dropped() {
+    for way in WAYS {
+        let folder = TempDir::new().unwrap();
+        block_on(async {
+            let command = shell(&format!("{DAEMONS}\nsleep 1000"), folder.path());
+            let command = command.env(vec![path(), mark(folder.path())]);
+            let (_command, _socket) = supervisor(way).connect(command, Capture::default()).unwrap();
+            let ready = folder.path().join("ready");
+            tokio::task::spawn_blocking(move || wait_until("daemons", || ready.exists())).await.unwrap();
+            assert_ne!(marked(folder.path()), [0; 0], "the mark works");
+        });
+        wait_until("nobody", || marked(folder.path()).is_empty());
+    }
+}

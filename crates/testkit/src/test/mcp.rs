@@ -1,0 +1,300 @@
+//! An MCP server over HTTP that does what tests need: answers, fails, is slow, is stuck, asks, changes its list.
+//!
+//! Written by hand on sockets and JSON, with nothing of the SDK that haft uses, so that a mistake made twice the same way
+//! shows. Invariant: it answers only what its revision knows, and keeps everything it was sent.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use serde_json::{Value, json};
+
+/// A server of the previous revision as a script for `/bin/sh`: `show` shows what it was given, `die` ends it. It counts its
+/// starts in the file `starts` of its folder.
+pub const SHELL_MCP_SERVER: &str = include_str!("mcp_server.sh");
+
+/// Which revisions of the protocol it knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Revision {
+    /// 2026-07-28 alone.
+    Current,
+    /// 2025-11-25 alone.
+    Previous,
+}
+
+/// A server in threads of its own, until the test program ends.
+pub struct McpServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    revision: Revision,
+    /// The token without which nobody gets an answer.
+    token: Option<String>,
+    heard: Mutex<Vec<Value>>,
+    news: Condvar,
+    grown: AtomicBool,
+}
+
+impl McpServer {
+    /// A server of this revision.
+    pub fn start(revision: Revision) -> io::Result<Self> {
+        Self::start_with(revision, None)
+    }
+
+    /// The same, which answers only those who show this token.
+    pub fn start_guarded(revision: Revision, token: &str) -> io::Result<Self> {
+        Self::start_with(revision, Some(token.to_owned()))
+    }
+
+    fn start_with(revision: Revision, token: Option<String>) -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            revision,
+            token,
+            heard: Mutex::default(),
+            news: Condvar::new(),
+            grown: AtomicBool::new(false),
+        });
+        let serving = Arc::clone(&shared);
+        thread::spawn(move || {
+            for visitor in listener.incoming().flatten() {
+                let shared = Arc::clone(&serving);
+                thread::spawn(move || drop(shared.serve(visitor)));
+            }
+        });
+        Ok(Self { address, shared })
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    /// Every message it was sent, in order.
+    pub fn heard(&self) -> Vec<Value> {
+        self.shared.heard().clone()
+    }
+
+    /// The methods it was sent, in order.
+    pub fn methods(&self) -> Vec<String> {
+        self.heard().iter().filter_map(|message| Some(message["method"].as_str()?.to_owned())).collect()
+    }
+
+    /// Waits until it has heard a message like this, and gives it.
+    pub fn wait_for(&self, like: impl Fn(&Value) -> bool) -> Value {
+        self.shared.wait_for(like)
+    }
+}
+
+impl Shared {
+    fn heard(&self) -> MutexGuard<'_, Vec<Value>> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_for(&self, like: impl Fn(&Value) -> bool) -> Value {
+        let mut heard = self.heard();
+        loop {
+            if let Some(found) = heard.iter().find(|message| like(message)) {
+                return found.clone();
+            }
+            heard = self.news.wait(heard).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn serve(&self, visitor: TcpStream) -> io::Result<()> {
+        let mut reader = BufReader::new(visitor.try_clone()?);
+        let mut visitor = visitor;
+        while let Some(request) = read(&mut reader)? {
+            if let Some(token) = &self.token
+                && request.authorization.as_deref() != Some(&format!("Bearer {token}"))
+            {
+                answer(&mut visitor, "401 Unauthorized", "www-authenticate: Bearer\r\n", "")?;
+                continue;
+            }
+            if request.method != "POST" {
+                answer(&mut visitor, "405 Method Not Allowed", "", "")?;
+                continue;
+            }
+            let message: Value = serde_json::from_slice(&request.body)?;
+            self.heard().push(message.clone());
+            self.news.notify_all();
+            if message["id"].is_null() || message["method"].is_null() {
+                answer(&mut visitor, "202 Accepted", "", "")?;
+                continue;
+            }
+            self.respond(&mut visitor, &message)?;
+        }
+        Ok(())
+    }
+
+    fn respond(&self, visitor: &mut TcpStream, request: &Value) -> io::Result<()> {
+        let method = request["method"].as_str().unwrap_or_default();
+        let complete = |mut result: Value| {
+            if self.revision == Revision::Current {
+                result["resultType"] = "complete".into();
+            }
+            json!({ "jsonrpc": "2.0", "id": request["id"], "result": result })
+        };
+        let capabilities = json!({ "tools": { "listChanged": true }, "resources": {}, "prompts": {} });
+        let reply = match (method, self.revision) {
+            ("initialize", Revision::Previous) => complete(json!({
+                "protocolVersion": "2025-11-25", "capabilities": capabilities, "instructions": "Be gentle.",
+                "serverInfo": { "name": "testkit", "version": "1" }
+            })),
+            ("server/discover", Revision::Current) => complete(json!({
+                "supportedVersions": ["2026-07-28"], "capabilities": capabilities, "instructions": "Be gentle.",
+                "ttlMs": 0, "cacheScope": "private",
+                "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "testkit", "version": "1" } }
+            })),
+            ("ping", _) => complete(json!({})),
+            ("tools/list", _) => complete(self.page(&request["params"]["cursor"])),
+            ("resources/list", _) => complete(cacheable(json!({ "resources": [{ "uri": "mem:a", "name": "a" }] }))),
+            ("resources/templates/list", _) => complete(cacheable(json!({ "resourceTemplates": [] }))),
+            ("resources/read", _) => {
+                complete(cacheable(json!({ "contents": [{ "uri": "mem:a", "text": "content of a" }] })))
+            }
+            ("prompts/list", _) => complete(cacheable(json!({ "prompts": [
+                { "name": "greet", "description": "Greets.", "arguments": [{ "name": "whom", "required": true }] }] }))),
+            ("prompts/get", _) => complete(json!({ "messages": [{ "role": "user",
+                "content": { "type": "text", "text": format!("Hello {}.", request["params"]["arguments"]["whom"]) } }] })),
+            ("tools/call", _) => return self.call(visitor, request, &complete),
+            _ => json!({ "jsonrpc": "2.0", "id": request["id"],
+                "error": { "code": -32601, "message": format!("Method not found: {method}") } }),
+        };
+        answer(visitor, "200 OK", "content-type: application/json\r\n", &reply.to_string())
+    }
+
+    /// The tools, two on a page.
+    fn page(&self, cursor: &Value) -> Value {
+        let tool = |name: &str, description: &str| {
+            json!({ "name": name, "description": description,
+            "inputSchema": { "type": "object", "properties": { "text": { "type": "string" } } } })
+        };
+        let mut tools = vec![
+            tool("echo", "Says what it was told."),
+            tool("fail", "Always fails."),
+            tool("picture", "Shows a picture."),
+            tool("long", "Says more than anybody reads."),
+            tool("structured", "Answers with data alone."),
+            tool("slow", "Takes its time and says so."),
+            tool("stuck", "Never answers."),
+            tool("ask", "Asks the user."),
+            tool("grow", "Gets a new tool."),
+        ];
+        if self.grown.load(Ordering::SeqCst) {
+            tools.push(tool("grown", "Was not there before."));
+        }
+        let from: usize = cursor.as_str().and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
+        let mut page = cacheable(json!({ "tools": tools[from..tools.len().min(from + 2)] }));
+        if from + 2 < tools.len() {
+            page["nextCursor"] = (from + 2).to_string().into();
+        }
+        page
+    }
+
+    fn call(&self, visitor: &mut TcpStream, request: &Value, complete: &dyn Fn(Value) -> Value) -> io::Result<()> {
+        let text = |text: String| json!({ "content": [{ "type": "text", "text": text }] });
+        let (name, arguments) = (&request["params"]["name"], &request["params"]["arguments"]);
+        let mut before = Vec::new();
+        let result = match name.as_str().unwrap_or_default() {
+            "echo" => text(arguments.to_string()),
+            "fail" => json!({ "content": [{ "type": "text", "text": "it went wrong" }], "isError": true }),
+            "picture" => json!({ "content": [{ "type": "image", "mimeType": "image/png", "data": "aGFmdA==" }] }),
+            "long" => {
+                text((0..5_000).map(|line| format!("\u{1b}[31mline {line}\u{1b}[0m")).collect::<Vec<_>>().join("\n"))
+            }
+            "structured" => json!({ "content": [], "structuredContent": { "answer": 42 } }),
+            "stuck" => {
+                let id = request["id"].clone();
+                self.wait_for(|heard| {
+                    heard["params"]["requestId"] == id && heard["method"] == "notifications/cancelled"
+                });
+                return Ok(());
+            }
+            "slow" => {
+                let token = &request["params"]["_meta"]["progressToken"];
+                before.extend((1..=3).map(|step| {
+                    json!({ "jsonrpc": "2.0", "method": "notifications/progress",
+                    "params": { "progressToken": token, "progress": step, "total": 3, "message": "working" } })
+                }));
+                text("done at last".into())
+            }
+            "grow" => {
+                self.grown.store(true, Ordering::SeqCst);
+                before.push(json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
+                text("grown".into())
+            }
+            "ask" => {
+                let question = json!({ "jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": {
+                    "message": "Your name?",
+                    "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } } } });
+                begin_stream(visitor)?;
+                event(visitor, &question)?;
+                let answer = self.wait_for(|heard| heard["id"] == "q1" && heard["method"].is_null());
+                event(visitor, &complete(text(answer["result"].to_string())))?;
+                return visitor.write_all(b"0\r\n\r\n");
+            }
+            other => json!({ "content": [{ "type": "text", "text": format!("no tool {other}") }], "isError": true }),
+        };
+        if before.is_empty() {
+            return answer(visitor, "200 OK", "content-type: application/json\r\n", &complete(result).to_string());
+        }
+        begin_stream(visitor)?;
+        before.iter().try_for_each(|message| event(visitor, message))?;
+        event(visitor, &complete(result))?;
+        visitor.write_all(b"0\r\n\r\n")
+    }
+}
+
+/// Results that may be kept for a while must say for how long in the current revision.
+fn cacheable(mut result: Value) -> Value {
+    result["ttlMs"] = 0.into();
+    result["cacheScope"] = "private".into();
+    result
+}
+
+struct Request {
+    method: String,
+    authorization: Option<String>,
+    body: Vec<u8>,
+}
+
+fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
+    let mut line = String::new();
+    if reader.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let method = line.split(' ').next().unwrap_or_default().to_owned();
+    let (mut length, mut authorization) = (0, None);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        match line.trim_end().split_once(": ") {
+            None => break,
+            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => length = value.parse().unwrap_or(0),
+            Some((name, value)) if name.eq_ignore_ascii_case("authorization") => authorization = Some(value.to_owned()),
+            Some(_) => {}
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    Ok(Some(Request { method, authorization, body }))
+}
+
+fn answer(visitor: &mut TcpStream, status: &str, headers: &str, body: &str) -> io::Result<()> {
+    write!(visitor, "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
+}
+
+fn begin_stream(visitor: &mut TcpStream) -> io::Result<()> {
+    write!(visitor, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+}
+
+fn event(visitor: &mut TcpStream, message: &Value) -> io::Result<()> {
+    let text = format!("event: message\ndata: {message}\n\n");
+    write!(visitor, "{:x}\r\n{text}\r\n", text.len())
+}
