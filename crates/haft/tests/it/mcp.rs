@@ -139,7 +139,9 @@ fn tools_are_searched_for_when_they_are_too_many_to_tell() {
     let rig = rig([search, call("web", "picture", &json!({})), Reply::text("Done.")]);
     add(&rig, &format!("[mcp_servers.web]\nurl = \"{}\"\n", there.url()));
     assert_eq!(rig.run(&["mcp", "test"]).code(), 0);
-    let small = ["--set", "models.\"mock/gemini-3-scripted\".context_window=8000", "--set", "tools.offer=[\"others\"]"];
+    let model = "models.\"mock/gemini-3-scripted\"";
+    let (window, output) = (format!("{model}.context_window=8000"), format!("{model}.max_output_tokens=1000"));
+    let small = ["--set", &window, "--set", &output, "--set", "tools.offer=[\"others\"]"];
     let ran = rig.task(&[&small[..], &["task"]].concat());
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
     let requests = seen(&rig);
