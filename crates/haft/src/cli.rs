@@ -5,6 +5,7 @@ mod changes;
 mod context;
 mod conversations;
 mod doctor;
+mod jobs;
 mod knowledge;
 mod mcp;
 mod models;
@@ -19,7 +20,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use haft_types::{Api, PermissionMode};
 
 pub(crate) use catalogue::{CatalogueArgs, CatalogueCommand, LibArgs, LibCommand};
-pub(crate) use changes::{ChangesArgs, How, RedoArgs, UndoArgs};
+pub(crate) use changes::{ChangesArgs, How, RedoArgs, RewindArgs, UndoArgs};
 pub(crate) use context::{ContextArgs, ContextCommand, DiffArgs, LookArgs, RenderArgs, ReportArgs, ShowArgs, WhyArgs};
 pub(crate) use conversations::{
     BackupArgs, BackupCommand, ConversationsArgs, ConversationsCommand, CurrentArgs, DeleteArgs, ExportArgs, ForkArgs,
@@ -27,6 +28,7 @@ pub(crate) use conversations::{
     ShowConversationArgs, StatsArgs, UseArgs,
 };
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use jobs::{AttachArgs, JobsArgs, JobsCommand, KillArgs, ListJobsArgs, LogsArgs, ShowJobArgs};
 pub(crate) use knowledge::{Lines, NotesArgs, NotesCommand, OfConversation, UsefulArgs, UsefulCommand};
 pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpListArgs, McpNameArgs, McpTestArgs, Transport};
 pub(crate) use models::{AddArgs, CountArgs, ListArgs, ModelsArgs, ModelsCommand, RolesArgs, ShowModelArgs, TestArgs};
@@ -42,10 +44,12 @@ const HELP: &str = "\
 
 Run:
   run            Give the model a task and print what comes of it
+  jobs           List, show, watch and end runs in the background
   demo           Watch the agent fix a bug, with no key and no network
 
 Conversations:
   conversations  List, show, search, fork, export, import and back up
+  rewind         Go back to a message, with or without the files
 
 Context:
   context        Look at what was sent: segments, budget, differences, breaks, bytes
@@ -122,6 +126,8 @@ pub(crate) enum Command {
     ///
     /// Without a prompt, the task is read from standard input; with one, piped standard input is attached to it.
     Run(Box<RunArgs>),
+    /// List, show, watch and end runs in the background, which `haft run --bg` starts.
+    Jobs(JobsArgs),
     /// Watch the agent fix a bug, with no key and no network: a scripted model drives the real agent.
     Demo(DemoArgs),
     /// List, show, search, fork, export, import and back up.
@@ -159,6 +165,11 @@ pub(crate) enum Command {
     Undo(UndoArgs),
     /// Bring back what the last undo took back.
     Redo(RedoArgs),
+    /// Go back to a message, with or without the files.
+    ///
+    /// The conversation stays as it is; a fork that ends at the message becomes the current one. Files that someone else changed
+    /// since are left as they are, and named; the exit code is 3 then.
+    Rewind(RewindArgs),
     /// Show, add and explain what may happen without asking.
     Permissions(PermissionsArgs),
     /// Show what holds commands in, and try to leave it.
@@ -238,6 +249,14 @@ pub(crate) struct RunArgs {
     /// Ask on the terminal before what needs permission, instead of refusing it.
     #[arg(long)]
     pub(crate) ask: bool,
+
+    /// Run in the background: print the job's id once the task is stored, and return. `haft jobs` does the rest.
+    #[arg(long, conflicts_with = "ask")]
+    pub(crate) bg: bool,
+
+    /// Be this job.
+    #[arg(long, value_name = "ID", hide = true, conflicts_with = "bg")]
+    pub(crate) job: Option<String>,
 
     /// Offer only these tools: names, groups or profiles (`haft tools list` shows them), `*`, `none`.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]

@@ -102,6 +102,11 @@ impl Places {
         self.cache.join("spill")
     }
 
+    /// Runs in the background.
+    pub(crate) fn jobs(&self) -> PathBuf {
+        self.state.join("jobs")
+    }
+
     /// Where the private `/tmp` of commands lie.
     pub(crate) fn private_tmp(&self) -> PathBuf {
         self.cache.join("tmp")

@@ -1,4 +1,4 @@
-//! The arguments of `haft undo`, `haft redo` and `haft changes`.
+//! The arguments of `haft undo`, `haft redo`, `haft rewind` and `haft changes`.
 
 use clap::Args;
 
@@ -34,7 +34,25 @@ pub(crate) struct RedoArgs {
     pub(crate) how: How,
 }
 
-/// What undo and redo share.
+#[derive(Debug, Args)]
+pub(crate) struct RewindArgs {
+    /// The message, as `haft conversations show` names it. One of yours goes, to be said anew; one of the model's stays, with
+    /// the results of its calls.
+    pub(crate) message: String,
+
+    /// An id, the beginning of one, or a name; the current conversation when absent.
+    #[arg(long, value_name = "ID")]
+    pub(crate) conversation: Option<String>,
+
+    /// Take back as well what was changed in files since.
+    #[arg(long)]
+    pub(crate) files: bool,
+
+    #[command(flatten)]
+    pub(crate) how: How,
+}
+
+/// What undo, redo and rewind share.
 #[derive(Debug, Args)]
 pub(crate) struct How {
     /// Only say what would be done.

@@ -19,6 +19,7 @@ use crate::exit::{Exit, mistake};
 use crate::project::Project;
 use crate::wiring;
 
+pub(super) use change::message;
 pub(super) use show::part_as_text;
 
 pub(super) fn run(command: ConversationsCommand) -> anyhow::Result<Exit> {

@@ -8,6 +8,7 @@ mod context;
 mod conversations;
 mod count;
 mod doctor;
+mod jobs;
 mod lib;
 mod mcp;
 mod models;
@@ -30,6 +31,7 @@ use crate::places::Places;
 pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         Some(Command::Run(args)) => run::run(&args),
+        Some(Command::Jobs(args)) => jobs::run(args.command),
         Some(Command::Demo(args)) => crate::demo::run(&args),
         Some(Command::Conversations(args)) => conversations::run(args.command),
         Some(Command::Context(args)) => context::run(args.command),
@@ -45,6 +47,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Changes(args)) => changes::changes(&args),
         Some(Command::Undo(args)) => changes::undo(&args),
         Some(Command::Redo(args)) => changes::redo(&args),
+        Some(Command::Rewind(args)) => changes::rewind(&args),
         Some(Command::Permissions(args)) => permissions::run(args.command),
         Some(Command::Sandbox(args)) => sandbox::run(&args.command),
         Some(Command::Models(args)) => models::run(args.command),

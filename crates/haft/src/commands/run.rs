@@ -7,12 +7,14 @@ use std::sync::Arc;
 use haft_context::ContextError;
 use haft_engine::turn::Limits;
 use haft_engine::{OpenError, Roles, Which};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::approve::TerminalApprover;
-use crate::cli::RunArgs;
+use crate::cli::{OutputFormat, RunArgs};
 use crate::config::{Config, ModelRole, RolesConfig};
 use crate::exit::{Exit, Mistake, mistake};
+use crate::jobs::{self, Jobs};
 use crate::output::{self, Printer};
 use crate::places::Places;
 use crate::project::Project;
@@ -21,8 +23,13 @@ use crate::wiring::{self, RunPlan};
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let (places, loaded) = super::configuration(&args.common)?;
-    let task = task(args, &places)?;
+    let piped = piped_input()?;
+    let task = task(args, &places, piped.as_deref())?;
     let mut plan = lower(args, &loaded.config, task.as_deref())?;
+    if args.bg {
+        return in_background(args, &Jobs::at(places.jobs()), task.as_deref(), piped.as_deref());
+    }
+    let _held = args.job.as_ref().map(|id| jobs::become_job(&Jobs::at(places.jobs()), id)).transpose()?;
     if args.ask {
         plan.approver = Some(Arc::new(TerminalApprover::open(places.config_file())?));
     }
@@ -30,10 +37,29 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         let mut session = wiring::open_session(&places, loaded.config, plan).await.map_err(usage_errors)?;
         let cancel = CancellationToken::new();
         cancel_on_signals(&cancel);
-        let mut printer = Printer::new(args.output_format, args.verbose);
+        let format = if args.job.is_some() { OutputFormat::StreamJson } else { args.output_format };
+        let mut printer = Printer::new(format, args.verbose);
         let report = session.run(task, &mut printer, &cancel).await;
         Ok(if report.never_valid { Exit::Usage } else { report.result.outcome.into() })
     })
+}
+
+/// Starts the run as a job, and says how to look after it. The id alone goes to stdout.
+fn in_background(args: &RunArgs, jobs: &Jobs, task: Option<&str>, piped: Option<&str>) -> anyhow::Result<Exit> {
+    let job = jobs::start(jobs, task, piped)?;
+    let id = &job.told.id;
+    match args.output_format {
+        OutputFormat::Text => {
+            output::print(&format!("{id}\n"))?;
+            output::tell(&format!(
+                "haft: runs in the background; `haft jobs attach {id}` watches it, `haft jobs kill {id}` ends it"
+            ));
+        }
+        OutputFormat::Json | OutputFormat::StreamJson => {
+            output::print_json(&json!({ "job": id, "conversation_id": job.conversation() }))?;
+        }
+    }
+    Ok(Exit::Completed)
 }
 
 /// Lowers flags and configuration into what the run needs to know.
@@ -103,7 +129,7 @@ fn roles(args: &RunArgs, config: &RolesConfig) -> anyhow::Result<Roles> {
 }
 
 /// The prompt, with piped standard input as the task itself or attached to it.
-fn task(args: &RunArgs, places: &Places) -> anyhow::Result<Option<String>> {
+fn task(args: &RunArgs, places: &Places, piped: Option<&str>) -> anyhow::Result<Option<String>> {
     let mut prompt = args.prompt.clone().filter(|prompt| !prompt.trim().is_empty());
     if args.prompt.is_some() && prompt.is_none() {
         return Err(mistake("the prompt is empty"));
@@ -112,10 +138,9 @@ fn task(args: &RunArgs, places: &Places) -> anyhow::Result<Option<String>> {
         let (ground, _) = wiring::ground(places, &Project::find(args.cwd.as_deref())?)?;
         prompt = Some(slash::expand(called, &ground)?);
     }
-    let piped = piped_input()?;
     Ok(match (prompt, piped) {
         (Some(prompt), Some(piped)) => Some(format!("{prompt}\n\n<stdin>\n{}\n</stdin>", piped.trim_end_matches('\n'))),
-        (prompt, piped) => prompt.or(piped),
+        (prompt, piped) => prompt.or(piped.map(str::to_owned)),
     })
 }
 

@@ -14,11 +14,18 @@ pub(crate) struct Printer {
     verbose: bool,
     /// Words of the present reply. Only when a call follows is it clear that they are not the answer.
     words: String,
+    /// Whether everything goes to stdout: what was run elsewhere is only read here.
+    on_stdout: bool,
 }
 
 impl Printer {
     pub(crate) fn new(format: OutputFormat, verbose: bool) -> Self {
-        Self { format, verbose, words: String::new() }
+        Self { format, verbose, words: String::new(), on_stdout: false }
+    }
+
+    /// Progress on stdout too.
+    pub(crate) fn all_on_stdout(self) -> Self {
+        Self { on_stdout: true, ..self }
     }
 }
 
@@ -115,7 +122,11 @@ impl Printer {
             | EventBody::Completion { .. }
             | EventBody::FileChanged { .. } => return,
         };
-        super::tell(&line);
+        if self.on_stdout {
+            drop(super::print(&format!("{}\n", haft_text::sanitise(&line))));
+        } else {
+            super::tell(&line);
+        }
     }
 }
 

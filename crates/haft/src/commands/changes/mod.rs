@@ -1,5 +1,6 @@
-//! `haft undo`, `haft redo` and `haft changes`: what a conversation changed in files, and how it is taken back.
+//! `haft undo`, `haft redo`, `haft changes` and `haft rewind`: what a conversation changed in files, and how it is taken back.
 
+mod rewind;
 mod show;
 mod undo;
 
@@ -12,7 +13,7 @@ use haft_store::{Conversation, Store};
 use serde_json::{Value, json};
 
 use super::conversations;
-use crate::cli::{ChangesArgs, Common, RedoArgs, UndoArgs};
+use crate::cli::{ChangesArgs, Common, RedoArgs, RewindArgs, UndoArgs};
 use crate::exit::Exit;
 use crate::wiring;
 
@@ -22,6 +23,10 @@ pub(super) fn undo(args: &UndoArgs) -> anyhow::Result<Exit> {
 
 pub(super) fn redo(args: &RedoArgs) -> anyhow::Result<Exit> {
     wiring::runtime()?.block_on(undo::redo(args))
+}
+
+pub(super) fn rewind(args: &RewindArgs) -> anyhow::Result<Exit> {
+    wiring::runtime()?.block_on(rewind::rewind(args))
 }
 
 pub(super) fn changes(args: &ChangesArgs) -> anyhow::Result<Exit> {

@@ -14,7 +14,7 @@ use crate::output;
 
 /// What is reversed, in the words of the report.
 #[derive(Clone, Copy)]
-enum Direction {
+pub(super) enum Direction {
     Back,
     Forth,
 }
@@ -40,7 +40,7 @@ pub(super) async fn redo(args: &RedoArgs) -> anyhow::Result<Exit> {
     tell(&opened, report, &args.how, Direction::Forth)
 }
 
-fn mode(how: &How) -> Mode {
+pub(super) fn mode(how: &How) -> Mode {
     if how.dry_run { Mode::DryRun } else { Mode::Apply }
 }
 
@@ -88,7 +88,7 @@ fn tell(opened: &Opened, report: Result<Report, UndoError>, how: &How, direction
     Ok(if report.is_clean() { Exit::Completed } else { Exit::Waiting })
 }
 
-fn as_json(opened: &Opened, report: &Report, how: &How) -> Value {
+pub(super) fn as_json(opened: &Opened, report: &Report, how: &How) -> Value {
     let files = report.paths.iter().map(|taken| {
         let mut file = json!({ "path": opened.name(&taken.path), "action": action(taken) });
         if let Err(conflict) = &taken.after {
@@ -104,7 +104,7 @@ fn as_json(opened: &Opened, report: &Report, how: &How) -> Value {
     })
 }
 
-fn as_text(opened: &Opened, report: &Report, how: &How, direction: Direction) -> String {
+pub(super) fn as_text(opened: &Opened, report: &Report, how: &How, direction: Direction) -> String {
     let verb = match (direction, how.dry_run) {
         (Direction::Back, false) => "Took back",
         (Direction::Back, true) => "Would take back",

@@ -102,7 +102,7 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<()> {
 }
 
 /// The message a person means: by its id or the beginning of it.
-fn message(messages: &[Message], text: &str) -> anyhow::Result<MessageId> {
+pub(crate) fn message(messages: &[Message], text: &str) -> anyhow::Result<MessageId> {
     let wanted = text.to_ascii_lowercase();
     let mut fitting =
         messages.iter().map(|message| message.message_id).filter(|id| id.to_string().starts_with(&wanted));

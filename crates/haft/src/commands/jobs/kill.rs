@@ -1,0 +1,46 @@
+//! `haft jobs kill`.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::jobs;
+use crate::cli::KillArgs;
+use crate::jobs::Job;
+use crate::output;
+
+/// How long a run has to end by itself: to stop its commands and to store what it knows.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(super) fn kill(args: &KillArgs) -> anyhow::Result<()> {
+    let jobs = jobs(&args.common)?;
+    // Every one is found before one is ended.
+    let found = args.ids.iter().map(|id| jobs.find(id)).collect::<anyhow::Result<Vec<_>>>()?;
+    for job in found {
+        let line = if end(&job)? { "ended" } else { "was not running" };
+        output::print(&format!("{} {line} ({})\n", job.told.id, job.state().word()))?;
+    }
+    Ok(())
+}
+
+/// Ends a job; says whether it ran.
+fn end(job: &Job) -> anyhow::Result<bool> {
+    let Some(process) = job.process().and_then(Pid::from_raw) else { return Ok(false) };
+    let Ok(process) = pidfd_open(process, PidfdFlags::empty()) else { return Ok(false) };
+    // Only after the process is held: while the lock is taken, the one that took it cannot have been replaced by another.
+    if !job.is_running() {
+        return Ok(false);
+    }
+    for signal in [Signal::TERM, Signal::KILL] {
+        // One that is gone already is what is wanted.
+        let _ = pidfd_send_signal(&process, signal);
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            if !job.is_running() {
+                return Ok(true);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    anyhow::bail!("job {} does not end; its process is {}", job.told.id, job.process().unwrap_or_default())
+}

@@ -1,0 +1,79 @@
+//! `haft jobs`: runs in the background.
+
+mod kill;
+mod show;
+
+use haft_engine::EventSink;
+use haft_types::Event;
+
+use crate::cli::{AttachArgs, Common, JobsCommand, LogsArgs, OutputFormat};
+use crate::exit::Exit;
+use crate::jobs::{Job, Jobs, State, follow};
+use crate::output::{self, Printer};
+
+pub(super) fn run(command: JobsCommand) -> anyhow::Result<Exit> {
+    match command {
+        JobsCommand::List(args) => show::list(&args)?,
+        JobsCommand::Show(args) => show::show(&args)?,
+        JobsCommand::Logs(args) => logs(&args)?,
+        JobsCommand::Attach(args) => return attach(&args),
+        JobsCommand::Kill(args) => kill::kill(&args)?,
+    }
+    Ok(Exit::Completed)
+}
+
+/// The jobs of this user.
+fn jobs(common: &Common) -> anyhow::Result<Jobs> {
+    let (places, _) = super::configuration(common)?;
+    Ok(Jobs::at(places.jobs()))
+}
+
+fn logs(args: &LogsArgs) -> anyhow::Result<()> {
+    let job = jobs(&args.common)?.find(&args.id)?;
+    if args.json {
+        return follow(&job, args.follow, |line| output::print(&format!("{line}\n")));
+    }
+    watch(&job, args.follow, Printer::new(OutputFormat::Text, args.verbose).all_on_stdout())?;
+    tell_death(&job);
+    Ok(())
+}
+
+fn attach(args: &AttachArgs) -> anyhow::Result<Exit> {
+    let job = jobs(&args.common)?.find(&args.id)?;
+    watch(&job, true, Printer::new(OutputFormat::Text, args.verbose))?;
+    tell_death(&job);
+    Ok(match job.state() {
+        State::Ended(result) => result.outcome.into(),
+        State::Running | State::Died => Exit::Failed,
+    })
+}
+
+/// Shows the events of a job as `haft run` would have.
+fn watch(job: &Job, wait: bool, mut printer: Printer) -> anyhow::Result<()> {
+    follow(job, wait, |line| {
+        // A line of another version of haft may say what this one does not know.
+        if let Ok(event) = serde_json::from_str::<Event>(line) {
+            printer.event(&event);
+        }
+        Ok(())
+    })
+}
+
+fn tell_death(job: &Job) {
+    match job.state() {
+        State::Running | State::Ended(_) => {}
+        State::Died => output::tell(&format!("haft: {}", death(job))),
+    }
+}
+
+/// What became of a job that gave no result, and what can be done.
+fn death(job: &Job) -> String {
+    let words = job.last_words();
+    let why = if words.is_empty() { "it was killed, or the machine went down".to_owned() } else { words };
+    match job.conversation() {
+        Some(id) => {
+            format!("job {} ended without a result ({why}); `haft run -r {}` goes on with it", job.told.id, id.short())
+        }
+        None => format!("job {} ended without a result ({why})", job.told.id),
+    }
+}

@@ -1,0 +1,112 @@
+//! `haft jobs list` and `haft jobs show`.
+
+use haft_types::{Clock, Timestamp};
+use serde_json::{Value, json};
+
+use super::{death, jobs};
+use crate::cli::{ListJobsArgs, ShowJobArgs};
+use crate::clock::WallClock;
+use crate::jobs::{Job, State};
+use crate::output::{self, Table};
+
+pub(super) fn list(args: &ListJobsArgs) -> anyhow::Result<()> {
+    let all = jobs(&args.common)?.all()?;
+    if args.json {
+        return output::print_json(&all.iter().map(|job| as_json(job, &job.state())).collect());
+    }
+    if all.is_empty() {
+        return output::print("No runs in the background yet. Start one with `haft run --bg \"…\"`.\n");
+    }
+    let mut table = Table::new(&["ID", "STATE", "STARTED", "TIME", "COST", "FOLDER", "TASK"]);
+    for job in &all {
+        let state = job.state();
+        table.row(vec![
+            job.told.id.clone(),
+            state.word().to_owned(),
+            job.told.started_at.strftime("%Y-%m-%d %H:%M").to_string(),
+            time(seconds(job, &state)),
+            cost(&state).map_or_else(String::new, |usd| format!("${usd:.4}")),
+            job.told.cwd.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            job.told.task.clone().unwrap_or_else(|| "(goes on)".to_owned()),
+        ]);
+    }
+    output::print(&table.to_string())
+}
+
+pub(super) fn show(args: &ShowJobArgs) -> anyhow::Result<()> {
+    let job = jobs(&args.common)?.find(&args.id)?;
+    let state = job.state();
+    if args.json {
+        return output::print_json(&as_json(&job, &state));
+    }
+    let mut lines = vec![
+        format!("job           {}", job.told.id),
+        format!("state         {}", state.word()),
+        format!("task          {}", job.told.task.as_deref().unwrap_or("(goes on with a turn)")),
+        format!("folder        {}", job.told.cwd.display()),
+        format!("started       {}", job.told.started_at.strftime("%Y-%m-%d %H:%M:%S UTC")),
+        format!("time          {}", time(seconds(&job, &state))),
+    ];
+    if let Some(id) = job.conversation() {
+        lines.push(format!("conversation  {id}"));
+    }
+    match &state {
+        State::Running => {
+            lines.push(format!("process       {}", job.process().unwrap_or_default()));
+            lines.push(format!("\n`haft jobs attach {0}` watches it, `haft jobs kill {0}` ends it.", job.told.id));
+        }
+        State::Died => lines.push(format!("\n{}", death(&job))),
+        State::Ended(result) => {
+            if let Some(usd) = cost(&state) {
+                lines.push(format!("cost          ${usd:.4}"));
+            }
+            lines.push(format!("why           {}", result.message));
+            if !result.text.is_empty() {
+                lines.push(format!("\n{}", result.text));
+            }
+        }
+    }
+    output::print(&format!("{}\n", haft_text::sanitise(&lines.join("\n"))))
+}
+
+fn as_json(job: &Job, state: &State) -> Value {
+    let result = match state {
+        State::Ended(result) => json!(result),
+        State::Running | State::Died => Value::Null,
+    };
+    json!({
+        "id": job.told.id,
+        "state": state.word(),
+        "task": job.told.task,
+        "cwd": job.told.cwd,
+        "started_at": job.told.started_at,
+        "seconds": seconds(job, state),
+        "conversation_id": job.conversation(),
+        "process": matches!(state, State::Running).then(|| job.process()),
+        "result": result,
+    })
+}
+
+fn cost(state: &State) -> Option<f64> {
+    match state {
+        State::Ended(result) => result.cost.map(|cost| cost.total),
+        State::Running | State::Died => None,
+    }
+}
+
+/// How long it has been running, or ran.
+fn seconds(job: &Job, state: &State) -> i64 {
+    let until: Timestamp = match state {
+        State::Running => WallClock.now(),
+        State::Ended(_) | State::Died => job.last_event_at().unwrap_or(job.told.started_at),
+    };
+    until.duration_since(job.told.started_at).as_secs().max(0)
+}
+
+fn time(seconds: i64) -> String {
+    match seconds {
+        ..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+    }
+}

@@ -1,0 +1,191 @@
+//! Runs in the background: a folder for each, with what it was told, the events it wrote, and a lock it holds while it runs.
+//!
+//! Invariant: whether a job runs is told by its lock alone. The system gives it back however the process ends, and no process
+//! that happens to have its number is ever taken for it.
+
+mod follow;
+mod start;
+
+use std::fs::{self, File, TryLockError};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use haft_types::{ConversationId, Event, EventBody, Outcome, Timestamp, TurnResult};
+use serde::{Deserialize, Serialize};
+
+use crate::exit::mistake;
+
+pub(crate) use follow::follow;
+pub(crate) use start::{become_job, start};
+
+/// Jobs that have ended are kept so long, and so many of them.
+const KEPT: (Duration, usize) = (Duration::from_hours(24 * 30), 200);
+
+/// All jobs of one user.
+pub(crate) struct Jobs {
+    folder: PathBuf,
+}
+
+/// One job.
+pub(crate) struct Job {
+    folder: PathBuf,
+    pub(crate) told: Told,
+}
+
+/// What a job was told when it was started.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Told {
+    pub(crate) id: String,
+    pub(crate) started_at: Timestamp,
+    pub(crate) cwd: PathBuf,
+    /// The first line of its task; none when it goes on with a turn.
+    pub(crate) task: Option<String>,
+}
+
+/// How a job stands.
+#[derive(Debug)]
+pub(crate) enum State {
+    /// Its process is there.
+    Running,
+    /// It ended with a result.
+    Ended(Box<TurnResult>),
+    /// It ended without one: it was killed, or could not begin.
+    Died,
+}
+
+impl State {
+    /// In one word.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Died => "died",
+            Self::Ended(result) => match result.outcome {
+                Outcome::Completed => "completed",
+                Outcome::Waiting => "waiting",
+                Outcome::Aborted => "aborted",
+                Outcome::Exhausted => "exhausted",
+                Outcome::Failed => "failed",
+            },
+        }
+    }
+}
+
+impl Jobs {
+    pub(crate) fn at(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Every job, newest first. A folder that holds none is passed over.
+    pub(crate) fn all(&self) -> anyhow::Result<Vec<Job>> {
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.with_context(|| format!("cannot list `{}`", self.folder.display()))?,
+        };
+        let mut jobs: Vec<_> = entries.flatten().filter_map(|entry| Job::at(entry.path())).collect();
+        jobs.sort_by(|one, other| {
+            other.told.started_at.cmp(&one.told.started_at).then(one.told.id.cmp(&other.told.id))
+        });
+        Ok(jobs)
+    }
+
+    /// The job a person means: by its id, or the beginning of it.
+    pub(crate) fn find(&self, text: &str) -> anyhow::Result<Job> {
+        let mut fitting = self.all()?.into_iter().filter(|job| job.told.id.starts_with(text));
+        match (fitting.next(), fitting.next()) {
+            (Some(job), None) if !text.is_empty() => Ok(job),
+            (Some(_), Some(_)) => Err(mistake(format!("`{text}` could be several jobs; give more of the id"))),
+            (Some(_), None) | (None, _) => {
+                Err(mistake(format!("there is no job `{text}`; `haft jobs list` shows them")))
+            }
+        }
+    }
+
+    /// Removes jobs that ended long ago. What cannot be removed is for the next time.
+    fn sweep(&self, now: Timestamp) {
+        let (age, most) = KEPT;
+        let ended = self.all().unwrap_or_default().into_iter().filter(|job| !job.is_running());
+        for (index, job) in ended.enumerate() {
+            let old = now.duration_since(job.told.started_at).unsigned_abs() > age;
+            if old || index >= most {
+                drop(fs::remove_dir_all(&job.folder));
+            }
+        }
+    }
+}
+
+impl Job {
+    fn at(folder: PathBuf) -> Option<Self> {
+        let told = serde_json::from_slice(&fs::read(folder.join("job.json")).ok()?).ok()?;
+        Some(Self { folder, told })
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// One event a line.
+    pub(crate) fn events(&self) -> PathBuf {
+        self.file("events.jsonl")
+    }
+
+    /// What it said besides: why it could not begin, or how it died.
+    pub(crate) fn last_words(&self) -> String {
+        let words = tail(&self.file("stderr"), 4_096).unwrap_or_default();
+        String::from_utf8_lossy(&words).trim().to_owned()
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        let Ok(lock) = File::open(self.file("lock")) else { return false };
+        matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
+    }
+
+    /// The process, while it runs.
+    pub(crate) fn process(&self) -> Option<i32> {
+        fs::read_to_string(self.file("lock")).ok()?.trim().parse().ok()
+    }
+
+    pub(crate) fn state(&self) -> State {
+        if self.is_running() {
+            return State::Running;
+        }
+        self.result().map_or(State::Died, |result| State::Ended(Box::new(result)))
+    }
+
+    /// Its result, which is its last event.
+    fn result(&self) -> Option<TurnResult> {
+        // Long answers stand in a result whole; few are longer than this, and those are found by reading everything.
+        let events = self.events();
+        let last = |bytes: &[u8]| {
+            let line = bytes.trim_ascii_end().rsplit(|byte| *byte == b'\n').next()?;
+            match serde_json::from_slice::<Event>(line).ok()?.body {
+                EventBody::Result(result) => Some(result),
+                _ => None,
+            }
+        };
+        last(&tail(&events, 1 << 18)?).or_else(|| last(&fs::read(&events).ok()?))
+    }
+
+    /// The conversation it works in, as its first event tells.
+    pub(crate) fn conversation(&self) -> Option<ConversationId> {
+        let mut first = String::new();
+        BufReader::new(File::open(self.events()).ok()?).read_line(&mut first).ok()?;
+        Some(serde_json::from_str::<Event>(&first).ok()?.conversation_id)
+    }
+
+    /// When it last wrote an event.
+    pub(crate) fn last_event_at(&self) -> Option<Timestamp> {
+        Timestamp::try_from(self.events().metadata().ok()?.modified().ok()?).ok()
+    }
+}
+
+/// The last bytes of a file, at most so many.
+fn tail(path: &Path, most: u64) -> Option<Vec<u8>> {
+    let mut file = File::open(path).ok()?;
+    let size = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(size.saturating_sub(most))).ok()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}

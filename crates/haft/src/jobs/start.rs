@@ -1,0 +1,107 @@
+//! Starts a job, and is one.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use haft_types::{Clock, IdSource};
+
+use super::{Job, Jobs, Told};
+use crate::clock::{RandomIds, WallClock};
+use crate::exit::mistake;
+
+/// How long a job has to store its task. After that it may still begin; nobody waits for it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Starts this very command line as a job. Returns once the task is stored, so that nothing said to it can be lost any more.
+pub(crate) fn start(jobs: &Jobs, task: Option<&str>, piped: Option<&str>) -> anyhow::Result<Job> {
+    jobs.sweep(WallClock.now());
+    let job = prepare(jobs, task)?;
+    let input = match piped {
+        None => Stdio::null(),
+        Some(text) => {
+            private(&job.file("input"))?.write_all(text.as_bytes())?;
+            File::open(job.file("input"))?.into()
+        }
+    };
+    let mut process = Command::new(std::env::current_exe()?)
+        .args(as_job(std::env::args_os().skip(1), &job.told.id))
+        .stdin(input)
+        .stdout(private(&job.events())?)
+        .stderr(private(&job.file("stderr"))?)
+        .spawn()
+        .context("the job cannot be started")?;
+    let begun = Instant::now();
+    loop {
+        if job.events().metadata()?.len() > 0 {
+            return Ok(job);
+        }
+        if process.try_wait()?.is_some() && job.events().metadata()?.len() == 0 {
+            let why = job.last_words();
+            drop(std::fs::remove_dir_all(&job.folder));
+            return Err(mistake(why.strip_prefix("haft: ").unwrap_or(&why)));
+        }
+        if begun.elapsed() > PATIENCE {
+            return Ok(job);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn prepare(jobs: &Jobs, task: Option<&str>) -> anyhow::Result<Job> {
+    let id = RandomIds.uuid().simple().to_string()[..8].to_owned();
+    let folder = jobs.folder.join(&id);
+    let within = || format!("cannot prepare `{}`", folder.display());
+    DirBuilder::new().recursive(true).mode(0o700).create(&jobs.folder).with_context(within)?;
+    DirBuilder::new().mode(0o700).create(&folder).with_context(within)?;
+    let told = Told {
+        id,
+        started_at: WallClock.now(),
+        cwd: std::env::current_dir()?,
+        task: task.and_then(|task| task.trim().lines().next()).map(str::to_owned),
+    };
+    private(&folder.join("job.json")).with_context(within)?.write_all(&serde_json::to_vec(&told)?)?;
+    Ok(Job { folder, told })
+}
+
+fn private(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
+/// The arguments of this process with `--job=ID` in place of `--bg`. What stands after `--` is the task.
+fn as_job(arguments: impl Iterator<Item = OsString>, id: &str) -> Vec<OsString> {
+    let mut ours = true;
+    let replaced = arguments.map(|argument| {
+        ours &= argument != OsStr::new("--");
+        if ours && argument == OsStr::new("--bg") { format!("--job={id}").into() } else { argument }
+    });
+    replaced.collect()
+}
+
+/// Makes this process the job: it leaves the terminal it was started from, and holds the job's lock until it ends.
+pub(crate) fn become_job(jobs: &Jobs, id: &str) -> anyhow::Result<File> {
+    // Fails only where it is the leader of its group, which no child just started is.
+    rustix::process::setsid().context("cannot leave the terminal")?;
+    let path = jobs.folder.join(id).join("lock");
+    let mut lock = private(&path).with_context(|| format!("cannot open `{}`", path.display()))?;
+    lock.lock()?;
+    write!(lock, "{}", std::process::id())?;
+    Ok(lock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_flag_itself_is_replaced() {
+        let arguments = ["run", "--bg", "-m", "a/b", "--", "--bg"].map(OsString::from);
+        let expected = ["run", "--job=1f", "-m", "a/b", "--", "--bg"].map(OsString::from);
+        assert_eq!(as_job(arguments.into_iter(), "1f"), expected);
+    }
+}
