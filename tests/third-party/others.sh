@@ -6,7 +6,7 @@
 #   HAFT            the haft binary
 #   SCRIPTED_MODEL  the scripted-model binary
 #   TOKENS          the `tokens` example of crates/model
-#   NAME            aimock, litellm, llama, tokenizer: these when none is named; mcp, conformance: by hand
+#   NAME            aimock, litellm, llama, tokenizer, mcp, conformance: all when none is named
 set -uo pipefail
 
 if [ $# -lt 4 ]; then
@@ -17,7 +17,7 @@ mkdir -p "$1"
 folder=$(cd "$1" && pwd) haft=$(realpath "$2") model=$(realpath "$3") tokens=$(realpath "$4")
 shift 4
 here=$(cd "$(dirname "$0")" && pwd)
-names=${*:-aimock litellm llama tokenizer}
+names=${*:-aimock litellm llama tokenizer mcp conformance}
 failed=0
 
 # npm_has PACKAGE [VERSION]: the package is installed, or was before.

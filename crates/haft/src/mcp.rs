@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::{fs, io};
 
 use haft_engine::Notice;
 use haft_mcp::{
@@ -17,8 +18,12 @@ use crate::config::Config;
 use crate::exit::mistake;
 use crate::places::Places;
 
+/// How the names begin by which rules and people know what servers offer: `mcp__server__tool`.
+pub(crate) const PREFIX: &str = "mcp__";
 /// The file of a project that other agents know too.
 const PROJECT_FILE: &str = ".mcp.json";
+/// The most that is read of it.
+const LARGEST: u64 = 1 << 20;
 /// How much of a model's window the tools of servers may take, in percent; beyond it their arguments are searched for.
 const SHARE: u32 = 3;
 
@@ -54,19 +59,48 @@ impl Mcp {
 }
 
 /// What is declared: the user's servers, and the project's if it is trusted.
-pub(crate) fn gathered(places: &Places, config: &Config, root: &Path, standing: &Standing) -> anyhow::Result<Gathered> {
+pub(crate) fn gathered(places: &Places, config: &Config, root: &Path, standing: &Standing) -> Gathered {
     let path = root.join(PROJECT_FILE);
     let text = match standing {
-        Standing::Trusted => match std::fs::read_to_string(&path) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(mistake(format!("cannot read `{}`: {error}", path.display()))),
-        },
-        Standing::Untrusted | Standing::Changed { .. } => None,
+        Standing::Trusted => read(&path),
+        Standing::Untrusted | Standing::Changed { .. } => Ok(None),
+    };
+    let (text, problem) = match text {
+        Ok(text) => (text, None),
+        Err(error) => (None, Some(error)),
     };
     let project = text.as_deref().map(|text| ProjectFile { path: &path, text });
     let variable = |name: &str| std::env::var(name).ok();
-    Ok(gather(&config.mcp_servers, &places.config_file(), project, root, &variable))
+    let mut gathered = gather(&config.mcp_servers, &places.config_file(), project, root, &variable);
+    gathered.problems.extend(problem.map(|error| Problem {
+        server: "*".into(),
+        place: format!("`{}`", path.display()),
+        reason: format!("it cannot be read: {error}"),
+    }));
+    gathered
+}
+
+/// The file, if it is one: whoever made the project may have put anything there.
+fn read(path: &Path) -> io::Result<Option<String>> {
+    let metadata = match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    if metadata.len() > LARGEST {
+        return Err(io::Error::other("it is larger than 1 MB"));
+    }
+    fs::read_to_string(path).map(Some)
+}
+
+/// The server and what is meant of it, from a name such as `mcp__server__tool`.
+pub(crate) fn named_tool(name: &str) -> anyhow::Result<(&str, &str)> {
+    let parted = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once("__"));
+    parted
+        .filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
+        .ok_or_else(|| mistake(format!("`{name}` does not name a tool of a server; write `mcp__SERVER__TOOL`")))
 }
 
 /// What servers are given on this machine.

@@ -194,7 +194,7 @@ fn prepare(
     let (ground, standing) = ground(places, &plan.project)?;
     let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
     let child_environment = Arc::new(haft_sandbox::child_environment(std::env::vars_os()));
-    let gathered = mcp::gathered(places, &config, &plan.project.root, &standing)?;
+    let gathered = mcp::gathered(places, &config, &plan.project.root, &standing);
     let own = own.into_iter().chain(mcp::secrets(&gathered.servers));
     let masker = Masker::knowing(haft_sandbox::secret_values(std::env::vars_os()).into_iter().chain(own));
     let permissions = permissions(&config.permissions, plan.mode, sandbox::confinement(&sandbox))?;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use haft_mcp::{
     Cache, Elicitor, Host, McpError, Oauth, Origin, Protocol, Question, Reach, Reply, Server, Servers, ToolFilter,
-    login,
+    ToolInfo, login,
 };
 use haft_sandbox::Supervisor;
 use haft_tool::Progress;
@@ -20,6 +20,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How often a login is tried before it is given up.
 const LOGINS: usize = 3;
+/// The tool that takes a schema and compares it with the one it gave.
+const ECHO: &str = "json_schema_echo";
 /// The page that describes the client of the suite.
 const METADATA: &str = "https://conformance-test.local/client-metadata.json";
 
@@ -70,7 +72,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let tokens = host.tokens.clone();
     let client = Client { servers: Servers::new(vec![server.clone()], host), server, tokens };
     let listing = client.with_login(async || client.servers.listing("suite", &CancellationToken::new()).await).await?;
-    for (tool, arguments) in calls(&scenario, &context, listing.tools.iter().map(|tool| tool.name.as_str())) {
+    for (tool, arguments) in calls(&scenario, &context, &listing.tools) {
         let answer = client.with_login(async || client.call(&tool, arguments.clone()).await).await;
         // What a scenario refuses on purpose is no failure of the client.
         if let Err(error @ McpError::Login { .. }) = answer {
@@ -85,11 +87,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// The calls a scenario wants: those it names, or each tool once.
-fn calls<'a>(
-    scenario: &str,
-    context: &Value,
-    tools: impl Iterator<Item = &'a str>,
-) -> Vec<(String, Map<String, Value>)> {
+fn calls(scenario: &str, context: &Value, tools: &[ToolInfo]) -> Vec<(String, Map<String, Value>)> {
     if let Some(named) = context["toolCalls"].as_array() {
         let of = |call: &Value| {
             let arguments = call["arguments"].as_object().cloned().unwrap_or_default();
@@ -100,11 +98,15 @@ fn calls<'a>(
     if scenario == "initialize" || scenario == "json-schema-ref-no-deref" {
         return Vec::new();
     }
-    let arguments = |tool: &str| match (tool, json!({"a": 5, "b": 3})) {
-        ("add_numbers", Value::Object(numbers)) => numbers,
-        _ => Map::new(),
+    // What was understood of another tool's schema.
+    let other = tools.iter().find(|tool| tool.name != ECHO).map(|tool| tool.schema.clone());
+    let arguments = |tool: &str| match tool {
+        "add_numbers" => json!({"a": 5, "b": 3}),
+        ECHO => json!({"schema": other}),
+        _ => json!({}),
     };
-    tools.map(|tool| (tool.to_owned(), arguments(tool))).collect()
+    let called = tools.iter().filter(|tool| scenario != "json-schema-2020-12-preservation" || tool.name == ECHO);
+    called.map(|tool| (tool.name.clone(), arguments(&tool.name).as_object().cloned().unwrap_or_default())).collect()
 }
 
 struct Client {

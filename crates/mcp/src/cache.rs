@@ -88,10 +88,10 @@ fn declaration(server: &Server) -> String {
             }
             env.iter().flat_map(|(name, value)| [name, value]).for_each(|text| field(text));
         }
-        Reach::Http { url, headers, bearer } => {
+        // A token changes by itself; what is declared is where it comes from.
+        Reach::Http { url, headers, bearer: _ } => {
             field("http");
             field(url);
-            field(bearer.as_deref().unwrap_or_default());
             headers.iter().flat_map(|(name, value)| [name, value]).for_each(|text| field(text));
         }
     }

@@ -82,6 +82,13 @@ impl Servers {
         self.slots.iter().map(|slot| &slot.server)
     }
 
+    /// A hash of what the user declares: which servers there are, how they are reached and which tools are offered. What is
+    /// secret of it, and may change by itself, is left out.
+    pub fn declaration(&self) -> String {
+        let declared: Vec<_> = self.iter().map(|server| format!("{server:?} {:?}", server.filter)).collect();
+        blake3::hash(declared.join("\n").as_bytes()).to_hex().to_string()
+    }
+
     /// What a server offers, as far as it is known; nothing is started.
     pub fn known(&self, name: &str) -> Option<Arc<Listing>> {
         self.slot(name).ok()?.known()

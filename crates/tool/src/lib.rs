@@ -59,6 +59,12 @@ pub trait Tool: Send + Sync {
         &Manual::NONE
     }
 
+    /// What the user declared it by, for a tool whose description is learnt. While it is the same, a conversation hears of
+    /// the tool what it heard first; without one it hears what is true now.
+    fn declared_by(&self) -> Option<&str> {
+        None
+    }
+
     /// What a call may do.
     fn access(&self) -> Access;
 

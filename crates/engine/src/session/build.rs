@@ -113,6 +113,9 @@ impl Session {
             self.services.store.set_state(&self.conversation.id, CLEARED, value).await?;
             self.cleared = Some(cleared);
         }
+        if let Some(steady) = self.to_keep.take() {
+            steady.keep(self.services.store.as_ref(), &self.conversation.id).await?;
+        }
         if self.sent.as_ref().is_none_or(|sent| sent.policy != account.sent.policy) {
             let value = serde_json::to_value(account.sent.policy).unwrap_or_default();
             self.services.store.set_state(&self.conversation.id, POLICY, value).await?;

@@ -10,6 +10,7 @@ mod drive;
 mod models;
 mod open;
 mod progress;
+mod steady;
 mod tasks;
 mod told;
 
@@ -162,6 +163,8 @@ pub struct Session {
     permit: Arc<Permit>,
     /// What the model is told of them.
     told: Told,
+    /// What has to be kept of it before the next request.
+    to_keep: Option<steady::Steady>,
     system: Arc<Entry>,
     todo: Arc<StoredTodo>,
     reads: Arc<Reads>,

@@ -12,6 +12,7 @@ use haft_types::{ConversationId, Cost, Entry, Message, MessageId, Metadata, Usag
 
 use super::build::{CLEARED, last_sent, system_of};
 use super::models::FACTORS;
+use super::steady::Steady;
 use super::told::Told;
 use super::{Services, Session, SessionConfig, Totals, tasks};
 use crate::documents::StandingDocuments;
@@ -103,6 +104,8 @@ impl Session {
     ) -> Result<Self, OpenError> {
         let safe_zone = config.policy.safe_zone.tokens(config.model.context_window).map_err(ContextError::from)?;
         config.environment.safe_zone_tokens = Some(safe_zone);
+        let known = resumed.then_some(&conversation.id);
+        let to_keep = Steady::restore(&mut registry, services.store.as_ref(), known).await?;
         let told = Told::of(&config.model, &registry, services.counter.as_ref());
         let store = &services.store;
         let facts = if resumed { store.facts(&conversation.id).await? } else { Vec::new() };
@@ -157,6 +160,7 @@ impl Session {
             registry,
             permit,
             told,
+            to_keep,
             system,
             documents,
             memo: Memo::default(),

@@ -15,7 +15,7 @@ pub(crate) struct McpArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
-    /// List the MCP servers of this project and yours. None of them is started.
+    /// List the MCP servers of this project and yours, with what is known of them. None of them is started.
     List(McpListArgs),
     /// Declare a server in config.toml, and ask it what it offers.
     ///

@@ -48,11 +48,11 @@ pub(crate) struct ExplainArgs {
     #[arg(required_unless_present = "tool", conflicts_with = "tool")]
     pub(crate) command: Option<String>,
 
-    /// Explain a call of this tool instead.
-    #[arg(long, value_name = "NAME", requires = "args")]
+    /// Explain a call of this tool instead; `mcp__SERVER__TOOL` is a tool of an MCP server.
+    #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
 
-    /// The arguments of the call, as a JSON object.
+    /// The arguments of the call, as a JSON object; needed unless the tool is one of an MCP server.
     #[arg(long, value_name = "JSON", requires = "tool")]
     pub(crate) args: Option<String>,
 

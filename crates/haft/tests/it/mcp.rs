@@ -99,8 +99,13 @@ fn calls_are_asked_and_rules_know_them_by_name() {
     assert_eq!(denied.code(), 3, "{}", denied.stdout());
     let told = results(&denied)[0]["text"].to_string();
     assert!(told.contains("haft permissions add") && told.contains("mcp__web__echo"), "{told}");
+    let explain = || rig.run(&["permissions", "explain", "--json", "--tool", "mcp__web__echo"]).json();
+    assert_eq!(explain()["decision"], "ask");
+    let words = rig.run(&["permissions", "explain", "--tool", "mcp__web__echo"]).stdout();
+    assert!(words.contains("haft permissions add 'mcp__web__echo'"), "{words}");
     assert!(!there.methods().contains(&"tools/call".to_owned()));
     assert_eq!(rig.run(&["permissions", "add", "mcp__web__echo"]).code(), 0);
+    assert_eq!((&explain()["decision"], &explain()["rule"]), (&json!("allow"), &json!("mcp__web__echo")));
     let allowed = rig.run(&["run", "--output-format", "stream-json", "second"]);
     assert_eq!(allowed.code(), 0, "{}", allowed.stdout());
     assert_eq!(results(&allowed)[0]["text"], r#"{"text":"hello"}"#);
@@ -114,6 +119,18 @@ fn a_server_can_be_allowed_or_denied_as_a_whole() {
         add(&rig, &format!("[mcp_servers.web]\nurl = \"{}\"\npermission = \"{permission}\"\n", there.url()));
         let ran = rig.run(&["run", "--output-format", "stream-json", "task"]);
         assert_eq!(results(&ran)[0]["status"], status, "{}", ran.stdout());
+        let explained = rig.run(&["permissions", "explain", "--json", "--tool", "mcp__web__echo"]).json();
+        assert_eq!((&explained["decision"], &explained["rule"]), (&json!(permission), &json!("mcp__web")));
+    }
+}
+
+#[test]
+fn a_name_that_is_no_tool_of_a_server_is_refused() {
+    let rig = rig([]);
+    for (name, words) in [("mcp__web", "write `mcp__SERVER__TOOL`"), ("read_file", "`--tool` needs `--args`")] {
+        let refused = rig.run(&["permissions", "explain", "--tool", name]);
+        assert_eq!(refused.code(), 2);
+        assert!(refused.stderr().contains(words), "{}", refused.stderr());
     }
 }
 
@@ -175,15 +192,63 @@ fn a_projects_servers_count_only_once_it_is_trusted() {
     assert!(notices[0]["message"].as_str().unwrap().contains("key `mcpServers.bad.type`"), "{notices:?}");
 }
 
+/// Fifty servers, of which forty-five hang for longer than any test: a run that waited for one of them would not end, and each
+/// start is counted.
 #[test]
-fn a_hanging_server_holds_up_nothing_but_itself() {
-    let rig = rig([Reply::text("Done.")]);
-    for number in 0..45 {
-        add(&rig, &format!("[mcp_servers.hang{number}]\ncommand = \"sleep\"\nargs = [\"1000\"]\n"));
+fn hanging_servers_hold_up_nothing_and_are_not_even_started() {
+    let rig = rig([call("good4", "show", &json!({})), Reply::text("Done.")]);
+    let (script, home) = (rig.home().join("server.sh"), rig.home().display().to_string());
+    fs::write(&script, SHELL_MCP_SERVER).unwrap();
+    let declare = |name: &str, command: &str| {
+        let long = "timeout = 100000\nstartup_timeout = 100000";
+        let program = format!("command = \"/bin/sh\"\nargs = [{command}]\ncwd = \"{home}\"");
+        add(&rig, &format!("[mcp_servers.{name}]\n{program}\n{long}\n"));
+    };
+    for number in 0..5 {
+        declare(&format!("good{number}"), &format!("\"{}\"", script.display()));
     }
-    add_shell_server(&rig);
+    assert_eq!(rig.run(&["mcp", "test"]).code(), 0);
+    assert_eq!(starts(&rig), 5, "the count works");
+    for number in 0..45 {
+        declare(&format!("hang{number}"), "\"-c\", \"echo start >> starts; exec sleep 100000\"");
+    }
     let ran = rig.task(&["task"]);
-    assert_eq!((ran.code(), starts(&rig)), (0, 0));
+    assert_eq!((ran.code(), starts(&rig)), (0, 6), "only the one that was called: {}", ran.stdout());
+    let told = description(&seen(&rig)[0]);
+    assert!(told.contains("## good4\n- `show`") && told.contains("## hang44\nIts tools are not known yet"), "{told}");
+}
+
+/// The tools of a request are part of its prefix: what is learnt of a server, in the middle of a conversation or between two
+/// runs, changes nothing of it; what the user declares does, once and by name.
+#[test]
+fn a_conversation_is_told_the_same_of_servers_until_the_user_changes_them() {
+    let replies = [call("s", "show", &json!({})), Reply::text("One."), Reply::text("Two."), Reply::text("Three.")];
+    let rig = rig(replies);
+    add_shell_server(&rig);
+    // What else changes older messages is not looked at here.
+    let task = |more: &[&str]| rig.task(&[&["--set", "context.compress=\"never\""][..], more].concat());
+    assert_eq!(task(&["first"]).code(), 0);
+    assert_eq!(rig.run(&["mcp", "test", "s"]).code(), 0, "its tools are known now");
+    let second = task(&["-c", "second"]);
+    assert_eq!(second.code(), 0, "{}", second.stderr());
+    let bodies: Vec<Value> = rig.server.generations().iter().map(|sent| sent.json().unwrap()).collect();
+    assert_eq!(bodies.len(), 3);
+    for pair in bodies.windows(2) {
+        assert_eq!(pair[0]["tools"].to_string(), pair[1]["tools"].to_string());
+        let (before, after) = (pair[0]["messages"].as_array().unwrap(), pair[1]["messages"].as_array().unwrap());
+        assert_eq!(before[..], after[..before.len()], "each request extends the one before");
+    }
+    let broken = |ran: &Ran| ran.events().iter().filter(|event| event["type"] == "prefix_break").count();
+    assert_eq!(broken(&second), 0);
+    assert!(description(&seen(&rig)[2]).contains("Its tools are not known yet"));
+
+    let file = rig.home().join("config.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(file, format!("{text}tools.deny = [\"die\"]\n")).unwrap();
+    let third = task(&["-c", "third"]);
+    let told = description(&seen(&rig)[3]);
+    assert!(told.contains("- `show`") && !told.contains("`die`"), "{told}");
+    assert_eq!(broken(&third), 1, "{}", third.stdout());
 }
 
 #[test]
@@ -228,7 +293,8 @@ fn servers_are_added_listed_and_removed() {
     );
     let listed = rig.run(&["mcp", "list", "--json"]).json();
     assert_eq!((&listed[0]["name"], &listed[0]["tools"][0]["name"]), (&json!("mine"), &json!("show")));
-    assert!(rig.run(&["mcp", "list"]).stdout().contains("mine  user  2"));
+    let table = rig.run(&["mcp", "list"]).stdout();
+    assert!(table.contains("mine  user  known  2"), "{table}");
     assert_eq!(rig.run(&["mcp", "remove", "mine"]).code(), 0);
     assert_eq!(rig.run(&["mcp", "list", "--json"]).json(), json!([]));
     let unknown = rig.run(&["mcp", "test", "mine"]);

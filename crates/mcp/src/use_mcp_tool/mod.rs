@@ -32,6 +32,7 @@ struct Parameters {
 /// The tool.
 pub struct UseMcpTool {
     spec: ToolSpec,
+    declared_by: String,
     servers: Arc<Servers>,
 }
 
@@ -40,7 +41,8 @@ impl UseMcpTool {
     pub fn new(servers: Arc<Servers>, document: &str) -> Self {
         let prompt = include_str!("prompt.md").trim_end();
         let description = format!("{prompt}\n\n{document}");
-        Self { spec: ToolSpec { name: NAME.into(), description, parameters: schema_of::<Parameters>() }, servers }
+        let spec = ToolSpec { name: NAME.into(), description, parameters: schema_of::<Parameters>() };
+        Self { spec, declared_by: servers.declaration(), servers }
     }
 }
 
@@ -52,6 +54,10 @@ impl Tool for UseMcpTool {
 
     fn manual(&self) -> &Manual {
         &MANUAL
+    }
+
+    fn declared_by(&self) -> Option<&str> {
+        Some(&self.declared_by)
     }
 
     fn access(&self) -> Access {

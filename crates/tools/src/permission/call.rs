@@ -31,6 +31,17 @@ impl<'a> Call<'a> {
         Self { tool: &tool.spec().name, access, intent, requires_approval, leaves_sandbox }
     }
 
+    /// A call of this tool of this MCP server.
+    pub fn of_server(server: &str, tool: &str) -> Self {
+        Self {
+            tool: "use_mcp_tool",
+            access: Access::Execute,
+            intent: Intent::Server { server: server.to_owned(), tool: tool.to_owned() },
+            requires_approval: false,
+            leaves_sandbox: false,
+        }
+    }
+
     /// A command line for `execute_command`.
     pub fn command(line: &str) -> Self {
         let intent = Intent::Command { line: line.to_owned(), cwd: None };

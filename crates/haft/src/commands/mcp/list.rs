@@ -8,14 +8,20 @@ use crate::exit::Exit;
 use crate::mcp::Mcp;
 use crate::output::{self, Table};
 
+/// It is declared and not used.
+const OFF: &str = "switched off";
+/// It cannot be used as it is declared.
+const BROKEN: &str = "cannot be used";
+
 pub(super) fn run(args: &McpListArgs) -> anyhow::Result<Exit> {
     let (mcp, disabled) = super::servers(&args.common, args.cwd.as_deref())?;
     if args.json {
         let mut all: Vec<Value> = mcp.servers.iter().map(|server| as_json(&mcp, server)).collect();
-        all.extend(disabled.iter().map(|name| json!({ "name": name, "enabled": false })));
-        all.extend(mcp.problems.iter().map(
-            |problem| json!({ "name": problem.server, "problem": format!("{}: {}", problem.place, problem.reason) }),
-        ));
+        all.extend(disabled.iter().map(|name| json!({ "name": name, "enabled": false, "state": OFF })));
+        all.extend(mcp.problems.iter().map(|problem| {
+            let words = format!("{}: {}", problem.place, problem.reason);
+            json!({ "name": problem.server, "state": BROKEN, "problem": words })
+        }));
         output::print_json(&Value::Array(all))?;
         return Ok(Exit::Completed);
     }
@@ -23,22 +29,35 @@ pub(super) fn run(args: &McpListArgs) -> anyhow::Result<Exit> {
         output::print("There are no MCP servers. `haft mcp add NAME -- COMMAND` adds one.\n")?;
         return Ok(Exit::Completed);
     }
-    let mut table = Table::new(&["NAME", "FROM", "TOOLS", "REACHED BY"]);
+    let mut table = Table::new(&["NAME", "FROM", "STATE", "TOOLS", "REACHED BY"]);
     for server in mcp.servers.iter() {
-        let known = mcp.servers.known(&server.name);
-        let tools = known.map_or("not known yet".to_owned(), |listing| {
+        let tools = mcp.servers.known(&server.name).map_or("-".to_owned(), |listing| {
             listing.tools.iter().filter(|tool| server.filter.admits(&tool.name)).count().to_string()
         });
-        table.row(vec![server.name.clone(), server.origin.name().to_owned(), tools, server.reach.to_string()]);
+        let (from, state) = (server.origin.name().to_owned(), state(&mcp, server).to_owned());
+        table.row(vec![server.name.clone(), from, state, tools, server.reach.to_string()]);
     }
     for name in disabled {
-        table.row(vec![name, "user".into(), "-".into(), "switched off".into()]);
+        table.row(vec![name, "-".into(), OFF.into(), "-".into(), "-".into()]);
     }
-    output::print(&table.to_string())?;
+    for problem in mcp.problems.iter().filter(|problem| problem.server != "*") {
+        table.row(vec![problem.server.clone(), "-".into(), BROKEN.into(), "-".into(), "-".into()]);
+    }
+    output::print(&haft_text::sanitise(&table.to_string()))?;
     for problem in &mcp.problems {
         output::tell(&format!("haft: {problem}"));
     }
     Ok(Exit::Completed)
+}
+
+/// What is known of a server without starting it.
+fn state(mcp: &Mcp, server: &Server) -> &'static str {
+    match (mcp.servers.known(&server.name), mcp.servers.has_login(&server.name)) {
+        (Some(_), true) => "known, logged in",
+        (Some(_), false) => "known",
+        (None, true) => "logged in, not asked yet",
+        (None, false) => "not asked yet",
+    }
 }
 
 /// A server with what is known of it. Environments, headers and tokens are left out: they hold keys.
@@ -47,6 +66,7 @@ pub(super) fn as_json(mcp: &Mcp, server: &Server) -> Value {
         "name": server.name,
         "from": match server.origin { Origin::User => "user", Origin::Project => "project" },
         "enabled": true,
+        "state": state(mcp, server),
         "timeout": server.timeout.as_secs(),
         "permission": server.permission.map_or("ask", haft_types::Decision::name),
     });

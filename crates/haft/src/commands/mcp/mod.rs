@@ -33,7 +33,7 @@ fn servers(common: &Common, cwd: Option<&Path>) -> anyhow::Result<(Mcp, Vec<Stri
     let project = Project::find(cwd)?;
     let standing =
         TrustList::at(places.trust_file()).standing(&project.root).map_err(|error| mistake(error.to_string()))?;
-    let gathered = mcp::gathered(&places, &loaded.config, &project.root, &standing)?;
+    let gathered = mcp::gathered(&places, &loaded.config, &project.root, &standing);
     let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
     let environment = Arc::new(haft_sandbox::child_environment(std::env::vars_os()));
     let disabled = gathered.disabled.clone();

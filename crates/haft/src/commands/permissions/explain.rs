@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::cli::ExplainArgs;
 use crate::commands::tools;
 use crate::exit::mistake;
+use crate::mcp;
 use crate::output::{self, Table};
 use crate::project::Project;
 use crate::sandbox;
@@ -15,9 +16,11 @@ use crate::wiring;
 
 pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     let (places, loaded) = crate::commands::configuration(&args.common)?;
+    let project = Project::find(args.cwd.as_deref())?;
+    let (_, standing) = wiring::ground(&places, &project)?;
+    let servers = mcp::gathered(&places, &loaded.config, &project.root, &standing).servers;
     let (config, of_sandbox) = (loaded.config.permissions, loaded.config.sandbox);
     let mode = args.permission_mode.unwrap_or(config.mode);
-    let project = Project::find(args.cwd.as_deref())?;
     // Only there the sandbox makes a difference.
     let confinement = if mode == PermissionMode::Auto {
         let projects = vec![project.root.clone()];
@@ -26,7 +29,7 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     } else {
         Confinement::None
     };
-    let permissions = wiring::permissions(&config, mode, confinement)?;
+    let permissions = mcp::permitted(wiring::permissions(&config, mode, confinement)?, &servers);
     let workspace = Workspace {
         root: project.root,
         extra: Vec::new(),
@@ -36,8 +39,16 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     };
     let verdict = match (&args.command, &args.tool) {
         (Some(line), _) => permissions.decide(&Call::command(line), &workspace),
+        (None, Some(name)) if name.starts_with(mcp::PREFIX) => {
+            let (server, tool) = mcp::named_tool(name)?;
+            if !servers.iter().any(|one| one.name == server) {
+                output::tell(&format!("haft: there is no MCP server `{server}`; `haft mcp list` shows them"));
+            }
+            permissions.decide(&Call::of_server(server, tool), &workspace)
+        }
         (None, tool) => {
-            let (name, arguments) = (tool.as_deref().unwrap_or_default(), args.args.as_deref().unwrap_or_default());
+            let name = tool.as_deref().unwrap_or_default();
+            let arguments = args.args.as_deref().ok_or_else(|| mistake("`--tool` needs `--args`, a JSON object"))?;
             let registry = tools::registry()?;
             let found = registry
                 .resolve(name)
