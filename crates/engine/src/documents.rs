@@ -1,13 +1,11 @@
-//! The standing documents of a project: documentation of libraries, `AGENTS.md` and `CLAUDE.md`, rules, `CODE_LAW.md`.
+//! The standing documents of a project: documentation of libraries, external tools, `AGENTS.md` and `CLAUDE.md`, rules, `CODE_LAW.md`.
 //!
 //! Every file and folder they come from is looked at before every request by size and time alone; only when one differs, or
 //! when a file was touched that brings in others, they are read again, and only when what they say differs the documents layer
 //! is made anew: one named break of the prefix.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use haft_context::{Document, DocumentKind, Documents, Need};
 use haft_project::instructions::Instructions;
@@ -17,6 +15,8 @@ use haft_project::{Ground, Kind, Problem, instructions, rules};
 use haft_text::Masker;
 use haft_types::TokenCounter;
 
+use crate::external::ExternalShelf;
+use crate::stamps::Stamps;
 use crate::touched::Touched;
 
 /// What `index.md` is followed by.
@@ -30,8 +30,10 @@ pub(crate) struct StandingDocuments {
     ground: Ground,
     libraries: Libraries,
     masker: Masker,
-    /// Everything they come from, as it was.
-    watched: Vec<(PathBuf, Option<Stamp>)>,
+    /// The heading and text of the document about external tools.
+    external: Option<(String, String)>,
+    /// Everything else they come from, as it was.
+    watched: Stamps,
     /// The files that were read, edited or mentioned when they were last read, and how many of each.
     touched: BTreeSet<PathBuf>,
     counts: (usize, usize),
@@ -42,20 +44,6 @@ pub(crate) struct StandingDocuments {
     layer: Documents,
 }
 
-/// Size and time of a file: as long as both are the same it is not read again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    size: u64,
-    mtime_ns: i128,
-    inode: u64,
-}
-
-fn stamp(path: &Path) -> Option<Stamp> {
-    let meta = fs::metadata(path).ok()?;
-    let mtime_ns = i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec());
-    Some(Stamp { size: meta.size(), mtime_ns, inode: meta.ino() })
-}
-
 impl StandingDocuments {
     /// The documents that are looked for there.
     pub(crate) fn new(ground: Ground, libraries: Libraries, masker: Masker) -> Self {
@@ -63,7 +51,8 @@ impl StandingDocuments {
             ground,
             libraries,
             masker,
-            watched: Vec::new(),
+            external: None,
+            watched: Stamps::default(),
             touched: BTreeSet::new(),
             counts: (0, 0),
             documents: Vec::new(),
@@ -89,13 +78,17 @@ impl StandingDocuments {
     }
 
     /// Looks whether anything changed, and says whether the layer is a new one.
-    pub(crate) fn look(&mut self, touched: Touched<'_>, counter: &dyn TokenCounter) -> bool {
-        let same = !self.watched.is_empty()
-            && self.counts == touched.counts()
-            && self.watched.iter().all(|(path, seen)| stamp(path) == *seen);
-        if same {
+    pub(crate) fn look(
+        &mut self,
+        touched: Touched<'_>,
+        tools: Option<&ExternalShelf>,
+        counter: &dyn TokenCounter,
+    ) -> bool {
+        let external = tools.and_then(ExternalShelf::document);
+        if self.external.as_ref() == external && self.counts == touched.counts() && self.watched.same() {
             return false;
         }
+        self.external = external.cloned();
         self.counts = touched.counts();
         self.touched = touched.paths();
         let before = std::mem::take(&mut self.documents);
@@ -118,7 +111,7 @@ impl StandingDocuments {
         if ground.obeyed {
             watched.push(ground.root.clone());
         }
-        self.watched = watched.into_iter().map(|path| (path.clone(), stamp(&path))).collect();
+        self.watched = Stamps::of(watched);
 
         let told = instructions::load(ground, &folders, &mut problems);
         let rules = rules::load(ground, &mut problems);
@@ -126,11 +119,7 @@ impl StandingDocuments {
         let libraries = self.libraries.documents(ground, &mut problems);
         let standing = told.iter().chain(&law).map(|one| &one.path);
         let found = standing.chain(rules.iter().map(|rule| &rule.path)).chain(libraries.iter().map(|one| &one.path));
-        for path in found {
-            if !self.watched.iter().any(|(watched, _)| watched == path) {
-                self.watched.push((path.clone(), stamp(path)));
-            }
-        }
+        self.watched.add(found.cloned());
 
         let at_root = ground.root.join("AGENTS.md");
         let masked = |text: &str| self.masker.mask(text).into_owned();
@@ -143,7 +132,11 @@ impl StandingDocuments {
             need: Need::IfRoom,
             ..document(DocumentKind::LibraryDocs, one.heading.clone(), &one.text)
         });
-        let mut documents: Vec<_> = of_libraries.chain(of_project.iter().map(standing)).collect();
+        let of_tools = self.external.iter().map(|(heading, text)| Document {
+            need: Need::IfRoom,
+            ..document(DocumentKind::ExternalTools, heading.clone(), text)
+        });
+        let mut documents: Vec<_> = of_libraries.chain(of_tools).chain(of_project.iter().map(standing)).collect();
         let sent = rules.iter().filter_map(|rule| Some((rule, self.text_of(rule)?)));
         documents.extend(sent.map(|(rule, text)| document(DocumentKind::Rules, ground.shown(&rule.path), &text)));
         documents.extend(of_user.iter().map(standing));

@@ -9,6 +9,7 @@ mod approval;
 mod calls;
 mod documents;
 mod emit;
+mod external;
 pub mod files;
 mod gate;
 mod names;
@@ -17,12 +18,14 @@ mod ports;
 mod resume;
 mod secrets;
 mod session;
+mod stamps;
 mod strict_json;
 mod touched;
 pub mod turn;
 
 pub use approval::{Answer, Approval, Approver};
 pub use emit::EventSink;
+pub use external::{Asking, HelpCell, ToolHelp};
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};
 pub use session::{
     EngineError, Leftovers, Notice, OpenError, Roles, RunReport, Services, Session, SessionConfig, Standby, Which,

@@ -1,6 +1,8 @@
-//! The tools the engine itself must know by name, because they steer the turn.
+//! The tools the engine itself must know by name, because they steer the turn or what is sent.
 
 /// Asks the user.
 pub(crate) const ASK: &str = "ask_followup_question";
 /// Reports the task as done.
 pub(crate) const COMPLETE: &str = "attempt_completion";
+/// Runs a command line.
+pub(crate) const EXECUTE: &str = "execute_command";

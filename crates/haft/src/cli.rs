@@ -64,7 +64,7 @@ Knowledge:
   notes          Write and read notes on folders and files of this project
 
 Tools:
-  tools          List and show what the model can call, and how it was used
+  tools          List and show what the model can call, and add programs of your own
   mcp            List, add, remove and test MCP servers, and log in to them
 
 Safety:
@@ -153,7 +153,7 @@ pub(crate) enum Command {
     Useful(UsefulArgs),
     /// Write and read notes on folders and files of this project.
     Notes(NotesArgs),
-    /// List and show what the model can call, and how it was used.
+    /// List and show what the model can call, and add programs of your own.
     Tools(ToolsArgs),
     /// List, add, remove and test MCP servers, and log in to them.
     Mcp(McpArgs),

@@ -20,6 +20,7 @@ mod sandbox;
 mod secrets;
 mod slash;
 mod spill;
+mod tool_help;
 mod wiring;
 
 use std::process::ExitCode;

@@ -107,6 +107,11 @@ impl Places {
         self.state.join("jobs")
     }
 
+    /// What external tools said of their use.
+    pub(crate) fn tool_help(&self) -> PathBuf {
+        self.cache.join("tool-help")
+    }
+
     /// Where the private `/tmp` of commands lie.
     pub(crate) fn private_tmp(&self) -> PathBuf {
         self.cache.join("tmp")

@@ -43,6 +43,22 @@ pub(crate) async fn set_up(
     })
 }
 
+/// Sets up the sandbox in which external tools are asked how they are used: nothing can be written but a private `/tmp`, and
+/// there is no network. These folders can be seen whatever else is hidden.
+pub(crate) async fn for_help(
+    places: &Places,
+    config: &SandboxConfig,
+    seen: impl IntoIterator<Item = PathBuf>,
+) -> anyhow::Result<Sandbox> {
+    let private = private_folder(places)?;
+    let tmp = private.path().join("tmp");
+    DirBuilder::new().mode(0o700).create(&tmp)?;
+    let mut policy = Policy { writable: Vec::new(), ..policy(places, config, Vec::new(), tmp)? };
+    policy.readable.extend(seen);
+    let supervisor = Supervisor::new(std::env::current_exe()?);
+    Ok(Sandbox::set_up(&supervisor, policy, config.mode).await.keeping(Arc::new(private)))
+}
+
 /// How far what may happen without asking can rely on it.
 pub(crate) fn confinement(sandbox: &Sandbox) -> Confinement {
     match sandbox.status().layer {
@@ -77,7 +93,9 @@ fn policy(places: &Places, config: &SandboxConfig, projects: Vec<PathBuf>, tmp: 
         writable: writable.collect::<anyhow::Result<_>>()?,
         hidden,
         // What the model is pointed to, or told to run.
-        readable: vec![places.spill(), places.config.join("skills")],
+        readable: std::iter::once(places.spill())
+            .chain(["skills", "tools", "repos"].map(|name| places.config.join(name)))
+            .collect(),
         tmp,
         notes: places.covers(),
         network: Network::None,

@@ -7,8 +7,9 @@ use std::time::SystemTime;
 
 use haft_context::Environment;
 use haft_engine::turn::Limits;
-use haft_engine::{Approver, Leftovers, Notice, Roles, Services, Session, SessionConfig, Standby, Which};
+use haft_engine::{Approver, Leftovers, Notice, Roles, Services, Session, SessionConfig, Standby, ToolHelp, Which};
 use haft_model::{Catalogue, Client, Declared, O200k, Secret};
+use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_project::{Ground, Standing, TrustList};
 use haft_sandbox::{Sandbox, Supervisor};
@@ -29,6 +30,7 @@ use crate::project::Project;
 use crate::sandbox;
 use crate::secrets;
 use crate::spill;
+use crate::tool_help;
 
 /// One thread is enough to wait for a model, and quick to start.
 pub(crate) fn runtime() -> anyhow::Result<Runtime> {
@@ -104,13 +106,16 @@ pub(crate) struct RunPlan {
 /// Opens the session a run works in.
 pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan) -> anyhow::Result<Session> {
     spill::sweep(&places.spill(), SystemTime::now(), config.limits.spill_days);
+    tool_help::sweep(places);
     let store = open_store_with_backups(places, &config)?;
     let which = plan.which.clone();
     let declared = declared(&config, &plan.model)?;
     let key = secrets::key_of(&declared.spec.provider, &declared.provider)?;
     let projects = std::iter::once(&plan.project.root).chain(&plan.added_folders).cloned().collect();
     let sandbox = sandbox::set_up(places, &config.sandbox, plan.mode, projects).await?;
+    let asking = tool_help::asking(places, &config, &plan.project)?;
     let (mut session, services) = prepare(places, config, plan, store, sandbox, (declared, key))?;
+    session.tool_help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
     session.notices.splice(0..0, recovered(&session.workspace.journal));
     Ok(Box::pin(Session::open(session, services, which)).await?)
 }
@@ -228,6 +233,7 @@ fn prepare(
         child_environment,
         masker,
         ground,
+        tool_help: ToolHelp::new(HelpCache::at(places.tool_help()), None),
         libraries: Libraries::at(places.libraries()),
         permissions,
         further_tools: mcp.tools(&model, &O200k),

@@ -26,6 +26,6 @@ mod trust;
 
 pub use footprint::Footprint;
 pub use ground::{Folder, Ground, Kind, Level};
-pub use named::{Found, Named, Shadowed};
+pub use named::{By, Found, Named, Shadowed};
 pub use problem::Problem;
 pub use trust::{Standing, TrustError, TrustList};

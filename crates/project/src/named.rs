@@ -42,7 +42,16 @@ pub struct Shadowed {
     /// The one that is not used.
     pub path: PathBuf,
     /// The one that is.
-    pub by: PathBuf,
+    pub by: By,
+}
+
+/// What stands before another of the same name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum By {
+    /// This file.
+    File(PathBuf),
+    /// A part of haft.
+    BuiltIn,
 }
 
 /// What was found of a kind.
@@ -68,7 +77,7 @@ impl<T: Named> Found<T> {
             Some(first) => self.shadowed.push(Shadowed {
                 name: item.name().to_owned(),
                 path: item.path().to_owned(),
-                by: first.path().to_owned(),
+                by: By::File(first.path().to_owned()),
             }),
             None => self.items.push(item),
         }

@@ -41,7 +41,7 @@ impl Place {
     }
 
     fn look(&mut self) -> bool {
-        self.documents.look(Touched { reads: &self.reads, mentions: &self.mentions }, &Letters)
+        self.documents.look(Touched { reads: &self.reads, mentions: &self.mentions }, None, &Letters)
     }
 
     fn touch(&self, name: &str) {

@@ -15,6 +15,7 @@ use super::told::Told;
 use super::{EngineError, Session, SessionConfig};
 use crate::documents::StandingDocuments;
 use crate::emit::Emitter;
+use crate::external::ExternalShelf;
 use crate::touched::Touched;
 
 /// Under which names the store keeps what one request decides for the next.
@@ -40,11 +41,16 @@ impl Session {
     pub(super) fn look_at_documents(&mut self) -> Result<Vec<String>, ContextError> {
         self.mentions.look(&self.history, &self.config.ground);
         let touched = Touched { reads: &self.reads, mentions: &self.mentions };
-        let changed = self.documents.look(touched, self.services.counter.as_ref());
+        if let Some(external) = &mut self.external {
+            external.look();
+        }
+        let changed = self.documents.look(touched, self.external.as_ref(), self.services.counter.as_ref());
         if changed && self.config.roles.main.is_some() {
             self.tell_again()?;
         }
-        Ok(self.documents.take_problems())
+        let mut problems = self.documents.take_problems();
+        problems.extend(self.external.as_mut().into_iter().flat_map(ExternalShelf::take_problems));
+        Ok(problems)
     }
 
     pub(super) fn assembly(&self) -> Result<Assembly, ContextError> {

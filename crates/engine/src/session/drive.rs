@@ -165,6 +165,9 @@ impl Session {
         self.announce_tasks(emitter).await?;
         self.compact_if_due("", emitter, cancel).await?;
         let failed = |error: ContextError| Input::Failed(Reason { code: "context".into(), message: error.to_string() });
+        if let Some(external) = &mut self.external {
+            external.learn(cancel).await;
+        }
         match self.look_at_documents() {
             Ok(problems) => problems.into_iter().for_each(|problem| emitter.error("document", problem)),
             Err(error) => return Ok(failed(error)),

@@ -35,6 +35,7 @@ use haft_types::{
 
 use crate::approval::Approver;
 use crate::documents::StandingDocuments;
+use crate::external::{ExternalShelf, ToolHelp};
 use crate::files::Watch;
 use crate::permit::Permit;
 use crate::ports::{Knowledge, Reads, StoredTodo};
@@ -111,6 +112,8 @@ pub struct SessionConfig {
     pub child_environment: Arc<Vec<(String, String)>>,
     /// Where knowledge of the project is looked for, and whether its own files are obeyed.
     pub ground: Ground,
+    /// How external tools are used.
+    pub tool_help: ToolHelp,
     /// Documentation of libraries the project uses.
     pub libraries: Libraries,
     /// Finds secrets that may not be kept.
@@ -172,6 +175,8 @@ pub struct Session {
     watch: Arc<Watch>,
     knowledge: Knowledge,
     documents: StandingDocuments,
+    /// Programs the model may run; none where it can run nothing.
+    external: Option<ExternalShelf>,
     /// What was made for earlier requests.
     memo: Memo,
     /// The request before.

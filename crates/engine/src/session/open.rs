@@ -16,7 +16,9 @@ use super::steady::Steady;
 use super::told::Told;
 use super::{Services, Session, SessionConfig, Totals, tasks};
 use crate::documents::StandingDocuments;
+use crate::external::ExternalShelf;
 use crate::files::Watch;
+use crate::names;
 use crate::permit::Permit;
 use crate::ports::{FoundSkills, Knowledge, Reads, StoredTodo};
 use crate::resume::Begun;
@@ -122,7 +124,11 @@ impl Session {
         mentions.look(&history, &config.ground);
         let mut documents =
             StandingDocuments::new(config.ground.clone(), config.libraries.clone(), config.masker.clone());
-        documents.look(Touched { reads: &reads, mentions: &mentions }, counter);
+        let external = registry.get(names::EXECUTE).map(|_| {
+            let built_in = all_tools(&services.running).iter().map(|tool| tool.spec().name.clone()).collect();
+            ExternalShelf::new(config.ground.clone(), config.tool_help.clone(), built_in)
+        });
+        documents.look(Touched { reads: &reads, mentions: &mentions }, external.as_ref(), counter);
         let system = system_of(&config, &told, &documents, counter)?;
         let sent = if resumed { last_sent(store.as_ref(), &conversation.id, &config, counter).await? } else { None };
         let cleared = if resumed { store.state(&conversation.id, CLEARED).await? } else { None };
@@ -163,6 +169,7 @@ impl Session {
             to_keep,
             system,
             documents,
+            external,
             memo: Memo::default(),
             sent,
             cleared: cleared.and_then(|value| serde_json::from_value(value).ok()),

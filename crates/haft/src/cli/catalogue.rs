@@ -8,8 +8,9 @@ use super::Common;
 
 #[derive(Debug, Args)]
 pub(crate) struct CatalogueArgs {
+    /// A list when absent.
     #[command(subcommand)]
-    pub(crate) command: CatalogueCommand,
+    pub(crate) command: Option<CatalogueCommand>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -88,11 +88,21 @@ pub(crate) struct RolesConfig {
 }
 
 /// The `[tools]` section.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ToolsConfig {
     /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when empty.
     pub(crate) offer: Vec<String>,
     /// Profiles of the user's own.
     pub(crate) profiles: BTreeMap<String, Vec<String>>,
+    /// How many seconds an external tool has for each way to ask for its help; 0 asks none.
+    pub(crate) help_timeout: u32,
+    /// How many seconds a request waits for external tools that are asked for the first time.
+    pub(crate) help_wait: u32,
+}
+
+impl Default for ToolsConfig {
+    fn default() -> Self {
+        Self { offer: Vec::new(), profiles: BTreeMap::new(), help_timeout: 5, help_wait: 2 }
+    }
 }

@@ -11,6 +11,7 @@ mod conversations;
 mod doctor;
 mod edits;
 mod engine_of_context;
+mod external_tools;
 mod hostile;
 mod jobs;
 mod knowledge;

@@ -119,7 +119,11 @@ fn nothing_of_a_project_is_sent_before_it_is_trusted() {
         assert_eq!(ran.code(), 0, "{}: {}", folder.display(), ran.stderr());
         let seen = seen(&rig, &ran);
         let headings: Vec<_> = seen.lines().filter(|line| line.starts_with("# ")).collect();
-        assert!(headings.iter().all(|heading| heading.starts_with("# HOME")), "{}: {headings:?}", folder.display());
+        // One document is about all tools, and the user's own are there.
+        let of_user = |line: &str| line.starts_with("# HOME") || line.starts_with("# External tools");
+        assert!(headings.iter().all(|heading| of_user(heading)), "{}: {headings:?}", folder.display());
+        let mut tools = seen.lines().filter(|line| line.starts_with("Folder: `"));
+        assert!(tools.all(|line| line.starts_with("Folder: `HOME")), "{}: {seen}", folder.display());
     }
 }
 

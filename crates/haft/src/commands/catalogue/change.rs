@@ -2,11 +2,13 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use haft_project::{Ground, Kind, TrustList};
+use haft_project::{By, Ground, Kind, Shadowed, TrustList};
 use haft_types::Clock;
 
+use super::items::Items;
 use super::{Place, items};
 use crate::clock::WallClock;
 use crate::exit::mistake;
@@ -15,11 +17,14 @@ use crate::output;
 /// The most that is read of a file or of standard input.
 const LARGEST: u64 = 256 * 1024;
 
+/// The most that is copied of a program.
+const LARGEST_PROGRAM: u64 = 64 * 1024 * 1024;
+
 pub(super) fn add(kind: Kind, name: &str, file: Option<&Path>, user: bool, place: &Place) -> anyhow::Result<()> {
-    if !is_name(name) {
+    if !is_name(kind, name) {
         return Err(mistake(format!("`{name}` is not a name: use letters, digits, `-` and `_`")));
     }
-    let text = content(file)?;
+    let content = content(kind, file)?;
     let folder = if user { place.ground.users(kind) } else { place.ground.own(kind) };
     let path = file_of(kind, &folder, name);
     let was_trusted = place.standing.is_trusted();
@@ -27,18 +32,18 @@ pub(super) fn add(kind: Kind, name: &str, file: Option<&Path>, user: bool, place
     let failed = |error: std::io::Error| mistake(format!("cannot write {}: {error}", path.display()));
     fs::create_dir_all(path.parent().unwrap_or(&folder)).map_err(failed)?;
     let mut out = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
-    out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(failed)?;
+    out.write_all(&content).and_then(|()| out.sync_all()).map_err(failed)?;
+    if kind == Kind::Tools && (content.starts_with(b"#!") || path.extension().is_none()) {
+        out.set_permissions(fs::Permissions::from_mode(0o755)).map_err(failed)?;
+    }
     drop(out);
 
     // What cannot be used is not left lying about.
-    let checked = items::of(kind, &Ground { obeyed: true, ..place.ground.clone() });
-    if let Some(problem) = checked.problems.iter().find(|problem| problem.path == path) {
+    let checked = items::of(kind, &Ground { obeyed: true, ..place.ground.clone() }, place);
+    if let Some(what) = unusable(&checked, &path) {
         take_away(kind, &path, existed);
-        return Err(mistake(format!(
-            "{}: {}; nothing was added",
-            file.unwrap_or(Path::new("standard input")).display(),
-            problem.what
-        )));
+        let given = file.unwrap_or(Path::new("standard input"));
+        return Err(mistake(format!("{}: {what}; nothing was added", given.display())));
     }
     if !user && was_trusted {
         trust_again(place)?;
@@ -47,14 +52,31 @@ pub(super) fn add(kind: Kind, name: &str, file: Option<&Path>, user: bool, place
     if !user && !was_trusted {
         output::tell("the project is not trusted, so it is not used yet; `haft trust` trusts it");
     }
-    if let Some(by) = checked.shadowed.iter().find(|one| one.path == path) {
-        output::tell(&format!("it is not used: {} comes first", place.ground.shown(&by.by)));
+    if let Some(Shadowed { by: By::File(first), .. }) = checked.shadowed.iter().find(|one| one.path == path) {
+        output::tell(&format!("it is not used: {} comes first", place.ground.shown(first)));
     }
     Ok(())
 }
 
+/// Why a file that was just written cannot be used.
+fn unusable(checked: &Items, path: &Path) -> Option<String> {
+    if let Some(problem) = checked.problems.iter().find(|problem| problem.path == path) {
+        return Some(problem.what.clone());
+    }
+    let shadowed = checked.shadowed.iter().find(|one| one.path == path);
+    match shadowed {
+        Some(Shadowed { by: By::BuiltIn, name, .. }) => Some(format!("`{name}` is the name of a built-in tool")),
+        Some(Shadowed { by: By::File(_), .. }) => None,
+        None if checked.list.iter().any(|item| item.path == path) => None,
+        None => Some(
+            "a tool has a name without an ending, or one that ends in .py, .sh, .js, .rb, .pl, .php, .go or .rs"
+                .to_owned(),
+        ),
+    }
+}
+
 pub(super) fn remove(kind: Kind, name: &str, place: &Place) -> anyhow::Result<()> {
-    let found = items::of(kind, &place.ground);
+    let found = items::of(kind, &place.ground, place);
     let item = found.get(kind, name)?;
     let own = [place.ground.own(kind), place.ground.users(kind)];
     let shown = place.ground.shown(&item.path);
@@ -105,28 +127,36 @@ fn take_away(kind: Kind, path: &Path, folder_existed: bool) {
     }
 }
 
-fn is_name(name: &str) -> bool {
+fn is_name(kind: Kind, name: &str) -> bool {
     let plain = |letter: char| letter.is_alphanumeric() || letter == '-' || letter == '_';
-    !name.is_empty() && name.chars().all(plain)
+    // A tool is called with its ending.
+    let stem = match (kind, name.rsplit_once('.')) {
+        (Kind::Tools, Some((stem, ending))) if ending.chars().all(plain) => stem,
+        (Kind::Tools | Kind::Rules | Kind::Agents | Kind::Skills | Kind::Commands, _) => name,
+    };
+    !stem.is_empty() && stem.chars().all(plain)
 }
 
-fn content(file: Option<&Path>) -> anyhow::Result<String> {
+fn content(kind: Kind, file: Option<&Path>) -> anyhow::Result<Vec<u8>> {
+    let largest = if kind == Kind::Tools { LARGEST_PROGRAM } else { LARGEST };
     let mut bytes = Vec::new();
     match file {
         Some(path) => {
             let failed = |error| mistake(format!("cannot read {}: {error}", path.display()));
-            fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes)).map_err(failed)?;
+            fs::File::open(path).and_then(|file| file.take(largest + 1).read_to_end(&mut bytes)).map_err(failed)?;
         }
         None => {
-            std::io::stdin().take(LARGEST + 1).read_to_end(&mut bytes)?;
+            std::io::stdin().take(largest + 1).read_to_end(&mut bytes)?;
         }
     }
-    if bytes.len() as u64 > LARGEST {
-        return Err(mistake(format!("that is more than {} KB; say it shorter", LARGEST / 1024)));
+    if bytes.len() as u64 > largest {
+        return Err(mistake(format!("that is more than {} KB; make it shorter", largest / 1024)));
     }
-    let text = String::from_utf8(bytes).map_err(|_| mistake("that is not UTF-8 text"))?;
-    if text.trim().is_empty() {
-        return Err(mistake("there is nothing in it; give a Markdown file, or its text on standard input"));
+    if kind != Kind::Tools && std::str::from_utf8(&bytes).is_err() {
+        return Err(mistake("that is not UTF-8 text"));
     }
-    Ok(text)
+    if bytes.trim_ascii().is_empty() {
+        return Err(mistake("there is nothing in it; give a file, or its text on standard input"));
+    }
+    Ok(bytes)
 }

@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 
 use haft_project::agents::{self, AgentTools};
+use haft_project::external::Help;
 use haft_project::rules::{self, Applies};
 use haft_project::{Found, Ground, Kind, Level, Named, Problem, Shadowed, commands, external, skills};
 use serde_json::{Value, json};
+
+use super::Place;
 
 /// What was found of a kind.
 pub(super) struct Items {
@@ -36,7 +39,7 @@ impl Item {
     }
 }
 
-pub(super) fn of(kind: Kind, ground: &Ground) -> Items {
+pub(super) fn of(kind: Kind, ground: &Ground, place: &Place) -> Items {
     let mut problems = Vec::new();
     let (items, shadowed) = match kind {
         Kind::Rules => (rules(ground, &mut problems), Vec::new()),
@@ -55,9 +58,16 @@ pub(super) fn of(kind: Kind, ground: &Ground) -> Items {
             let more = json!({"description": command.description, "argument_hint": command.argument_hint});
             (command.description.clone(), command.text.clone(), more)
         }),
-        Kind::Tools => named(external::load(ground), |tool| {
-            let header = tool.header(ground).unwrap_or_default();
-            (header.lines().next().unwrap_or_default().to_owned(), header, json!({"executable": tool.executable}))
+        Kind::Tools => named(external::load(ground, &|name| place.is_built_in(name), &mut problems), |tool| {
+            let help = place.help.known(tool);
+            let text = help.text().unwrap_or_default().to_owned();
+            let by = match help {
+                Help::Told(_) => json!("the tool"),
+                Help::Header(_) => json!("its header"),
+                Help::Nothing => Value::Null,
+            };
+            let more = json!({"executable": tool.executable, "help_by": by});
+            (text.lines().next().unwrap_or_default().to_owned(), text, more)
         }),
     };
     Items { list: items, shadowed, problems }

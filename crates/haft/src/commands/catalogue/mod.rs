@@ -1,12 +1,15 @@
-//! `haft rules`, `haft agents`, `haft skills` and `haft commands`: what is known of a project, in one manner for all kinds.
+//! `haft rules`, `haft agents`, `haft skills`, `haft commands`, and the external ones of `haft tools`: what is known of a project,
+//! in one manner for all kinds.
 
 mod change;
 mod items;
 
 use std::fmt::Write as _;
 
-use haft_project::{Ground, Kind, Standing};
-use serde_json::json;
+use haft_engine::ToolHelp;
+use haft_project::external::HelpCache;
+use haft_project::{By, Ground, Kind, Problem, Shadowed, Standing};
+use serde_json::{Value, json};
 
 use self::items::{Item, Items};
 use crate::cli::{CatalogueCommand, Common};
@@ -14,27 +17,39 @@ use crate::exit::{Exit, mistake};
 use crate::output::{self, Table};
 use crate::places::Places;
 use crate::project::Project;
-use crate::wiring;
+use crate::{tool_help, wiring};
 
 /// Where a command works.
-struct Place {
+pub(super) struct Place {
     places: Places,
     project: Project,
-    ground: Ground,
+    pub(super) ground: Ground,
     standing: Standing,
+    /// How external tools are used.
+    pub(super) help: ToolHelp,
+    /// The names of tools that are built in.
+    built_in: Vec<String>,
 }
 
 impl Place {
-    fn find(common: &Common) -> anyhow::Result<Self> {
-        let (places, _) = super::configuration(common)?;
+    pub(super) fn find(common: &Common) -> anyhow::Result<Self> {
+        let (places, loaded) = super::configuration(common)?;
         let project = Project::find(None)?;
         let (ground, standing) = wiring::ground(&places, &project)?;
-        Ok(Self { places, project, ground, standing })
+        let asking = tool_help::asking(&places, &loaded.config, &project)?;
+        let help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
+        let built_in = super::tools::registry()?.iter().map(|tool| tool.spec().name.clone()).collect();
+        Ok(Self { places, project, ground, standing, help, built_in })
+    }
+
+    pub(super) fn is_built_in(&self, name: &str) -> bool {
+        self.built_in.iter().any(|one| one == name)
     }
 }
 
-pub(super) fn run(kind: Kind, command: CatalogueCommand) -> anyhow::Result<Exit> {
-    match command {
+pub(super) fn run(kind: Kind, command: Option<CatalogueCommand>) -> anyhow::Result<Exit> {
+    let all = CatalogueCommand::List { verbose: false, json: false, common: Common::default() };
+    match command.unwrap_or(all) {
         CatalogueCommand::List { verbose, json, common } => list(kind, verbose, json, &Place::find(&common)?)?,
         CatalogueCommand::Show { name, json, common } => show(kind, &name, json, &Place::find(&common)?)?,
         CatalogueCommand::Add { name, file, user, common } => {
@@ -46,25 +61,25 @@ pub(super) fn run(kind: Kind, command: CatalogueCommand) -> anyhow::Result<Exit>
 }
 
 /// What is wrong with files, and why those of the project are missing.
-fn warn(place: &Place, items: &Items) {
+pub(super) fn warn(place: &Place, problems: &[Problem]) {
     if !place.standing.is_trusted() {
         output::tell(&format!(
             "{} is not trusted: nothing of it is listed; `haft trust` trusts it",
             place.project.root.display()
         ));
     }
-    for problem in &items.problems {
+    for problem in problems {
         output::tell(&haft_text::sanitise(&format!("warning: {problem}")));
     }
 }
 
 fn list(kind: Kind, verbose: bool, json: bool, place: &Place) -> anyhow::Result<()> {
-    let found = items::of(kind, &place.ground);
-    warn(place, &found);
+    let found = items::of(kind, &place.ground, place);
+    warn(place, &found.problems);
     if json {
         return output::print_json(&json!({
             kind.folder(): found.list.iter().map(Item::json).collect::<Vec<_>>(),
-            "shadowed": found.shadowed.iter().map(|one| json!({"name": one.name, "path": one.path, "by": one.by})).collect::<Vec<_>>(),
+            "shadowed": found.shadowed.iter().map(shadowed_json).collect::<Vec<_>>(),
             "problems": found.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
         }));
     }
@@ -85,17 +100,36 @@ fn list(kind: Kind, verbose: bool, json: bool, place: &Place) -> anyhow::Result<
         text.push_str(&table.to_string());
     }
     if verbose {
-        for one in &found.shadowed {
-            let (path, by) = (place.ground.shown(&one.path), place.ground.shown(&one.by));
-            let _ = writeln!(text, "not used: {path} (`{}` is {by})", one.name);
-        }
-        text.push_str("looked through:\n");
-        for folder in place.ground.folders(kind) {
-            let there = if folder.path.is_dir() { "" } else { " (not there)" };
-            let _ = writeln!(text, "  {}{there}", place.ground.shown(&folder.path));
-        }
+        text.push_str(&details(kind, &found.shadowed, place));
     }
     output::print(&haft_text::sanitise(&text))
+}
+
+fn shadowed_json(one: &Shadowed) -> Value {
+    let by = match &one.by {
+        By::File(path) => json!(path),
+        By::BuiltIn => json!("built-in"),
+    };
+    json!({"name": one.name, "path": one.path, "by": by})
+}
+
+/// What is not used because another comes first, and where was looked.
+pub(super) fn details(kind: Kind, shadowed: &[Shadowed], place: &Place) -> String {
+    let mut text = String::new();
+    for one in shadowed {
+        let by = match &one.by {
+            By::File(path) => place.ground.shown(path),
+            By::BuiltIn => "built in".to_owned(),
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "not used: {} (`{}` is {by})", place.ground.shown(&one.path), one.name);
+    }
+    text.push_str("looked through:\n");
+    for folder in place.ground.folders(kind) {
+        let there = if folder.path.is_dir() { "" } else { " (not there)" };
+        let _ = writeln!(text, "  {}{there}", place.ground.shown(&folder.path));
+    }
+    text
 }
 
 fn kind_column(kind: Kind) -> &'static str {
@@ -105,8 +139,8 @@ fn kind_column(kind: Kind) -> &'static str {
     }
 }
 
-fn show(kind: Kind, name: &str, json: bool, place: &Place) -> anyhow::Result<()> {
-    let found = items::of(kind, &place.ground);
+pub(super) fn show(kind: Kind, name: &str, json: bool, place: &Place) -> anyhow::Result<()> {
+    let found = items::of(kind, &place.ground, place);
     let item = found.get(kind, name)?;
     if json {
         let mut value = item.json();

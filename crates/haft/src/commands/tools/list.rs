@@ -1,11 +1,17 @@
 //! `haft tools list`.
 
+use std::fmt::Write as _;
+
 use haft_model::O200k;
+use haft_project::external::{self, ExternalTool};
+use haft_project::{Found, Kind};
 use haft_tool::{Access, Registry, Source, Tool};
-use haft_types::ToolSet;
+use haft_types::{TokenCounter as _, ToolSet};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::cli::ToolListArgs;
+use crate::commands::catalogue::{self, Place};
 use crate::exit::mistake;
 use crate::output::{self, Table};
 
@@ -17,7 +23,7 @@ struct Row<'a> {
     tokens: u32,
 }
 
-pub(super) fn run(args: &ToolListArgs) -> anyhow::Result<()> {
+pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
     let registry = super::registry()?;
     if args.markdown {
         return output::print(&super::page::page(&registry));
@@ -27,8 +33,10 @@ pub(super) fn run(args: &ToolListArgs) -> anyhow::Result<()> {
     let choice = &loaded.config.tools;
     offered.select(&choice.offer, &choice.profiles).map_err(|error| mistake(format!("`tools.offer`: {error}")))?;
     let rows: Vec<_> = registry.iter().map(|tool| row(tool.as_ref(), &registry, &offered)).collect();
+    let externals = Externals::find(args).await?;
     if args.json {
-        return output::print_json(&rows.iter().map(as_json).collect::<Vec<_>>().into());
+        let built_in = rows.iter().map(as_json);
+        return output::print_json(&built_in.chain(externals.json()).collect::<Vec<_>>().into());
     }
     let mut table = Table::new(&["NAME", "GROUP", "DOES", "SOURCE", "TOKENS", "OFFERED"]);
     for Row { tool, source, offered, tokens } in &rows {
@@ -41,13 +49,72 @@ pub(super) fn run(args: &ToolListArgs) -> anyhow::Result<()> {
             if *offered { "yes" } else { "no" }.to_owned(),
         ]);
     }
+    externals.rows().for_each(|row| table.row(row));
     let total: u32 = rows.iter().filter(|row| row.offered).map(|row| row.tokens).sum();
     let count = rows.iter().filter(|row| row.offered).count();
-    output::print(&format!(
+    let mut told = String::new();
+    if !externals.tools.is_empty() {
+        let _ = writeln!(
+            told,
+            "{} external tools are told of in a document: {} tokens more. The model runs them as commands.",
+            externals.tools.len(),
+            externals.tools.iter().map(|(_, tokens)| tokens).sum::<u32>()
+        );
+    }
+    if args.verbose {
+        told.push_str(&catalogue::details(Kind::Tools, &externals.found.shadowed, &externals.place));
+    }
+    output::print(&haft_text::sanitise(&format!(
         "{table}\n{count} tools are offered: {total} tokens of every request. `[tools] offer` or `--allowed-tools` chooses \
-         others, by name, group, or profile ({}).\n",
+         others, by name, group, or profile ({}).\n{told}",
         haft_tool::PROFILES.join(", ")
-    ))
+    )))
+}
+
+/// The programs of the user's own.
+struct Externals {
+    place: Place,
+    found: Found<ExternalTool>,
+    /// Each with the tokens of what is known of it.
+    tools: Vec<(ExternalTool, u32)>,
+}
+
+impl Externals {
+    async fn find(args: &ToolListArgs) -> anyhow::Result<Self> {
+        let place = Place::find(&args.common)?;
+        let mut problems = Vec::new();
+        let found = external::load(&place.ground, &|name| place.is_built_in(name), &mut problems);
+        catalogue::warn(&place, &problems);
+        place.help.learn(&found.items, &CancellationToken::new()).await;
+        let tokens = |tool: &ExternalTool| O200k.text(place.help.known(tool).text().unwrap_or_default());
+        let tools = found.items.iter().map(|tool| (tool.clone(), tokens(tool))).collect();
+        Ok(Self { place, found, tools })
+    }
+
+    fn rows(&self) -> impl Iterator<Item = Vec<String>> {
+        self.tools.iter().map(|(tool, tokens)| {
+            let source = self.place.ground.shown(&tool.path);
+            [&tool.name, "external", access_name(Access::Execute), &source, &tokens.to_string(), "yes"]
+                .map(str::to_owned)
+                .to_vec()
+        })
+    }
+
+    fn json(&self) -> impl Iterator<Item = Value> {
+        self.tools.iter().map(|(tool, tokens)| {
+            json!({
+                "name": tool.name,
+                "group": "external",
+                "access": access_name(Access::Execute),
+                "source": tool.level.name(),
+                "path": tool.path,
+                "executable": tool.executable,
+                "tokens": tokens,
+                "offered": true,
+                "aliases": [],
+            })
+        })
+    }
 }
 
 fn row<'a>(tool: &'a dyn Tool, registry: &'a Registry, offered: &Registry) -> Row<'a> {

@@ -2,19 +2,32 @@
 
 use std::fmt::Write as _;
 
+use haft_project::{Kind, external};
 use haft_tool::Source;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::list::access_name;
 use crate::cli::Common;
+use crate::commands::catalogue::{self, Place};
 use crate::exit::mistake;
 use crate::output;
 
-pub(super) fn run(name: &str, json: bool, common: &Common) -> anyhow::Result<()> {
+/// An external tool. Here somebody waits for its answer, so it is asked for it.
+async fn external(name: &str, json: bool, common: &Common) -> anyhow::Result<()> {
+    let place = Place::find(common)?;
+    let found = external::load(&place.ground, &|name| place.is_built_in(name), &mut Vec::new());
+    let tool = found.get(name);
+    let tool = tool.ok_or_else(|| mistake(format!("there is no tool `{name}`; `haft tools list` shows them")))?;
+    place.help.ask(tool, &CancellationToken::new()).await;
+    catalogue::show(Kind::Tools, name, json, &place)
+}
+
+pub(super) async fn run(name: &str, json: bool, common: &Common) -> anyhow::Result<()> {
     super::super::configuration(common)?;
     let registry = super::registry()?;
-    let found = registry.resolve(name);
-    let tool = found.ok_or_else(|| mistake(format!("there is no tool `{name}`; `haft tools list` shows them")))?.tool;
+    let Some(found) = registry.resolve(name) else { return external(name, json, common).await };
+    let tool = found.tool;
     let (spec, manual) = (tool.spec(), tool.manual());
     let source = registry.source(&spec.name).map_or("", Source::name);
     let aliases: Vec<_> = manual.aliases.iter().map(|alias| alias.name).collect();

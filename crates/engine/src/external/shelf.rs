@@ -1,0 +1,96 @@
+//! The external tools of a session, and the document about them.
+//!
+//! Invariant: what was sent of a tool stays as it is until its file changes, so that an answer which comes late breaks no prefix.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use haft_project::external::{self, ExternalTool, Help, Version};
+use haft_project::{Ground, Kind, Problem};
+use tokio_util::sync::CancellationToken;
+
+use super::ToolHelp;
+use crate::stamps::Stamps;
+
+/// The tools as they were last seen.
+pub(crate) struct ExternalShelf {
+    ground: Ground,
+    help: ToolHelp,
+    /// The names of tools that are built in.
+    built_in: Vec<String>,
+    stamps: Stamps,
+    tools: Vec<ExternalTool>,
+    /// What was told of them before a request.
+    told: HashMap<PathBuf, (Version, Help)>,
+    /// What people have not been told yet.
+    problems: Vec<Problem>,
+    document: Option<(String, String)>,
+}
+
+impl ExternalShelf {
+    /// Finds the tools, and what is known of them without running any.
+    pub(crate) fn new(ground: Ground, help: ToolHelp, built_in: Vec<String>) -> Self {
+        let mut shelf = Self {
+            ground,
+            help,
+            built_in,
+            stamps: Stamps::default(),
+            tools: Vec::new(),
+            told: HashMap::new(),
+            problems: Vec::new(),
+            document: None,
+        };
+        shelf.look();
+        shelf
+    }
+
+    /// The heading and text of the document about them.
+    pub(crate) fn document(&self) -> Option<&(String, String)> {
+        self.document.as_ref()
+    }
+
+    /// What people should know and have not been told.
+    pub(crate) fn take_problems(&mut self) -> Vec<String> {
+        self.problems.drain(..).map(|problem| problem.to_string()).collect()
+    }
+
+    /// Looks for tools again if a folder or one of them changed.
+    pub(crate) fn look(&mut self) {
+        if self.stamps.same() {
+            return;
+        }
+        let folders = self.ground.folders(Kind::Tools).into_iter().map(|folder| folder.path);
+        self.stamps = Stamps::of(folders);
+        let found =
+            external::load(&self.ground, &|name| self.built_in.iter().any(|one| one == name), &mut self.problems);
+        self.tools = found.items;
+        self.stamps.add(self.tools.iter().map(|tool| tool.path.clone()));
+        self.write();
+    }
+
+    /// Looks for tools, and asks those that nothing is known of yet.
+    pub(crate) async fn learn(&mut self, cancel: &CancellationToken) {
+        self.look();
+        let known =
+            |tool: &ExternalTool| self.told.get(&tool.path).is_some_and(|(version, _)| *version == tool.version);
+        let new: Vec<_> = self.tools.iter().filter(|tool| !known(tool)).cloned().collect();
+        if new.is_empty() {
+            return;
+        }
+        self.help.learn(&new, cancel).await;
+        for tool in new {
+            let help = self.help.known(&tool);
+            self.told.insert(tool.path, (tool.version, help));
+        }
+        self.write();
+    }
+
+    fn write(&mut self) {
+        let help = |tool: &ExternalTool| match self.told.get(&tool.path) {
+            Some((version, help)) if *version == tool.version => help.clone(),
+            Some(_) | None => self.help.known(tool),
+        };
+        let told: Vec<_> = self.tools.iter().map(|tool| (tool.clone(), help(tool))).collect();
+        self.document = external::document(&self.ground, &told);
+    }
+}

@@ -1,0 +1,64 @@
+//! What tools said when they were asked, so that a start does not run them all again.
+//!
+//! One small file a tool, in a folder of the user's own: processes that run side by side write different files, or the same.
+//! Everything in it can be made again, so a file that cannot be read is one that is not there.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use haft_types::ContentHash;
+use serde::{Deserialize, Serialize};
+
+use super::{ExternalTool, Version};
+use crate::replace::replace;
+
+/// What came of asking a tool for its help.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// It was begun, and its end was not seen: the tool is slow, or haft ended first.
+    Begun,
+    /// It has nothing to say.
+    Silent,
+    /// This.
+    Told(String),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    path: PathBuf,
+    version: Version,
+    asked: Asked,
+}
+
+/// The folder.
+#[derive(Clone, Debug)]
+pub struct HelpCache {
+    folder: PathBuf,
+}
+
+impl HelpCache {
+    /// What is remembered in this folder.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// What came of asking this tool, as its file is now.
+    pub fn get(&self, tool: &ExternalTool) -> Option<Asked> {
+        let stored: Stored = toml::from_str(&fs::read_to_string(self.file(tool)).ok()?).ok()?;
+        (stored.path == tool.path && stored.version == tool.version).then_some(stored.asked)
+    }
+
+    /// Remembers what came of it.
+    pub fn put(&self, tool: &ExternalTool, asked: Asked) -> io::Result<()> {
+        let stored = Stored { path: tool.path.clone(), version: tool.version, asked };
+        let text = toml::to_string(&stored).map_err(io::Error::other)?;
+        replace(&self.file(tool), &text)
+    }
+
+    fn file(&self, tool: &ExternalTool) -> PathBuf {
+        let name = ContentHash::of(tool.path.as_os_str().as_encoded_bytes());
+        self.folder.join(format!("{name}.toml"))
+    }
+}

@@ -1,0 +1,79 @@
+//! The document about the tools, as the model reads it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::{ExternalTool, Help};
+use crate::ground::{Ground, Kind};
+
+const ADDING: &str = "\
+## Adding a tool
+
+A tool is a file directly in one of the folders above, `.haft/tools` in the project: an executable without an ending, or a \
+script that ends in `.py`, `.sh`, `.js`, `.rb`, `.pl`, `.php`, `.go` or `.rs`. Called with `help`, it prints how it is used and \
+exits with 0; or a comment at its head says so, from a line with `Usage:` on. The user adds it with `haft tools add NAME FILE`.";
+
+/// The heading and the text; none when there are no tools.
+pub fn document(ground: &Ground, tools: &[(ExternalTool, Help)]) -> Option<(String, String)> {
+    if tools.is_empty() {
+        return None;
+    }
+    let failed = tools.iter().filter(|(_, help)| *help == Help::Nothing).count();
+    let folders: Vec<_> = ground
+        .folders(Kind::Tools)
+        .into_iter()
+        .filter(|folder| tools.iter().any(|(tool, _)| tool.folder() == folder.path))
+        .map(|folder| format!("`{}`", ground.shown(&folder.path)))
+        .collect();
+    let mut text = format!(
+        "Tools found: {}; of {failed} it could not be learnt how they are used.\nFolders, in the order in which they are looked \
+         through: {}.\nRun a tool with `execute_command` as its entry says. A built-in tool of the same name goes before it.\n",
+        tools.len(),
+        folders.join(", ")
+    );
+    for (tool, help) in tools {
+        write_tool(&mut text, ground, tool, help);
+    }
+    text.push('\n');
+    text.push_str(ADDING);
+    Some((format!("External tools of {}", ground.project_name()), text))
+}
+
+fn write_tool(text: &mut String, ground: &Ground, tool: &ExternalTool, help: &Help) {
+    let run = match tool.command() {
+        Some(words) => {
+            let words: Vec<_> = words.iter().map(|word| quoted(&from_here(ground, Path::new(word)))).collect();
+            format!("run it as `{}`", words.join(" "))
+        }
+        None => "it must be compiled first".to_owned(),
+    };
+    let executable = if tool.executable { "executable" } else { "not executable" };
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "\n## {}\n\nFolder: `{}`; {executable}; {run}.", tool.name, ground.shown(tool.folder()));
+    match help.text() {
+        Some(help) => {
+            let fence = fence(help);
+            let _ = writeln!(text, "{fence}text\n{}\n{fence}", help.trim());
+        }
+        None => {
+            let _ = writeln!(text, "`{}` says nothing of its use; look at its file before you run it.", tool.name);
+        }
+    }
+}
+
+/// A path as commands find it, which run in the working directory.
+fn from_here(ground: &Ground, path: &Path) -> String {
+    if ground.cwd == ground.root { ground.shown(path) } else { path.display().to_string() }
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_alphanumeric() || "/._-+@%,=:".contains(letter);
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+/// One that nothing in the text can close.
+fn fence(text: &str) -> String {
+    let longest = text.lines().map(|line| line.trim_start().bytes().take_while(|byte| *byte == b'`').count()).max();
+    "`".repeat(longest.unwrap_or(0).max(2) + 1)
+}
