@@ -47,7 +47,7 @@ pub(crate) fn has_effects(access: Access) -> bool {
 /// Whether the result comes from the user later.
 pub(crate) fn waits_for_user(flow: &Flow) -> bool {
     match flow {
-        Flow::Ask { .. } => true,
+        Flow::Ask { .. } | Flow::Plan { .. } => true,
         Flow::Continue | Flow::Complete { .. } => false,
     }
 }

@@ -2,6 +2,8 @@
 
 /// Asks the user.
 pub(crate) const ASK: &str = "ask_followup_question";
+/// Puts a plan before the user.
+pub(crate) const PLAN: &str = "plan_mode_respond";
 /// Reports the task as done.
 pub(crate) const COMPLETE: &str = "attempt_completion";
 /// Runs a command line.

@@ -10,6 +10,7 @@ mod knowledge;
 mod mcp;
 mod models;
 mod permissions;
+mod review;
 mod sandbox;
 mod tools;
 
@@ -33,6 +34,7 @@ pub(crate) use knowledge::{Lines, NotesArgs, NotesCommand, OfConversation, Usefu
 pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpListArgs, McpNameArgs, McpTestArgs, Transport};
 pub(crate) use models::{AddArgs, CountArgs, ListArgs, ModelsArgs, ModelsCommand, RolesArgs, ShowModelArgs, TestArgs};
 pub(crate) use permissions::{ExplainArgs, PermissionsArgs, PermissionsCommand};
+pub(crate) use review::{ReviewArgs, ReviewOf};
 pub(crate) use sandbox::{SandboxArgs, SandboxCommand, SandboxStatusArgs, SandboxTestArgs};
 pub(crate) use tools::{ToolListArgs, ToolsArgs, ToolsCommand};
 
@@ -44,6 +46,7 @@ const HELP: &str = "\
 
 Run:
   run            Give the model a task and print what comes of it
+  review         Have the model look at a change, without touching anything
   jobs           List, show, watch and end runs in the background
   demo           Watch the agent fix a bug, with no key and no network
 
@@ -126,6 +129,8 @@ pub(crate) enum Command {
     ///
     /// Without a prompt, the task is read from standard input; with one, piped standard input is attached to it.
     Run(Box<RunArgs>),
+    /// Have the model look at a change, without touching anything: what is not committed, a branch, or a commit.
+    Review(Box<ReviewArgs>),
     /// List, show, watch and end runs in the background, which `haft run --bg` starts.
     Jobs(JobsArgs),
     /// Watch the agent fix a bug, with no key and no network: a scripted model drives the real agent.
@@ -261,6 +266,10 @@ pub(crate) struct RunArgs {
     /// Offer only these tools: names, groups or profiles (`haft tools list` shows them), `*`, `none`.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) allowed_tools: Option<Vec<String>>,
+
+    /// Work on the task as a goal: go on until the model reports all of it as reached, within a limit (`--max-…`) you give.
+    #[arg(long)]
+    pub(crate) goal: bool,
 
     /// Stop after this many replies of the model.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

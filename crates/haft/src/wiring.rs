@@ -100,6 +100,7 @@ pub(crate) struct RunPlan {
     pub(crate) tool_profiles: BTreeMap<String, Vec<String>>,
     pub(crate) focus_files: Vec<String>,
     pub(crate) limits: Limits,
+    pub(crate) goal: bool,
     pub(crate) which: Which,
 }
 
@@ -242,6 +243,7 @@ fn prepare(
         plugins: Vec::new(),
         focus_files: plan.focus_files,
         limits: plan.limits,
+        goal: plan.goal,
         leftovers: Leftovers::End,
         namespace: plan.project.namespace(),
         notices: untrusted(&standing, &plan.project.root).into_iter().chain(mcp.notices()).collect(),

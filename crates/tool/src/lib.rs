@@ -130,6 +130,13 @@ pub enum Flow {
         /// Answers to choose from.
         options: Vec<String>,
     },
+    /// A plan is put before the user; their word becomes the result.
+    Plan {
+        /// The plan.
+        response: String,
+        /// Answers to choose from.
+        options: Vec<String>,
+    },
     /// The task is done.
     Complete {
         /// The report.

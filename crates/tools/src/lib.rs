@@ -31,6 +31,7 @@
 //! | `background_task` | `action`; `start`: `task_id, command, cwd, output?`; `monitor`, `kill`: `task_id, command, state: running\|finished\|failed\|killed, exit_code? or signal? or timed_out?, output?, duration_ms`, `monitor` also `stdout, stdout_lines, stdout_bytes`; `list`: `tasks: [{task_id, command, state}]`; `cleanup`: `removed: [task_id]` |
 //! | `todo_read`, `todo_write` | `items: [{content, status}], pending, in_progress, completed` |
 //! | `ask_followup_question` | `question, options` |
+//! | `plan_mode_respond` | `response, options` |
 //! | `attempt_completion` | `result, command?` |
 //! | `useful_info_add` | `item: {number, path, start_line, end_line, description}, merged, dropped: [number]` |
 //! | `useful_info_list` | `items` |
@@ -78,6 +79,7 @@ mod note_update;
 mod paths;
 mod pattern;
 mod permission;
+mod plan_mode_respond;
 mod read_file;
 mod recall;
 mod replace_in_file;
@@ -112,6 +114,7 @@ pub use permission::{
     Call, Confinement, PartVerdict, Permissions, PermissionsConfig, Rule, RuleConfig, RuleError, Rules, RulesError,
     Standing, Verdict,
 };
+pub use plan_mode_respond::PlanModeRespond;
 pub use running::{Running, TaskReport, announcement};
 pub use use_skill::UseSkill;
 

@@ -251,6 +251,13 @@ pub enum EventBody {
         /// Answers to choose from.
         options: Vec<String>,
     },
+    /// The model puts a plan before the user, and waits for their word.
+    Plan {
+        /// The plan.
+        response: String,
+        /// Answers to choose from.
+        options: Vec<String>,
+    },
     /// The model says the task is done.
     Completion {
         /// Its report.

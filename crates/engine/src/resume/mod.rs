@@ -12,7 +12,7 @@ use haft_types::{Entry, Message, MessageId, Role, StopReason, ToolCall, ToolStat
 use serde_json::Value;
 
 use crate::names;
-use crate::turn::{Position, Question, Replied, Unfinished};
+use crate::turn::{About, Position, Question, Replied, Unfinished};
 
 /// What to do with a conversation that is opened again.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,18 +64,20 @@ pub(crate) fn resumption(history: &[Arc<Entry>], begun: &HashSet<Begun>, unfinis
 
 fn only_a_question(calls: &[ToolCall]) -> Option<Question> {
     match calls {
-        [only] if only.name == names::ASK => question_of(only),
+        [only] if only.name == names::ASK => question_of(only, "question", About::Question),
+        [only] if only.name == names::PLAN => question_of(only, "response", About::Plan),
         _ => None,
     }
 }
 
-/// The question a call asks.
-pub(crate) fn question_of(call: &ToolCall) -> Option<Question> {
+/// What a call puts before the user, in this argument.
+fn question_of(call: &ToolCall, argument: &str, about: About) -> Option<Question> {
     let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
     let options = arguments.get("options").and_then(Value::as_array).into_iter().flatten();
     Some(Question {
-        question: arguments.get("question")?.as_str()?.to_owned(),
+        question: arguments.get(argument)?.as_str()?.to_owned(),
         options: options.filter_map(|option| option.as_str().map(str::to_owned)).collect(),
+        about,
     })
 }
 

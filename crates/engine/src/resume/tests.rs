@@ -73,7 +73,8 @@ fn with_only_uncertain_calls_the_model_decides() {
 fn an_open_question_waits() {
     let ask = call("1", names::ASK, r#"{"question": "Which?", "options": ["a", "b"]}"#);
     let found = resumption(&[user(), reply(&[ask])], &begun(&[]), None);
-    let question = Question { question: "Which?".into(), options: vec!["a".into(), "b".into()] };
+    let question =
+        Question { question: "Which?".into(), options: vec!["a".into(), "b".into()], about: About::Question };
     assert_eq!(found.position, Position::WantsAnswer(question));
 }
 

@@ -21,7 +21,7 @@ use crate::permit::{Denied, Granted};
 use crate::ports::ModelTokens;
 use crate::resume::stop_reason;
 use crate::secrets;
-use crate::turn::{Input, Question, ToolsDone};
+use crate::turn::{About, Input, Question, ToolsDone};
 
 /// A call that may run.
 struct Permitted {
@@ -223,7 +223,12 @@ fn take_flow(flow: &Flow, done: &mut ToolsDone, emitter: &mut Emitter<'_>) {
         Flow::Continue => {}
         Flow::Ask { question, options } => {
             emitter.emit(EventBody::Question { question: question.clone(), options: options.clone() });
-            done.question = Some(Question { question: question.clone(), options: options.clone() });
+            done.question =
+                Some(Question { question: question.clone(), options: options.clone(), about: About::Question });
+        }
+        Flow::Plan { response, options } => {
+            emitter.emit(EventBody::Plan { response: response.clone(), options: options.clone() });
+            done.question = Some(Question { question: response.clone(), options: options.clone(), about: About::Plan });
         }
         Flow::Complete { result, command } => {
             emitter.emit(EventBody::Completion { result: result.clone(), command: command.clone() });

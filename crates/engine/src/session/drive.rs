@@ -9,8 +9,8 @@ use haft_context::{Assembly, ContextError, strip_hints, treat_input};
 use haft_model::{Delta, ModelError, Reply};
 use haft_store::{Fact, SentRequest};
 use haft_types::{
-    CallPhase, Envelope, EventBody, LlmMetadata, Message, Origin, Outcome, Part, Request, Role, ToolCall, ToolProtocol,
-    TurnResult,
+    CallPhase, Envelope, EventBody, LlmMetadata, Message, Origin, Outcome, Part, PermissionMode, Request, Role,
+    ToolCall, ToolProtocol, TurnResult,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +20,7 @@ use super::{EngineError, Notice, Session};
 use crate::emit::{Emitter, EventSink};
 use crate::names;
 use crate::resume::{self, Resumption};
-use crate::turn::{Action, End, Input, Position, Reason, Replied, Turn, Unfinished};
+use crate::turn::{Action, End, Input, Nudge, Position, Reason, Replied, Turn, Unfinished};
 
 /// How a run ended, and whether the model ever answered.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,7 +92,10 @@ impl Session {
                         run.turn.note_spent(self.spent());
                     }
                     Action::RunTools(calls) => next = Some(self.run_tools(calls, emitter, cancel).await?),
-                    Action::Nudge(nudge) => self.append_user(nudge.text().to_owned(), Origin::Engine).await?,
+                    Action::Nudge(nudge) => {
+                        let note = nudge.text().to_owned() + &self.what_is_left(nudge, run.turn.replies());
+                        self.append_user(note, Origin::Engine).await?;
+                    }
                     Action::End(end) => return Ok(end),
                 }
             }
@@ -122,7 +125,7 @@ impl Session {
         match position {
             Position::WantsAnswer(_) => {
                 for call in resume::unanswered(&self.history) {
-                    self.answer(&call, Envelope::success(format!("The user answered: {text}")).into(), emitter).await?;
+                    self.answer(&call, self.answered(&call, &text).into(), emitter).await?;
                 }
             }
             Position::WantsTools(calls) => {
@@ -142,6 +145,13 @@ impl Session {
         Ok(Position::WantsReply)
     }
 
+    /// The user's word on what a call put before them.
+    fn answered(&self, call: &ToolCall, text: &str) -> Envelope {
+        let over = call.name == names::PLAN && self.config.permissions.mode != PermissionMode::Plan;
+        let mode = if over { "\n\nPlan mode is over: you can change files and run commands now." } else { "" };
+        Envelope::success(format!("The user answered: {text}{mode}"))
+    }
+
     /// Appends the user's words. Compaction comes first: it looks at the conversation the words will be answered in.
     async fn take_words(
         &mut self,
@@ -153,7 +163,9 @@ impl Session {
         let folder = &self.config.workspace.cwd;
         let treated = treat_input(text, self.config.policy.mentions as usize, &|path| folder.join(path).exists());
         self.compact_if_due(&treated, emitter, cancel).await?;
-        self.append_user(treated, origin).await
+        let sets_goal = self.pursues_goal() && origin == Origin::User;
+        let words = if sets_goal { format!("{treated}\n\n{}", GOAL.trim_ascii_end()) } else { treated };
+        self.append_user(words, origin).await
     }
 
     async fn build(
@@ -233,10 +245,26 @@ impl Session {
         }
     }
 
+    /// How much of its limits a run that pursues a goal has used, so that the model can share out the rest.
+    fn what_is_left(&self, nudge: Nudge, replies: u32) -> String {
+        if nudge != Nudge::Goal {
+            return String::new();
+        }
+        let used = self.config.limits.used(replies, &self.spent());
+        if used.is_empty() { used } else { format!(" Used so far: {used}.") }
+    }
+
+    /// Whether only the model's own report ends a turn.
+    fn pursues_goal(&self) -> bool {
+        self.config.goal && self.registry.get(names::COMPLETE).is_some()
+    }
+
     /// What a reply without calls would leave to be done.
     async fn unfinished(&self) -> Option<Unfinished> {
         let completes = self.registry.get(names::COMPLETE).is_some();
-        if self.config.model.tool_protocol.is_text() && completes {
+        if self.pursues_goal() {
+            Some(Unfinished::Goal)
+        } else if self.config.model.tool_protocol.is_text() && completes {
             Some(Unfinished::NoCompletion)
         } else {
             self.todo.has_open_items().await.then_some(Unfinished::OpenTodos)
@@ -303,6 +331,9 @@ impl Session {
         RunReport { result, never_valid: run.never_valid && run.turn.replies() == 0 }
     }
 }
+
+/// What is added to the words that set a goal.
+const GOAL: &str = include_str!("../../prompts/goal.md");
 
 /// What is in flight while a turn is driven.
 struct Run {

@@ -132,6 +132,8 @@ pub struct SessionConfig {
     pub focus_files: Vec<String>,
     /// What the run may use up.
     pub limits: Limits,
+    /// Whether the task is a goal: only the model's report that it is reached ends a turn.
+    pub goal: bool,
     /// What becomes of what is still running when a turn is over.
     pub leftovers: Leftovers,
     /// Under which current conversations are kept, usually the project's path.

@@ -7,8 +7,8 @@ use std::time::Instant;
 use haft_context::{ContextError, Memo};
 use haft_store::{Conversation, Fact, Found, NewFork, Scope, StoreError, WriteLock};
 use haft_tool::{Registry, Source, UnknownChoice};
-use haft_tools::{Running, UseSkill};
-use haft_types::{ConversationId, Cost, Entry, Message, MessageId, Metadata, Usage};
+use haft_tools::{PlanModeRespond, Running, UseSkill};
+use haft_types::{ConversationId, Cost, Entry, Message, MessageId, Metadata, PermissionMode, Usage};
 
 use super::build::{CLEARED, last_sent, system_of};
 use super::models::FACTORS;
@@ -210,6 +210,9 @@ fn offered(config: &SessionConfig, services: &Services) -> Result<Registry, Open
     if let Some(skills) = FoundSkills::look(&config.ground, &config.masker) {
         registry.add_case(skills.listed());
         registry.register(Arc::new(UseSkill::new(Arc::new(skills))), Source::BuiltIn);
+    }
+    if config.permissions.mode == PermissionMode::Plan {
+        registry.register(Arc::new(PlanModeRespond::new()), Source::BuiltIn);
     }
     for tool in &config.further_tools {
         registry.register(Arc::clone(tool), Source::BuiltIn);

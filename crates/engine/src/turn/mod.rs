@@ -82,6 +82,8 @@ pub enum Unfinished {
     /// The model writes its calls as text and says by a call of its own when it is done: without one it is not, or its call
     /// could not be read.
     NoCompletion,
+    /// It is a goal, and only the model's report that it is reached ends it.
+    Goal,
 }
 
 /// What came of running the tools.
@@ -97,6 +99,15 @@ pub struct ToolsDone {
     pub spent: Spent,
 }
 
+/// What the user is to say something about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// Something the model needs to know.
+    Question,
+    /// What the model is going to do, if they agree.
+    Plan,
+}
+
 /// A question to the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
@@ -104,6 +115,8 @@ pub struct Question {
     pub question: String,
     /// Answers to choose from.
     pub options: Vec<String>,
+    /// What it is about.
+    pub about: About,
 }
 
 /// Why something ended, for programs and for people.
@@ -143,6 +156,8 @@ pub enum Nudge {
     OpenTodos,
     /// The reply had no call, and the task was not reported as done.
     NoCompletion,
+    /// The reply had no call, but the goal was not reported as reached.
+    Goal,
     /// The reply was cut by the output limit.
     Cut,
     /// The reply was empty.
@@ -155,6 +170,7 @@ impl Nudge {
         match self {
             Self::OpenTodos => include_str!("../../prompts/nudge_open_todos.md").trim_ascii_end(),
             Self::NoCompletion => include_str!("../../prompts/nudge_no_completion.md").trim_ascii_end(),
+            Self::Goal => include_str!("../../prompts/nudge_goal.md").trim_ascii_end(),
             Self::Cut => include_str!("../../prompts/nudge_cut.md").trim_ascii_end(),
             Self::Empty => include_str!("../../prompts/nudge_empty.md").trim_ascii_end(),
         }
@@ -276,7 +292,8 @@ impl Turn {
         match reply.unfinished {
             Some(Unfinished::OpenTodos) => self.nudge(Nudge::OpenTodos),
             Some(Unfinished::NoCompletion) => self.nudge(Nudge::NoCompletion),
-            None => self.answered(),
+            Some(Unfinished::Goal) if self.denied.is_none() => self.nudge(Nudge::Goal),
+            Some(Unfinished::Goal) | None => self.answered(),
         }
     }
 
@@ -306,11 +323,18 @@ impl Turn {
     }
 
     fn ask(&mut self, question: Question) -> Vec<Action> {
-        self.text = question.question;
-        self.end(
-            Outcome::Waiting,
-            Reason::new("question", "The model asks a question. Answer it with `haft run --continue \"…\"`."),
-        )
+        let Question { question, about, .. } = question;
+        self.text = question;
+        let reason = match about {
+            About::Question => {
+                Reason::new("question", "The model asks a question. Answer it with `haft run --continue \"…\"`.")
+            }
+            About::Plan => Reason::new(
+                "plan",
+                "The model proposes a plan. `haft run --continue --permission-mode accept-edits \"go ahead\"` carries it out; `haft run --continue --permission-mode plan \"…\"` changes it.",
+            ),
+        };
+        self.end(Outcome::Waiting, reason)
     }
 
     fn nudge(&mut self, nudge: Nudge) -> Vec<Action> {
@@ -321,6 +345,13 @@ impl Turn {
                     Reason::new(
                         "empty_reply",
                         "The model sent only empty replies. Try again, or choose another model.",
+                    ),
+                ),
+                Nudge::Goal => self.end(
+                    Outcome::Waiting,
+                    Reason::new(
+                        "goal_not_reached",
+                        "The model stopped working without reporting the goal as reached. `haft run --continue --goal \"…\"` gives it your word.",
                     ),
                 ),
                 Nudge::OpenTodos | Nudge::NoCompletion | Nudge::Cut => self.answered(),

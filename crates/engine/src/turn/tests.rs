@@ -55,7 +55,7 @@ fn a_completion_ends_with_its_report() {
 fn a_question_waits_for_the_user() {
     let mut turn = begun(Limits::default());
     turn.step(Input::Replied(reply("", vec![call("ask_followup_question")])));
-    let question = Question { question: "Which?".into(), options: vec![] };
+    let question = Question { question: "Which?".into(), options: vec![], about: About::Question };
     let actions = turn.step(Input::ToolsDone(ToolsDone { question: Some(question), ..ToolsDone::default() }));
     assert_eq!((end(&actions).outcome, end(&actions).text.as_str()), (Outcome::Waiting, "Which?"));
 }
@@ -184,7 +184,7 @@ fn a_stored_conversation_goes_on_where_it_left_off() {
     assert_eq!(step(Position::WantsTools(vec![call("a")])), [Action::RunTools(vec![call("a")])]);
     assert_eq!(end(&step(Position::HasReply(reply("Done.", vec![])))).text, "Done.");
     assert_eq!(end(&step(Position::Completed("Fixed.".into()))).outcome, Outcome::Completed);
-    let question = Question { question: "Which?".into(), options: vec![] };
+    let question = Question { question: "Which?".into(), options: vec![], about: About::Question };
     assert_eq!(end(&step(Position::WantsAnswer(question))).outcome, Outcome::Waiting);
 }
 

@@ -14,6 +14,7 @@ mod mcp;
 mod models;
 mod notes;
 pub(crate) mod permissions;
+mod review;
 mod run;
 mod sandbox;
 mod tools;
@@ -31,6 +32,7 @@ use crate::places::Places;
 pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         Some(Command::Run(args)) => run::run(&args),
+        Some(Command::Review(args)) => review::run(*args),
         Some(Command::Jobs(args)) => jobs::run(args.command),
         Some(Command::Demo(args)) => crate::demo::run(&args),
         Some(Command::Conversations(args)) => conversations::run(args.command),

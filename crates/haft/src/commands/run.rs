@@ -7,6 +7,7 @@ use std::sync::Arc;
 use haft_context::ContextError;
 use haft_engine::turn::Limits;
 use haft_engine::{OpenError, Roles, Which};
+use haft_types::PermissionMode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -86,9 +87,24 @@ pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyh
         offered_tools: args.allowed_tools.clone().unwrap_or_else(|| config.tools.offer.clone()),
         tool_profiles: config.tools.profiles.clone(),
         focus_files: args.file.clone(),
+        goal: goal(args)?,
         limits: Limits { turns: args.max_turns, budget_usd: args.max_budget_usd, wall_time: args.max_wall_time },
         which,
     })
+}
+
+/// Whether the task is a goal. Without a limit nothing would ever stop a model that does not get there.
+fn goal(args: &RunArgs) -> anyhow::Result<bool> {
+    let limited = args.max_turns.is_some() || args.max_budget_usd.is_some() || args.max_wall_time.is_some();
+    if args.goal && !limited {
+        return Err(mistake("`--goal` needs a limit: `--max-budget-usd`, `--max-turns` or `--max-wall-time`"));
+    }
+    if args.goal && args.permission_mode == Some(PermissionMode::Plan) {
+        return Err(mistake(
+            "a goal cannot be reached in plan mode, where nothing may change; leave out one of the two",
+        ));
+    }
+    Ok(args.goal)
 }
 
 fn main_model(args: &RunArgs, config: &Config) -> anyhow::Result<String> {

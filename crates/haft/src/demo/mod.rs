@@ -88,6 +88,7 @@ async fn drive(args: &DemoArgs, home: &Path, project: &Path) -> anyhow::Result<(
         tool_profiles: BTreeMap::new(),
         focus_files: Vec::new(),
         limits: Limits::default(),
+        goal: false,
         which: Which::New { title: TASK.into() },
     };
     let places = Places::under(&home.join("home"));

@@ -91,6 +91,10 @@ impl Printer {
                 let options: Vec<_> = options.iter().map(|option| format!("\n  - {option}")).collect();
                 format!("? {question}{}", options.concat())
             }
+            EventBody::Plan { options, .. } if !options.is_empty() => {
+                let options: Vec<_> = options.iter().map(|option| format!("\n  - {option}")).collect();
+                format!("? The plan is below{}", options.concat())
+            }
             EventBody::Result(result) => {
                 if !result.text.is_empty() {
                     drop(super::print(&format!("{}\n", haft_text::sanitise(&result.text))));
@@ -119,6 +123,7 @@ impl Printer {
             | EventBody::PrefixBreak { .. }
             | EventBody::Window { .. }
             | EventBody::Budget { .. }
+            | EventBody::Plan { .. }
             | EventBody::Completion { .. }
             | EventBody::FileChanged { .. } => return,
         };

@@ -19,6 +19,7 @@ mod lib_docs;
 mod long_session;
 mod mcp;
 mod models;
+mod modes;
 mod permissions;
 mod protocols;
 mod rewind;

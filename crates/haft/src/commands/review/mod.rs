@@ -1,0 +1,44 @@
+//! `haft review`: has the model look at a change, and lets it do nothing but read.
+
+mod diff;
+
+use haft_types::PermissionMode;
+
+use super::run;
+use crate::cli::{ReviewArgs, RunArgs};
+use crate::exit::{Exit, mistake};
+use crate::project::Project;
+use crate::wiring;
+
+const PROMPT: &str = include_str!("prompt.md");
+
+/// What a reviewer needs. Commands are not among them: in plan mode each would be refused.
+const TOOLS: [&str; 7] =
+    ["read_file", "list_files", "glob", "search_files", "list_code_definition_names", "recall", "count_tokens"];
+
+pub(super) fn run(args: ReviewArgs) -> anyhow::Result<Exit> {
+    let (places, _) = super::configuration(&args.common)?;
+    let project = Project::find(None)?;
+    // git runs what a repository configures, so it is not run in one that nobody trusts.
+    let (_, standing) = wiring::ground(&places, &project)?;
+    if !standing.is_trusted() {
+        let root = project.root.display();
+        return Err(mistake(format!("`{root}` is not trusted, and git is not run in it; `haft trust` trusts it")));
+    }
+    let change = diff::change(&project, &args.of)?;
+    let wishes = args.instructions.as_deref().map(str::trim).filter(|wishes| !wishes.is_empty());
+    let wishes = wishes.map_or_else(String::new, |wishes| format!("\n\nLook at this above all: {wishes}"));
+    let task = format!("{}{wishes}\n\nThe change: {}\n\n{}", PROMPT.trim_end(), change.what, change.text);
+    run::run(&RunArgs {
+        prompt: Some(task),
+        model: args.model,
+        output_format: args.output_format,
+        permission_mode: Some(PermissionMode::Plan),
+        allowed_tools: Some(TOOLS.map(str::to_owned).to_vec()),
+        max_turns: args.max_turns,
+        max_budget_usd: args.max_budget_usd,
+        verbose: args.verbose,
+        common: args.common,
+        ..RunArgs::default()
+    })
+}

@@ -1,0 +1,159 @@
+//! Plan mode, goals and reviews.
+
+use std::process::Command;
+
+use haft_testkit::{Reply, Script};
+use haft_types::{Api, Usage};
+use serde_json::{Value, json};
+
+use crate::rig::Rig;
+
+fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
+    Rig::new(Api::Anthropic, Script::turns(replies).unwrap())
+}
+
+fn tools(body: &[u8]) -> Vec<String> {
+    let body: Value = serde_json::from_slice(body).unwrap();
+    let names = body["tools"].as_array().unwrap().iter();
+    names.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_plan_waits_for_the_users_word_and_is_then_carried_out() {
+    let plan = Reply::call("plan_mode_respond", json!({"response": "1. Write a.txt.", "options": ["go", "stop"]}));
+    let write = || Reply::call("write_to_file", json!({"path": "a.txt", "content": "x\n"}));
+    let rig = rig([write(), plan, write(), Reply::text("Done.")]);
+    let planned = rig.run(&["run", "--output-format", "stream-json", "--permission-mode", "plan", "make a.txt"]);
+    assert_eq!(planned.code(), 3, "{}", planned.stderr());
+    let result = planned.result();
+    assert_eq!((&result["code"], &result["text"]), (&json!("plan"), &json!("1. Write a.txt.")));
+    let event = planned.events().into_iter().find(|event| event["type"] == "plan").unwrap();
+    assert_eq!((&event["response"], &event["options"]), (&json!("1. Write a.txt."), &json!(["go", "stop"])));
+    assert!(!rig.project().join("a.txt").exists(), "nothing changes in plan mode");
+
+    let done = rig.run(&["run", "-c", "--permission-mode", "accept-edits", "go"]);
+    assert_eq!((done.code(), done.stdout().as_str()), (0, "Done.\n"), "{}", done.stderr());
+    assert!(rig.project().join("a.txt").exists());
+    let requests = rig.server.generations();
+    let told = requests[2].seen().unwrap();
+    assert!(told.last_contains("The user answered: go\n\nPlan mode is over"), "{:?}", told.messages.last());
+    assert!(tools(&requests[0].body).contains(&"plan_mode_respond".to_owned()));
+    assert!(!tools(&requests[2].body).contains(&"plan_mode_respond".to_owned()), "outside plan mode it costs nothing");
+}
+
+#[test]
+fn a_plan_can_be_changed_without_leaving_plan_mode() {
+    let plan = |text: &str| Reply::call("plan_mode_respond", json!({ "response": text }));
+    let rig = rig([plan("One."), plan("Two.")]);
+    assert_eq!(rig.run(&["run", "--permission-mode", "plan", "plan it"]).code(), 3);
+    let again = rig.run(&["run", "-c", "--permission-mode", "plan", "shorter"]);
+    assert_eq!((again.code(), again.stdout().as_str()), (3, "Two.\n"));
+    let told = rig.server.generations()[1].seen().unwrap();
+    assert!(told.last_contains("shorter") && !told.last_contains("Plan mode is over"));
+}
+
+#[test]
+fn a_goal_ends_only_when_it_is_reported_as_reached() {
+    let look = || Reply::call("list_files", json!({"path": "."}));
+    let done = Reply::call("attempt_completion", json!({"result": "All of it holds."}));
+    let words = || Reply::text("I think that is enough.");
+    // Between the nudges it works, so there may be any number of them.
+    let rig = rig([words(), look(), words(), look(), words(), look(), words(), look(), done]);
+    let ran = rig.task(&["--goal", "--max-turns", "20", "--max-budget-usd", "5", "make it hold"]);
+    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("All of it holds.")), "{}", ran.stderr());
+    let first = rig.server.generations()[0].seen().unwrap();
+    assert!(first.last_contains("make it hold\n\n(This is a goal:"));
+    let nudged = rig.server.generations()[1].seen().unwrap();
+    assert!(nudged.last_contains("not reported as reached"));
+    assert!(nudged.last_contains("Used so far: 1 of 20 replies, $0.0"), "{:?}", nudged.messages.last());
+    let rounds = ran.events().into_iter().filter(|event| event["type"] == "window").map(|event| event["round"].clone());
+    assert!(rounds.into_iter().all(|round| round == 1), "it is all one round");
+}
+
+#[test]
+fn a_goal_is_given_up_when_its_budget_is_or_the_model_does_nothing() {
+    let costly = || Reply::text("Hm.").with_usage(Usage { input: 1_000_000, ..Usage::default() });
+    let rig_ = rig([costly(), costly(), costly()]);
+    let ran = rig_.task(&["--goal", "--max-budget-usd", "5", "reach it"]);
+    assert_eq!((ran.code(), ran.result()["code"].clone()), (4, json!("max_budget")));
+    assert_eq!(rig_.server.generations().len(), 2);
+
+    let idle = rig([Reply::text("One."), Reply::text("Two."), Reply::text("Three."), Reply::text("Four.")]);
+    let ran = idle.task(&["--goal", "--max-turns", "50", "reach it"]);
+    assert_eq!((ran.code(), ran.result()["code"].clone()), (3, json!("goal_not_reached")));
+    assert_eq!(idle.server.generations().len(), 4);
+}
+
+#[test]
+fn a_goal_without_a_limit_or_in_plan_mode_is_refused() {
+    let rig = rig([]);
+    for (flags, said) in
+        [(vec![], "--max-budget-usd"), (vec!["--max-turns", "3", "--permission-mode", "plan"], "plan mode")]
+    {
+        let ran = rig.run(&[&["run", "--goal"], flags.as_slice(), &["x"]].concat());
+        assert_eq!(ran.code(), 2);
+        assert!(ran.stderr().contains(said), "{}", ran.stderr());
+    }
+}
+
+fn git(rig: &Rig, arguments: &[&str]) {
+    let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"];
+    let status = Command::new("git").args(identity).args(arguments).current_dir(rig.project()).output().unwrap();
+    assert!(status.status.success(), "{}", String::from_utf8_lossy(&status.stderr));
+}
+
+/// A repository with one commit on `main`, one more on a branch, and work that is not committed.
+fn repository(replies: impl IntoIterator<Item = Reply>) -> Rig {
+    let rig = Rig::untrusted(Api::Anthropic, Script::turns(replies).unwrap());
+    git(&rig, &["init", "-q"]);
+    rig.write("a.txt", "one\n");
+    git(&rig, &["add", "."]);
+    git(&rig, &["commit", "-qm", "first"]);
+    git(&rig, &["checkout", "-qb", "topic"]);
+    rig.write("a.txt", "two\n");
+    git(&rig, &["commit", "-qam", "second"]);
+    rig.write("a.txt", "three\n");
+    rig.write("new.txt", "new\n");
+    rig
+}
+
+#[test]
+fn a_review_reads_the_change_and_can_do_nothing_else() {
+    let write = Reply::call("write_to_file", json!({"path": "a.txt", "content": "worse\n"}));
+    let rig = repository([write, Reply::text("The change is correct.")]);
+    let refused = rig.run(&["review"]);
+    assert_eq!(refused.code(), 2, "not before trust");
+    assert!(refused.stderr().contains("haft trust"), "{}", refused.stderr());
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+
+    let ran = rig.run(&["review", "the numbers"]);
+    assert!(ran.stdout().ends_with("The change is correct.\n"), "{}", ran.stderr());
+    assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "three\n");
+    let requests = rig.server.generations();
+    let asked = requests[0].seen().unwrap();
+    for part in ["-two\n+three", "New files that git does not know yet; read them:\nnew.txt", "above all: the numbers"]
+    {
+        assert!(asked.last_contains(part), "{part}");
+    }
+    assert!(!asked.last_contains("-one"), "only what is not committed");
+    assert!(tools(&requests[0].body).iter().all(|tool| tool != "execute_command" && tool != "write_to_file"));
+}
+
+#[test]
+fn a_review_of_a_branch_or_a_commit() {
+    let rig = repository([Reply::text("Fine."), Reply::text("Fine.")]);
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+    assert_eq!(rig.run(&["review", "--base", "main"]).code(), 0);
+    assert_eq!(rig.run(&["review", "--commit", "HEAD"]).code(), 0);
+    let seen: Vec<_> = rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
+    assert!(seen[0].last_contains("-one\n+three"));
+    assert!(seen[1].last_contains("-one\n+two") && seen[1].last_contains("second"));
+
+    for (of, said) in [("--base=nowhere", "nowhere"), ("--commit=--output=x", "--output=x")] {
+        let ran = rig.run(&["review", of]);
+        assert_eq!(ran.code(), 2, "{}", ran.stderr());
+        assert!(ran.stderr().contains(said), "{}", ran.stderr());
+    }
+    git(&rig, &["stash", "-qu"]);
+    assert!(rig.run(&["review"]).stderr().contains("nothing to review"));
+}
