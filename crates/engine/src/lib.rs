@@ -29,5 +29,5 @@ pub use external::{Asking, HelpCell, ToolHelp};
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};
 pub use session::{
     EngineError, Leftovers, Notice, OpenError, Roles, RunReport, Services, Session, SessionConfig, Standby, Which,
-    all_tools,
+    all_tools, wanted_tools,
 };

@@ -8,3 +8,5 @@ pub(crate) const PLAN: &str = "plan_mode_respond";
 pub(crate) const COMPLETE: &str = "attempt_completion";
 /// Runs a command line.
 pub(crate) const EXECUTE: &str = "execute_command";
+/// Those about module documents.
+pub(crate) const OF_MODULES: [&str; 3] = ["ac_mod_list", "ac_mod_read", "ac_mod_write"];

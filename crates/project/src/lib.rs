@@ -5,7 +5,7 @@
 //!
 //! Read first: [`TrustList`] (who is trusted), [`Footprint`] (what trust is given to), [`Ground`] (where knowledge is looked
 //! for). Each kind of knowledge has a module with a `load`: [`rules`], [`instructions`], [`agents`], [`skills`],
-//! [`commands`], [`external`], [`library`]. What is wrong with a file is a [`Problem`] that names it; the rest works.
+//! [`commands`], [`external`], [`library`], [`modules`]. What is wrong with a file is a [`Problem`] that names it; the rest works.
 
 pub mod agents;
 pub mod commands;
@@ -17,6 +17,7 @@ mod front_matter;
 mod ground;
 pub mod instructions;
 pub mod library;
+pub mod modules;
 mod named;
 mod problem;
 mod replace;

@@ -41,12 +41,17 @@
 //! | `conversation_message_ids_read` | `messages, tokens, marked` |
 //! | `conversation_message_ids_write` | `action, changed, unchanged, unknown: [id], refused: [id], marked` |
 //! | `count_tokens` | `path?, tokens, lines, bytes, window` |
+//! | `ac_mod_list` | `path, total, modules: [{path, about?}]` |
+//! | `ac_mod_read`, `ac_mod_write` | as `read_file` and `write_to_file` |
 //! | `use_skill` | `name, folder, files` |
 //! | `recall` | `message_id, role, tools, truncated?, spill?: [path]` |
 //!
 //! A result that read or wrote a file also carries `context.file` (`path, size, mtime_ns, hash`), or `context.files` for
 //! several, from which the read ledger is rebuilt when a conversation is resumed.
 
+mod ac_mod_list;
+mod ac_mod_read;
+mod ac_mod_write;
 mod apply_patch;
 mod ask_followup_question;
 mod attempt_completion;
@@ -71,6 +76,7 @@ mod limits;
 mod list_code_definition_names;
 mod list_files;
 mod manual;
+mod modules;
 mod multi_edit;
 mod note_add;
 mod note_delete;
@@ -159,6 +165,9 @@ pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
         Arc::new(extract_to_text::ExtractToText::new(Arc::clone(&running.supervisor))),
         Arc::new(glob::Glob::new()),
         Arc::new(count_tokens::CountTokens::new(Arc::clone(&running.supervisor))),
+        Arc::new(ac_mod_list::AcModList::new()),
+        Arc::new(ac_mod_read::AcModRead::new(Arc::clone(&running.supervisor))),
+        Arc::new(ac_mod_write::AcModWrite::new()),
     ]
 }
 

@@ -245,7 +245,7 @@ impl Transcript for MemoryTranscript {
 }
 
 #[derive(Default)]
-struct MemoryLedger(Mutex<HashMap<PathBuf, FileState>>);
+struct MemoryLedger(Mutex<HashMap<PathBuf, FileState>>, Mutex<Vec<PathBuf>>);
 
 impl ReadLedger for MemoryLedger {
     fn last_seen(&self, path: &Path) -> Option<FileState> {
@@ -254,6 +254,13 @@ impl ReadLedger for MemoryLedger {
 
     fn saw(&self, path: &Path, state: FileState) {
         self.0.lock().unwrap().insert(path.to_owned(), state);
+    }
+
+    fn name_once(&self, path: &Path) -> bool {
+        let mut named = self.1.lock().unwrap();
+        let first = !named.iter().any(|one| one == path);
+        named.push(path.to_owned());
+        first
     }
 }
 

@@ -1,8 +1,8 @@
 //! What files looked like when they were last read.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haft_tool::{FileState, ReadLedger};
 use haft_types::Entry;
@@ -11,7 +11,11 @@ use serde_json::Value;
 
 /// What files looked like when they were last read or written, in memory; the results in the store bring it back.
 #[derive(Default)]
-pub(crate) struct Reads(Mutex<HashMap<PathBuf, FileState>>);
+pub(crate) struct Reads {
+    seen: Mutex<HashMap<PathBuf, FileState>>,
+    /// What the model was told of without having read it.
+    named: Mutex<HashSet<PathBuf>>,
+}
 
 /// What a result says about a file, under `context.file` or as one of `context.files`.
 #[derive(Deserialize)]
@@ -34,17 +38,19 @@ impl Reads {
             .flat_map(|entry| entry.message.tool_results())
             .flat_map(|result| seen_in(&result.envelope.context))
             .map(|file| (file.path, file.state));
-        Self(Mutex::new(seen.collect()))
+        let results = history.iter().flat_map(|entry| entry.message.tool_results());
+        let named = results.filter_map(|result| Some(result.envelope.context.get("named")?.as_str()?.into()));
+        Self { seen: Mutex::new(seen.collect()), named: Mutex::new(named.collect()) }
     }
 
     /// How many files were read or written so far.
     pub(crate) fn count(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+        lock(&self.seen).len()
     }
 
     /// The files read or written so far, in order of their paths.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
-        let mut paths: Vec<_> = self.0.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
+        let mut paths: Vec<_> = lock(&self.seen).keys().cloned().collect();
         paths.sort();
         paths
     }
@@ -52,10 +58,18 @@ impl Reads {
 
 impl ReadLedger for Reads {
     fn last_seen(&self, path: &Path) -> Option<FileState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied()
+        lock(&self.seen).get(path).copied()
     }
 
     fn saw(&self, path: &Path, state: FileState) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), state);
+        lock(&self.seen).insert(path.to_owned(), state);
     }
+
+    fn name_once(&self, path: &Path) -> bool {
+        lock(&self.named).insert(path.to_owned())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -48,7 +48,7 @@ use told::Told;
 
 pub use drive::RunReport;
 pub use models::Standby;
-pub use open::{OpenError, Which, all_tools};
+pub use open::{OpenError, Which, all_tools, wanted_tools};
 pub use tasks::Leftovers;
 
 /// Something went wrong that is not the model's or a tool's doing.

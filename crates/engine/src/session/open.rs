@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use haft_context::{ContextError, Memo};
+use haft_project::{Ground, modules};
 use haft_store::{Conversation, Fact, Found, NewFork, Scope, StoreError, WriteLock};
 use haft_tool::{Registry, Source, UnknownChoice};
 use haft_tools::{PlanModeRespond, Running, UseSkill};
@@ -220,8 +221,18 @@ fn offered(config: &SessionConfig, services: &Services) -> Result<Registry, Open
     for plugin in &config.plugins {
         registry.add_plugin(Arc::clone(plugin));
     }
-    registry.select(&config.offered_tools, &config.tool_profiles)?;
+    registry.select(&wanted_tools(&config.offered_tools, &config.ground), &config.tool_profiles)?;
     Ok(registry)
+}
+
+/// What the choice of tools means in a project: where modules are described, the default set has the tools about them.
+pub fn wanted_tools(chosen: &[String], ground: &Ground) -> Vec<String> {
+    let default = "default".to_owned();
+    let mut wanted = if chosen.is_empty() { vec![default.clone()] } else { chosen.to_vec() };
+    if wanted.contains(&default) && modules::any(ground) {
+        wanted.extend(names::OF_MODULES.map(str::to_owned));
+    }
+    wanted
 }
 
 async fn find_or_plan(

@@ -20,6 +20,7 @@ mod long_session;
 mod mcp;
 mod models;
 mod modes;
+mod modules;
 mod permissions;
 mod protocols;
 mod rewind;

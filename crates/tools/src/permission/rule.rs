@@ -11,11 +11,19 @@ pub(super) const EXECUTE: &str = "execute_command";
 /// Tools whose pattern is a command line.
 const COMMAND_TOOLS: [&str; 3] = [EXECUTE, "background_task", "session_start"];
 /// Tools that read what their path names.
-pub(super) const READ_TOOLS: [&str; 6] =
-    ["extract_to_text", "glob", "list_code_definition_names", "list_files", "read_file", "search_files"];
+pub(super) const READ_TOOLS: [&str; 8] = [
+    "ac_mod_list",
+    "ac_mod_read",
+    "extract_to_text",
+    "glob",
+    "list_code_definition_names",
+    "list_files",
+    "read_file",
+    "search_files",
+];
 /// Tools that write what their path names.
-pub(super) const WRITE_TOOLS: [&str; 5] =
-    ["apply_patch", "multi_edit", "replace_in_file", "undo_edit", "write_to_file"];
+pub(super) const WRITE_TOOLS: [&str; 6] =
+    ["ac_mod_write", "apply_patch", "multi_edit", "replace_in_file", "undo_edit", "write_to_file"];
 /// How the names begin that rules know tools of MCP servers by: `mcp__server__tool`.
 const OF_SERVERS: &str = "mcp__";
 /// The names other agents use.

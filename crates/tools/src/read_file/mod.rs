@@ -4,6 +4,7 @@
 //! overwritten unseen.
 
 mod document;
+mod module;
 mod notes;
 mod page;
 mod picture;
@@ -92,6 +93,7 @@ impl Tool for ReadFile {
                 let supervisor = Arc::clone(&self.supervisor);
                 let mut output = blocking(context, move |scope| read(scope, &supervisor, &parameters)).await;
                 if let Some(path) = path.filter(|_| output.envelope.error.is_none()) {
+                    module::add(context, &path, &mut output.envelope);
                     notes::add(context, &path, &mut output.envelope).await;
                 }
                 output
@@ -125,6 +127,11 @@ impl Coded for ReadError {
             Self::Beyond { .. } => "out_of_range",
         }
     }
+}
+
+/// Reads a file from its first line on, for another tool.
+pub(crate) fn read_whole(scope: &Scope, supervisor: &Supervisor, path: &str) -> Result<ToolOutput, Failure> {
+    read(scope, supervisor, &Parameters { path: path.to_owned(), start_line: None, end_line: None })
 }
 
 fn read(scope: &Scope, supervisor: &Supervisor, parameters: &Parameters) -> Result<ToolOutput, Failure> {

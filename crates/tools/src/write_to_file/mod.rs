@@ -68,6 +68,11 @@ impl Tool for WriteToFile {
     }
 }
 
+/// Writes a file whole, for another tool.
+pub(crate) fn write_whole(scope: &Scope, path: &str, content: &str) -> Result<ToolOutput, Failure> {
+    write(scope, &Parameters { path: path.to_owned(), content: content.to_owned() })
+}
+
 fn write(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
     let path = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &path);

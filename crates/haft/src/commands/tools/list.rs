@@ -31,9 +31,10 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
     let (_, loaded) = super::super::configuration(&args.common)?;
     let mut offered = registry.clone();
     let choice = &loaded.config.tools;
-    offered.select(&choice.offer, &choice.profiles).map_err(|error| mistake(format!("`tools.offer`: {error}")))?;
-    let rows: Vec<_> = registry.iter().map(|tool| row(tool.as_ref(), &registry, &offered)).collect();
     let externals = Externals::find(args).await?;
+    let wanted = haft_engine::wanted_tools(&choice.offer, &externals.place.ground);
+    offered.select(&wanted, &choice.profiles).map_err(|error| mistake(format!("`tools.offer`: {error}")))?;
+    let rows: Vec<_> = registry.iter().map(|tool| row(tool.as_ref(), &registry, &offered)).collect();
     if args.json {
         let built_in = rows.iter().map(as_json);
         return output::print_json(&built_in.chain(externals.json()).collect::<Vec<_>>().into());

@@ -1,0 +1,60 @@
+//! Module documents: whether a project has any (SPEC 13.6).
+//!
+//! The tools about them cost tokens in every request, so they are offered only where there is one. Looking for one must not hold
+//! up a start: it goes wide before deep, and ends after so many folders.
+
+use std::collections::VecDeque;
+use std::fs;
+
+use crate::ground::Ground;
+
+/// The file that describes the folder it lies in.
+pub const DOCUMENT: &str = ".ac.mod.md";
+/// So many folders are looked into.
+const MOST_FOLDERS: usize = 500;
+/// Folders of what others made.
+const SKIPPED: [&str; 5] = ["node_modules", "target", "build", "dist", "vendor"];
+
+/// Whether there is a module document in one of the first folders of a project that is obeyed.
+pub fn any(ground: &Ground) -> bool {
+    if !ground.obeyed {
+        return false;
+    }
+    let mut open = VecDeque::from([ground.root.clone()]);
+    for _ in 0..MOST_FOLDERS {
+        let Some(folder) = open.pop_front() else { break };
+        let Ok(entries) = fs::read_dir(folder) else { continue };
+        for entry in entries.flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            let name = entry.file_name();
+            if name == DOCUMENT && kind.is_file() {
+                return true;
+            }
+            let name = name.to_string_lossy();
+            if kind.is_dir() && !name.starts_with('.') && !SKIPPED.contains(&name.as_ref()) {
+                open.push_back(entry.path());
+            }
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_is_found_where_the_project_is_obeyed() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().to_owned();
+        let ground = |obeyed| Ground { cwd: root.clone(), root: root.clone(), user: "/u".into(), obeyed, home: None };
+        for name in ["node_modules/x", ".git/x", "a/b/c"] {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        fs::write(root.join("node_modules/x").join(DOCUMENT), "").unwrap();
+        fs::write(root.join(".git/x").join(DOCUMENT), "").unwrap();
+        assert!(!any(&ground(true)));
+        fs::write(root.join("a/b/c").join(DOCUMENT), "").unwrap();
+        assert!(any(&ground(true)) && !any(&ground(false)));
+    }
+}
