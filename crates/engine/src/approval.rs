@@ -2,12 +2,15 @@
 
 use async_trait::async_trait;
 use haft_tools::PartVerdict;
+use serde_json::Value;
 
 /// A call that waits for a yes or no.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Approval {
     /// The tool.
     pub tool: String,
+    /// Its arguments.
+    pub arguments: Value,
     /// Exactly what would run or be written, whole. It comes from the model: clean it before a terminal shows it.
     pub subject: String,
     /// Why it is asked.
@@ -19,10 +22,15 @@ pub struct Approval {
 }
 
 /// What the person said.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// This once.
     Once,
+    /// This once, with these arguments instead. What a rule denies stays denied.
+    Changed {
+        /// The arguments.
+        arguments: Value,
+    },
     /// From now on, by the rules of the approval.
     Always,
     /// No.

@@ -23,12 +23,23 @@ pub(crate) struct Emitter<'a> {
     sink: &'a mut dyn EventSink,
     conversation_id: ConversationId,
     masker: Masker,
+    /// The number of the last event.
     seq: u64,
 }
 
 impl<'a> Emitter<'a> {
     pub(crate) fn new(sink: &'a mut dyn EventSink, conversation_id: ConversationId, masker: Masker) -> Self {
         Self { sink, conversation_id, masker, seq: 0 }
+    }
+
+    /// The same, going on after the event of this number.
+    pub(crate) fn after(self, seq: u64) -> Self {
+        Self { seq, ..self }
+    }
+
+    /// The number of the last event.
+    pub(crate) fn seq(&self) -> u64 {
+        self.seq
     }
 
     pub(crate) fn emit(&mut self, mut body: EventBody) {

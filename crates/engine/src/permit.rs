@@ -25,10 +25,12 @@ pub(crate) struct Permit {
 }
 
 /// A call may run.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Granted {
     /// Files outside the workspace it may reach.
     pub(crate) outside: Vec<PathBuf>,
+    /// The arguments it runs with, if they are not those it was made with.
+    pub(crate) changed: Option<Value>,
     /// What went wrong on the way that the user should know.
     pub(crate) notice: Option<String>,
 }
@@ -50,35 +52,50 @@ impl Permit {
     /// Decides on a call, asking where that is needed.
     pub(crate) async fn decide(&self, tool: &dyn Tool, arguments: &Value) -> Result<Granted, Denied> {
         let call = Call::of(tool, arguments);
-        let (verdict, mode) = {
-            let permissions = self.permissions.lock().unwrap_or_else(PoisonError::into_inner);
-            (permissions.decide(&call, &self.workspace), permissions.mode)
-        };
+        let (verdict, mode) = self.verdict(&call);
         match (verdict.decision, &self.approver) {
-            (Decision::Allow, _) => Ok(Granted { outside: verdict.outside, notice: None }),
+            (Decision::Allow, _) => Ok(Granted { outside: verdict.outside, ..Granted::default() }),
             (Decision::Deny, _) => Err(denied(call.tool, &verdict)),
-            (Decision::Ask, Some(approver)) => self.ask(approver.as_ref(), &call, arguments, verdict).await,
+            (Decision::Ask, Some(approver)) => self.ask(approver.as_ref(), tool, arguments, verdict).await,
             (Decision::Ask, None) => Err(nobody(call.tool, &verdict, mode)),
         }
+    }
+
+    /// What the rules say of a call, and in which mode.
+    fn verdict(&self, call: &Call<'_>) -> (Verdict, PermissionMode) {
+        let permissions = self.permissions.lock().unwrap_or_else(PoisonError::into_inner);
+        (permissions.decide(call, &self.workspace), permissions.mode)
     }
 
     async fn ask(
         &self,
         approver: &dyn Approver,
-        call: &Call<'_>,
+        tool: &dyn Tool,
         arguments: &Value,
         verdict: Verdict,
     ) -> Result<Granted, Denied> {
+        let call = Call::of(tool, arguments);
         let approval = Approval {
             tool: call.tool.to_owned(),
-            subject: subject(call, arguments),
+            arguments: arguments.clone(),
+            subject: subject(&call, arguments),
             reason: verdict.reason,
             parts: verdict.parts,
             remember: verdict.remember,
         };
-        let mut granted = Granted { outside: verdict.outside, notice: None };
+        let mut granted = Granted { outside: verdict.outside, ..Granted::default() };
         match approver.ask(&approval).await {
             Answer::Once => Ok(granted),
+            Answer::Changed { arguments } => {
+                let call = Call::of(tool, &arguments);
+                let (verdict, _) = self.verdict(&call);
+                match verdict.decision {
+                    Decision::Deny => Err(denied(call.tool, &verdict)),
+                    Decision::Allow | Decision::Ask => {
+                        Ok(Granted { outside: verdict.outside, changed: Some(arguments), ..granted })
+                    }
+                }
+            }
             Answer::Always => {
                 self.remember(&approval.remember);
                 let written = approver.remember(&approval.remember).await;
@@ -111,6 +128,11 @@ impl Permit {
 impl Guard for Permit {
     async fn permit(&self, tool: &dyn Tool, workspace: &Workspace, arguments: &Value) -> Result<(), Envelope> {
         let granted = self.decide(tool, arguments).await.map_err(|denied| denied.envelope)?;
+        if granted.changed.is_some() {
+            let message =
+                format!("A plugin and the user both changed this call of `{}`; it did not run.", tool.spec().name);
+            return Err(Envelope::failure("permission_denied", message));
+        }
         // The folders of a call are set before it begins.
         match granted.outside.iter().find(|path| !workspace.contains(path)) {
             None => Ok(()),

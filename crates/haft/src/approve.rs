@@ -114,6 +114,7 @@ mod tests {
         };
         Approval {
             tool: "execute_command".into(),
+            arguments: serde_json::Value::Null,
             subject: "ls; make\nclean \u{1b}[2K".into(),
             reason: "no rule allows `make`".into(),
             parts: vec![part("ls", Decision::Allow), part("make", Decision::Ask)],

@@ -85,6 +85,7 @@ Models:
 System:
   config         Show the configuration and where each value comes from
   doctor         Check what is stored and what haft needs, and repair what can be
+  events         Describe the lines that programs read and write
   completions    Print completions for a shell
   help           Show help for a command
 
@@ -191,6 +192,8 @@ pub(crate) enum Command {
     ///
     /// Exit code 0 when the store is sound, whatever the network; 1 when damage was found.
     Doctor(DoctorArgs),
+    /// Describe what `--output-format stream-json` prints and `--input-format stream-json` reads.
+    Events(EventsArgs),
     /// Print completions for a shell.
     Completions {
         /// The shell.
@@ -247,11 +250,24 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) output_format: OutputFormat,
 
+    /// What to read from standard input.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) input_format: InputFormat,
+
+    /// Read and print JSON in the shape of another program.
+    #[arg(long, value_enum, value_name = "PROGRAM")]
+    pub(crate) compat: Option<Compat>,
+
+    /// With `--compat claude`: print words while they arrive, as `stream_event`.
+    #[arg(long, requires = "compat")]
+    pub(crate) include_partial_messages: bool,
+
     /// How much may happen without asking: plan, ask, accept-edits, auto or yolo.
     #[arg(long, value_name = "MODE")]
     pub(crate) permission_mode: Option<PermissionMode>,
 
-    /// Ask on the terminal before what needs permission, instead of refusing it.
+    /// Ask before what needs permission, instead of refusing it: on the terminal, or with `--input-format stream-json` whoever
+    /// writes that.
     #[arg(long)]
     pub(crate) ask: bool,
 
@@ -274,6 +290,10 @@ pub(crate) struct RunArgs {
     /// Stop after this many replies of the model.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
+
+    /// Stop when this many tokens are used, input and output together.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_total_tokens: Option<u64>,
 
     /// Stop when this much money is spent.
     #[arg(long, value_name = "USD", value_parser = positive)]
@@ -327,6 +347,23 @@ pub(crate) enum OutputFormat {
     StreamJson,
 }
 
+/// What `haft run` reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    /// The task, or an attachment to it.
+    #[default]
+    Text,
+    /// One JSON object a line: messages, interrupts and approvals, until the input ends. `docs/events.md` describes them.
+    StreamJson,
+}
+
+/// Programs whose shapes haft speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Compat {
+    /// The messages Claude Code's SDK reads and writes.
+    Claude,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// The wire protocol to speak: openai-chat, openai-responses, anthropic or gemini.
@@ -336,6 +373,13 @@ pub(crate) struct DemoArgs {
     /// Keep the sample project and say where it is.
     #[arg(long)]
     pub(crate) keep: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EventsArgs {
+    /// As JSON schemas.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

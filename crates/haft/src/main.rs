@@ -20,6 +20,7 @@ mod sandbox;
 mod secrets;
 mod slash;
 mod spill;
+mod stream;
 mod tool_help;
 mod wiring;
 

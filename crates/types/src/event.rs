@@ -1,5 +1,6 @@
 //! What happens during a run, as one JSON object a line. The names are a contract with programs that read them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use crate::tool::{ToolError, ToolStatus};
 use crate::usage::{Cost, Usage};
 
 /// One event of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
     /// What happened.
     #[serde(flatten)]
@@ -25,7 +26,7 @@ pub struct Event {
 }
 
 /// How far a tool call has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallPhase {
     /// The model named the tool.
@@ -37,7 +38,7 @@ pub enum CallPhase {
 }
 
 /// How far a compaction has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionPhase {
     /// The summary is being written.
@@ -49,7 +50,7 @@ pub enum CompactionPhase {
 }
 
 /// How far a background task has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskPhase {
     /// It runs.
@@ -65,7 +66,7 @@ pub enum TaskPhase {
 }
 
 /// What happened to a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
     /// It did not exist before.
@@ -77,7 +78,7 @@ pub enum ChangeKind {
 }
 
 /// The share of one layer in a request.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetLayer {
     /// The layer.
     pub layer: Layer,
@@ -88,7 +89,7 @@ pub struct BudgetLayer {
 }
 
 /// The kinds of events.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EventBody {
     /// The run begins; always first.
@@ -295,7 +296,7 @@ pub enum EventBody {
 }
 
 /// The last event of a run, and the whole output of `--output-format json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnResult {
     /// How it ended.
     pub outcome: Outcome,
@@ -313,4 +314,7 @@ pub struct TurnResult {
     pub usage: Usage,
     /// Money of all requests; null without prices.
     pub cost: Option<Cost>,
+    /// The answer as data, where a schema was asked for and the answer fits it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured_output: Option<Value>,
 }

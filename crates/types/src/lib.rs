@@ -5,6 +5,7 @@
 //!
 //! Read first: [`Message`] (what is stored), [`Request`] (what is sent), [`Event`] (what is shown).
 
+mod control;
 mod event;
 mod hash;
 mod id;
@@ -18,6 +19,7 @@ mod sandbox;
 mod tool;
 mod usage;
 
+pub use control::{ApprovalDecision, ControlLine, InputLine};
 pub use event::{BudgetLayer, CallPhase, ChangeKind, CompactionPhase, Event, EventBody, TaskPhase, TurnResult};
 pub use hash::{ContentHash, Hasher};
 pub use id::{Clock, ConversationId, IdSource, MessageId, ShortId};

@@ -1,5 +1,6 @@
 //! How replies and turns end.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why the model stopped writing.
@@ -19,7 +20,7 @@ pub enum StopReason {
 }
 
 /// How a turn ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The task is done.

@@ -1,5 +1,6 @@
 //! What a tool looks like to the model, and the one envelope every result comes in.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,7 +16,7 @@ pub struct ToolSpec {
 }
 
 /// How a tool call ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
     /// It did what was asked.
@@ -28,7 +29,7 @@ pub enum ToolStatus {
 }
 
 /// Why a tool call failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolError {
     /// A stable name for programs, such as `not_found`.
     pub code: String,

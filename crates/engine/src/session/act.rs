@@ -93,11 +93,12 @@ impl Session {
             decided = self.permit.decide(call.tool.as_ref(), &call.arguments) => decided,
         };
         Some(match decided {
-            Ok(Granted { outside, notice }) => {
+            Ok(Granted { outside, changed, notice }) => {
                 if let Some(notice) = notice {
                     emitter.error("permissions", notice);
                 }
-                Ok(Permitted { admitted: call, outside })
+                let arguments = changed.unwrap_or(call.arguments);
+                Ok(Permitted { admitted: Admitted { arguments, ..call }, outside })
             }
             Err(Denied { envelope, wants_person }) => {
                 Err(Box::new(Refused { call: call.call, envelope, denied: wants_person }))

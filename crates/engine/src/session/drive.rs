@@ -39,7 +39,9 @@ impl Session {
         sink: &mut dyn EventSink,
         cancel: &CancellationToken,
     ) -> RunReport {
-        let mut emitter = Emitter::new(sink, self.conversation.id.clone(), self.config.masker.clone());
+        let emitter = Emitter::new(sink, self.conversation.id.clone(), self.config.masker.clone());
+        let mut emitter = emitter.after(self.seq);
+        self.totals.begin(self.config.model.price);
         let mut run = Run { turn: Turn::new(self.config.limits), request: None, cause: None, never_valid: false };
         let position = if self.stored {
             self.announce(&mut emitter);
@@ -58,7 +60,10 @@ impl Session {
             let reason = Reason { code: "store".into(), message: error.to_string() };
             End { outcome: Outcome::Failed, reason, text: String::new() }
         });
-        self.report(end, &run, &mut emitter).await
+        let report = self.report(end, &run, &mut emitter).await;
+        self.seq = emitter.seq();
+        self.resumed = true;
+        report
     }
 
     fn announce(&mut self, emitter: &mut Emitter<'_>) {
@@ -326,6 +331,7 @@ impl Session {
             duration_ms: millis(self.totals.since.elapsed()),
             usage: self.totals.usage,
             cost: self.totals.cost,
+            structured_output: None,
         };
         emitter.emit(EventBody::Result(result.clone()));
         RunReport { result, never_valid: run.never_valid && run.turn.replies() == 0 }

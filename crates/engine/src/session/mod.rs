@@ -192,20 +192,38 @@ pub struct Session {
     /// Whether the newest message was noted as the end of its turn.
     turn_ended: bool,
     totals: Totals,
+    /// The number of the last event.
+    seq: u64,
     /// The model that writes summaries, once it was needed.
     summariser: Option<Box<Client>>,
     /// What replies have taught about tokenizers.
     factors: models::Factors,
 }
 
-/// What the run has used.
+/// What was used: by this turn, and by all turns of the session.
 struct Totals {
+    /// When this turn began.
     since: Instant,
+    /// Of this turn.
     usage: Usage,
-    /// What is known to be spent, in USD.
-    spent: f64,
-    /// Money by class; none once a request had no price.
+    /// Of this turn: money by class; none once a request had no price.
     cost: Option<Cost>,
+    /// Of all turns: tokens.
+    tokens: u64,
+    /// Of all turns: what is known to be spent, in USD.
+    spent: f64,
+}
+
+impl Totals {
+    fn new() -> Self {
+        Self { since: Instant::now(), usage: Usage::default(), cost: None, tokens: 0, spent: 0.0 }
+    }
+
+    /// Another turn begins.
+    fn begin(&mut self, price: Option<Price>) {
+        let cost = price.map(|_| Cost::default());
+        *self = Self { since: Instant::now(), usage: Usage::default(), cost, ..*self };
+    }
 }
 
 impl Session {
@@ -217,6 +235,11 @@ impl Session {
     /// Every message, in order.
     pub fn history(&self) -> &[Arc<Entry>] {
         &self.history
+    }
+
+    /// The names of the tools the model is offered, in order.
+    pub fn offered_tools(&self) -> Vec<String> {
+        self.registry.iter().map(|tool| tool.spec().name.clone()).collect()
     }
 
     /// A message id whose short form is free in this conversation.
@@ -286,6 +309,7 @@ impl Session {
     fn spend(&mut self, price: Option<Price>, usage: Usage) -> Option<Cost> {
         let cost = price.map(|price| price.cost(usage));
         self.totals.usage += usage;
+        self.totals.tokens += usage.total();
         self.totals.spent += cost.map_or(0.0, |cost| cost.total);
         self.totals.cost = self.totals.cost.zip(cost).map(|(mut total, cost)| {
             total += cost;
@@ -296,7 +320,7 @@ impl Session {
 
     /// What the run has used up so far.
     fn spent(&self) -> Spent {
-        Spent { usd: self.totals.spent, elapsed: self.totals.since.elapsed() }
+        Spent { tokens: self.totals.tokens, usd: self.totals.spent, elapsed: self.totals.since.elapsed() }
     }
 
     fn round(&self) -> u32 {

@@ -2,14 +2,13 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Instant;
 
 use haft_context::{ContextError, Memo};
 use haft_project::{Ground, modules};
 use haft_store::{Conversation, Fact, Found, NewFork, Scope, StoreError, WriteLock};
 use haft_tool::{Registry, Source, UnknownChoice};
 use haft_tools::{PlanModeRespond, Running, UseSkill};
-use haft_types::{ConversationId, Cost, Entry, Message, MessageId, Metadata, PermissionMode, Usage};
+use haft_types::{ConversationId, Entry, Message, MessageId, Metadata, PermissionMode};
 
 use super::build::{CLEARED, last_sent, system_of};
 use super::models::FACTORS;
@@ -134,12 +133,6 @@ impl Session {
         let sent = if resumed { last_sent(store.as_ref(), &conversation.id, &config, counter).await? } else { None };
         let cleared = if resumed { store.state(&conversation.id, CLEARED).await? } else { None };
         let factors = if resumed { store.state(&conversation.id, FACTORS).await? } else { None };
-        let totals = Totals {
-            since: Instant::now(),
-            usage: Usage::default(),
-            spent: 0.0,
-            cost: config.model.price.map(|_| Cost::default()),
-        };
         let watch = Watch::new(
             Arc::clone(&services.versions),
             conversation.id.clone(),
@@ -177,7 +170,8 @@ impl Session {
             recent_from: None,
             last_write: None,
             turn_ended,
-            totals,
+            totals: Totals::new(),
+            seq: 0,
             summariser: None,
             factors: factors.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default(),
         };

@@ -9,6 +9,8 @@ use super::Reason;
 pub struct Limits {
     /// Replies of the model.
     pub turns: Option<u32>,
+    /// Tokens, input and output together, whatever the cache did with them.
+    pub tokens: Option<u64>,
     /// Money in USD.
     pub budget_usd: Option<f64>,
     /// Time.
@@ -18,6 +20,8 @@ pub struct Limits {
 /// What a run has used up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spent {
+    /// Tokens, input and output together.
+    pub tokens: u64,
     /// Money in USD, where prices are known.
     pub usd: f64,
     /// Time since it began.
@@ -40,6 +44,12 @@ impl Limits {
             && replies >= turns
         {
             return Some(Reason::new("max_turns", format!("Stopped after {replies} turns (`--max-turns {turns}`).")));
+        }
+        if let Some(limit) = self.tokens
+            && spent.tokens >= limit
+        {
+            let message = format!("Stopped after {} tokens (`--max-total-tokens {limit}`).", spent.tokens);
+            return Some(Reason::new("max_tokens", message));
         }
         if let Some(budget) = self.budget_usd
             && spent.usd >= budget

@@ -148,6 +148,7 @@ fn each_limit_stops_before_the_next_request() {
     let cases = [
         (Limits { turns: Some(1), ..Limits::default() }, Spent::default(), "max_turns"),
         (Limits { budget_usd: Some(0.5), ..Limits::default() }, Spent { usd: 0.5, ..Spent::default() }, "max_budget"),
+        (Limits { tokens: Some(9), ..Limits::default() }, Spent { tokens: 9, ..Spent::default() }, "max_tokens"),
         (
             Limits { wall_time: Some(Duration::from_secs(3)), ..Limits::default() },
             Spent { elapsed: Duration::from_secs(4), ..Spent::default() },

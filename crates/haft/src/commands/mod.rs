@@ -8,6 +8,8 @@ mod context;
 mod conversations;
 mod count;
 mod doctor;
+mod drive;
+mod events;
 mod jobs;
 mod lib;
 mod mcp;
@@ -57,6 +59,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Trust(args)) => trust::run(&args),
         Some(Command::Config(args)) => config::run(&args.command),
         Some(Command::Doctor(args)) => doctor::run(&args),
+        Some(Command::Events(args)) => events::run(&args),
         Some(Command::Completions { shell }) => completions::run(shell),
         None if cli.print => run::run(&cli.run),
         None if cli.run.prompt.is_some() => {

@@ -6,16 +6,18 @@ use std::sync::Arc;
 
 use haft_context::ContextError;
 use haft_engine::turn::Limits;
-use haft_engine::{OpenError, Roles, Which};
+use haft_engine::{OpenError, Roles, Session, Which};
 use haft_types::PermissionMode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::approve::TerminalApprover;
-use crate::cli::{OutputFormat, RunArgs};
+use crate::cli::{Compat, InputFormat, OutputFormat, RunArgs};
+use crate::clock::RandomIds;
 use crate::config::{Config, ModelRole, RolesConfig};
 use crate::exit::{Exit, Mistake, mistake};
 use crate::jobs::{self, Jobs};
+use crate::output::claude::{Introduction, Messages, Pieces};
 use crate::output::{self, Printer};
 use crate::places::Places;
 use crate::project::Project;
@@ -23,10 +25,15 @@ use crate::slash;
 use crate::wiring::{self, RunPlan};
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
+    match args.input_format {
+        InputFormat::Text => {}
+        InputFormat::StreamJson => return super::drive::run(args),
+    }
     let (places, loaded) = super::configuration(&args.common)?;
     let piped = piped_input()?;
     let task = task(args, &places, piped.as_deref())?;
     let mut plan = lower(args, &loaded.config, task.as_deref())?;
+    let mode = plan.mode;
     if args.bg {
         return in_background(args, &Jobs::at(places.jobs()), task.as_deref(), piped.as_deref());
     }
@@ -38,8 +45,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         let mut session = wiring::open_session(&places, loaded.config, plan).await.map_err(usage_errors)?;
         let cancel = CancellationToken::new();
         cancel_on_signals(&cancel);
-        let format = if args.job.is_some() { OutputFormat::StreamJson } else { args.output_format };
-        let mut printer = Printer::new(format, args.verbose);
+        let mut printer = printer(args, &session, mode);
         let report = session.run(task, &mut printer, &cancel).await;
         Ok(if report.never_valid { Exit::Usage } else { report.result.outcome.into() })
     })
@@ -61,6 +67,23 @@ fn in_background(args: &RunArgs, jobs: &Jobs, task: Option<&str>, piped: Option<
         }
     }
     Ok(Exit::Completed)
+}
+
+/// What prints the events of a session.
+pub(super) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -> Printer {
+    // A job's log is read by haft itself.
+    if args.job.is_some() {
+        return Printer::new(OutputFormat::StreamJson, args.verbose);
+    }
+    let printer = Printer::new(args.output_format, args.verbose);
+    match args.compat {
+        None => printer,
+        Some(Compat::Claude) => {
+            let pieces = if args.include_partial_messages { Pieces::Tell } else { Pieces::Withhold };
+            let introduction = Introduction { tools: session.offered_tools(), mode };
+            printer.as_messages(Messages::new(Box::new(RandomIds), introduction, pieces))
+        }
+    }
 }
 
 /// Lowers flags and configuration into what the run needs to know.
@@ -88,7 +111,12 @@ pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyh
         tool_profiles: config.tools.profiles.clone(),
         focus_files: args.file.clone(),
         goal: goal(args)?,
-        limits: Limits { turns: args.max_turns, budget_usd: args.max_budget_usd, wall_time: args.max_wall_time },
+        limits: Limits {
+            turns: args.max_turns,
+            tokens: args.max_total_tokens,
+            budget_usd: args.max_budget_usd,
+            wall_time: args.max_wall_time,
+        },
         which,
     })
 }
@@ -187,7 +215,7 @@ fn input_is_ready(stdin: &std::io::Stdin) -> bool {
 }
 
 /// What a person can mend in how haft was called is told as such.
-fn usage_errors(error: anyhow::Error) -> anyhow::Error {
+pub(super) fn usage_errors(error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref::<OpenError>() {
         Some(
             OpenError::NothingToContinue
@@ -201,7 +229,7 @@ fn usage_errors(error: anyhow::Error) -> anyhow::Error {
 }
 
 /// The first interrupt cancels the turn; a second one does not wait for it.
-fn cancel_on_signals(cancel: &CancellationToken) {
+pub(super) fn cancel_on_signals(cancel: &CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
     for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
         let Ok(mut signals) = signal(kind) else { continue };

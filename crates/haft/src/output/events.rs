@@ -1,17 +1,18 @@
-//! Prints the events of a run in one of the three formats.
-
-use std::io::Write;
+//! Prints the events of a run in one of the three formats, or as the messages another program's readers know.
 
 use haft_engine::EventSink;
 use haft_types::{CallPhase, Event, EventBody, Outcome, SandboxLayer, TaskPhase, ToolStatus};
 use serde_json::Value;
 
+use super::claude::Messages;
 use crate::cli::OutputFormat;
 
 /// Prints events as they come.
 pub(crate) struct Printer {
     format: OutputFormat,
     verbose: bool,
+    /// In whose shape, if not our own.
+    messages: Option<Messages>,
     /// Words of the present reply. Only when a call follows is it clear that they are not the answer.
     words: String,
     /// Whether everything goes to stdout: what was run elsewhere is only read here.
@@ -20,35 +21,36 @@ pub(crate) struct Printer {
 
 impl Printer {
     pub(crate) fn new(format: OutputFormat, verbose: bool) -> Self {
-        Self { format, verbose, words: String::new(), on_stdout: false }
+        Self { format, verbose, messages: None, words: String::new(), on_stdout: false }
     }
 
     /// Progress on stdout too.
     pub(crate) fn all_on_stdout(self) -> Self {
         Self { on_stdout: true, ..self }
     }
+
+    /// The same, where JSON has the shape of these messages.
+    pub(crate) fn as_messages(self, messages: Messages) -> Self {
+        Self { messages: Some(messages), ..self }
+    }
 }
 
 impl EventSink for Printer {
     fn event(&mut self, event: &Event) {
+        let lines = match (&mut self.messages, self.format) {
+            (_, OutputFormat::Text) => Vec::new(),
+            (Some(messages), OutputFormat::Json | OutputFormat::StreamJson) => messages.take(event),
+            (None, OutputFormat::Json | OutputFormat::StreamJson) => serde_json::to_value(event).into_iter().collect(),
+        };
         match self.format {
-            OutputFormat::StreamJson => print_line(event),
+            OutputFormat::StreamJson => lines.iter().for_each(super::print_line),
             OutputFormat::Json => {
                 if matches!(event.body, EventBody::Result(_)) {
-                    print_line(event);
+                    lines.iter().for_each(super::print_line);
                 }
             }
             OutputFormat::Text => self.tell(&event.body),
         }
-    }
-}
-
-fn print_line(event: &Event) {
-    // A reader that went away does not stop the run: its work is stored.
-    let mut out = std::io::stdout().lock();
-    if let Ok(mut line) = serde_json::to_vec(event) {
-        line.push(b'\n');
-        drop(out.write_all(&line).and_then(|()| out.flush()));
     }
 }
 

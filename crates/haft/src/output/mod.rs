@@ -3,6 +3,7 @@
 //! Text that haft did not write itself goes through the sanitiser before it reaches a terminal. A reader that went away
 //! (`haft … | head`) is no error.
 
+pub(crate) mod claude;
 mod events;
 mod table;
 
@@ -10,6 +11,7 @@ use std::io::{ErrorKind, Write};
 
 use haft_text::Masker;
 use haft_types::{SandboxLayer, SandboxStatus};
+use serde::Serialize;
 
 pub(crate) use events::Printer;
 pub(crate) use table::Table;
@@ -26,6 +28,15 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 /// Prints a JSON value on one line.
 pub(crate) fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
     print(&format!("{value}\n"))
+}
+
+/// Prints one line of JSON that somebody waits for. A reader that went away does not stop the run: its work is stored.
+pub(crate) fn print_line(value: &impl Serialize) {
+    let mut out = std::io::stdout().lock();
+    if let Ok(mut line) = serde_json::to_vec(value) {
+        line.push(b'\n');
+        drop(out.write_all(&line).and_then(|()| out.flush()));
+    }
 }
 
 /// Tells a person something, on stderr.

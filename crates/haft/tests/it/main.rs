@@ -28,6 +28,7 @@ mod rig;
 mod running;
 mod sandbox;
 mod secrets;
+mod stream;
 mod surface;
 mod text_protocols;
 mod turns;

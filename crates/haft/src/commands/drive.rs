@@ -1,0 +1,57 @@
+//! `haft run --input-format stream-json`: several turns in one process, driven by lines of standard input.
+
+use std::io::BufReader;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::run::{cancel_on_signals, lower, printer, usage_errors};
+use crate::cli::{Compat, OutputFormat, RunArgs};
+use crate::exit::{Exit, mistake};
+use crate::stream::{Desk, Dialect, StreamApprover};
+use crate::wiring;
+
+pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
+    if args.output_format != OutputFormat::StreamJson {
+        return Err(mistake(
+            "`--input-format stream-json` needs `--output-format stream-json`: answers go to who asks",
+        ));
+    }
+    let (places, loaded) = super::configuration(&args.common)?;
+    let dialect = match args.compat {
+        None => Dialect::Haft,
+        Some(Compat::Claude) => Dialect::Claude,
+    };
+    wiring::runtime()?.block_on(async {
+        let (desk, mut words) = Desk::open(dialect, BufReader::new(std::io::stdin()));
+        let stop = CancellationToken::new();
+        cancel_on_signals(&stop);
+        // The conversation is named after its first words.
+        let first = match args.prompt.clone() {
+            Some(prompt) => Some(prompt),
+            None => tokio::select! { first = words.recv() => first, () = stop.cancelled() => return Ok(Exit::Aborted) },
+        };
+        let Some(first) = first else { return Err(mistake("standard input ended without a message of type `user`")) };
+        let mut plan = lower(args, &loaded.config, Some(&first))?;
+        let mode = plan.mode;
+        if args.ask {
+            plan.approver = Some(Arc::new(StreamApprover::new(Arc::clone(&desk), places.config_file())));
+        }
+        let mut session = wiring::open_session(&places, loaded.config, plan).await.map_err(usage_errors)?;
+        let mut printer = printer(args, &session, mode);
+        let mut next = Some(first);
+        let mut exit = Exit::Completed;
+        while let Some(text) = next {
+            let turn = stop.child_token();
+            desk.begin(turn.clone());
+            let report = session.run(Some(text), &mut printer, &turn).await;
+            desk.end();
+            exit = if report.never_valid { Exit::Usage } else { report.result.outcome.into() };
+            if stop.is_cancelled() {
+                break;
+            }
+            next = tokio::select! { next = words.recv() => next, () = stop.cancelled() => None };
+        }
+        Ok(exit)
+    })
+}

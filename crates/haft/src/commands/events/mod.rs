@@ -1,0 +1,43 @@
+//! `haft events`: what programs read and write, made from the types themselves.
+
+mod page;
+
+use haft_types::{ControlLine, Event, InputLine};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Value, json};
+
+use crate::cli::EventsArgs;
+use crate::exit::Exit;
+use crate::output;
+
+pub(super) fn run(args: &EventsArgs) -> anyhow::Result<Exit> {
+    if args.json {
+        let schemas = json!({
+            "event": schema::<Event>(Way::Out),
+            "input": schema::<InputLine>(Way::In),
+            "control": schema::<ControlLine>(Way::Out),
+        });
+        output::print_json(&schemas)?;
+    } else {
+        output::print(&page::page())?;
+    }
+    Ok(Exit::Completed)
+}
+
+/// Whether haft writes a line or reads it: what may be absent differs.
+#[derive(Clone, Copy)]
+enum Way {
+    Out,
+    In,
+}
+
+/// The JSON schema of a type, with everything it is made of in place.
+fn schema<T: JsonSchema>(way: Way) -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let settings = match way {
+        Way::Out => settings.for_serialize(),
+        Way::In => settings.for_deserialize(),
+    };
+    settings.into_generator().into_root_schema_for::<T>().to_value()
+}

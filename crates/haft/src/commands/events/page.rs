@@ -1,0 +1,85 @@
+//! The reference of events as a page of the documentation.
+
+use std::fmt::Write as _;
+
+use haft_types::{ControlLine, EventBody, InputLine};
+use serde_json::Value;
+
+use super::{Way, schema};
+
+/// The page.
+pub(super) fn page() -> String {
+    let mut page = include_str!("page.md").to_owned();
+    for (mark, schema) in [
+        ("<!-- events -->\n", schema::<EventBody>(Way::Out)),
+        ("<!-- input -->\n", schema::<InputLine>(Way::In)),
+        ("<!-- control -->\n", schema::<ControlLine>(Way::Out)),
+    ] {
+        page = page.replace(mark, &kinds(&schema));
+    }
+    page
+}
+
+/// Every kind of a tagged enum under a heading of its own.
+fn kinds(schema: &Value) -> String {
+    let mut text = String::new();
+    for kind in schema["oneOf"].as_array().into_iter().flatten() {
+        let name = kind["properties"]["type"]["const"].as_str().unwrap_or_default();
+        // Writing to a String cannot fail.
+        let _ = write!(text, "### `{name}`\n\n{}\n\n", words(kind));
+        fields(&mut text, kind);
+    }
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
+}
+
+fn fields(text: &mut String, kind: &Value) {
+    let required: Vec<_> = kind["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let properties = kind["properties"].as_object().into_iter().flatten().filter(|(name, _)| *name != "type");
+    let rows: Vec<_> = properties
+        .map(|(name, field)| {
+            let absent = if required.contains(&name.as_str()) { "" } else { ", may be absent" };
+            format!("| `{name}` | {}{absent} | {} |", type_of(field), words(field))
+        })
+        .collect();
+    if !rows.is_empty() {
+        let _ = write!(text, "| field | type | |\n| --- | --- | --- |\n{}\n\n", rows.join("\n"));
+    }
+}
+
+/// The type of a field in a word or two.
+fn type_of(field: &Value) -> String {
+    if let Some(value) = field["const"].as_str() {
+        return format!("`{value}`");
+    }
+    if let Some(choices) = field["enum"].as_array() {
+        return choices.iter().filter_map(Value::as_str).map(|one| format!("`{one}`")).collect::<Vec<_>>().join(" ");
+    }
+    if let Some(choices) = field["oneOf"].as_array().or_else(|| field["anyOf"].as_array()) {
+        return choices.iter().map(type_of).collect::<Vec<_>>().join(if field["anyOf"].is_array() {
+            " or "
+        } else {
+            " "
+        });
+    }
+    match &field["type"] {
+        Value::String(name) if name == "array" => format!("list of {}", type_of(&field["items"])),
+        Value::String(name) => named(name, field),
+        Value::Array(names) => {
+            names.iter().filter_map(Value::as_str).map(|name| named(name, field)).collect::<Vec<_>>().join(" or ")
+        }
+        _ => "any".to_owned(),
+    }
+}
+
+/// A type by its name; an object with the names of its fields.
+fn named(name: &str, field: &Value) -> String {
+    let names: Vec<_> =
+        field["properties"].as_object().into_iter().flatten().map(|(name, _)| format!("`{name}`")).collect();
+    if name == "object" && !names.is_empty() { format!("object ({})", names.join(", ")) } else { name.to_owned() }
+}
+
+fn words(schema: &Value) -> String {
+    schema["description"].as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,298 @@
+//! Events as messages of the shape that Claude Code's public SDK reads (`--compat claude`).
+//!
+//! Invariant: every line has one of the types that shape knows (`system`, `assistant`, `user`, `result`, `stream_event`); what it
+//! has no word for is left out. A reply becomes a message only when it is whole: its words while they arrive are `stream_event`s.
+
+mod partial;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use haft_types::{
+    CallPhase, CompactionPhase, Event, EventBody, IdSource, Outcome, PermissionMode, ToolError, ToolStatus, TurnResult,
+    Usage,
+};
+use serde_json::{Value, json};
+
+use partial::Partial;
+
+/// What the first message tells of a session, beside its event.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Introduction {
+    /// The tools offered.
+    pub(crate) tools: Vec<String>,
+    /// How much may happen without asking.
+    pub(crate) mode: PermissionMode,
+}
+
+/// Whether words are told while they arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pieces {
+    Tell,
+    Withhold,
+}
+
+/// Makes messages of events.
+pub(crate) struct Messages {
+    ids: Box<dyn IdSource>,
+    introduction: Introduction,
+    session: String,
+    model: String,
+    /// The reply that is arriving.
+    draft: Vec<Block>,
+    partial: Option<Partial>,
+    calls: HashMap<String, Call>,
+    denials: Vec<Value>,
+    /// Tokens of the request that was sent last, and when.
+    window: u64,
+    asked: Option<Instant>,
+    api_time: Duration,
+}
+
+/// A piece of a reply.
+#[derive(Clone, Debug, PartialEq)]
+enum Block {
+    Text(String),
+    Thinking(String),
+    Call(Call),
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq)]
+struct Call {
+    id: String,
+    name: String,
+    input: Value,
+}
+
+impl Block {
+    fn json(&self) -> Value {
+        match self {
+            Self::Text(text) => json!({"type": "text", "text": text}),
+            // Signatures belong to the provider, and events do not show them.
+            Self::Thinking(text) => json!({"type": "thinking", "thinking": text, "signature": ""}),
+            Self::Call(Call { id, name, input }) => json!({"type": "tool_use", "id": id, "name": name, "input": input}),
+        }
+    }
+}
+
+impl Messages {
+    pub(crate) fn new(ids: Box<dyn IdSource>, introduction: Introduction, pieces: Pieces) -> Self {
+        let partial = match pieces {
+            Pieces::Tell => Some(Partial::default()),
+            Pieces::Withhold => None,
+        };
+        Self {
+            ids,
+            introduction,
+            session: String::new(),
+            model: String::new(),
+            draft: Vec::new(),
+            partial,
+            calls: HashMap::new(),
+            denials: Vec::new(),
+            window: 0,
+            asked: None,
+            api_time: Duration::ZERO,
+        }
+    }
+
+    /// The messages an event makes, in order; most make none.
+    pub(crate) fn take(&mut self, event: &Event) -> Vec<Value> {
+        // What a sub-agent does is told by the result of the call that started it.
+        if event.agent != "main" {
+            return Vec::new();
+        }
+        event.conversation_id.as_str().clone_into(&mut self.session);
+        let pieces = self.partial.as_mut().map_or_else(Vec::new, |partial| partial.take(&event.body, &self.model));
+        let mut lines: Vec<_> =
+            pieces.into_iter().map(|piece| self.line("stream_event", json!({"event": piece}))).collect();
+        lines.extend(self.message(&event.body));
+        lines
+    }
+
+    fn message(&mut self, body: &EventBody) -> Option<Value> {
+        match body {
+            EventBody::Conversation { model, cwd, .. } => {
+                self.model.clone_from(model);
+                Some(self.introduce(cwd))
+            }
+            EventBody::Text { text } => {
+                match self.draft.last_mut() {
+                    Some(Block::Text(before)) => before.push_str(text),
+                    _ => self.draft.push(Block::Text(text.clone())),
+                }
+                None
+            }
+            EventBody::Thinking { text } => {
+                match self.draft.last_mut() {
+                    Some(Block::Thinking(before)) => before.push_str(text),
+                    _ => self.draft.push(Block::Thinking(text.clone())),
+                }
+                None
+            }
+            EventBody::ToolCall { id, name, phase: CallPhase::Finished, arguments, raw } => {
+                let unreadable = || json!({"raw": raw.clone().unwrap_or_default()});
+                let input = arguments.clone().unwrap_or_else(unreadable);
+                let call = Call { id: id.clone(), name: name.clone(), input };
+                self.calls.insert(id.clone(), call.clone());
+                self.draft.push(Block::Call(call));
+                None
+            }
+            EventBody::Usage { usage, model, .. } => {
+                self.api_time += self.asked.take().map_or(Duration::ZERO, |asked| asked.elapsed());
+                self.assistant(model, usage)
+            }
+            EventBody::ToolResult { id, status, text, error, .. } => {
+                Some(self.tool_result(id, *status, text, error.as_ref()))
+            }
+            EventBody::Window { tokens, .. } => {
+                self.window = *tokens;
+                self.asked = Some(Instant::now());
+                None
+            }
+            EventBody::Compaction { phase: CompactionPhase::Finished, .. } => {
+                let metadata = json!({"trigger": "auto", "pre_tokens": self.window});
+                Some(self.line("system", json!({"subtype": "compact_boundary", "compact_metadata": metadata})))
+            }
+            EventBody::Retry { attempt, limit, delay_ms, reason } => {
+                // Words of a reply that failed are void.
+                self.draft.clear();
+                let facts = json!({"subtype": "api_retry", "attempt": attempt, "max_retries": limit, "retry_delay_ms": delay_ms, "error": reason});
+                Some(self.line("system", facts))
+            }
+            EventBody::Error { code, message } => {
+                Some(self.line("system", json!({"subtype": "error", "code": code, "message": message})))
+            }
+            EventBody::Result(result) => Some(self.result(result)),
+            // These have no counterpart.
+            EventBody::ToolCall { .. }
+            | EventBody::ToolProgress { .. }
+            | EventBody::Budget { .. }
+            | EventBody::Reminders { .. }
+            | EventBody::PrefixBreak { .. }
+            | EventBody::Pruning { .. }
+            | EventBody::Compaction { .. }
+            | EventBody::Question { .. }
+            | EventBody::Completion { .. }
+            | EventBody::FileChanged { .. }
+            | EventBody::BackgroundTask { .. } => None,
+        }
+    }
+
+    fn introduce(&self, cwd: &str) -> Value {
+        let facts = json!({
+            "subtype": "init",
+            "cwd": cwd,
+            "tools": self.introduction.tools,
+            "mcp_servers": [],
+            "model": self.model,
+            "permissionMode": mode_name(self.introduction.mode),
+            "slash_commands": [],
+            "apiKeySource": "user",
+            "output_style": "default",
+        });
+        self.line("system", facts)
+    }
+
+    fn assistant(&mut self, model: &str, usage: &Usage) -> Option<Value> {
+        let draft = std::mem::take(&mut self.draft);
+        if draft.is_empty() {
+            return None;
+        }
+        let content: Vec<_> = draft.iter().map(Block::json).collect();
+        let message = json!({
+            "id": format!("msg_{}", self.ids.uuid().simple()),
+            "type": "message",
+            "role": "assistant",
+            "model": model,
+            "content": content,
+            "stop_reason": if draft.iter().any(|block| matches!(block, Block::Call(_))) { "tool_use" } else { "end_turn" },
+            "stop_sequence": null,
+            "usage": tokens(usage),
+        });
+        Some(self.line("assistant", json!({"message": message, "parent_tool_use_id": null})))
+    }
+
+    fn tool_result(&mut self, id: &str, status: ToolStatus, text: &str, error: Option<&ToolError>) -> Value {
+        let denied =
+            error.is_some_and(|error| ["permission_denied", "outside_workspace"].contains(&error.code.as_str()));
+        if denied && let Some(call) = self.calls.get(id) {
+            let denial = json!({"tool_name": call.name, "tool_use_id": call.id, "tool_input": call.input});
+            self.denials.push(denial);
+        }
+        let failed = status == ToolStatus::Error;
+        let block = json!({"type": "tool_result", "tool_use_id": id, "content": text, "is_error": failed});
+        self.line("user", json!({"message": {"role": "user", "content": [block]}, "parent_tool_use_id": null}))
+    }
+
+    fn result(&mut self, result: &TurnResult) -> Value {
+        self.draft.clear();
+        let subtype = subtype(result.outcome, &result.code);
+        let failed = subtype != "success";
+        let text = if failed && result.text.is_empty() { &result.message } else { &result.text };
+        let mut facts = json!({
+            "subtype": subtype,
+            "is_error": failed,
+            "duration_ms": result.duration_ms,
+            "duration_api_ms": u64::try_from(self.api_time.as_millis()).unwrap_or(u64::MAX),
+            "num_turns": result.turns,
+            "result": text,
+            "total_cost_usd": result.cost.map(|cost| cost.total),
+            "usage": tokens(&result.usage),
+            "permission_denials": std::mem::take(&mut self.denials),
+            "outcome": result.outcome,
+            "code": result.code,
+            "message": result.message,
+        });
+        if let Some(output) = &result.structured_output {
+            facts["structured_output"] = output.clone();
+        }
+        self.api_time = Duration::ZERO;
+        self.line("result", facts)
+    }
+
+    /// A message of this type with these facts, an id and the session.
+    fn line(&self, kind: &str, facts: Value) -> Value {
+        let mut line = json!({"type": kind});
+        if let (Value::Object(line), Value::Object(facts)) = (&mut line, facts) {
+            line.extend(facts);
+            line.insert("session_id".into(), self.session.as_str().into());
+            line.insert("uuid".into(), self.ids.uuid().to_string().into());
+        }
+        line
+    }
+}
+
+/// The word for how a turn ended. One that waits for a person has done what it could: its text is the question.
+fn subtype(outcome: Outcome, code: &str) -> &'static str {
+    match (outcome, code) {
+        (Outcome::Completed | Outcome::Waiting, _) => "success",
+        (Outcome::Exhausted, "max_turns") => "error_max_turns",
+        (Outcome::Exhausted, "max_budget") => "error_max_budget_usd",
+        (Outcome::Failed, "schema") => "error_max_structured_output_retries",
+        (Outcome::Exhausted | Outcome::Failed | Outcome::Aborted, _) => "error_during_execution",
+    }
+}
+
+fn tokens(usage: &Usage) -> Value {
+    json!({
+        "input_tokens": usage.input,
+        "cache_creation_input_tokens": usage.cache_write,
+        "cache_read_input_tokens": usage.cached_input,
+        "output_tokens": usage.output,
+    })
+}
+
+/// A permission mode by the name that shape knows.
+fn mode_name(mode: PermissionMode) -> &'static str {
+    match mode {
+        PermissionMode::Plan => "plan",
+        PermissionMode::Ask => "default",
+        PermissionMode::AcceptEdits => "acceptEdits",
+        PermissionMode::Auto => "auto",
+        PermissionMode::Yolo => "bypassPermissions",
+    }
+}

@@ -1,0 +1,93 @@
+//! The words of a reply while they arrive, as the events of a stream that knows blocks.
+
+use haft_types::{CallPhase, EventBody};
+use serde_json::{Value, json};
+
+/// A reply that is being told in pieces.
+#[derive(Debug, Default)]
+pub(super) struct Partial {
+    begun: bool,
+    /// How many blocks were opened.
+    blocks: usize,
+    open: Option<Kind>,
+    calls: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Thinking,
+    Call(String),
+}
+
+impl Partial {
+    /// The stream's events that an event of ours makes.
+    pub(super) fn take(&mut self, body: &EventBody, model: &str) -> Vec<Value> {
+        let mut told = Vec::new();
+        match body {
+            EventBody::Text { text } => {
+                self.enter(Kind::Text, &json!({"type": "text", "text": ""}), model, &mut told);
+                told.push(self.delta(&json!({"type": "text_delta", "text": text})));
+            }
+            EventBody::Thinking { text } => {
+                let empty = json!({"type": "thinking", "thinking": "", "signature": ""});
+                self.enter(Kind::Thinking, &empty, model, &mut told);
+                told.push(self.delta(&json!({"type": "thinking_delta", "thinking": text})));
+            }
+            EventBody::ToolCall { id, name, phase: CallPhase::Started, .. } => {
+                let empty = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
+                self.enter(Kind::Call(id.clone()), &empty, model, &mut told);
+                self.calls = true;
+            }
+            EventBody::ToolCall { id, phase: CallPhase::Arguments, raw: Some(piece), .. } => {
+                // Pieces of a call that another one has overtaken are in the whole message.
+                if self.open == Some(Kind::Call(id.clone())) {
+                    told.push(self.delta(&json!({"type": "input_json_delta", "partial_json": piece})));
+                }
+            }
+            EventBody::Usage { usage, .. } if self.begun => {
+                self.leave(&mut told);
+                let reason = if self.calls { "tool_use" } else { "end_turn" };
+                told.push(json!({
+                    "type": "message_delta",
+                    "delta": {"stop_reason": reason, "stop_sequence": null},
+                    "usage": {"output_tokens": usage.output},
+                }));
+                told.push(json!({"type": "message_stop"}));
+                *self = Self::default();
+            }
+            // What was begun will not be ended.
+            EventBody::Retry { .. } | EventBody::Result(_) => *self = Self::default(),
+            _ => {}
+        }
+        told
+    }
+
+    /// Makes this kind of block the open one.
+    fn enter(&mut self, kind: Kind, empty: &Value, model: &str, told: &mut Vec<Value>) {
+        if self.open.as_ref() == Some(&kind) {
+            return;
+        }
+        if !self.begun {
+            self.begun = true;
+            told.push(json!({"type": "message_start", "message": {
+                "type": "message", "role": "assistant", "model": model, "content": [],
+                "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 0, "output_tokens": 0},
+            }}));
+        }
+        self.leave(told);
+        told.push(json!({"type": "content_block_start", "index": self.blocks, "content_block": empty}));
+        self.blocks += 1;
+        self.open = Some(kind);
+    }
+
+    fn leave(&mut self, told: &mut Vec<Value>) {
+        if self.open.take().is_some() {
+            told.push(json!({"type": "content_block_stop", "index": self.blocks.saturating_sub(1)}));
+        }
+    }
+
+    fn delta(&self, delta: &Value) -> Value {
+        json!({"type": "content_block_delta", "index": self.blocks.saturating_sub(1), "delta": delta})
+    }
+}

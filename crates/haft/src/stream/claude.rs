@@ -1,0 +1,156 @@
+//! Lines in the shape Claude Code's SDK writes and reads beside messages: `control_request` and `control_response`.
+//!
+//! Two generations of that SDK answer a permission request differently (`allow`, `behavior`); both are understood.
+
+use haft_engine::{Answer, Approval};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::dialect::Said;
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Line {
+    User { message: Words },
+    ControlRequest { request_id: String, request: Value },
+    ControlResponse { response: Response },
+    ControlCancelRequest {},
+    KeepAlive {},
+}
+
+#[derive(Deserialize)]
+struct Words {
+    content: Content,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Blocks(Vec<Value>),
+}
+
+#[derive(Deserialize)]
+struct Response {
+    request_id: String,
+    #[serde(default)]
+    response: Value,
+    #[serde(default)]
+    error: Option<String>,
+}
+
+pub(super) fn read(line: &str) -> Result<Said, String> {
+    Ok(match serde_json::from_str(line).map_err(|error| error.to_string())? {
+        Line::User { message: Words { content: Content::Text(text) } } => Said::Words(text),
+        Line::User { message: Words { content: Content::Blocks(blocks) } } => Said::Words(text_of(&blocks)?),
+        Line::ControlRequest { request_id, request } => requested(&request_id, &request),
+        Line::ControlResponse { response } => Said::Answer { answer: answer(&response), id: response.request_id },
+        Line::ControlCancelRequest {} | Line::KeepAlive {} => Said::Nothing,
+    })
+}
+
+/// The text of a message; anything else in it cannot be taken.
+fn text_of(blocks: &[Value]) -> Result<String, String> {
+    let texts = blocks.iter().map(|block| match block["type"].as_str() {
+        Some("text") => Ok(block["text"].as_str().unwrap_or_default()),
+        kind => Err(format!("a user message holds a `{}` block; only `text` is taken", kind.unwrap_or("?"))),
+    });
+    texts.collect::<Result<Vec<_>, _>>().map(|texts| texts.join("\n\n"))
+}
+
+fn requested(id: &str, request: &Value) -> Said {
+    match request["subtype"].as_str().unwrap_or_default() {
+        "interrupt" => Said::Interrupt { heard: Some(success(id, &json!({}))) },
+        "initialize" if request["hooks"].is_object() => {
+            Said::Reply(failure(id, "hooks of the SDK are not called; `[hooks]` in the configuration runs commands"))
+        }
+        "initialize" => Said::Reply(success(id, &json!({"commands": [], "output_style": "default"}))),
+        other => Said::Reply(failure(id, &format!("`{other}` is not supported"))),
+    }
+}
+
+fn answer(Response { response, error, .. }: &Response) -> Answer {
+    let no = |words: &str| Answer::No { words: words.to_owned() };
+    if let Some(error) = error {
+        return no(error);
+    }
+    let allowed = response["allow"].as_bool().unwrap_or(response["behavior"] == "allow");
+    if !allowed {
+        let words = response["message"].as_str().or_else(|| response["reason"].as_str());
+        return no(words.unwrap_or_default());
+    }
+    match response.get("updatedInput").or_else(|| response.get("input")) {
+        Some(input @ Value::Object(_)) => Answer::Changed { arguments: input.clone() },
+        _ => Answer::Once,
+    }
+}
+
+pub(super) fn ask(id: &str, approval: &Approval) -> Value {
+    json!({"type": "control_request", "request_id": id, "request": {
+        "subtype": "can_use_tool",
+        "tool_name": approval.tool,
+        "input": approval.arguments,
+        "permission_suggestions": null,
+        "blocked_path": null,
+        "decision_reason": approval.reason,
+    }})
+}
+
+pub(super) fn take_back(id: &str) -> Value {
+    json!({"type": "control_cancel_request", "request_id": id})
+}
+
+pub(super) fn unreadable(message: &str) -> Value {
+    json!({"type": "system", "subtype": "error", "code": "input", "message": message})
+}
+
+fn success(id: &str, response: &Value) -> Value {
+    json!({"type": "control_response", "response": {"subtype": "success", "request_id": id, "response": response}})
+}
+
+fn failure(id: &str, error: &str) -> Value {
+    json!({"type": "control_response", "response": {"subtype": "error", "request_id": id, "error": error}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_text_alone() {
+        let one =
+            r#"{"type":"user","message":{"role":"user","content":"hi"},"parent_tool_use_id":null,"session_id":"x"}"#;
+        assert_eq!(read(one), Ok(Said::Words("hi".into())));
+        let two = r#"{"type":"user","message":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}}"#;
+        assert_eq!(read(two), Ok(Said::Words("a\n\nb".into())));
+        let picture = r#"{"type":"user","message":{"content":[{"type":"image","source":{}}]}}"#;
+        assert!(read(picture).unwrap_err().contains("`image`"));
+    }
+
+    #[test]
+    fn both_generations_of_answers() {
+        let answered = |response: Value| {
+            let line = json!({"type": "control_response", "response": {"subtype": "success", "request_id": "7", "response": response}});
+            match read(&line.to_string()) {
+                Ok(Said::Answer { id, answer }) if id == "7" => answer,
+                other => panic!("{other:?}"),
+            }
+        };
+        let no = |words: &str| Answer::No { words: words.into() };
+        assert_eq!(answered(json!({"allow": true})), Answer::Once);
+        assert_eq!(answered(json!({"behavior": "allow"})), Answer::Once);
+        let changed = Answer::Changed { arguments: json!({"path": "b"}) };
+        assert_eq!(answered(json!({"allow": true, "input": {"path": "b"}})), changed);
+        assert_eq!(answered(json!({"behavior": "allow", "updatedInput": {"path": "b"}})), changed);
+        assert_eq!(answered(json!({"allow": false, "reason": "no tabs"})), no("no tabs"));
+        assert_eq!(answered(json!({"behavior": "deny", "message": "no tabs"})), no("no tabs"));
+        assert_eq!(answered(json!({})), no(""), "what is not a yes is a no");
+    }
+
+    #[test]
+    fn a_request_that_is_not_supported_is_answered() {
+        let line = json!({"type": "control_request", "request_id": "9", "request": {"subtype": "set_model"}});
+        let Ok(Said::Reply(reply)) = read(&line.to_string()) else { panic!("no reply") };
+        assert_eq!((&reply["response"]["subtype"], &reply["response"]["request_id"]), (&json!("error"), &json!("9")));
+    }
+}

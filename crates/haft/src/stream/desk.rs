@@ -1,0 +1,162 @@
+//! Where lines of the input are sorted, and where answers are waited for.
+
+use std::collections::HashMap;
+use std::io::BufRead;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use haft_engine::{Answer, Approval, Approver};
+use haft_types::Decision;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::dialect::{Dialect, Said};
+use crate::commands::permissions;
+use crate::output;
+
+/// What the reading thread and the turn share.
+pub(crate) struct Desk {
+    dialect: Dialect,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Cancels the turn that runs.
+    turn: Option<CancellationToken>,
+    /// Who waits for an answer.
+    waiting: HashMap<String, oneshot::Sender<Answer>>,
+    /// Whether nothing more will be said.
+    over: bool,
+}
+
+impl Desk {
+    /// Reads lines in a thread of their own. The words of the user come out of the receiver, which ends with the input.
+    pub(crate) fn open(
+        dialect: Dialect,
+        input: impl BufRead + Send + 'static,
+    ) -> (Arc<Self>, UnboundedReceiver<String>) {
+        let desk = Arc::new(Self { dialect, state: Mutex::default() });
+        let (words, heard) = unbounded_channel();
+        let reader = Arc::clone(&desk);
+        std::thread::spawn(move || {
+            for line in input.lines() {
+                match line {
+                    Ok(line) if line.trim().is_empty() => {}
+                    Ok(line) => reader.take(&line, &words),
+                    Err(error) if error.kind() == std::io::ErrorKind::InvalidData => reader.complain("it is not UTF-8"),
+                    Err(_) => break,
+                }
+            }
+            let mut state = reader.state();
+            state.over = true;
+            // Whoever waits is told no by the end of its channel.
+            state.waiting.clear();
+        });
+        (desk, heard)
+    }
+
+    /// A turn begins; an interrupt will cancel this.
+    pub(crate) fn begin(&self, turn: CancellationToken) {
+        self.state().turn = Some(turn);
+    }
+
+    /// The turn is over.
+    pub(crate) fn end(&self) {
+        self.state().turn = None;
+    }
+
+    fn take(&self, line: &str, words: &UnboundedSender<String>) {
+        match self.dialect.read(line) {
+            // A turn without words would be none.
+            Ok(Said::Words(text)) if text.trim().is_empty() => self.complain("the message is empty"),
+            Ok(Said::Words(text)) => drop(words.send(text)),
+            Ok(Said::Interrupt { heard }) => {
+                if let Some(turn) = &self.state().turn {
+                    turn.cancel();
+                }
+                heard.iter().for_each(output::print_line);
+            }
+            Ok(Said::Answer { id, answer }) => match self.state().waiting.remove(&id) {
+                Some(waiting) => drop(waiting.send(answer)),
+                None => self.complain(&format!("nothing was asked with the id `{id}`")),
+            },
+            Ok(Said::Reply(reply)) => output::print_line(&reply),
+            Ok(Said::Nothing) => {}
+            Err(why) => self.complain(&why),
+        }
+    }
+
+    fn complain(&self, why: &str) {
+        output::print_line(&self.dialect.unreadable(format!("a line of the input was left out: {why}")));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks, and waits for the answer.
+    async fn ask(&self, approval: &Approval) -> Answer {
+        let no = Answer::No { words: String::new() };
+        let id = uuid::Uuid::new_v4().to_string();
+        let (sender, answered) = oneshot::channel();
+        {
+            let mut state = self.state();
+            if state.over {
+                return no;
+            }
+            state.waiting.insert(id.clone(), sender);
+        }
+        let mut asked = Asked { desk: self, id, open: true };
+        output::print_line(&self.dialect.ask(&asked.id, approval));
+        let answer = answered.await;
+        asked.open = false;
+        match answer {
+            // Those who always send the arguments back have not changed them.
+            Ok(Answer::Changed { arguments }) if arguments == approval.arguments => Answer::Once,
+            Ok(answer) => answer,
+            Err(_) => no,
+        }
+    }
+}
+
+/// A question that was asked; it is taken back when its turn is cancelled.
+struct Asked<'a> {
+    desk: &'a Desk,
+    id: String,
+    open: bool,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.desk.state().waiting.remove(&self.id);
+        if self.open {
+            self.desk.dialect.take_back(&self.id).iter().for_each(output::print_line);
+        }
+    }
+}
+
+/// Asks whoever writes the input.
+pub(crate) struct StreamApprover {
+    desk: Arc<Desk>,
+    config_file: PathBuf,
+}
+
+impl StreamApprover {
+    pub(crate) fn new(desk: Arc<Desk>, config_file: PathBuf) -> Self {
+        Self { desk, config_file }
+    }
+}
+
+#[async_trait]
+impl Approver for StreamApprover {
+    async fn ask(&self, approval: &Approval) -> Answer {
+        self.desk.ask(approval).await
+    }
+
+    async fn remember(&self, rules: &[String]) -> Result<(), String> {
+        permissions::add(&self.config_file, Decision::Allow, rules).map(drop).map_err(|error| error.to_string())
+    }
+}

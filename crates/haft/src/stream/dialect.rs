@@ -1,0 +1,121 @@
+//! What lines mean: in haft's own shape, or in that of another program.
+
+use haft_engine::{Answer, Approval};
+use haft_types::{ApprovalDecision, ControlLine, InputLine};
+use serde_json::Value;
+
+use super::claude;
+
+/// In whose shape lines are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// haft's own.
+    Haft,
+    /// Claude Code's.
+    Claude,
+}
+
+/// What a line of the input is for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Said {
+    /// The user speaks.
+    Words(String),
+    /// The running turn is to end.
+    Interrupt {
+        /// What tells that it was heard, where somebody waits for that.
+        heard: Option<Value>,
+    },
+    /// Somebody answers what was asked.
+    Answer {
+        /// The id of the question.
+        id: String,
+        /// The answer.
+        answer: Answer,
+    },
+    /// Nothing is to be done but to say this.
+    Reply(Value),
+    /// Nothing is to be done.
+    Nothing,
+}
+
+impl Dialect {
+    /// Reads a line; the error is for whoever wrote it.
+    pub(super) fn read(self, line: &str) -> Result<Said, String> {
+        match self {
+            Self::Haft => read(line),
+            Self::Claude => claude::read(line),
+        }
+    }
+
+    /// The line that asks.
+    pub(super) fn ask(self, id: &str, approval: &Approval) -> Value {
+        match self {
+            Self::Haft => to_value(&ControlLine::ApprovalRequest {
+                id: id.to_owned(),
+                tool: approval.tool.clone(),
+                arguments: approval.arguments.clone(),
+                subject: approval.subject.clone(),
+                reason: approval.reason.clone(),
+                remember: approval.remember.clone(),
+            }),
+            Self::Claude => claude::ask(id, approval),
+        }
+    }
+
+    /// The line that takes a question back, where there is one.
+    pub(super) fn take_back(self, id: &str) -> Option<Value> {
+        match self {
+            Self::Haft => None,
+            Self::Claude => Some(claude::take_back(id)),
+        }
+    }
+
+    /// The line that tells of a line that could not be read.
+    pub(super) fn unreadable(self, message: String) -> Value {
+        match self {
+            Self::Haft => to_value(&ControlLine::InputError { message }),
+            Self::Claude => claude::unreadable(&message),
+        }
+    }
+}
+
+fn to_value(line: &ControlLine) -> Value {
+    serde_json::to_value(line).unwrap_or_default()
+}
+
+fn read(line: &str) -> Result<Said, String> {
+    Ok(match serde_json::from_str(line).map_err(|error| error.to_string())? {
+        InputLine::User { text } => Said::Words(text),
+        InputLine::Interrupt {} => Said::Interrupt { heard: None },
+        InputLine::Approval { id, decision, message } => {
+            let answer = match decision {
+                ApprovalDecision::Allow => Answer::Once,
+                ApprovalDecision::Always => Answer::Always,
+                ApprovalDecision::Deny => Answer::No { words: message },
+            };
+            Said::Answer { id, answer }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_our_own_shape() {
+        let read = |line: &str| Dialect::Haft.read(line);
+        assert_eq!(read(r#"{"type":"user","text":"hi"}"#), Ok(Said::Words("hi".into())));
+        assert_eq!(read(r#"{"type":"interrupt"}"#), Ok(Said::Interrupt { heard: None }));
+        let no = Answer::No { words: "use tabs".into() };
+        assert_eq!(
+            read(r#"{"type":"approval","id":"1","decision":"deny","message":"use tabs"}"#),
+            Ok(Said::Answer { id: "1".into(), answer: no })
+        );
+        for bad in
+            ["", "hi", r#"{"type":"user"}"#, r#"{"type":"usr","text":"x"}"#, r#"{"type":"user","text":"x","y":1}"#]
+        {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What programs read and write: events over a pipe, sessions driven over standard input, and the shape others know.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use haft_testkit::{Reply, Script};
+use haft_types::{Api, Usage};
+use serde_json::{Value, json};
+
+use crate::rig::Rig;
+
+/// A run that is driven line by line.
+struct Driven {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    seen: Vec<Value>,
+}
+
+impl Driven {
+    fn start(rig: &Rig, arguments: &[&str]) -> Self {
+        let mut all = vec!["run", "--output-format", "stream-json", "--input-format", "stream-json"];
+        all.extend(arguments);
+        let mut command = rig.command(&all);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        Self { child, input, output, seen: Vec::new() }
+    }
+
+    fn say(&mut self, line: &Value) {
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// Reads until a line fits, and gives it.
+    fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let mut line = String::new();
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "the output ended: {:#?}", self.seen);
+            let line: Value = serde_json::from_str(&line).unwrap();
+            self.seen.push(line.clone());
+            if fits(&line) {
+                return line;
+            }
+        }
+    }
+
+    fn until_type(&mut self, kind: &str) -> Value {
+        self.until(|line| line["type"] == kind)
+    }
+
+    /// Ends the input; gives the exit code and every line there was.
+    fn end(mut self) -> (i32, Vec<Value>) {
+        drop(self.input.take());
+        let mut line = String::new();
+        while self.output.read_line(&mut line).unwrap() > 0 {
+            self.seen.push(serde_json::from_str(&line).unwrap());
+            line.clear();
+        }
+        (self.child.wait().unwrap().code().unwrap_or(-1), self.seen)
+    }
+}
+
+fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
+    Rig::new(Api::Anthropic, Script::turns(replies).unwrap())
+}
+
+fn user(text: &str) -> Value {
+    json!({"type": "user", "text": text})
+}
+
+fn write_a() -> Reply {
+    Reply::call("write_to_file", json!({"path": "a.txt", "content": "x"}))
+}
+
+#[test]
+fn the_reference_of_events_is_made_from_the_types() {
+    let page = rig([]).run(&["events"]).stdout();
+    let committed = include_str!("../../../../docs/events.md");
+    assert!(page == committed, "run `cargo run -p haft -- events > docs/events.md`");
+    let schemas = rig([]).run(&["events", "--json"]).json();
+    assert!(schemas["event"].is_object() && schemas["input"].is_object(), "{schemas}");
+}
+
+#[test]
+fn several_turns_run_in_one_process_and_end_with_the_input() {
+    let usage = || Usage { input: 10, output: 5, ..Usage::default() };
+    let rig = rig([Reply::text("One.").with_usage(usage()), Reply::text("Two.").with_usage(usage())]);
+    let mut driven = Driven::start(&rig, &[]);
+    driven.say(&user("first"));
+    assert_eq!(driven.until_type("result")["text"], "One.");
+    driven.say(&user("second"));
+    let second = driven.until_type("result");
+    assert_eq!((&second["text"], &second["usage"]["input"], &second["turns"]), (&json!("Two."), &json!(10), &json!(1)));
+    let (code, lines) = driven.end();
+    assert_eq!(code, 0);
+    let numbers: Vec<_> = lines.iter().map(|line| line["seq"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (1..=lines.len() as u64).collect::<Vec<_>>(), "numbers go on over turns");
+    let resumed: Vec<_> =
+        lines.iter().filter(|line| line["type"] == "conversation").map(|line| &line["resumed"]).collect();
+    assert_eq!(resumed, [&json!(false), &json!(true)]);
+    let requests: Vec<_> = rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
+    assert_eq!(requests[1].messages[..1], requests[0].messages[..]);
+    assert_eq!(rig.run(&["conversations", "list", "--json"]).json()[0]["name"], "first");
+}
+
+#[test]
+fn words_that_come_early_wait_and_the_end_of_input_does_not_cut_them_off() {
+    let rig = rig([Reply::text("One."), Reply::text("Two.")]);
+    let mut driven = Driven::start(&rig, &["first"]);
+    driven.say(&user("second"));
+    let (code, lines) = driven.end();
+    let results: Vec<_> = lines.iter().filter(|line| line["type"] == "result").map(|line| &line["text"]).collect();
+    assert_eq!((code, results), (0, vec![&json!("One."), &json!("Two.")]));
+}
+
+#[test]
+fn whoever_drives_is_asked_for_permission() {
+    for (decision, exists) in [("allow", true), ("deny", false)] {
+        let rig = rig([write_a(), Reply::text("Done.")]);
+        let mut driven = Driven::start(&rig, &["--ask", "make a.txt"]);
+        let asked = driven.until_type("approval_request");
+        assert_eq!(
+            (&asked["tool"], &asked["arguments"]["path"]),
+            (&json!("write_to_file"), &json!("a.txt")),
+            "{asked}"
+        );
+        assert!(!rig.project().join("a.txt").exists());
+        driven.say(&json!({"type": "approval", "id": asked["id"], "decision": decision, "message": "not now"}));
+        driven.until_type("result");
+        assert_eq!(rig.project().join("a.txt").exists(), exists);
+        let told = rig.server.generations()[1].seen().unwrap();
+        assert_eq!(told.last_contains("They said: not now"), !exists);
+        assert_eq!(driven.end().0, 0);
+    }
+}
+
+#[test]
+fn at_the_end_of_the_input_the_answer_is_no() {
+    let rig = rig([write_a(), Reply::text("Done.")]);
+    let mut driven = Driven::start(&rig, &["--ask", "make a.txt"]);
+    driven.until_type("approval_request");
+    let (_, lines) = driven.end();
+    assert_eq!(lines.last().unwrap()["type"], "result");
+    assert!(!rig.project().join("a.txt").exists());
+}
+
+#[test]
+fn an_interrupt_ends_the_turn_and_the_next_words_go_on() {
+    let sleep = Reply::call("execute_command", json!({"command": "sleep 60", "requires_approval": false}));
+    let rig = rig([sleep, Reply::text("As you like.")]);
+    let mut driven = Driven::start(&rig, &["--permission-mode", "yolo", "wait a minute"]);
+    driven.until(|line| line["type"] == "tool_call" && line["phase"] == "finished");
+    driven.say(&json!({"type": "interrupt"}));
+    assert_eq!(driven.until_type("result")["outcome"], "aborted");
+    driven.say(&user("never mind"));
+    let last = driven.until_type("result");
+    assert_eq!((&last["outcome"], &last["text"]), (&json!("completed"), &json!("As you like.")));
+    assert_eq!(driven.end().0, 0);
+}
+
+#[test]
+fn a_line_that_makes_no_sense_is_told_and_left_out() {
+    let rig = rig([Reply::text("Hello.")]);
+    let mut driven = Driven::start(&rig, &[]);
+    for bad in [json!("hi"), json!({"type": "user"}), json!({"type": "approval", "id": "x", "decision": "allow"})] {
+        driven.say(&bad);
+        assert!(driven.until_type("input_error")["message"].as_str().unwrap().contains("left out"));
+    }
+    driven.say(&user("hi"));
+    assert_eq!(driven.until_type("result")["text"], "Hello.");
+    assert_eq!(driven.end().0, 0);
+    assert_eq!(Driven::start(&rig, &[]).end().0, 2, "without a message there is nothing to do");
+}
+
+#[test]
+fn tokens_are_a_limit_over_all_turns() {
+    let usage = || Usage { input: 60, output: 10, ..Usage::default() };
+    let look = || Reply::call("list_files", json!({"path": "."})).with_usage(usage());
+    let rig = rig([Reply::text("One.").with_usage(usage()), look(), look(), look()]);
+    let mut driven = Driven::start(&rig, &["--max-total-tokens", "200", "first"]);
+    assert_eq!(driven.until_type("result")["outcome"], "completed");
+    driven.say(&user("second"));
+    let last = driven.until_type("result");
+    assert_eq!((&last["outcome"], &last["code"]), (&json!("exhausted"), &json!("max_tokens")));
+    assert_eq!((driven.end().0, rig.server.generations().len()), (4, 3));
+}
+
+fn claude_user(text: &str) -> Value {
+    json!({"type": "user", "message": {"role": "user", "content": text}, "parent_tool_use_id": null, "session_id": "x"})
+}
+
+#[test]
+fn the_shape_of_claude_code_is_spoken_both_ways() {
+    let rig = rig([write_a(), Reply::text("Done."), Reply::text("Again.")]);
+    let mut driven = Driven::start(&rig, &["--compat", "claude", "--ask", "--include-partial-messages"]);
+    driven.say(
+        &json!({"type": "control_request", "request_id": "r1", "request": {"subtype": "initialize", "hooks": null}}),
+    );
+    assert_eq!(driven.until_type("control_response")["response"]["request_id"], "r1");
+    driven.say(&claude_user("make a.txt"));
+    let asked = driven.until_type("control_request");
+    assert_eq!(asked["request"]["subtype"], "can_use_tool");
+    let mut input = asked["request"]["input"].clone();
+    input["path"] = json!("b.txt");
+    let allow = json!({"behavior": "allow", "updatedInput": input});
+    driven.say(&json!({"type": "control_response", "response": {"subtype": "success", "request_id": asked["request_id"], "response": allow}}));
+    let result = driven.until_type("result");
+    assert_eq!(
+        (&result["subtype"], &result["result"], &result["num_turns"]),
+        (&json!("success"), &json!("Done."), &json!(2))
+    );
+    assert!(rig.project().join("b.txt").exists() && !rig.project().join("a.txt").exists());
+    driven.say(&claude_user("again"));
+    assert_eq!(driven.until_type("result")["result"], "Again.");
+    let (code, lines) = driven.end();
+    assert_eq!(code, 0);
+    let init = lines.iter().find(|line| line["subtype"] == "init").unwrap();
+    assert!(init["tools"].as_array().unwrap().contains(&json!("read_file")), "{init}");
+    for line in lines.iter().filter(|line| !line["type"].as_str().unwrap().starts_with("control_")) {
+        let kind = line["type"].as_str().unwrap();
+        assert!(["system", "assistant", "user", "result", "stream_event"].contains(&kind), "{line}");
+        assert_eq!(line["session_id"], init["session_id"], "{line}");
+    }
+}
+
+#[test]
+fn arguments_a_person_changes_cannot_get_around_a_rule() {
+    let rig = rig([write_a(), Reply::text("I may not.")]);
+    let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    rig.configure(&format!("{config}[permissions]\ndeny = [\"write_to_file(secret/**)\"]\n"));
+    let mut driven = Driven::start(&rig, &["--compat", "claude", "--ask", "make a.txt"]);
+    let asked = driven.until_type("control_request");
+    let allow = json!({"behavior": "allow", "updatedInput": {"path": "secret/a.txt", "content": "x"}});
+    driven.say(&json!({"type": "control_response", "response": {"subtype": "success", "request_id": asked["request_id"], "response": allow}}));
+    let result = driven.until_type("result");
+    assert_eq!(result["permission_denials"][0]["tool_name"], "write_to_file", "{result}");
+    assert!(!rig.project().join("secret").exists());
+    driven.end();
+}

@@ -1,0 +1,67 @@
+//! What a program that drives a run writes to it, and what the run asks back. One JSON object a line; these lines are no events
+//! and have no number.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A line of standard input (`--input-format stream-json`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum InputLine {
+    /// Words of the user: a turn begins with them. While another one runs, they wait for its end.
+    User {
+        /// The words.
+        text: String,
+    },
+    /// Ends the running turn as `aborted`. The next words go on from there.
+    Interrupt {},
+    /// Answers an `approval_request`.
+    Approval {
+        /// The id of the request.
+        id: String,
+        /// The answer.
+        decision: ApprovalDecision,
+        /// With `deny`: words for the model.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        message: String,
+    },
+}
+
+/// What may be answered to an approval request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalDecision {
+    /// This once.
+    Allow,
+    /// From now on: the rules in `remember` are written to the configuration.
+    Always,
+    /// No.
+    Deny,
+}
+
+/// A line a run writes beside its events.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ControlLine {
+    /// A call waits for a yes or no (`--ask`). The turn stands still until it is answered or interrupted.
+    ApprovalRequest {
+        /// By which the answer names it.
+        id: String,
+        /// The tool.
+        tool: String,
+        /// Its arguments.
+        arguments: Value,
+        /// Exactly what would run or be written.
+        subject: String,
+        /// Why it is asked.
+        reason: String,
+        /// The rules that `always` would write; without any, `always` means this once.
+        remember: Vec<String>,
+    },
+    /// A line of the input could not be read; it was left out.
+    InputError {
+        /// What is wrong with it.
+        message: String,
+    },
+}
