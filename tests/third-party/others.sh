@@ -6,7 +6,7 @@
 #   HAFT            the haft binary
 #   SCRIPTED_MODEL  the scripted-model binary
 #   TOKENS          the `tokens` example of crates/model
-#   NAME            aimock, litellm, llama, tokenizer, mcp, conformance: all when none is named
+#   NAME            aimock, claude, litellm, llama, tokenizer, mcp, conformance: all when none is named
 set -uo pipefail
 
 if [ $# -lt 4 ]; then
@@ -17,7 +17,7 @@ mkdir -p "$1"
 folder=$(cd "$1" && pwd) haft=$(realpath "$2") model=$(realpath "$3") tokens=$(realpath "$4")
 shift 4
 here=$(cd "$(dirname "$0")" && pwd)
-names=${*:-aimock litellm llama tokenizer mcp conformance}
+names=${*:-aimock claude litellm llama tokenizer mcp conformance}
 failed=0
 
 # npm_has PACKAGE [VERSION]: the package is installed, or was before.
@@ -46,6 +46,11 @@ venv_has() {
 aimock() {
     npm_has @copilotkit/aimock || return 0
     timeout 180 node "$here/aimock.mjs" "$folder/npm" "$haft"
+}
+
+claude() {
+    venv_has claude claude_code_sdk claude-code-sdk==0.0.25 || return 0
+    timeout 180 "$folder/claude/bin/python" "$here/claude_sdk.py" "$haft" "$model"
 }
 
 litellm() {
@@ -106,7 +111,7 @@ conformance() {
 for name in $names; do
     echo "-- $name"
     case $name in
-    aimock | litellm | llama | tokenizer | mcp | conformance) "$name" || failed=1 ;;
+    aimock | claude | litellm | llama | tokenizer | mcp | conformance) "$name" || failed=1 ;;
     *)
         echo "there is no \`$name\`"
         exit 2

@@ -32,10 +32,11 @@ impl Limits {
     /// What is used up of each limit, in words; nothing without limits.
     pub(crate) fn used(&self, replies: u32, spent: &Spent) -> String {
         let turns = self.turns.map(|turns| format!("{replies} of {turns} replies"));
+        let tokens = self.tokens.map(|limit| format!("{} of {limit} tokens", spent.tokens));
         let money = self.budget_usd.map(|budget| format!("${:.2} of ${budget:.2}", spent.usd));
         let minutes = |time: Duration| time.as_secs().div_ceil(60);
         let time = self.wall_time.map(|limit| format!("{} of {} minutes", minutes(spent.elapsed), minutes(limit)));
-        [turns, money, time].into_iter().flatten().collect::<Vec<_>>().join(", ")
+        [turns, tokens, money, time].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
     /// The limit that leaves no room for another request, if there is one.

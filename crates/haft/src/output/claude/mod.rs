@@ -176,6 +176,7 @@ impl Messages {
             | EventBody::Pruning { .. }
             | EventBody::Compaction { .. }
             | EventBody::Question { .. }
+            | EventBody::Plan { .. }
             | EventBody::Completion { .. }
             | EventBody::FileChanged { .. }
             | EventBody::BackgroundTask { .. } => None,
