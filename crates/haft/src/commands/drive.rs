@@ -27,10 +27,13 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         let stop = CancellationToken::new();
         cancel_on_signals(&stop);
         // The conversation is named after its first words.
-        let first = match args.prompt.clone() {
-            Some(prompt) => Some(prompt),
-            None => tokio::select! { first = words.recv() => first, () = stop.cancelled() => return Ok(Exit::Aborted) },
-        };
+        let mut first = args.prompt.clone();
+        if first.is_none() {
+            tokio::select! {
+                heard = words.recv() => first = heard,
+                () = stop.cancelled() => return Ok(Exit::Aborted),
+            }
+        }
         let Some(first) = first else { return Err(mistake("standard input ended without a message of type `user`")) };
         let mut plan = lower(args, &loaded.config, Some(&first))?;
         let mode = plan.mode;
