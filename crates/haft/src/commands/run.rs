@@ -81,7 +81,7 @@ pub(super) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -
         Some(Compat::Claude) => {
             let pieces = if args.include_partial_messages { Pieces::Tell } else { Pieces::Withhold };
             let introduction = Introduction { tools: session.offered_tools(), mode };
-            printer.as_messages(Messages::new(Box::new(RandomIds), introduction, pieces))
+            printer.with_messages(Messages::new(Box::new(RandomIds), introduction, pieces))
         }
     }
 }

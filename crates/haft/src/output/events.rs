@@ -30,7 +30,7 @@ impl Printer {
     }
 
     /// The same, where JSON has the shape of these messages.
-    pub(crate) fn as_messages(self, messages: Messages) -> Self {
+    pub(crate) fn with_messages(self, messages: Messages) -> Self {
         Self { messages: Some(messages), ..self }
     }
 }

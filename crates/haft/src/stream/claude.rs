@@ -33,8 +33,8 @@ enum Content {
 #[derive(Deserialize)]
 struct Response {
     request_id: String,
-    #[serde(default)]
-    response: Value,
+    #[serde(default, rename = "response")]
+    said: Value,
     #[serde(default)]
     error: Option<String>,
 }
@@ -69,7 +69,7 @@ fn requested(id: &str, request: &Value) -> Said {
     }
 }
 
-fn answer(Response { response, error, .. }: &Response) -> Answer {
+fn answer(Response { said: response, error, .. }: &Response) -> Answer {
     let no = |words: &str| Answer::No { words: words.to_owned() };
     if let Some(error) = error {
         return no(error);

@@ -39,11 +39,11 @@ impl Partial {
                 self.enter(Kind::Call(id.clone()), &empty, model, &mut told);
                 self.calls = true;
             }
-            EventBody::ToolCall { id, phase: CallPhase::Arguments, raw: Some(piece), .. } => {
-                // Pieces of a call that another one has overtaken are in the whole message.
-                if self.open == Some(Kind::Call(id.clone())) {
-                    told.push(self.delta(&json!({"type": "input_json_delta", "partial_json": piece})));
-                }
+            // Pieces of a call that another one has overtaken are in the whole message.
+            EventBody::ToolCall { id, phase: CallPhase::Arguments, raw: Some(piece), .. }
+                if self.open == Some(Kind::Call(id.clone())) =>
+            {
+                told.push(self.delta(&json!({"type": "input_json_delta", "partial_json": piece})));
             }
             EventBody::Usage { usage, .. } if self.begun => {
                 self.leave(&mut told);
