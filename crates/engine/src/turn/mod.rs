@@ -29,6 +29,21 @@ pub enum State {
     Ended,
 }
 
+impl State {
+    /// All of them, in the order a turn can first come to them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        // Exhaustive, so that a new state cannot be forgotten by those who must try each.
+        let next = |state: &Self| match state {
+            Self::New => Some(Self::Building),
+            Self::Building => Some(Self::Requesting),
+            Self::Requesting => Some(Self::Running),
+            Self::Running => Some(Self::Ended),
+            Self::Ended => None,
+        };
+        std::iter::successors(Some(Self::New), next)
+    }
+}
+
 /// What happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {

@@ -7,13 +7,12 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::process::Command;
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
 use serde_json::json;
 
-use crate::rig::{Rig, haft};
+use crate::rig::{Rig, haft, has_strace};
 
 const TOUCH: &str = "#!/bin/sh\ntouch PWNED\n";
 const GIT: &str = "[core]\n\trepositoryformatversion = 0\n";
@@ -256,13 +255,11 @@ fn plant(project: &Path, files: &[(&str, &str)], pwned: &Path) {
 /// What haft started and whom it called, as strace saw it.
 fn traced(rig: &Rig, arguments: &[&str]) -> (i32, BTreeSet<String>, BTreeSet<String>, String) {
     let log = rig.home().join("strace.log");
-    let mut plain = rig.command(arguments);
-    plain.env("PATH", format!(".:./bin:{}", std::env::var("PATH").unwrap_or_default()));
-    let mut command = Command::new("strace");
-    command.args(["-f", "-qq", "-s", "200", "-e", "trace=execve,execveat,connect", "-o"]).arg(&log);
-    command.arg(haft()).args(plain.get_args()).current_dir(rig.project()).env_clear();
-    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let output = command.stdin(std::process::Stdio::null()).output().unwrap();
+    let path = log.to_str().unwrap();
+    let mut command =
+        rig.command_under_strace(&["-s", "200", "-e", "trace=execve,execveat,connect", "-o", path], arguments);
+    command.env("PATH", format!(".:./bin:{}", std::env::var("PATH").unwrap_or_default()));
+    let output = command.output().unwrap();
     let text = std::fs::read_to_string(&log).unwrap();
     let calls = |name: &str| {
         text.lines().filter(|line| line.contains(name) && !line.contains("ENOENT")).map(str::to_owned).collect()
@@ -273,8 +270,8 @@ fn traced(rig: &Rig, arguments: &[&str]) -> (i32, BTreeSet<String>, BTreeSet<Str
 
 #[test]
 fn nothing_of_an_untrusted_repository_runs_or_is_obeyed() {
-    if Command::new("strace").arg("-V").output().is_err() {
-        eprintln!("skipped: strace is not installed, so nobody would see what is started");
+    if !has_strace() {
+        eprintln!("skipped: strace cannot be used here, so nobody would see what is started");
         return;
     }
     assert!(CASES.len() >= 40, "{}", CASES.len());

@@ -8,6 +8,7 @@ mod bad_input;
 mod catalogue;
 mod context;
 mod conversations;
+mod crash;
 mod doctor;
 mod edits;
 mod engine_of_context;

@@ -21,6 +21,12 @@ pub(crate) const MODEL: &str = "gemini-3-scripted";
 /// Somebody who may do little.
 pub(crate) const NOBODY: u32 = 65534;
 
+/// Whether system calls can be watched here.
+pub(crate) fn has_strace() -> bool {
+    let there = Command::new("strace").args(["-o", "/dev/null", "true"]).stderr(Stdio::null()).status();
+    there.is_ok_and(|status| status.success())
+}
+
 /// Gives a folder and everything in it to nobody.
 fn give(path: &Path) {
     chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
@@ -123,6 +129,17 @@ impl Rig {
             .uid(NOBODY)
             .gid(NOBODY);
         (shared, command)
+    }
+
+    /// The same watched by strace with these options.
+    pub(crate) fn command_under_strace(&self, options: &[&str], arguments: &[&str]) -> Command {
+        let plain = self.command(arguments);
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq"]).args(options).arg(haft()).args(arguments);
+        command.current_dir(self.project.path()).env_clear();
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.stdin(Stdio::null());
+        command
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
