@@ -17,6 +17,8 @@ pub enum Intent {
         /// The folder to run in, as the model wrote it.
         cwd: Option<String>,
     },
+    /// It reaches these hosts and changes nothing there.
+    Hosts(Vec<String>),
     /// It types this into a program that runs already.
     Input(String),
     /// It calls a tool of an MCP server; rules know it as `mcp__server__tool`.

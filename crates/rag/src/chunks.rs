@@ -1,0 +1,158 @@
+//! A text in passages of some dozen lines, each with the names it defines.
+//!
+//! Invariant: the passages cover every line of the text once and in order. A passage begins where a reader would begin:
+//! at a heading, at a definition with its comment, after an empty line.
+
+/// A passage should have so many lines,
+const WANTED: usize = 40;
+/// and never fewer than this before the end,
+const FEWEST: usize = 12;
+/// nor more than this,
+const MOST: usize = 64;
+/// nor more bytes, unless a single line has them.
+const MOST_BYTES: usize = 6 * 1024;
+
+/// Words that are followed by the name they define.
+const DEFINING: [&str; 22] = [
+    "class", "const", "def", "defmodule", "enum", "fn", "func", "function", "impl", "interface", "macro_rules", "message",
+    "mod", "module", "namespace", "package", "protocol", "record", "static", "struct", "trait", "type",
+];
+
+/// A passage of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    /// Its first line, from 1.
+    pub(crate) start: usize,
+    /// Its last line.
+    pub(crate) end: usize,
+    /// Headings and lines that define a name.
+    pub(crate) names: String,
+    /// Lines that are comments, in most languages.
+    pub(crate) comments: String,
+    /// All of it.
+    pub(crate) text: String,
+}
+
+/// Cuts a text into passages.
+pub(crate) fn chunks(text: &str) -> Vec<Chunk> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    let mut start = 0;
+    while start < lines.len() {
+        let end = end_of(&lines, start);
+        let part = lines.get(start..end).unwrap_or_default();
+        if part.iter().any(|line| !line.trim().is_empty()) || found.is_empty() {
+            let names: Vec<&str> = part.iter().copied().filter(|line| is_heading(line) || defines(line)).collect();
+            let comments: Vec<&str> = part.iter().copied().filter(|line| is_comment(line)).collect();
+            let (names, comments) = (names.join("\n"), comments.join("\n"));
+            found.push(Chunk { start: start + 1, end, names, comments, text: part.join("\n") });
+        } else if let Some(Chunk { end: last, .. }) = found.last_mut() {
+            *last = end;
+        }
+        start = end;
+    }
+    found
+}
+
+/// Where the passage that begins at `start` ends: at the best place to begin the next one.
+fn end_of(lines: &[&str], start: usize) -> usize {
+    let (mut bytes, mut limit) = (0, start);
+    for line in lines.iter().skip(start).take(MOST) {
+        bytes += line.len() + 1;
+        if bytes > MOST_BYTES && limit > start {
+            break;
+        }
+        limit += 1;
+    }
+    if limit == lines.len() {
+        return limit;
+    }
+    let earliest = (start + FEWEST).min(limit);
+    let worth = |at: usize| begins_at(lines, at) * 20 - at.abs_diff(start + WANTED) as i64;
+    (earliest..=limit).max_by_key(|at| worth(*at)).unwrap_or(limit)
+}
+
+/// How well a passage begins at this line.
+fn begins_at(lines: &[&str], at: usize) -> i64 {
+    let Some(line) = lines.get(at) else { return 3 };
+    let before = at.checked_sub(1).and_then(|before| lines.get(before)).copied().unwrap_or_default();
+    let flush = line.starts_with(|first: char| !first.is_whitespace() && !"})]".contains(first));
+    match (before.trim().is_empty(), flush) {
+        _ if is_heading(line) => 4,
+        (true, true) => 3,
+        (true, false) => 1,
+        (false, _) => 0,
+    }
+}
+
+/// Whether a line is a heading of Markdown.
+fn is_heading(line: &str) -> bool {
+    let marks = line.bytes().take_while(|byte| *byte == b'#').count();
+    (1..=6).contains(&marks) && line.as_bytes().get(marks) == Some(&b' ')
+}
+
+fn is_comment(line: &str) -> bool {
+    let line = line.trim_start();
+    ["//", "/*", "*", "# ", "\"\"\"", "--"].iter().any(|mark| line.starts_with(mark))
+}
+
+/// Whether a line defines a name, in most languages.
+fn defines(line: &str) -> bool {
+    let line = line.trim_start();
+    if line.starts_with(['/', '*', '#', '"', '\'']) {
+        return false;
+    }
+    let mut words = line.split(|one: char| !one.is_alphanumeric() && one != '_').filter(|word| !word.is_empty());
+    // Visibility and the like stand before: `pub(crate) async unsafe fn`.
+    words.by_ref().take(5).any(|word| DEFINING.contains(&word))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_passage_begins_with_the_comment_of_its_definition() {
+        let function = |name: &str| format!("/// Says {name}.\npub fn {name}() {{\n{}}}\n\n", "    work();\n".repeat(24));
+        let text = ["one", "two", "three", "four"].map(function).concat();
+        let found = chunks(&text);
+        assert_eq!(found.iter().map(|one| (one.start, one.end)).collect::<Vec<_>>(), [(1, 28), (29, 56), (57, 112)]);
+        assert_eq!((found[1].names.as_str(), found[1].comments.as_str()), ("pub fn two() {", "/// Says two."));
+        assert!(found[1].text.starts_with("/// Says two."));
+    }
+
+    #[test]
+    fn headings_begin_passages_and_are_names() {
+        let text = format!("# One\n{}## Two\n{}", "text\n".repeat(30), "text\n".repeat(50));
+        let found = chunks(&text);
+        assert_eq!((found[0].names.as_str(), found[1].names.as_str()), ("# One", "## Two"));
+        assert!(!is_heading("#include <a>") && !is_heading("#!/bin/sh") && is_heading("### x"));
+    }
+
+    #[test]
+    fn definitions_of_many_languages_are_names() {
+        for line in ["pub(crate) async fn f()", "class A(B):", "  def f(self):", "func (s *S) Get() {", "export interface I {"] {
+            assert!(defines(line), "{line}");
+        }
+        for line in ["// fn in a comment", "let x = 1;", "# class", ""] {
+            assert!(!defines(line), "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_line_is_in_one_passage(text in "([a-z#} ]{0,8}\n|\n){0,300}", long in 0_usize..9_000) {
+            let text = format!("{text}{}\nend", "x".repeat(long));
+            let found = chunks(&text);
+            let mut next = 1;
+            for one in &found {
+                prop_assert_eq!(one.start, next);
+                prop_assert!(one.end >= one.start);
+                next = one.end + 1;
+            }
+            prop_assert_eq!(next, text.lines().count() + 1);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! A collection by its name, whatever answers for it.
+
+use std::sync::Arc;
+
+use crate::local::{Local, Passage};
+use crate::remote::{Remote, RemoteError};
+use crate::{Found, RagError};
+
+/// A collection the model can ask.
+#[derive(Clone, Debug)]
+pub struct Collection {
+    /// Its name.
+    pub name: String,
+    /// What it is about.
+    pub description: String,
+    /// Who answers.
+    pub kind: Kind,
+}
+
+/// Who answers for a collection.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// An index over folders.
+    Local(Arc<Local>),
+    /// A server.
+    Remote(Arc<Remote>),
+}
+
+/// What a collection answered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// Passages of files.
+    Passages(Found),
+    /// What a server said.
+    Told {
+        /// The answer.
+        text: String,
+        /// Its sources, where the server names them.
+        sources: Vec<String>,
+    },
+}
+
+/// Why a collection gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AskError {
+    #[error(transparent)]
+    Local(#[from] RagError),
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    #[error("the search broke off: {0}")]
+    Broken(String),
+}
+
+impl Collection {
+    /// The passages or the answer to a question; at most `top` passages.
+    pub(crate) async fn ask(&self, question: &str, top: usize) -> Result<Answer, AskError> {
+        match &self.kind {
+            Kind::Local(local) => {
+                let (local, question) = (Arc::clone(local), question.to_owned());
+                // The index reads files and waits for locks.
+                let found = tokio::task::spawn_blocking(move || local.query(&question, top)).await;
+                Ok(Answer::Passages(found.map_err(|error| AskError::Broken(error.to_string()))??))
+            }
+            Kind::Remote(remote) => {
+                let told = remote.ask(question).await?;
+                Ok(Answer::Told { text: told.text, sources: told.sources })
+            }
+        }
+    }
+}
+
+impl Passage {
+    /// Where it stands, as editors and tools write it.
+    pub fn source(&self) -> String {
+        format!("{}:{}-{}", self.path.display(), self.start_line, self.end_line)
+    }
+}

@@ -1,0 +1,129 @@
+//! The `[rag.NAME]` sections.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// One `[rag.NAME]` section: a collection over folders, or a server that answers for one.
+///
+/// ```
+/// use haft_rag::{CollectionConfig, Source};
+///
+/// let config: CollectionConfig = serde_json::from_value(serde_json::json!({"folders": ["~/docs"]})).unwrap();
+/// let source = config.source("docs", Some(std::path::Path::new("/home/me"))).unwrap();
+/// assert!(matches!(source, Source::Folders(folders) if folders == [std::path::Path::new("/home/me/docs")]));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CollectionConfig {
+    /// What it is about, in a sentence: the model chooses by it.
+    pub description: String,
+    /// The folders it is made of, absolute or from `~/`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub folders: Vec<String>,
+    /// The server that answers, up to and with its `/v1`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The model to name to the server; the name of the collection when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The environment variable that holds the server's key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key_env: Option<String>,
+}
+
+/// Where a collection's answers come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Folders of this machine.
+    Folders(Vec<PathBuf>),
+    /// A server.
+    Url(url::Url),
+}
+
+/// A section that makes no collection.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`[rag.{name}]`: {why}")]
+pub struct ConfigError {
+    name: String,
+    why: String,
+}
+
+impl CollectionConfig {
+    /// Where its answers come from. `home` is what `~` stands for.
+    pub fn source(&self, name: &str, home: Option<&Path>) -> Result<Source, ConfigError> {
+        let error = |why: String| ConfigError { name: name.to_owned(), why };
+        let plain = |letter: char| letter.is_alphanumeric() || letter == '-' || letter == '_';
+        if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+            return Err(error("the name may hold letters, digits, `-` and `_`, at most 64".to_owned()));
+        }
+        match (&self.url, self.folders.as_slice()) {
+            (Some(_), [_, ..]) => Err(error("give `folders` or `url`, not both".to_owned())),
+            (None, []) => Err(error("it has neither `folders` nor `url`".to_owned())),
+            (Some(url), []) => {
+                let parsed = url::Url::parse(url).map_err(|why| error(format!("`url` is not an address: {why}")))?;
+                if !matches!(parsed.scheme(), "http" | "https") || parsed.host_str().is_none() {
+                    return Err(error(format!("`url` must begin with http:// or https://, and `{url}` does not")));
+                }
+                if !parsed.username().is_empty() || parsed.password().is_some() {
+                    return Err(error("`url` holds a password; put the key into `api_key_env`".to_owned()));
+                }
+                Ok(Source::Url(parsed))
+            }
+            (None, folders) => {
+                if let Some(key) = [("model", &self.model), ("api_key_env", &self.api_key_env)]
+                    .iter()
+                    .find_map(|(key, value)| value.as_ref().map(|_| key))
+                {
+                    return Err(error(format!("`{key}` is for a server, and this collection has `folders`")));
+                }
+                let folders = folders.iter().map(|folder| absolute(folder, home).map_err(&error));
+                folders.collect::<Result<_, _>>().map(Source::Folders)
+            }
+        }
+    }
+}
+
+fn absolute(folder: &str, home: Option<&Path>) -> Result<PathBuf, String> {
+    let path = match folder.strip_prefix("~/") {
+        Some(rest) => home.ok_or("`~` stands for a home folder, and there is none")?.join(rest),
+        None if folder == "~" => home.ok_or("`~` stands for a home folder, and there is none")?.to_owned(),
+        None => PathBuf::from(folder),
+    };
+    if path.is_absolute() {
+        Ok(path)
+    } else {
+        Err(format!("the folder `{folder}` must be an absolute path, or begin with `~/`"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why(config: &CollectionConfig, name: &str) -> String {
+        config.source(name, None).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_makes_no_collection_says_why() {
+        let folders = CollectionConfig { folders: vec!["/docs".into()], ..CollectionConfig::default() };
+        let with_url = |url: &str| CollectionConfig { url: Some(url.into()), ..CollectionConfig::default() };
+        assert!(folders.source("d", None).is_ok());
+        assert!(with_url("http://127.0.0.1:1/v1").source("d", None).is_ok());
+        for (config, name, part) in [
+            (CollectionConfig::default(), "d", "neither `folders` nor `url`"),
+            (CollectionConfig { url: Some("http://h".into()), ..folders.clone() }, "d", "not both"),
+            (CollectionConfig { folders: vec!["docs".into()], ..folders.clone() }, "d", "absolute"),
+            (CollectionConfig { folders: vec!["~/docs".into()], ..folders.clone() }, "d", "home folder"),
+            (CollectionConfig { model: Some("m".into()), ..folders.clone() }, "d", "`model` is for a server"),
+            (folders, "../d", "letters, digits"),
+            (with_url("ftp://h"), "d", "http://"),
+            (with_url("nonsense"), "d", "not an address"),
+            (with_url("http://me:secret@h/v1"), "d", "password"),
+        ] {
+            let told = why(&config, name);
+            assert!(told.contains(part) && told.contains("[rag."), "{told}");
+        }
+    }
+}

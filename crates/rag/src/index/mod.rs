@@ -1,0 +1,175 @@
+//! The database behind a collection: opened, checked, and made again when it is damaged.
+//!
+//! Invariant: whatever a kill, a second process or a damaged disk left, opening gives an index that can be used; what it lacks
+//! is added by the next update. Only the lock of the file next to it lets a process make the database again.
+
+mod search;
+mod update;
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+pub(crate) use search::Hit;
+pub use update::Update;
+
+use crate::error::RagError;
+
+/// "haft", in the header of the file.
+const APPLICATION: i32 = 0x6861_6674;
+/// Another number here makes every index again.
+const FORMAT: i32 = 1;
+/// How long one process waits for another, which holds the database only for some files at a time.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const SCHEMA: &str = "
+    CREATE TABLE file (id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, stamp TEXT NOT NULL, hash BLOB NOT NULL);
+    CREATE TABLE chunk (id INTEGER PRIMARY KEY, file INTEGER NOT NULL, start INTEGER NOT NULL, \"end\" INTEGER NOT NULL);
+    CREATE INDEX chunk_of_file ON chunk (file);
+    CREATE VIRTUAL TABLE passage USING fts5(path, names, comments, text, content = '', contentless_delete = 1,
+        tokenize = \"porter unicode61 remove_diacritics 2 tokenchars '_'\");
+    CREATE VIRTUAL TABLE whole USING fts5(path, names, comments, text, content = '', contentless_delete = 1,
+        tokenize = \"porter unicode61 remove_diacritics 2 tokenchars '_'\");
+";
+
+/// An open index.
+pub(crate) struct Index {
+    connection: Connection,
+}
+
+/// What opening came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opened {
+    /// It was there, or there was none yet.
+    Sound,
+    /// What was there could not be used and was thrown away.
+    Remade,
+}
+
+impl Index {
+    /// Opens the index, makes it where there is none, and makes it again where it cannot be used.
+    pub(crate) fn open(path: &Path) -> Result<(Self, Opened), RagError> {
+        let _alone = lock(path)?;
+        match Self::open_as_it_is(path) {
+            Ok(index) => Ok((index, Opened::Sound)),
+            Err(error) if is_damage(&error) => {
+                remove(path)?;
+                let index = Self::open_as_it_is(path).map_err(|source| failed(path, source))?;
+                Ok((index, Opened::Remade))
+            }
+            Err(source) => Err(failed(path, source)),
+        }
+    }
+
+    /// Throws the index away and makes an empty one: it was found to be damaged while it was used.
+    pub(crate) fn remake(path: &Path) -> Result<Self, RagError> {
+        let _alone = lock(path)?;
+        remove(path)?;
+        Self::open_as_it_is(path).map_err(|source| failed(path, source))
+    }
+
+    fn open_as_it_is(path: &Path) -> rusqlite::Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(PATIENCE)?;
+        connection.pragma_update(None, "trusted_schema", "OFF")?;
+        connection.pragma_update(None, "cell_size_check", "ON")?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        // A power cut may cost the last files, which are indexed again.
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        let number = |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0));
+        let (application, format) = (number("application_id")?, number("user_version")?);
+        if (application, format) == (APPLICATION, FORMAT) {
+            return Ok(Self { connection });
+        }
+        let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        if tables > 0 {
+            return Err(damage("it has another format"));
+        }
+        let making = connection.transaction()?;
+        making.execute_batch(SCHEMA)?;
+        making.pragma_update(None, "application_id", APPLICATION)?;
+        making.pragma_update(None, "user_version", FORMAT)?;
+        making.commit()?;
+        Ok(Self { connection })
+    }
+
+    /// Files with text in them, and passages.
+    pub(crate) fn counts(&self) -> rusqlite::Result<(u64, u64)> {
+        let count = |row: &rusqlite::Row<'_>, column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        self.connection.query_row("SELECT count(DISTINCT file), count(*) FROM chunk", [], |row| {
+            Ok((count(row, 0)?, count(row, 1)?))
+        })
+    }
+}
+
+/// Whether an error says that the file cannot be used as it is.
+pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+        // A table that is gone or looks different.
+        || matches!(error, rusqlite::Error::SqliteFailure(code, _) if code.extended_code == rusqlite::ffi::SQLITE_ERROR)
+        || matches!(error, rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::FromSqlConversionFailure(..))
+        || matches!(error, rusqlite::Error::SqlInputError { .. })
+}
+
+fn damage(why: &str) -> rusqlite::Error {
+    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+    rusqlite::Error::SqliteFailure(code, Some(why.to_owned()))
+}
+
+pub(crate) fn failed(path: &Path, source: rusqlite::Error) -> RagError {
+    if source.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) {
+        return RagError::Busy(path.to_owned());
+    }
+    RagError::Database { path: path.to_owned(), source }
+}
+
+/// Held while the database is opened or made again; its folder and the database are readable by their owner only.
+fn lock(path: &Path) -> Result<File, RagError> {
+    let io = |action, path: &Path| {
+        let path = path.to_owned();
+        move |source| RagError::Io { action, path, source }
+    };
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io("create the folder", folder))?;
+    }
+    let beside = beside(path, "lock");
+    let private = |path: &Path| OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
+    let file = private(&beside).map_err(io("open", &beside))?;
+    file.lock().map_err(io("lock", &beside))?;
+    private(path).map_err(io("create", path))?;
+    Ok(file)
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!("-{ending}"));
+    name.into()
+}
+
+/// Removes an index and what the database keeps beside it.
+pub(crate) fn remove(path: &Path) -> Result<(), RagError> {
+    for file in [path.to_owned(), beside(path, "wal"), beside(path, "shm")] {
+        match std::fs::remove_file(&file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(RagError::Io { action: "remove", path: file, source: error });
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Removes everything an index left on the disk.
+pub(crate) fn forget(path: &Path) -> Result<(), RagError> {
+    let alone = lock(path)?;
+    remove(path)?;
+    drop(alone);
+    // What waits for the lock makes a file of its own.
+    let _ = std::fs::remove_file(beside(path, "lock"));
+    Ok(())
+}

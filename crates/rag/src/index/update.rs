@@ -1,0 +1,164 @@
+//! Brings an index up to what its folders hold now.
+//!
+//! A file is looked at again when its size or times changed, and indexed again when its content did. Invariant: a file and all
+//! its passages are written in one transaction, so a kill leaves every file whole or as it was before.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+
+use super::Index;
+use crate::chunks::{Chunk, chunks};
+use crate::files::{self, Listed};
+use crate::words;
+
+/// So many files are written in one transaction: another process waits for no more.
+const AT_ONCE: usize = 100;
+
+/// What an update found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Update {
+    /// Files that were indexed, new or changed.
+    pub indexed: u64,
+    /// Files that were touched, and hold what they held.
+    pub unchanged: u64,
+    /// Files that are gone.
+    pub removed: u64,
+    /// Folders that are not there; what was known of them stays.
+    pub missing: Vec<PathBuf>,
+}
+
+/// A file as the index knows it.
+struct Known {
+    id: i64,
+    stamp: String,
+}
+
+impl Index {
+    /// Indexes what is new or changed in these folders, and forgets what is gone.
+    pub(crate) fn update(&mut self, folders: &[PathBuf]) -> rusqlite::Result<Update> {
+        let mut update = Update::default();
+        let mut known = all_known(&self.connection)?;
+        let mut fresh: Vec<(Listed, &Path)> = Vec::new();
+        for folder in folders {
+            if !folder.is_dir() {
+                known.retain(|path, _| !path.starts_with(folder));
+                update.missing.push(folder.clone());
+                continue;
+            }
+            for listed in files::list(folder) {
+                match known.remove(&listed.path) {
+                    Some(one) if one.stamp == listed.stamp => {}
+                    // A file that lies in two of the folders is found twice; the second time it is known.
+                    Some(_) | None => fresh.push((listed, folder)),
+                }
+            }
+        }
+        for some in fresh.chunks(AT_ONCE) {
+            let writing = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for (listed, folder) in some {
+                index(&writing, listed, folder, &mut update)?;
+            }
+            writing.commit()?;
+        }
+        let gone: Vec<i64> = known.into_values().map(|one| one.id).collect();
+        for some in gone.chunks(AT_ONCE) {
+            let writing = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for id in some {
+                forget(&writing, *id)?;
+                update.removed += writing.execute("DELETE FROM file WHERE id = ?1", [id])? as u64;
+            }
+            writing.commit()?;
+        }
+        Ok(update)
+    }
+}
+
+fn all_known(connection: &Connection) -> rusqlite::Result<HashMap<PathBuf, Known>> {
+    let mut statement = connection.prepare("SELECT path, id, stamp FROM file")?;
+    let rows = statement.query_map([], |row| {
+        let path = std::ffi::OsString::from_vec(row.get(0)?);
+        Ok((PathBuf::from(path), Known { id: row.get(1)?, stamp: row.get(2)? }))
+    })?;
+    rows.collect()
+}
+
+/// Indexes one file, unless another process just did or only its times changed.
+fn index(writing: &Transaction<'_>, listed: &Listed, folder: &Path, update: &mut Update) -> rusqlite::Result<()> {
+    let path = listed.path.as_os_str().as_bytes();
+    let known: Option<(i64, String, Vec<u8>)> = writing
+        .prepare_cached("SELECT id, stamp, hash FROM file WHERE path = ?1")?
+        .query_row([path], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    if known.as_ref().is_some_and(|(_, stamp, _)| *stamp == listed.stamp) {
+        return Ok(());
+    }
+    // What cannot be read is kept as a file without text, until it changes.
+    let bytes = files::read(&listed.path).unwrap_or_default();
+    let hash = blake3::hash(&bytes);
+    if let Some((id, _, before)) = known {
+        writing.execute("UPDATE file SET stamp = ?2, hash = ?3 WHERE id = ?1", params![id, listed.stamp, hash.as_bytes()])?;
+        if before == hash.as_bytes() {
+            update.unchanged += 1;
+            return Ok(());
+        }
+        forget(writing, id)?;
+        insert(writing, id, &bytes, &path_words(&listed.path, folder))?;
+    } else {
+        writing
+            .prepare_cached("INSERT INTO file (path, stamp, hash) VALUES (?1, ?2, ?3)")?
+            .execute(params![path, listed.stamp, hash.as_bytes()])?;
+        insert(writing, writing.last_insert_rowid(), &bytes, &path_words(&listed.path, folder))?;
+    }
+    update.indexed += 1;
+    Ok(())
+}
+
+/// Writes what is found of a file: each passage, and the file as a whole, by which files are ranked.
+fn insert(writing: &Transaction<'_>, file: i64, bytes: &[u8], path: &str) -> rusqlite::Result<()> {
+    let text = files::text(bytes).unwrap_or_default();
+    let mut all = [String::new(), String::new(), String::new()];
+    for Chunk { start, end, names, comments, text } in chunks(&text) {
+        let [names, comments, text] = [names, comments, text].map(|part| words::terms(&part));
+        writing
+            .prepare_cached("INSERT INTO chunk (file, start, \"end\") VALUES (?1, ?2, ?3)")?
+            .execute(params![file, start as i64, end as i64])?;
+        writing
+            .prepare_cached("INSERT INTO passage (rowid, path, names, comments, text) VALUES (?1, ?2, ?3, ?4, ?5)")?
+            .execute(params![writing.last_insert_rowid(), path, names, comments, text])?;
+        for (whole, part) in all.iter_mut().zip([names, comments, text]) {
+            whole.push_str(&part);
+        }
+    }
+    let [names, comments, text] = all;
+    if !text.is_empty() {
+        writing
+            .prepare_cached("INSERT INTO whole (rowid, path, names, comments, text) VALUES (?1, ?2, ?3, ?4, ?5)")?
+            .execute(params![file, path, names, comments, text])?;
+    }
+    Ok(())
+}
+
+/// Takes what is found of a file away.
+fn forget(writing: &Transaction<'_>, file: i64) -> rusqlite::Result<()> {
+    let chunks: Vec<i64> = writing
+        .prepare_cached("SELECT id FROM chunk WHERE file = ?1")?
+        .query_map([file], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for id in chunks {
+        writing.prepare_cached("DELETE FROM passage WHERE rowid = ?1")?.execute([id])?;
+    }
+    writing.prepare_cached("DELETE FROM whole WHERE rowid = ?1")?.execute([file])?;
+    writing.prepare_cached("DELETE FROM chunk WHERE file = ?1")?.execute([file])?;
+    Ok(())
+}
+
+/// The words of a path from the folder's own name on.
+fn path_words(path: &Path, folder: &Path) -> String {
+    let inside = path.strip_prefix(folder).unwrap_or(path);
+    let name = folder.file_name().unwrap_or(OsStr::new(""));
+    words::terms(&Path::new(name).join(inside).to_string_lossy())
+}

@@ -1,0 +1,160 @@
+//! A collection over folders of this machine.
+//!
+//! Invariant: an answer is about what the folders hold now: the index is brought up to date first, and the passages are read
+//! from the files.
+
+use std::path::{Path, PathBuf};
+
+use haft_text::Masker;
+
+use crate::error::RagError;
+use crate::files;
+use crate::index::{self, Hit, Index, Opened, Update};
+
+/// No more passages of one file than this answer a question.
+const OF_A_FILE: usize = 2;
+
+/// A collection over folders.
+#[derive(Clone, Debug)]
+pub struct Local {
+    folders: Vec<PathBuf>,
+    index: PathBuf,
+}
+
+/// A passage that answers a question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Passage {
+    /// The file.
+    pub path: PathBuf,
+    /// Its first line, from 1.
+    pub start_line: usize,
+    /// Its last line.
+    pub end_line: usize,
+    /// The lines, with secrets masked.
+    pub text: String,
+    /// How well it answers; more is better, and comparable within one answer only.
+    pub score: f64,
+}
+
+/// What answers a question.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// The passages, the best file first.
+    pub passages: Vec<Passage>,
+    /// What the user should know of the index.
+    pub notes: Vec<String>,
+}
+
+/// How large a collection is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Files with text in them.
+    pub files: u64,
+    /// Passages.
+    pub passages: u64,
+    /// Bytes of the index.
+    pub bytes: u64,
+}
+
+impl Local {
+    /// The collection over these folders, with its index in this file.
+    pub fn new(folders: Vec<PathBuf>, index: PathBuf) -> Self {
+        Self { folders, index }
+    }
+
+    /// Its folders.
+    pub fn folders(&self) -> &[PathBuf] {
+        &self.folders
+    }
+
+    /// Brings the index up to date.
+    pub fn update(&self) -> Result<(Update, Vec<String>), RagError> {
+        let (update, notes) = self.with_index(|index| index.update(&self.folders))?;
+        let notes = self.notes(&update, notes)?;
+        Ok((update, notes))
+    }
+
+    /// The passages that answer a question best, at most `top`.
+    pub fn query(&self, question: &str, top: usize) -> Result<Found, RagError> {
+        let ((update, hits), notes) = self.with_index(|index| {
+            let update = match index.update(&self.folders) {
+                // Another process is at it for long: what is there already must do.
+                Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => None,
+                other => Some(other?),
+            };
+            Ok((update, index.search(question, top, OF_A_FILE)?))
+        })?;
+        let notes = match update {
+            Some(update) => self.notes(&update, notes)?,
+            None if hits.is_empty() => return Err(RagError::Busy(self.index.clone())),
+            None => vec!["another process is changing the index; what is new may be missing".to_owned()],
+        };
+        let passages = hits.into_iter().filter_map(passage).collect();
+        Ok(Found { passages, notes })
+    }
+
+    /// How large it is, as far as it is indexed; nothing is indexed for it.
+    pub fn status(&self) -> Result<Status, RagError> {
+        let Ok(about) = std::fs::metadata(&self.index) else { return Ok(Status::default()) };
+        let ((files, passages), _) = self.with_index(|index| index.counts())?;
+        Ok(Status { files, passages, bytes: about.len() })
+    }
+
+    /// Removes the index. The folders are not touched.
+    pub fn forget(&self) -> Result<(), RagError> {
+        if self.index.exists() { index::forget(&self.index) } else { Ok(()) }
+    }
+
+    /// Works with the index; one that proves to be damaged is made again first.
+    fn with_index<T>(
+        &self,
+        mut work: impl FnMut(&mut Index) -> rusqlite::Result<T>,
+    ) -> Result<(T, Vec<String>), RagError> {
+        const REMADE: &str = "the index was damaged or of another version and was made again";
+        let (mut index, opened) = Index::open(&self.index)?;
+        let mut notes = match opened {
+            Opened::Sound => Vec::new(),
+            Opened::Remade => vec![REMADE.to_owned()],
+        };
+        let done = match work(&mut index) {
+            Err(error) if index::is_damage(&error) => {
+                drop(index);
+                notes = vec![REMADE.to_owned()];
+                let mut index = Index::remake(&self.index)?;
+                // What was asked of it needs what was in it.
+                index.update(&self.folders).map_err(|source| index::failed(&self.index, source))?;
+                work(&mut index)
+            }
+            other => other,
+        };
+        Ok((done.map_err(|source| index::failed(&self.index, source))?, notes))
+    }
+
+    fn notes(&self, update: &Update, mut notes: Vec<String>) -> Result<Vec<String>, RagError> {
+        if update.missing.len() == self.folders.len() {
+            return Err(RagError::NoFolder(update.missing.clone()));
+        }
+        notes.extend(update.missing.iter().map(|folder| format!("the folder `{}` is not there", folder.display())));
+        Ok(notes)
+    }
+}
+
+/// Reads what was found; none when the file is gone by now.
+fn passage(hit: Hit) -> Option<Passage> {
+    let text = files::text(&read_now(&hit.path)?)?;
+    let lines = text.lines().skip(hit.start.saturating_sub(1)).take(hit.end + 1 - hit.start);
+    let text = lines.collect::<Vec<_>>().join("\n");
+    Some(Passage {
+        text: Masker::default().mask(&text).into_owned(),
+        path: hit.path,
+        start_line: hit.start,
+        end_line: hit.end,
+        score: hit.score,
+    })
+}
+
+/// A file that became a link since it was indexed is not followed.
+fn read_now(path: &Path) -> Option<Vec<u8>> {
+    path.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
+    files::read(path)
+}

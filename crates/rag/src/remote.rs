@@ -1,0 +1,182 @@
+//! A server that answers for a collection, asked in the chat protocol many of them speak: one user message with the question,
+//! one answer, and the sources beside it where the server names them.
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+use url::Url;
+
+/// An answer longer than this is cut off: no model could read it.
+const LARGEST: usize = 4 * 1024 * 1024;
+/// A server that searches and writes needs some time, but not more than this.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A server that answers for a collection.
+#[derive(Clone)]
+pub struct Remote {
+    url: Url,
+    model: String,
+    key: Option<String>,
+    client: reqwest::Client,
+}
+
+/// Why a server gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// It could not be reached, or broke off.
+    #[error("the server `{host}` cannot be reached: {why}; check `url` in its configuration, and that it runs")]
+    Unreachable {
+        /// The server.
+        host: String,
+        /// Why.
+        why: String,
+    },
+    /// It refused.
+    #[error("the server `{host}` refused with {status}: {said}")]
+    Refused {
+        /// The server.
+        host: String,
+        /// The HTTP status.
+        status: u16,
+        /// The beginning of what it said.
+        said: String,
+    },
+    /// It said something else than an answer.
+    #[error("the server `{host}` did not answer as a chat server does: {why}; `url` should end in `/v1`")]
+    Strange {
+        /// The server.
+        host: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// What a server answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// The answer.
+    pub text: String,
+    /// Its sources, where the server names them.
+    pub sources: Vec<String>,
+}
+
+impl std::fmt::Debug for Remote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Remote").field("url", &self.url.as_str()).field("model", &self.model).finish_non_exhaustive()
+    }
+}
+
+impl Remote {
+    /// The server at this address, up to and with its `/v1`. Redirects are not followed: they would carry the key elsewhere.
+    pub fn new(url: Url, model: String, key: Option<String>) -> Result<Self, RemoteError> {
+        // Fails only if a provider is installed already, which is just as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(Duration::from_secs(10))
+            .timeout(PATIENCE)
+            .no_proxy();
+        if url.scheme() == "http" {
+            // Without TLS there is no need to load the system's certificates, which takes its time.
+            builder = builder.tls_certs_only([]);
+        }
+        let built = builder.build();
+        let client = built.map_err(|error| RemoteError::Unreachable { host: host(&url), why: error.to_string() })?;
+        Ok(Self { url, model, key, client })
+    }
+
+    /// The host it is on, with its port where that is not the usual one.
+    pub fn host(&self) -> String {
+        host(&self.url)
+    }
+
+    /// Its address.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Asks it.
+    pub async fn ask(&self, question: &str) -> Result<Told, RemoteError> {
+        let host = self.host();
+        let unreachable = |error: reqwest::Error| RemoteError::Unreachable { host: host.clone(), why: in_words(&error) };
+        let address = format!("{}/chat/completions", self.url.as_str().trim_end_matches('/'));
+        let body = json!({
+            "model": self.model,
+            "messages": [{"role": "user", "content": question}],
+            "stream": false,
+        });
+        let mut request =
+            self.client.post(address).header("content-type", "application/json").body(body.to_string());
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key);
+        }
+        let reply = request.send().await.map_err(unreachable)?;
+        let status = reply.status();
+        let mut pieces = reply.bytes_stream();
+        let mut bytes = Vec::new();
+        while let Some(piece) = pieces.next().await {
+            bytes.extend_from_slice(&piece.map_err(unreachable)?);
+            if bytes.len() > LARGEST {
+                return Err(RemoteError::Strange { host, why: format!("more than {} MB", LARGEST >> 20) });
+            }
+        }
+        if !status.is_success() {
+            let said = String::from_utf8_lossy(&bytes).chars().take(300).collect();
+            return Err(RemoteError::Refused { host, status: status.as_u16(), said });
+        }
+        told(&bytes).map_err(|why| RemoteError::Strange { host, why })
+    }
+}
+
+fn host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// The innermost cause says what happened; the outer ones only that something did.
+fn in_words(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "it did not answer in time".to_owned();
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+fn told(bytes: &[u8]) -> Result<Told, String> {
+    let reply: Value = serde_json::from_slice(bytes).map_err(|error| format!("it is not JSON ({error})"))?;
+    let content = reply.pointer("/choices/0/message/content").and_then(Value::as_str);
+    let text = content.ok_or("it has no `choices[0].message.content`")?.to_owned();
+    let sources = reply.get("citations").and_then(Value::as_array);
+    let named = |source: &Value| match source {
+        Value::String(name) => Some(name.clone()),
+        other => other.get("url").or_else(|| other.get("title")).and_then(Value::as_str).map(str::to_owned),
+    };
+    Ok(Told { text, sources: sources.into_iter().flatten().filter_map(named).collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_and_its_sources_are_read() {
+        let reply = br#"{"choices":[{"message":{"content":"so"}}],"citations":["a.md:1-2",{"url":"u"},3]}"#;
+        assert_eq!(told(reply), Ok(Told { text: "so".into(), sources: vec!["a.md:1-2".into(), "u".into()] }));
+        assert!(told(b"<html>").unwrap_err().contains("not JSON"));
+        assert!(told(b"{}").unwrap_err().contains("choices"));
+    }
+
+    #[test]
+    fn the_key_is_never_shown() {
+        let url = Url::parse("http://h:1/v1").unwrap();
+        let remote = Remote::new(url, "m".into(), Some("sk-secret".into()));
+        if let Ok(remote) = remote {
+            assert!(!format!("{remote:?}").contains("sk-secret"));
+            assert_eq!(remote.host(), "h:1");
+        }
+    }
+}

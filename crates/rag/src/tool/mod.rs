@@ -1,0 +1,213 @@
+//! `use_rag_tool`: asks a collection (SPEC 13.6).
+//!
+//! Registered only where there are collections. Asking folders is reading; asking a server reaches its host, and permission is
+//! decided by that.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write as _;
+
+use async_trait::async_trait;
+use haft_text::{Limits, cut_lines, sanitise};
+use haft_tool::{
+    Access, CaseDocument, Group, Health, Intent, Manual, Tool, ToolContext, ToolOutput, Workspace, parse_arguments,
+    schema_of,
+};
+use haft_types::{Envelope, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::collection::{Answer, AskError, Collection, Kind};
+use crate::local::Passage;
+use crate::{Found, RagError};
+
+const NAME: &str = "use_rag_tool";
+/// So many passages answer a question.
+const TOP: usize = 10;
+
+static MANUAL: Manual = Manual {
+    example_of: "Asking the documents of a library how retries are set",
+    example: r#"{"server_name": "docs", "query": "retry attempts backoff setting"}"#,
+    ..Manual::of(Group::Others)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The name of the collection.
+    server_name: String,
+    /// What to look for.
+    query: String,
+}
+
+/// The tool.
+pub struct UseRagTool {
+    spec: ToolSpec,
+    collections: Vec<Collection>,
+}
+
+impl UseRagTool {
+    /// The tool over these collections.
+    pub fn new(collections: Vec<Collection>) -> Self {
+        let spec = ToolSpec {
+            name: NAME.to_owned(),
+            description: include_str!("prompt.md").trim_end().to_owned(),
+            parameters: schema_of::<Parameters>(),
+        };
+        Self { spec, collections }
+    }
+
+    fn find(&self, name: &str) -> Option<&Collection> {
+        self.collections.iter().find(|collection| collection.name == name.trim())
+    }
+}
+
+/// The text that tells the model which collections there are.
+pub fn listed(collections: &[Collection]) -> CaseDocument {
+    let line = |collection: &Collection| {
+        let about = match collection.description.trim() {
+            "" => "no description".to_owned(),
+            about => sanitise(&about.replace('\n', " ")).into_owned(),
+        };
+        format!("- `{}`: {about}", collection.name)
+    };
+    let lines: Vec<_> = collections.iter().map(line).collect();
+    CaseDocument {
+        name: "Collections".to_owned(),
+        text: format!("Documents you can ask with `use_rag_tool`:\n\n{}", lines.join("\n")),
+        tools: vec![NAME.to_owned()],
+    }
+}
+
+#[async_trait]
+impl Tool for UseRagTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
+    }
+
+    fn access(&self) -> Access {
+        Access::Read
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        let named = arguments.get("server_name").and_then(Value::as_str).and_then(|name| self.find(name));
+        match named.map(|collection| &collection.kind) {
+            Some(Kind::Remote(remote)) => Intent::Hosts(remote.url().host_str().map(str::to_owned).into_iter().collect()),
+            Some(Kind::Local(_)) | None => Intent::Nothing,
+        }
+    }
+
+    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
+        let Parameters { server_name, query } = match parse_arguments(NAME, arguments) {
+            Ok(parameters) => parameters,
+            Err(error) => return Envelope::failure("invalid_arguments", error.to_string()).into(),
+        };
+        let Some(collection) = self.find(&server_name) else {
+            let names: Vec<_> = self.collections.iter().map(|one| format!("`{}`", one.name)).collect();
+            let message = format!("there is no collection `{}`; there are {}", server_name.trim(), names.join(", "));
+            return Envelope::failure("unknown_collection", message).into();
+        };
+        if query.trim().is_empty() {
+            return Envelope::failure("invalid_arguments", "`query` is empty; say what to look for").into();
+        }
+        let asked = tokio::select! {
+            asked = collection.ask(&query, TOP) => asked,
+            () = context.cancel.cancelled() => return Envelope::failure("cancelled", "The search was cancelled.").into(),
+        };
+        match asked {
+            Ok(answer) => shown(context, collection, &query, answer).into(),
+            Err(error) => broken(&error),
+        }
+    }
+}
+
+fn broken(error: &AskError) -> ToolOutput {
+    let code = match error {
+        AskError::Local(RagError::NoFolder(_)) => "not_found",
+        AskError::Local(RagError::Busy(_)) => "busy",
+        AskError::Local(RagError::Io { .. } | RagError::Database { .. }) | AskError::Broken(_) => "index_failed",
+        AskError::Remote(_) => "server_failed",
+    };
+    let envelope = Envelope::failure(code, sanitise(&error.to_string()));
+    ToolOutput { health: Health::Broken, ..envelope.into() }
+}
+
+/// What the model reads. Text of documents can neither move a cursor nor look like the end of its passage.
+fn shown(context: &ToolContext, collection: &Collection, query: &str, answer: Answer) -> Envelope {
+    let (text, sources, partial_data) = match answer {
+        Answer::Passages(found) => {
+            let sources = sources_of(&found.passages, &context.workspace);
+            (passages(&collection.name, &found, &context.workspace), sources, json!({ "notes": found.notes }))
+        }
+        Answer::Told { text, sources } => {
+            let mut told = sanitise(&text).trim_end().to_owned();
+            if !sources.is_empty() {
+                let lines: Vec<_> = sources.iter().map(|source| format!("- {}", sanitise(source))).collect();
+                // Writing to a String cannot fail.
+                let _ = write!(told, "\n\nSources:\n{}", lines.join("\n"));
+            }
+            (told, json!(sources), json!({}))
+        }
+    };
+    let cut = cut_lines(&text, Limits { lines: context.limits.lines, bytes: context.limits.bytes });
+    let mut data = json!({ "collection": collection.name, "query": query, "sources": sources });
+    if let (Value::Object(data), Value::Object(more)) = (&mut data, partial_data) {
+        data.extend(more.into_iter().filter(|(_, value)| value.as_array().is_none_or(|notes| !notes.is_empty())));
+        if cut.is_cut() {
+            data.insert("truncated".to_owned(), json!(true));
+        }
+    }
+    Envelope::success(cut.text).with_data(data)
+}
+
+fn sources_of(passages: &[Passage], workspace: &Workspace) -> Value {
+    let one = |passage: &Passage| json!({"path": workspace.display(&passage.path), "start_line": passage.start_line, "end_line": passage.end_line});
+    Value::Array(passages.iter().map(one).collect())
+}
+
+fn passages(name: &str, found: &Found, workspace: &Workspace) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    for note in &found.notes {
+        let _ = writeln!(text, "Note: {}", sanitise(note));
+    }
+    match found.passages.len() {
+        0 => {
+            let _ = write!(text, "Nothing in `{name}` has any of these words. Try the words the documents would use.");
+        }
+        1 => {
+            let _ = writeln!(text, "One passage of `{name}`:");
+        }
+        many => {
+            let _ = writeln!(text, "{many} passages of `{name}`, the best first:");
+        }
+    }
+    for passage in &found.passages {
+        let path = workspace.display(&passage.path);
+        let fence = fence_for(&passage.text);
+        let _ = write!(
+            text,
+            "\n{}:{}-{}\n{fence}\n{}\n{fence}\n",
+            sanitise(&path),
+            passage.start_line,
+            passage.end_line,
+            sanitise(&passage.text)
+        );
+    }
+    text
+}
+
+/// A fence that the text does not hold.
+fn fence_for(text: &str) -> String {
+    let mut fence = "```".to_owned();
+    while text.contains(&fence) {
+        fence.push('`');
+    }
+    fence
+}

@@ -1,0 +1,3 @@
+//! Collections over real folders, real processes and real sockets.
+
+mod questions;
