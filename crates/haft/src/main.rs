@@ -16,6 +16,7 @@ mod network;
 mod output;
 mod places;
 mod project;
+mod rag;
 mod sandbox;
 mod secrets;
 mod slash;

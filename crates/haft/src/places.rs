@@ -77,6 +77,11 @@ impl Places {
         self.data.join("libraries")
     }
 
+    /// Indexes of collections.
+    pub(crate) fn rag(&self) -> PathBuf {
+        self.data.join("rag")
+    }
+
     /// Notes on changes of files that are under way.
     pub(crate) fn journal(&self) -> PathBuf {
         self.data.join("journal")

@@ -27,6 +27,7 @@ use crate::mcp::{self, Mcp};
 use crate::network;
 use crate::places::Places;
 use crate::project::Project;
+use crate::rag::Rag;
 use crate::sandbox;
 use crate::secrets;
 use crate::spill;
@@ -201,7 +202,8 @@ fn prepare(
     let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
     let child_environment = Arc::new(haft_sandbox::child_environment(std::env::vars_os()));
     let gathered = mcp::gathered(places, &config, &plan.project.root, &standing);
-    let own = own.into_iter().chain(mcp::secrets(&gathered.servers));
+    let rag = Rag::of(places, &config);
+    let own = own.into_iter().chain(mcp::secrets(&gathered.servers)).chain(rag.secrets());
     let masker = Masker::knowing(haft_sandbox::secret_values(std::env::vars_os()).into_iter().chain(own));
     let permissions = permissions(&config.permissions, plan.mode, sandbox::confinement(&sandbox))?;
     let permissions = mcp::permitted(permissions, &gathered.servers);
@@ -237,7 +239,7 @@ fn prepare(
         tool_help: ToolHelp::new(HelpCache::at(places.tool_help()), None),
         libraries: Libraries::at(places.libraries()),
         permissions,
-        further_tools: mcp.tools(&model, &O200k),
+        further_tools: mcp.tools(&model, &O200k).into_iter().chain(rag.tools()).collect(),
         offered_tools: plan.offered_tools,
         tool_profiles: plan.tool_profiles,
         plugins: Vec::new(),
@@ -246,7 +248,11 @@ fn prepare(
         goal: plan.goal,
         leftovers: Leftovers::End,
         namespace: plan.project.namespace(),
-        notices: untrusted(&standing, &plan.project.root).into_iter().chain(mcp.notices()).collect(),
+        notices: untrusted(&standing, &plan.project.root)
+            .into_iter()
+            .chain(mcp.notices())
+            .chain(rag.notices())
+            .collect(),
         model,
     };
     Ok((session, services))

@@ -14,8 +14,28 @@ const MOST_BYTES: usize = 6 * 1024;
 
 /// Words that are followed by the name they define.
 const DEFINING: [&str; 22] = [
-    "class", "const", "def", "defmodule", "enum", "fn", "func", "function", "impl", "interface", "macro_rules", "message",
-    "mod", "module", "namespace", "package", "protocol", "record", "static", "struct", "trait", "type",
+    "class",
+    "const",
+    "def",
+    "defmodule",
+    "enum",
+    "fn",
+    "func",
+    "function",
+    "impl",
+    "interface",
+    "macro_rules",
+    "message",
+    "mod",
+    "module",
+    "namespace",
+    "package",
+    "protocol",
+    "record",
+    "static",
+    "struct",
+    "trait",
+    "type",
 ];
 
 /// A passage of a text.
@@ -68,12 +88,12 @@ fn end_of(lines: &[&str], start: usize) -> usize {
         return limit;
     }
     let earliest = (start + FEWEST).min(limit);
-    let worth = |at: usize| begins_at(lines, at) * 20 - at.abs_diff(start + WANTED) as i64;
+    let worth = |at: usize| begins_at(lines, at) * 20 + MOST - at.abs_diff(start + WANTED).min(MOST);
     (earliest..=limit).max_by_key(|at| worth(*at)).unwrap_or(limit)
 }
 
 /// How well a passage begins at this line.
-fn begins_at(lines: &[&str], at: usize) -> i64 {
+fn begins_at(lines: &[&str], at: usize) -> usize {
     let Some(line) = lines.get(at) else { return 3 };
     let before = at.checked_sub(1).and_then(|before| lines.get(before)).copied().unwrap_or_default();
     let flush = line.starts_with(|first: char| !first.is_whitespace() && !"})]".contains(first));
@@ -115,7 +135,8 @@ mod tests {
 
     #[test]
     fn a_passage_begins_with_the_comment_of_its_definition() {
-        let function = |name: &str| format!("/// Says {name}.\npub fn {name}() {{\n{}}}\n\n", "    work();\n".repeat(24));
+        let function =
+            |name: &str| format!("/// Says {name}.\npub fn {name}() {{\n{}}}\n\n", "    work();\n".repeat(24));
         let text = ["one", "two", "three", "four"].map(function).concat();
         let found = chunks(&text);
         assert_eq!(found.iter().map(|one| (one.start, one.end)).collect::<Vec<_>>(), [(1, 28), (29, 56), (57, 112)]);
@@ -133,7 +154,9 @@ mod tests {
 
     #[test]
     fn definitions_of_many_languages_are_names() {
-        for line in ["pub(crate) async fn f()", "class A(B):", "  def f(self):", "func (s *S) Get() {", "export interface I {"] {
+        for line in
+            ["pub(crate) async fn f()", "class A(B):", "  def f(self):", "func (s *S) Get() {", "export interface I {"]
+        {
             assert!(defines(line), "{line}");
         }
         for line in ["// fn in a comment", "let x = 1;", "# class", ""] {

@@ -42,18 +42,21 @@ pub enum Answer {
 
 /// Why a collection gave no answer.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum AskError {
+pub enum AskError {
+    /// Its index or its folders.
     #[error(transparent)]
     Local(#[from] RagError),
+    /// Its server.
     #[error(transparent)]
     Remote(#[from] RemoteError),
+    /// The search itself.
     #[error("the search broke off: {0}")]
     Broken(String),
 }
 
 impl Collection {
     /// The passages or the answer to a question; at most `top` passages.
-    pub(crate) async fn ask(&self, question: &str, top: usize) -> Result<Answer, AskError> {
+    pub async fn ask(&self, question: &str, top: usize) -> Result<Answer, AskError> {
         match &self.kind {
             Kind::Local(local) => {
                 let (local, question) = (Arc::clone(local), question.to_owned());

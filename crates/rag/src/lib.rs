@@ -20,10 +20,10 @@ mod synonyms;
 mod tool;
 mod words;
 
-pub use collection::{Answer, Collection, Kind};
+pub use collection::{Answer, AskError, Collection, Kind};
 pub use config::{CollectionConfig, ConfigError, Source};
 pub use error::RagError;
 pub use index::Update;
 pub use local::{Found, Local, Passage, Status};
-pub use remote::{Remote, RemoteError};
-pub use tool::{UseRagTool, listed};
+pub use remote::{Remote, RemoteError, Told};
+pub use tool::UseRagTool;

@@ -10,7 +10,7 @@ use url::Url;
 /// An answer longer than this is cut off: no model could read it.
 const LARGEST: usize = 4 * 1024 * 1024;
 /// A server that searches and writes needs some time, but not more than this.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A server that answers for a collection.
 #[derive(Clone)]
@@ -99,15 +99,15 @@ impl Remote {
     /// Asks it.
     pub async fn ask(&self, question: &str) -> Result<Told, RemoteError> {
         let host = self.host();
-        let unreachable = |error: reqwest::Error| RemoteError::Unreachable { host: host.clone(), why: in_words(&error) };
+        let unreachable =
+            |error: reqwest::Error| RemoteError::Unreachable { host: host.clone(), why: in_words(&error) };
         let address = format!("{}/chat/completions", self.url.as_str().trim_end_matches('/'));
         let body = json!({
             "model": self.model,
             "messages": [{"role": "user", "content": question}],
             "stream": false,
         });
-        let mut request =
-            self.client.post(address).header("content-type", "application/json").body(body.to_string());
+        let mut request = self.client.post(address).header("content-type", "application/json").body(body.to_string());
         if let Some(key) = &self.key {
             request = request.bearer_auth(key);
         }

@@ -13,8 +13,8 @@ const STOP: [&str; 85] = [
     "can", "could", "do", "does", "each", "every", "for", "from", "had", "has", "have", "how", "if", "in", "into",
     "is", "it", "its", "many", "may", "more", "most", "must", "never", "no", "not", "of", "on", "one", "only", "or",
     "other", "our", "out", "over", "own", "same", "several", "should", "so", "some", "such", "than", "that", "the",
-    "their", "them", "then", "there", "these", "they", "this", "to", "two", "until", "up", "was", "we", "what",
-    "when", "where", "which", "while", "who", "why", "will", "with", "would", "you", "your",
+    "their", "them", "then", "there", "these", "they", "this", "to", "two", "until", "up", "was", "we", "what", "when",
+    "where", "which", "while", "who", "why", "will", "with", "would", "you", "your",
 ];
 
 /// Appends the terms of a text, each followed by a space.

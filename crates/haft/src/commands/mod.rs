@@ -16,6 +16,7 @@ mod mcp;
 mod models;
 mod notes;
 pub(crate) mod permissions;
+mod rag;
 mod review;
 mod run;
 mod sandbox;
@@ -44,6 +45,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Commands(args)) => catalogue::run(Kind::Commands, args.command),
         Some(Command::Agents(args)) => catalogue::run(Kind::Agents, args.command),
         Some(Command::Lib(args)) => lib::run(args.command),
+        Some(Command::Rag(args)) => rag::run(args.command),
         Some(Command::Useful(args)) => useful::run(args.command),
         Some(Command::Notes(args)) => notes::run(args.command),
         Some(Command::Tools(args)) => tools::run(args.command),

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use haft_context::Policy;
 use haft_mcp::ServerConfig;
 use haft_model::{ModelConfig, ProviderConfig, RetryConfig};
+use haft_rag::CollectionConfig;
 use haft_sandbox::SandboxConfig;
 use haft_store::StoreConfig;
 use haft_tools::{LimitsConfig, PermissionsConfig};
@@ -45,6 +46,8 @@ pub(crate) struct Config {
     pub(crate) tools: ToolsConfig,
     /// MCP servers by name.
     pub(crate) mcp_servers: BTreeMap<String, ServerConfig>,
+    /// Collections of documents by name.
+    pub(crate) rag: BTreeMap<String, CollectionConfig>,
     /// Where conversations are kept.
     pub(crate) store: StoreConfig,
     /// How failed requests are tried again.

@@ -24,6 +24,7 @@ mod modes;
 mod modules;
 mod permissions;
 mod protocols;
+mod rag;
 mod rewind;
 mod rig;
 mod running;

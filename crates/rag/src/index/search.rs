@@ -152,7 +152,7 @@ impl Index {
                    WHERE passage MATCH ?1 AND rowid BETWEEN ?5 AND ?6 ORDER BY score LIMIT ?7) AS found
              JOIN chunk ON chunk.id = found.id WHERE chunk.file = ?8 ORDER BY found.score, chunk.id",
         )?;
-        let parameters = (&question.words, PATH, NAMES, COMMENTS, first, last, most as i64, file);
+        let parameters = (&question.words, PATH, NAMES, COMMENTS, first, last, most as u32, file);
         let rows = statement.query_map(parameters, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
         rows.map(|row| {
             let (start, end) = row?;

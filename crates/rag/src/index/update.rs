@@ -100,7 +100,10 @@ fn index(writing: &Transaction<'_>, listed: &Listed, folder: &Path, update: &mut
     let bytes = files::read(&listed.path).unwrap_or_default();
     let hash = blake3::hash(&bytes);
     if let Some((id, _, before)) = known {
-        writing.execute("UPDATE file SET stamp = ?2, hash = ?3 WHERE id = ?1", params![id, listed.stamp, hash.as_bytes()])?;
+        writing.execute(
+            "UPDATE file SET stamp = ?2, hash = ?3 WHERE id = ?1",
+            params![id, listed.stamp, hash.as_bytes()],
+        )?;
         if before == hash.as_bytes() {
             update.unchanged += 1;
             return Ok(());
@@ -108,9 +111,11 @@ fn index(writing: &Transaction<'_>, listed: &Listed, folder: &Path, update: &mut
         forget(writing, id)?;
         insert(writing, id, &bytes, &path_words(&listed.path, folder))?;
     } else {
-        writing
-            .prepare_cached("INSERT INTO file (path, stamp, hash) VALUES (?1, ?2, ?3)")?
-            .execute(params![path, listed.stamp, hash.as_bytes()])?;
+        writing.prepare_cached("INSERT INTO file (path, stamp, hash) VALUES (?1, ?2, ?3)")?.execute(params![
+            path,
+            listed.stamp,
+            hash.as_bytes()
+        ])?;
         insert(writing, writing.last_insert_rowid(), &bytes, &path_words(&listed.path, folder))?;
     }
     update.indexed += 1;
@@ -123,9 +128,11 @@ fn insert(writing: &Transaction<'_>, file: i64, bytes: &[u8], path: &str) -> rus
     let mut all = [String::new(), String::new(), String::new()];
     for Chunk { start, end, names, comments, text } in chunks(&text) {
         let [names, comments, text] = [names, comments, text].map(|part| words::terms(&part));
-        writing
-            .prepare_cached("INSERT INTO chunk (file, start, \"end\") VALUES (?1, ?2, ?3)")?
-            .execute(params![file, start as i64, end as i64])?;
+        writing.prepare_cached("INSERT INTO chunk (file, start, \"end\") VALUES (?1, ?2, ?3)")?.execute(params![
+            file,
+            start as u32,
+            end as u32
+        ])?;
         writing
             .prepare_cached("INSERT INTO passage (rowid, path, names, comments, text) VALUES (?1, ?2, ?3, ?4, ?5)")?
             .execute(params![writing.last_insert_rowid(), path, names, comments, text])?;

@@ -3,16 +3,12 @@
 //! Registered only where there are collections. Asking folders is reading; asking a server reaches its host, and permission is
 //! decided by that.
 
-#[cfg(test)]
-mod tests;
-
 use std::fmt::Write as _;
 
 use async_trait::async_trait;
 use haft_text::{Limits, cut_lines, sanitise};
 use haft_tool::{
-    Access, CaseDocument, Group, Health, Intent, Manual, Tool, ToolContext, ToolOutput, Workspace, parse_arguments,
-    schema_of,
+    Access, Group, Health, Intent, Manual, Tool, ToolContext, ToolOutput, Workspace, parse_arguments, schema_of,
 };
 use haft_types::{Envelope, ToolSpec};
 use schemars::JsonSchema;
@@ -53,7 +49,7 @@ impl UseRagTool {
     pub fn new(collections: Vec<Collection>) -> Self {
         let spec = ToolSpec {
             name: NAME.to_owned(),
-            description: include_str!("prompt.md").trim_end().to_owned(),
+            description: format!("{}\n\nCollections:\n{}", include_str!("prompt.md").trim_end(), listed(&collections)),
             parameters: schema_of::<Parameters>(),
         };
         Self { spec, collections }
@@ -64,8 +60,8 @@ impl UseRagTool {
     }
 }
 
-/// The text that tells the model which collections there are.
-pub fn listed(collections: &[Collection]) -> CaseDocument {
+/// A line for each collection.
+fn listed(collections: &[Collection]) -> String {
     let line = |collection: &Collection| {
         let about = match collection.description.trim() {
             "" => "no description".to_owned(),
@@ -73,12 +69,7 @@ pub fn listed(collections: &[Collection]) -> CaseDocument {
         };
         format!("- `{}`: {about}", collection.name)
     };
-    let lines: Vec<_> = collections.iter().map(line).collect();
-    CaseDocument {
-        name: "Collections".to_owned(),
-        text: format!("Documents you can ask with `use_rag_tool`:\n\n{}", lines.join("\n")),
-        tools: vec![NAME.to_owned()],
-    }
+    collections.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 #[async_trait]
@@ -98,7 +89,9 @@ impl Tool for UseRagTool {
     fn intent(&self, arguments: &Value) -> Intent {
         let named = arguments.get("server_name").and_then(Value::as_str).and_then(|name| self.find(name));
         match named.map(|collection| &collection.kind) {
-            Some(Kind::Remote(remote)) => Intent::Hosts(remote.url().host_str().map(str::to_owned).into_iter().collect()),
+            Some(Kind::Remote(remote)) => {
+                Intent::Hosts(remote.url().host_str().map(str::to_owned).into_iter().collect())
+            }
             Some(Kind::Local(_)) | None => Intent::Nothing,
         }
     }
@@ -210,4 +203,25 @@ fn fence_for(text: &str) -> String {
         fence.push('`');
     }
     fence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fence_is_longer_than_any_in_the_text() {
+        assert_eq!(fence_for("plain"), "```");
+        assert_eq!(fence_for("a\n```rust\n````\n"), "`````");
+    }
+
+    #[test]
+    fn collections_are_listed_on_a_line_each() {
+        let local = |description: &str| Collection {
+            name: "docs".into(),
+            description: description.into(),
+            kind: Kind::Local(std::sync::Arc::new(crate::Local::new(Vec::new(), "/nonexistent".into()))),
+        };
+        assert_eq!(listed(&[local("One\ntwo.\u{1b}[2J"), local("")]), "- `docs`: One two.\n- `docs`: no description");
+    }
 }

@@ -1,3 +1,6 @@
 //! Collections over real folders, real processes and real sockets.
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests may fail, and say what they skip")]
 
+mod index;
 mod questions;
+mod remote;

@@ -20,9 +20,13 @@ struct Question {
 
 /// Where the sources of each package lie; none when one of them is not there.
 fn sources() -> Option<BTreeMap<String, PathBuf>> {
+    // What other systems need is not there, so it is not asked for.
+    let about = std::process::Command::new(env!("CARGO")).arg("-vV").output().ok()?.stdout;
+    let about = String::from_utf8(about).ok()?;
+    let host = about.lines().find_map(|line| line.strip_prefix("host: "))?.to_owned();
     let metadata = cargo_metadata::MetadataCommand::new()
         .manifest_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml"))
-        .other_options(vec!["--offline".to_owned(), "--locked".to_owned()])
+        .other_options(vec!["--offline".into(), "--locked".into(), "--filter-platform".into(), host])
         .exec()
         .inspect_err(|error| println!("cargo metadata: {error}"))
         .ok()?;
@@ -107,7 +111,7 @@ fn the_file_that_answers_is_among_the_first_three() {
 
     let (mut right, mut first, mut counting) = (0, 0, 0);
     for Question { file, asked } in &questions {
-        let found: Vec<_> = collection.query(asked, 60).unwrap().passages.into_iter().map(|one| one.path).collect();
+        let found: Vec<_> = collection.query(asked, 20).unwrap().passages.into_iter().map(|one| one.path).collect();
         let at = place(&found, file);
         first += usize::from(at == Some(1));
         right += usize::from(at.is_some_and(|at| at <= 3));

@@ -82,6 +82,8 @@ impl Permissions {
             (Access::Read | Access::Write, Intent::Files(paths)) if !paths.is_empty() => {
                 self.decide_files(call, paths, workspace)
             }
+            (_, Intent::Hosts(hosts)) if !hosts.is_empty() => self.decide_hosts(call.tool, hosts),
+            (_, Intent::Hosts(_)) => self.decide_whole(call.tool, "reaches the network"),
             (Access::Read, _) => Verdict::plain(Decision::Allow, "reading is allowed"),
             (Access::Execute, Intent::Command { line, cwd }) => {
                 self.decide_line(call.tool, line, cwd.as_deref(), workspace)

@@ -3,7 +3,7 @@
 use haft_tool::{Access, Intent, Workspace};
 use haft_types::{Decision, PermissionMode};
 
-use super::rule::{READ_TOOLS, Rule, WRITE_TOOLS};
+use super::rule::{HOST_TOOLS, READ_TOOLS, Rule, WRITE_TOOLS};
 use super::{Call, Confinement, Permissions, Rules};
 
 /// Whether a rule decides an example.
@@ -12,7 +12,7 @@ pub(super) struct Decides {
     pub(super) why: String,
 }
 
-/// Whether this rule, standing alone, gives its decision for a command line or a path.
+/// Whether this rule, standing alone, gives its decision for a command line, a path or a host.
 pub(super) fn decides(rule: &Rule, decision: Decision, example: &str) -> Decides {
     // A project that exists nowhere: examples say what a rule means, whatever lies on this disk.
     let root = "/nowhere/project";
@@ -26,9 +26,11 @@ pub(super) fn decides(rule: &Rule, decision: Decision, example: &str) -> Decides
     let access = match rule.tool() {
         tool if READ_TOOLS.contains(&tool) => Access::Read,
         tool if WRITE_TOOLS.contains(&tool) => Access::Write,
+        tool if HOST_TOOLS.contains(&tool) => Access::Read,
         _ => Access::Execute,
     };
     let intent = match access {
+        Access::Read if HOST_TOOLS.contains(&rule.tool()) => Intent::Hosts(vec![example.to_owned()]),
         Access::Read | Access::Write | Access::State => Intent::Files(vec![example.to_owned()]),
         Access::Execute => Intent::Command { line: example.to_owned(), cwd: None },
     };

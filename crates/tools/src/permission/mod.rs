@@ -13,6 +13,7 @@ mod decide;
 mod deeds;
 mod examples;
 mod files;
+mod hosts;
 mod line;
 mod pattern;
 mod protected;

@@ -17,6 +17,7 @@ pub(super) fn rules_for(
     let texts: Option<Vec<String>> = match &call.intent {
         Intent::Command { .. } => asked.map(|part| of_command(call.tool, &part.command)).collect(),
         Intent::Files(_) => asked.map(|part| of_path(call.tool, &part.command, workspace)).collect(),
+        Intent::Hosts(_) => Some(asked.map(|part| format!("{}(domain:{})", call.tool, part.command)).collect()),
         Intent::Input(_) | Intent::Nothing => None,
         Intent::Unknown => Some(vec![call.tool.to_owned()]),
         Intent::Server { server, tool } => Some(vec![format!("mcp__{server}__{tool}")]),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
+use super::hosts::Domain;
 use super::pattern::{CommandPattern, PathPattern};
 
 /// The tool that runs command lines.
@@ -24,10 +25,12 @@ pub(super) const READ_TOOLS: [&str; 8] = [
 /// Tools that write what their path names.
 pub(super) const WRITE_TOOLS: [&str; 6] =
     ["ac_mod_write", "apply_patch", "multi_edit", "replace_in_file", "undo_edit", "write_to_file"];
+/// Tools that reach hosts; their pattern is `domain:example.com`.
+pub(super) const HOST_TOOLS: [&str; 3] = ["use_rag_tool", "web_crawl", "web_search"];
 /// How the names begin that rules know tools of MCP servers by: `mcp__server__tool`.
 const OF_SERVERS: &str = "mcp__";
 /// The names other agents use.
-const CLASSIC: [(&str, &str); 8] = [
+const CLASSIC: [(&str, &str); 10] = [
     ("Bash", EXECUTE),
     ("Edit", "multi_edit"),
     ("Glob", "glob"),
@@ -35,6 +38,8 @@ const CLASSIC: [(&str, &str); 8] = [
     ("LS", "list_files"),
     ("MultiEdit", "multi_edit"),
     ("Read", "read_file"),
+    ("WebFetch", "web_crawl"),
+    ("WebSearch", "web_search"),
     ("Write", "write_to_file"),
 ];
 
@@ -64,6 +69,9 @@ pub enum RuleError {
         /// What is wrong with it.
         why: String,
     },
+    /// A pattern of hosts cannot be read.
+    #[error("`{0}` names no host; write `domain:example.com`, or `domain:*.example.com` for every host below it")]
+    Domain(String),
     /// A path pattern cannot be read.
     #[error("`{rule}` has a pattern that cannot be read: {why}")]
     Glob {
@@ -91,6 +99,8 @@ pub(super) enum Pattern {
     Command(CommandPattern),
     /// Those about such a file.
     Path(Box<PathPattern>),
+    /// Those that reach such a host.
+    Domain(Domain),
 }
 
 impl Rule {
@@ -119,6 +129,9 @@ impl Rule {
             Some(inside) if READ_TOOLS.contains(&tool) || WRITE_TOOLS.contains(&tool) => Pattern::Path(Box::new(
                 PathPattern::parse(inside, home).map_err(|why| RuleError::Glob { rule: text.to_owned(), why })?,
             )),
+            Some(inside) if HOST_TOOLS.contains(&tool) => {
+                Pattern::Domain(Domain::parse(inside).ok_or_else(|| RuleError::Domain(text.to_owned()))?)
+            }
             Some(_) => return Err(RuleError::NoPattern { rule: text.to_owned(), tool: tool.to_owned() }),
         };
         Ok(Self { text: trimmed.to_owned(), tool: tool.to_owned(), pattern })
@@ -142,7 +155,7 @@ impl Rule {
     pub(super) fn command(&self) -> Option<&CommandPattern> {
         match &self.pattern {
             Pattern::Command(command) => Some(command),
-            Pattern::Any | Pattern::Path(_) => None,
+            Pattern::Any | Pattern::Path(_) | Pattern::Domain(_) => None,
         }
     }
 
@@ -150,7 +163,7 @@ impl Rule {
     pub(super) fn is_all_of(&self, tool: &str) -> bool {
         match &self.pattern {
             Pattern::Any => self.tool == tool,
-            Pattern::Command(_) | Pattern::Path(_) => false,
+            Pattern::Command(_) | Pattern::Path(_) | Pattern::Domain(_) => false,
         }
     }
 
@@ -165,11 +178,19 @@ impl Rule {
         }
     }
 
+    /// The hosts of this tool it names.
+    pub(super) fn domain_of(&self, tool: &str) -> Option<&Domain> {
+        match &self.pattern {
+            Pattern::Domain(domain) if self.tool == tool => Some(domain),
+            Pattern::Any | Pattern::Command(_) | Pattern::Path(_) | Pattern::Domain(_) => None,
+        }
+    }
+
     /// The files it names, if its tool is one of these.
     pub(super) fn path_of(&self, tools: &[&str]) -> Option<&PathPattern> {
         match &self.pattern {
             Pattern::Path(path) if tools.contains(&self.tool.as_str()) => Some(path),
-            Pattern::Any | Pattern::Command(_) | Pattern::Path(_) => None,
+            Pattern::Any | Pattern::Command(_) | Pattern::Path(_) | Pattern::Domain(_) => None,
         }
     }
 }

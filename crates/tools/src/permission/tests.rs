@@ -1,5 +1,6 @@
 mod commands;
 mod files;
+mod hosts;
 mod modes;
 mod paths;
 mod properties;

@@ -1,0 +1,78 @@
+//! The arguments of `haft rag`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::Common;
+
+#[derive(Debug, Args)]
+pub(crate) struct RagArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<RagCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RagCommand {
+    /// List the collections.
+    List(RagListArgs),
+    /// Make a collection of folders, or name a server that answers for one.
+    Add(RagAddArgs),
+    /// Remove a collection and its index. The folders are not touched.
+    Remove {
+        /// Its name.
+        name: String,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Ask a collection, as the model would.
+    Query(RagQueryArgs),
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct RagListArgs {
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RagAddArgs {
+    /// Its name: letters, digits, `-` and `_`.
+    pub(crate) name: String,
+    /// The folders.
+    #[arg(value_name = "DIR", required_unless_present = "url", conflicts_with = "url")]
+    pub(crate) folders: Vec<PathBuf>,
+    /// A server that speaks the chat protocol, up to and with its `/v1`.
+    #[arg(long)]
+    pub(crate) url: Option<String>,
+    /// The model to name to the server; the collection's name when absent.
+    #[arg(long, requires = "url")]
+    pub(crate) model: Option<String>,
+    /// The environment variable that holds the server's key.
+    #[arg(long, value_name = "NAME", requires = "url")]
+    pub(crate) api_key_env: Option<String>,
+    /// What it is about, in a sentence: the model chooses by it.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) description: Option<String>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RagQueryArgs {
+    /// The collection.
+    pub(crate) name: String,
+    /// The question.
+    pub(crate) question: String,
+    /// So many passages at most.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub(crate) top: u16,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}

@@ -1,0 +1,145 @@
+//! `haft rag add` and `haft rag remove`: change config.toml, which keeps its comments and order.
+
+use std::path::Path;
+
+use haft_rag::{CollectionConfig, Kind, Source};
+use toml_edit::{Array, DocumentMut, Item, Table, value};
+
+use crate::cli::{Common, RagAddArgs};
+use crate::config;
+use crate::exit::mistake;
+use crate::output;
+use crate::places::Places;
+use crate::rag::{self, Rag};
+
+const SECTION: &str = "rag";
+
+pub(super) fn add(args: &RagAddArgs) -> anyhow::Result<()> {
+    let places = Places::from_environment()?;
+    let file = places.config_file();
+    let section = section_of(args)?;
+    let source = rag::source(&args.name, &section)?;
+    config::edit(&file, |before| with_collection(&file, before, &args.name, &section))?;
+    output::print(&format!("Declared `{}` in `{}`.\n", args.name, file.display()))?;
+    if let Source::Folders(folders) = source {
+        // It stays declared whatever comes of it: the next question indexes again.
+        let local = rag::local(&places, &args.name, folders);
+        let (update, notes) = local.update()?;
+        for note in notes {
+            output::tell(&format!("note: {note}"));
+        }
+        let status = local.status()?;
+        output::print(&format!(
+            "Looked at {} files: {} with text, {} passages, an index of {}.\n",
+            update.indexed,
+            status.files,
+            status.passages,
+            output::bytes(status.bytes)
+        ))?;
+        if status.files == 0 {
+            output::tell("warning: there is no text in these folders; ignored, hidden and large files are left out");
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn remove(name: &str, common: &Common) -> anyhow::Result<()> {
+    let (places, loaded) = super::super::configuration(common)?;
+    let file = places.config_file();
+    let rag = Rag::of(&places, &loaded.config);
+    config::edit(&file, |before| without_collection(&file, before, name))?;
+    match rag.collections.iter().find(|one| one.name == name).map(|one| &one.kind) {
+        Some(Kind::Local(local)) => local.forget()?,
+        Some(Kind::Remote(_)) | None => {}
+    }
+    output::print(&format!("Took `{name}` out of `{}`.\n", file.display()))
+}
+
+fn section_of(args: &RagAddArgs) -> anyhow::Result<CollectionConfig> {
+    let folders = args.folders.iter().map(|folder| {
+        let whole = folder.canonicalize().map_err(|error| mistake(format!("`{}`: {error}", folder.display())))?;
+        if !whole.is_dir() {
+            return Err(mistake(format!("`{}` is not a folder", folder.display())));
+        }
+        let text = whole.into_os_string().into_string();
+        text.map_err(|_| mistake(format!("`{}` is not UTF-8, and cannot be written down", folder.display())))
+    });
+    Ok(CollectionConfig {
+        description: args.description.clone().unwrap_or_default(),
+        folders: folders.collect::<anyhow::Result<_>>()?,
+        url: args.url.clone(),
+        model: args.model.clone(),
+        api_key_env: args.api_key_env.clone(),
+    })
+}
+
+/// The text of the file with the collection in it. Everything else stays as it is.
+fn with_collection(file: &Path, before: &str, name: &str, section: &CollectionConfig) -> anyhow::Result<String> {
+    let mut document = parse(file, before)?;
+    if document.get(SECTION).is_none() {
+        let mut table = Table::new();
+        table.set_implicit(true);
+        document.insert(SECTION, Item::Table(table));
+    }
+    let inline = || {
+        mistake(format!("`{SECTION}` in `{}` is not a table of its own; add the collection by hand", file.display()))
+    };
+    let collections = document.get_mut(SECTION).and_then(Item::as_table_mut).ok_or_else(inline)?;
+    if collections.contains_key(name) {
+        return Err(mistake(format!(
+            "`{name}` is declared in `{}` already; change it there, or take it out with `haft rag remove {name}`",
+            file.display()
+        )));
+    }
+    let mut table = Table::new();
+    if !section.description.is_empty() {
+        table.insert("description", value(&section.description));
+    }
+    if !section.folders.is_empty() {
+        table.insert("folders", value(section.folders.iter().collect::<Array>()));
+    }
+    for (key, text) in [("url", &section.url), ("model", &section.model), ("api_key_env", &section.api_key_env)] {
+        if let Some(text) = text {
+            table.insert(key, value(text));
+        }
+    }
+    collections.insert(name, Item::Table(table));
+    let after = document.to_string();
+    config::check(file, &after)?;
+    Ok(after)
+}
+
+fn without_collection(file: &Path, before: &str, name: &str) -> anyhow::Result<String> {
+    let mut document = parse(file, before)?;
+    let removed = document.get_mut(SECTION).and_then(Item::as_table_like_mut).and_then(|all| all.remove(name));
+    if removed.is_none() {
+        return Err(mistake(format!(
+            "`{}` declares no collection `{name}`; `haft rag list` shows them",
+            file.display()
+        )));
+    }
+    Ok(document.to_string())
+}
+
+fn parse(file: &Path, text: &str) -> anyhow::Result<DocumentMut> {
+    config::check(file, text)?;
+    text.parse().map_err(|error: toml_edit::TomlError| mistake(format!("{}: {error}", file.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_order_stay_and_what_was_added_can_be_taken_out() {
+        let (file, before) = (Path::new("config.toml"), "# mine\nmodel = \"a/b\" # for now\n\n[retry]\nattempts = 2\n");
+        let section =
+            CollectionConfig { folders: vec!["/docs".into()], description: "Docs.".into(), ..Default::default() };
+        let after = with_collection(file, before, "docs", &section).unwrap();
+        assert_eq!(after, format!("{before}\n[rag.docs]\ndescription = \"Docs.\"\nfolders = [\"/docs\"]\n"));
+        let again = with_collection(file, &after, "docs", &section).unwrap_err().to_string();
+        assert!(again.contains("already"), "{again}");
+        assert_eq!(without_collection(file, &after, "docs").unwrap(), before);
+        assert!(without_collection(file, before, "docs").unwrap_err().to_string().contains("no collection `docs`"));
+    }
+}

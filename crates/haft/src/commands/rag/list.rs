@@ -1,0 +1,50 @@
+//! `haft rag list`.
+
+use haft_rag::{Collection, Kind, Status};
+use serde_json::{Value, json};
+
+use crate::cli::RagListArgs;
+use crate::output::{self, Table};
+use crate::rag::Rag;
+
+pub(super) fn run(args: &RagListArgs) -> anyhow::Result<()> {
+    let (places, loaded) = super::super::configuration(&args.common)?;
+    let rag = Rag::of(&places, &loaded.config);
+    for problem in &rag.problems {
+        output::tell(&format!("warning: {problem}"));
+    }
+    if args.json {
+        return output::print_json(&rag.collections.iter().map(as_json).collect::<Vec<_>>().into());
+    }
+    if rag.collections.is_empty() {
+        return output::print("No collections yet. Add one with `haft rag add NAME DIR`.\n");
+    }
+    let mut table = Table::new(&["NAME", "DESCRIPTION", "FROM", "FILES", "INDEX"]);
+    for collection in &rag.collections {
+        let (from, files, index) = match &collection.kind {
+            Kind::Local(local) => {
+                let from: Vec<_> = local.folders().iter().map(|folder| folder.display().to_string()).collect();
+                let status = local.status().unwrap_or_default();
+                (from.join(", "), status.files.to_string(), output::bytes(status.bytes))
+            }
+            Kind::Remote(remote) => (remote.url().to_string(), "-".to_owned(), "-".to_owned()),
+        };
+        table.row(vec![collection.name.clone(), collection.description.clone(), from, files, index]);
+    }
+    output::print(&table.to_string())
+}
+
+fn as_json(collection: &Collection) -> Value {
+    let mut value = json!({ "name": collection.name, "description": collection.description });
+    match &collection.kind {
+        Kind::Local(local) => {
+            let Status { files, passages, bytes } = local.status().unwrap_or_default();
+            value["folders"] = json!(local.folders());
+            value["files"] = files.into();
+            value["passages"] = passages.into();
+            value["index_bytes"] = bytes.into();
+        }
+        Kind::Remote(remote) => value["url"] = remote.url().as_str().into(),
+    }
+    value
+}

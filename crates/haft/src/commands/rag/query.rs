@@ -1,0 +1,71 @@
+//! `haft rag query`.
+
+use std::fmt::Write as _;
+
+use haft_rag::{Answer, Passage};
+use serde_json::{Value, json};
+
+use crate::cli::RagQueryArgs;
+use crate::exit::mistake;
+use crate::output;
+use crate::rag::Rag;
+use crate::wiring;
+
+pub(super) fn run(args: &RagQueryArgs) -> anyhow::Result<()> {
+    let (places, loaded) = super::super::configuration(&args.common)?;
+    let rag = Rag::of(&places, &loaded.config);
+    let collection = super::named(&rag, &args.name)?;
+    if args.question.trim().is_empty() {
+        return Err(mistake("the question is empty"));
+    }
+    let answer = wiring::runtime()?.block_on(collection.ask(&args.question, usize::from(args.top)))?;
+    if let Answer::Passages(found) = &answer {
+        for note in &found.notes {
+            output::tell(&format!("note: {note}"));
+        }
+    }
+    if args.json {
+        return output::print_json(&as_json(&answer));
+    }
+    output::print(&haft_text::sanitise(&in_words(&answer)))
+}
+
+fn as_json(answer: &Answer) -> Value {
+    let one = |passage: &Passage| {
+        json!({
+            "path": passage.path.display().to_string(),
+            "start_line": passage.start_line,
+            "end_line": passage.end_line,
+            "score": passage.score,
+            "text": passage.text,
+        })
+    };
+    match answer {
+        Answer::Passages(found) => {
+            json!({ "passages": found.passages.iter().map(one).collect::<Vec<_>>(), "notes": found.notes })
+        }
+        Answer::Told { text, sources } => json!({ "text": text, "sources": sources }),
+    }
+}
+
+fn in_words(answer: &Answer) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    match answer {
+        Answer::Passages(found) if found.passages.is_empty() => {
+            text.push_str("Nothing was found. Try the words the documents would use.\n");
+        }
+        Answer::Passages(found) => {
+            for passage in &found.passages {
+                let _ = writeln!(text, "{}\n{}\n", passage.source(), passage.text.trim_end());
+            }
+        }
+        Answer::Told { text: told, sources } => {
+            let _ = writeln!(text, "{}", told.trim_end());
+            for source in sources {
+                let _ = writeln!(text, "- {source}");
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,85 @@
+//! Collections as this machine has them: the user's folders and servers. A project adds none.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use haft_engine::Notice;
+use haft_rag::{Collection, CollectionConfig, Kind, Local, Remote, Source, UseRagTool};
+use haft_tool::Tool;
+
+use crate::config::Config;
+use crate::exit::mistake;
+use crate::places::Places;
+
+/// The collections of a session, and what is wrong with others.
+#[derive(Default)]
+pub(crate) struct Rag {
+    pub(crate) collections: Vec<Collection>,
+    pub(crate) problems: Vec<String>,
+    keys: Vec<String>,
+}
+
+impl Rag {
+    /// What is configured, in order of the names.
+    pub(crate) fn of(places: &Places, config: &Config) -> Self {
+        let mut rag = Self::default();
+        for (name, section) in &config.rag {
+            match rag.collection(places, name, section) {
+                Ok(collection) => rag.collections.push(collection),
+                Err(error) => rag.problems.push(error.to_string()),
+            }
+        }
+        rag
+    }
+
+    fn collection(&mut self, places: &Places, name: &str, section: &CollectionConfig) -> anyhow::Result<Collection> {
+        let kind = match source(name, section)? {
+            Source::Folders(folders) => Kind::Local(Arc::new(local(places, name, folders))),
+            Source::Url(url) => {
+                let key = section.api_key_env.as_deref().map(|variable| key(name, variable)).transpose()?;
+                self.keys.extend(key.clone());
+                let model = section.model.clone().unwrap_or_else(|| name.to_owned());
+                Kind::Remote(Arc::new(Remote::new(url, model, key)?))
+            }
+        };
+        Ok(Collection { name: name.to_owned(), description: section.description.clone(), kind })
+    }
+
+    /// The tool that asks them; none when there are none.
+    pub(crate) fn tools(&self) -> Option<Arc<dyn Tool>> {
+        (!self.collections.is_empty()).then(|| Arc::new(UseRagTool::new(self.collections.clone())) as _)
+    }
+
+    /// A line for each section that makes no collection.
+    pub(crate) fn notices(&self) -> impl Iterator<Item = Notice> {
+        self.problems.iter().map(|problem| Notice { code: "rag", message: problem.clone() })
+    }
+
+    /// Keys of servers, which must not be kept anywhere.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = String> {
+        self.keys.iter().cloned()
+    }
+}
+
+/// Where the answers of a collection come from.
+pub(crate) fn source(name: &str, section: &CollectionConfig) -> anyhow::Result<Source> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    section.source(name, home.as_deref()).map_err(|error| mistake(error.to_string()))
+}
+
+/// The collection over these folders, with its index where haft keeps them.
+pub(crate) fn local(places: &Places, name: &str, folders: Vec<PathBuf>) -> Local {
+    Local::new(folders, index_of(&places.rag(), name))
+}
+
+fn index_of(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.db"))
+}
+
+fn key(name: &str, variable: &str) -> anyhow::Result<String> {
+    std::env::var(variable).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty()).ok_or_else(|| {
+        mistake(format!(
+            "no key for the collection `{name}`: the environment variable `{variable}` is not set; export it, or change `rag.{name}.api_key_env`"
+        ))
+    })
+}

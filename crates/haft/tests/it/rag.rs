@@ -1,0 +1,158 @@
+//! Collections from the command line to the model and back.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+use serde_json::{Value, json};
+
+use crate::rig::{Ran, Rig};
+
+fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
+    Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap())
+}
+
+fn ask(name: &str, query: &str) -> Reply {
+    Reply::call("use_rag_tool", json!({"server_name": name, "query": query}))
+}
+
+/// A folder of documents beside the project.
+fn documents(rig: &Rig) -> String {
+    let folder = rig.home().join("documents");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("zebra.md"), "# Zebras\n\nA zebra is counted by its stripes.\n").unwrap();
+    fs::write(folder.join("lion.md"), "# Lions\n\nLions sleep.\n").unwrap();
+    folder.display().to_string()
+}
+
+/// A run in which nothing is allowed that would be asked.
+fn asking(rig: &Rig, task: &str) -> Ran {
+    rig.run(&["run", "--permission-mode", "ask", "--output-format", "stream-json", task])
+}
+
+fn result(ran: &Ran) -> Value {
+    ran.events().into_iter().find(|event| event["type"] == "tool_result").expect("a tool was called")
+}
+
+#[test]
+fn a_collection_is_added_listed_asked_and_removed() {
+    let rig = rig([Reply::text("Done.")]);
+    let folder = documents(&rig);
+    let added = rig.run(&["rag", "add", "zoo", &folder, "--description", "Animals."]);
+    assert_eq!(added.code(), 0, "{}", added.stderr());
+    assert!(added.stdout().contains("2 with text"), "{}", added.stdout());
+    let listed = rig.run(&["rag", "list", "--json"]).json();
+    assert_eq!(
+        (&listed[0]["name"], &listed[0]["files"], &listed[0]["folders"][0]),
+        (&json!("zoo"), &json!(2), &json!(folder))
+    );
+    assert!(rig.run(&["rag"]).stdout().contains("Animals."));
+
+    let found = rig.run(&["rag", "query", "zoo", "how are stripes counted?", "--json"]).json();
+    assert_eq!(found["passages"][0]["path"], json!(format!("{folder}/zebra.md")));
+    assert_eq!((&found["passages"][0]["start_line"], &found["passages"][0]["end_line"]), (&json!(1), &json!(3)));
+    let shown = rig.run(&["rag", "query", "zoo", "stripes"]).stdout();
+    assert!(shown.contains("zebra.md:1-3\n# Zebras"), "{shown}");
+
+    for (arguments, why) in [
+        (vec!["rag", "add", "zoo", &folder], "already"),
+        (vec!["rag", "add", "a/b", &folder], "letters, digits"),
+        (vec!["rag", "add", "none", "/nowhere/at/all"], "No such file"),
+        (vec!["rag", "add", "none", "--url", "ftp://h"], "http://"),
+        (vec!["rag", "query", "nobody", "?"], "there are `zoo`"),
+        (vec!["rag", "query", "zoo", " "], "empty"),
+        (vec!["rag", "remove", "nobody"], "no collection `nobody`"),
+    ] {
+        let ran = rig.run(&arguments);
+        assert_eq!(ran.code(), 2, "{arguments:?}: {}", ran.stdout());
+        assert!(ran.stderr().contains(why), "{arguments:?}: {}", ran.stderr());
+    }
+    assert_eq!(rig.run(&["rag", "remove", "zoo"]).code(), 0);
+    assert_eq!(rig.run(&["rag", "list", "--json"]).json(), json!([]));
+    assert_eq!(fs::read_dir(rig.home().join("data/rag")).unwrap().count(), 0, "its index is gone");
+}
+
+#[test]
+fn the_model_is_told_of_collections_and_asks_one_without_asking_the_user() {
+    let rig = rig([ask("zoo", "zebra stripes"), ask("zo", "x"), Reply::text("Done.")]);
+    rig.run(&["rag", "add", "zoo", &documents(&rig), "--description", "Animals."]);
+    let ran = asking(&rig, "how many?");
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let text = result(&ran)["text"].as_str().unwrap().to_owned();
+    assert!(text.contains("zebra.md:1-3\n```\n# Zebras"), "{text}");
+    let last = ran.events().into_iter().rfind(|event| event["type"] == "tool_result").unwrap();
+    assert!(last["text"].as_str().unwrap().contains("there is no collection `zo`; there are `zoo`"), "{last}");
+    let request = rig.server.generations()[0].seen().unwrap();
+    let tool = request.tools.iter().find(|tool| tool.name == "use_rag_tool").expect("the tool is offered");
+    assert!(tool.description.ends_with("Collections:\n- `zoo`: Animals."), "{}", tool.description);
+}
+
+#[test]
+fn without_collections_there_is_no_tool_and_a_wrong_section_is_told() {
+    let rig = rig([Reply::text("Done.").times(2)]);
+    rig.task(&["hello"]);
+    let file = rig.home().join("config.toml");
+    fs::write(&file, format!("{}[rag.broken]\nfolders = [\"docs\"]\n", fs::read_to_string(&file).unwrap())).unwrap();
+    let ran = rig.task(&["hello"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let told = ran.events().into_iter().find(|event| event["type"] == "error").expect("a notice");
+    assert!(told["message"].as_str().unwrap().contains("[rag.broken]"), "{told}");
+    for request in rig.server.generations() {
+        assert!(request.seen().unwrap().tools.iter().all(|tool| tool.name != "use_rag_tool"));
+    }
+}
+
+#[test]
+fn a_server_is_asked_only_with_permission() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", server.local_addr().unwrap());
+    let rig = rig([ask("far", "stripes"), Reply::text("Done."), ask("far", "stripes"), Reply::text("Done.")]);
+    let added = rig.run(&["rag", "add", "far", "--url", &url, "--description", "Far away."]);
+    assert_eq!(added.code(), 0, "{}", added.stderr());
+    let refused = result(&asking(&rig, "ask it"));
+    let told = refused["text"].as_str().unwrap();
+    assert!(told.contains("haft permissions add \"use_rag_tool(domain:127.0.0.1)\""), "{told}");
+
+    let answering = std::thread::spawn(move || {
+        let (mut stream, _) = server.accept().unwrap();
+        let mut piece = [0; 8192];
+        let _ = stream.read(&mut piece).unwrap();
+        let body = r#"{"choices":[{"message":{"content":"Forty\u001b[2J."}}],"citations":["stripes.md"]}"#;
+        write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    });
+    rig.run(&["permissions", "add", "use_rag_tool(domain:127.0.0.1)"]);
+    let answered = result(&asking(&rig, "ask it"));
+    answering.join().unwrap();
+    assert_eq!(answered["text"], "Forty.\n\nSources:\n- stripes.md");
+}
+
+#[test]
+fn a_kill_at_any_moment_leaves_an_index_that_answers() {
+    let rig = rig([Reply::text("Done.")]);
+    let folder = documents(&rig);
+    for part in 0..300 {
+        fs::write(format!("{folder}/{part}.md"), format!("# Part {part}\n\nanimal{part} lives here.\n")).unwrap();
+    }
+    let file = rig.home().join("config.toml");
+    fs::write(&file, format!("{}[rag.zoo]\nfolders = [\"{folder}\"]\n", fs::read_to_string(&file).unwrap())).unwrap();
+    for wait in [5, 20, 40, 80, 160] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_haft"))
+            .args(["rag", "query", "zoo", "animal299"])
+            .env_clear()
+            .env("HAFT_HOME", rig.home())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(wait));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let found = rig.run(&["rag", "query", "zoo", "animal299", "--json"]);
+    assert_eq!(found.code(), 0, "{}", found.stderr());
+    assert_eq!(found.json()["passages"][0]["path"], json!(format!("{folder}/299.md")));
+    assert_eq!(rig.run(&["rag", "list", "--json"]).json()[0]["files"], 302);
+}

@@ -1,0 +1,85 @@
+//! Whether a call may reach the hosts it is about.
+
+use haft_types::{Decision, PermissionMode};
+
+use super::decide::Permissions;
+use super::rule::Rule;
+use super::verdict::{Ruling, Verdict};
+
+/// The hosts a rule names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Domain {
+    name: String,
+    below: Below,
+}
+
+/// Whether the hosts below a name are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Below {
+    No,
+    Only,
+}
+
+impl Domain {
+    /// Reads `domain:example.com` or `domain:*.example.com`.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let named = text.strip_prefix("domain:")?.trim();
+        let (name, below) = match named.strip_prefix("*.") {
+            Some(name) => (name, Below::Only),
+            None => (named, Below::No),
+        };
+        let inside = |one: char| one.is_alphanumeric() || "-._:[]".contains(one);
+        let name = folded(name);
+        (!name.is_empty() && name.chars().all(inside)).then_some(Self { name, below })
+    }
+
+    /// Whether it names this host, as a rule that allows is read: to the letter.
+    fn names(&self, host: &str) -> bool {
+        let host = folded(host);
+        match self.below {
+            Below::No => host == self.name,
+            Below::Only => self.is_above(&host),
+        }
+    }
+
+    /// Whether it speaks of this host, as a rule that asks or denies is read: the hosts below are meant too.
+    fn hits(&self, host: &str) -> bool {
+        let host = folded(host);
+        host == self.name || self.is_above(&host)
+    }
+
+    fn is_above(&self, host: &str) -> bool {
+        host.strip_suffix(&self.name).is_some_and(|rest| rest.ends_with('.'))
+    }
+}
+
+/// A host in the one spelling hosts are compared in.
+fn folded(host: &str) -> String {
+    host.trim_end_matches('.').to_lowercase()
+}
+
+impl Permissions {
+    /// A call that reaches hosts and changes nothing there. What is asked of a host tells it something, so it is asked first.
+    pub(super) fn decide_hosts(&self, tool: &str, hosts: &[String]) -> Verdict {
+        Verdict::of_parts(hosts.iter().map(|host| self.decide_host(tool, host).part(host)).collect())
+    }
+
+    fn decide_host(&self, tool: &str, host: &str) -> Ruling {
+        let speaks = |rule: &&Rule| rule.domain_of(tool).is_some_and(|domain| domain.hits(host));
+        if let Some(rule) = self.rules.of(Decision::Deny).iter().find(speaks) {
+            return Ruling::new(Decision::Deny, format!("the rule `{rule}` denies `{host}`")).by(rule);
+        }
+        if self.mode == PermissionMode::Yolo {
+            return Ruling::new(Decision::Allow, "nothing is asked (permission mode `yolo`)");
+        }
+        if let Some(rule) = self.rules.of(Decision::Ask).iter().find(speaks) {
+            return Ruling::new(Decision::Ask, format!("the rule `{rule}` asks for `{host}`")).by(rule);
+        }
+        let allows =
+            |rule: &&Rule| rule.is_all_of(tool) || rule.domain_of(tool).is_some_and(|domain| domain.names(host));
+        match self.rules.of(Decision::Allow).iter().find(allows) {
+            Some(rule) => Ruling::new(Decision::Allow, format!("`{rule}` allows it")).by(rule),
+            None => Ruling::new(Decision::Ask, format!("`{tool}` reaches `{host}`, and no rule allows it")),
+        }
+    }
+}
