@@ -1,7 +1,8 @@
-//! How a person is asked before a call runs.
+//! How a person is asked: before a call runs, and by servers in the middle of one.
 
 use async_trait::async_trait;
 use haft_tools::PartVerdict;
+use haft_types::{Filled, Form};
 use serde_json::Value;
 
 /// A call that waits for a yes or no.
@@ -40,11 +41,17 @@ pub enum Answer {
     },
 }
 
-/// Who is asked. Without one, asking means no.
+/// Who is asked. Without one, asking means no, and forms are declined.
 #[async_trait]
 pub trait Approver: Send + Sync {
     /// Shows the approval and waits for the answer. It is dropped when the run is cancelled.
     async fn ask(&self, approval: &Approval) -> Answer;
+
+    /// Shows a form that an MCP server sends in the middle of a call, and waits for the answers. It is dropped when the call
+    /// is. Whoever cannot show one declines.
+    async fn fill(&self, _form: &Form) -> Filled {
+        Filled::Declined
+    }
 
     /// Writes rules that allow where the user can read them.
     async fn remember(&self, rules: &[String]) -> Result<(), String>;

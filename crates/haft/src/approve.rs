@@ -1,4 +1,6 @@
-//! Asks on the terminal before a call runs.
+//! Asks on the terminal: before a call runs, and for what servers want to know.
+
+mod form;
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -8,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use haft_engine::{Answer, Approval, Approver};
 use haft_text::reveal;
-use haft_types::Decision;
+use haft_types::{Decision, Filled, Form};
 
 use crate::commands::permissions;
 use crate::exit::mistake;
@@ -36,6 +38,13 @@ impl Approver for TerminalApprover {
         let asked = tokio::task::spawn_blocking(move || ask(&terminal, &approval)).await;
         // A terminal that went away cannot say yes.
         asked.ok().and_then(Result::ok).unwrap_or(Answer::No { words: String::new() })
+    }
+
+    async fn fill(&self, form: &Form) -> Filled {
+        let (terminal, form) = (Arc::clone(&self.terminal), form.clone());
+        let filling = move || form::fill(&mut BufReader::new(&*terminal), &mut &*terminal, &form);
+        // A terminal that went away wants nothing any more.
+        tokio::task::spawn_blocking(filling).await.ok().and_then(Result::ok).unwrap_or(Filled::Cancelled)
     }
 
     async fn remember(&self, rules: &[String]) -> Result<(), String> {

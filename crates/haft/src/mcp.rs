@@ -1,22 +1,33 @@
 //! MCP servers as this machine has them: the user's, and those of a trusted project.
 
+mod confine;
+mod people;
+pub(crate) mod prompts;
+pub(crate) mod resources;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::{fs, io};
 
-use haft_engine::Notice;
+use haft_engine::{Approver, Notice};
 use haft_mcp::{
     Cache, Document, Gathered, Host, Problem, ProjectFile, Reach, Server, Servers, ToolSearch, UseMcpTool, gather,
 };
 use haft_project::Standing;
-use haft_sandbox::Supervisor;
+use haft_sandbox::{SandboxConfig, Supervisor};
 use haft_tool::Tool;
 use haft_tools::{Permissions, Rule};
 use haft_types::{Decision, ModelSpec, TokenCounter};
+use tokio::sync::OnceCell;
 
 use crate::config::Config;
 use crate::exit::mistake;
 use crate::places::Places;
+use crate::project::Project;
+use crate::wiring;
+
+use confine::OwnSandbox;
+use people::Person;
 
 /// How the names begin by which rules and people know what servers offer: `mcp__server__tool`.
 pub(crate) const PREFIX: &str = "mcp__";
@@ -37,6 +48,17 @@ impl Mcp {
     /// These servers; none of them is started.
     pub(crate) fn new(gathered: Gathered, host: Host) -> Self {
         Self { servers: Arc::new(Servers::new(gathered.servers, host)), problems: gathered.problems }
+    }
+
+    /// Those of this project and the user, for a command of the user's own, and the names of those that are switched off.
+    pub(crate) fn open(places: &Places, config: &Config, project: &Project) -> anyhow::Result<(Self, Vec<String>)> {
+        let (_, standing) = wiring::ground(places, project)?;
+        let gathered = gathered(places, config, &project.root, &standing);
+        let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
+        let environment = Arc::new(haft_sandbox::child_environment(std::env::vars_os()));
+        let disabled = gathered.disabled.clone();
+        let host = host(places, &config.sandbox, &project.root, (supervisor, environment), None);
+        Ok((Self::new(gathered, host), disabled))
     }
 
     /// The tools through which a model reaches them; none when there are no servers.
@@ -103,9 +125,28 @@ pub(crate) fn named_tool(name: &str) -> anyhow::Result<(&str, &str)> {
         .ok_or_else(|| mistake(format!("`{name}` does not name a tool of a server; write `mcp__SERVER__TOOL`")))
 }
 
-/// What servers are given on this machine.
-pub(crate) fn host(places: &Places, supervisor: Arc<Supervisor>, environment: Arc<Vec<(String, String)>>) -> Host {
-    Host { supervisor, environment, cache: Cache::at(places.mcp_lists()), tokens: places.mcp_tokens(), elicitor: None }
+/// What servers are given on this machine. Who approves calls also fills in forms.
+pub(crate) fn host(
+    places: &Places,
+    config: &SandboxConfig,
+    root: &Path,
+    (supervisor, environment): (Arc<Supervisor>, Arc<Vec<(String, String)>>),
+    approver: Option<Arc<dyn Approver>>,
+) -> Host {
+    let sandbox = OwnSandbox {
+        places: places.clone(),
+        config: config.clone(),
+        project: root.to_owned(),
+        set_up: OnceCell::new(),
+    };
+    Host {
+        supervisor,
+        environment,
+        cache: Cache::at(places.mcp_lists()),
+        tokens: places.mcp_tokens(),
+        elicitor: approver.map(|approver| Arc::new(Person(approver)) as _),
+        sandbox: Some(Arc::new(sandbox)),
+    }
 }
 
 /// The permissions with what the configuration says of whole servers. To ask is what happens without a word.

@@ -207,6 +207,14 @@ fn prepare(
     let masker = Masker::knowing(haft_sandbox::secret_values(std::env::vars_os()).into_iter().chain(own));
     let permissions = permissions(&config.permissions, plan.mode, sandbox::confinement(&sandbox))?;
     let permissions = mcp::permitted(permissions, &gathered.servers);
+    let host = mcp::host(
+        places,
+        &config.sandbox,
+        &plan.project.root,
+        (Arc::clone(&supervisor), Arc::clone(&child_environment)),
+        plan.approver.clone(),
+    );
+    let mcp = Mcp::new(gathered, host);
     let services = Services {
         store,
         versions: versions(places, &config),
@@ -214,12 +222,11 @@ fn prepare(
         summarisers: standby(&config, config.model_roles.own(ModelRole::Summary).iter())?,
         client: Client::new(declared, key, config.retry).map_err(|error| mistake(error.to_string()))?,
         counter: Arc::new(O200k),
-        running: Arc::new(Running::new(Arc::clone(&supervisor), config.limits).held_in(sandbox)),
+        running: Arc::new(Running::new(supervisor, config.limits).held_in(sandbox)),
         approver: plan.approver,
         clock: Arc::new(WallClock),
         ids: Arc::new(RandomIds),
     };
-    let mcp = Mcp::new(gathered, mcp::host(places, supervisor, Arc::clone(&child_environment)));
     let spill = places.spill();
     let session = SessionConfig {
         environment: environment(&plan.project),

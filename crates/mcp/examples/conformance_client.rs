@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use haft_mcp::{
-    Cache, Elicitor, Host, McpError, Oauth, Origin, Protocol, Question, Reach, Reply, Server, Servers, ToolFilter,
-    ToolInfo, login,
+    Cache, Elicitor, Host, McpError, Oauth, Origin, Protocol, Reach, Server, Servers, ToolFilter, ToolInfo, login,
 };
 use haft_sandbox::Supervisor;
 use haft_tool::Progress;
+use haft_types::{Filled, Form};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -46,6 +46,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         name: "suite".into(),
         origin: Origin::User,
         reach: Reach::Http { url, headers: Vec::new(), bearer: None },
+        sandboxed: false,
         timeout: Duration::from_secs(20),
         startup: Duration::from_secs(20),
         protocol: match variable("MCP_CONFORMANCE_PROTOCOL_VERSION").as_str() {
@@ -68,6 +69,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         cache: Cache::at(state.path().join("lists")),
         tokens: state.path().join("tokens"),
         elicitor: Some(Arc::new(Defaults)),
+        sandbox: None,
     };
     let tokens = host.tokens.clone();
     let client = Client { servers: Servers::new(vec![server.clone()], host), server, tokens };
@@ -145,11 +147,8 @@ struct Defaults;
 
 #[async_trait]
 impl Elicitor for Defaults {
-    async fn answer(&self, _server: &str, question: Question) -> Reply {
-        let Question::Form { schema, .. } = question else { return Reply::Decline };
-        let fields = schema["properties"].as_object().cloned().unwrap_or_default();
-        let defaults = fields.into_iter().filter_map(|(name, field)| Some((name, field.get("default")?.clone())));
-        Reply::Accept(Value::Object(defaults.collect()))
+    async fn fill(&self, form: Form) -> Filled {
+        Filled::Accepted(form.fields.into_iter().filter_map(|field| Some((field.name, field.default?))).collect())
     }
 }
 

@@ -118,6 +118,7 @@ mod tests {
                 env: vec![("KEY".into(), "s3cret".into())],
                 cwd: "/".into(),
             },
+            sandboxed: false,
             timeout: Duration::from_secs(1),
             startup: Duration::from_secs(1),
             protocol: Protocol::Auto,

@@ -32,6 +32,8 @@ pub struct ServerConfig {
     pub bearer_token_env: Option<String>,
     /// Whether it is used.
     pub enabled: bool,
+    /// Whether the program runs in the sandbox that commands run in.
+    pub sandbox: bool,
     /// Seconds a call may be silent.
     pub timeout: u64,
     /// Seconds it may take to start.
@@ -84,6 +86,7 @@ impl Default for ServerConfig {
             headers: BTreeMap::new(),
             bearer_token_env: None,
             enabled: true,
+            sandbox: false,
             timeout: 120,
             startup_timeout: 30,
             protocol: Protocol::default(),

@@ -7,13 +7,19 @@ use std::fmt::Write as _;
 
 use haft_text::sanitise;
 
-use crate::listing::{Listing, ToolInfo};
+use crate::listing::{Listing, ResourceInfo, ToolInfo};
+use crate::output::{Answer, Content};
 use crate::servers::Servers;
 
 /// The longest description of a tool, in characters.
 const DESCRIPTION: usize = 1_000;
 /// The longest instructions of a server, in characters.
 const INSTRUCTIONS: usize = 800;
+
+/// The tool under which resources are read, of every server that has some and no tool of that name.
+pub(crate) const READ_RESOURCE: &str = "read_resource";
+/// How many resources are named beside the tools.
+const RESOURCES: usize = 10;
 
 /// What a model is told of the servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,8 +65,40 @@ fn text(servers: &Servers, detail: Detail) -> String {
         };
         let offered: Vec<_> = listing.tools.iter().filter(|tool| server.filter.admits(&tool.name)).collect();
         tell(&mut text, &listing, &offered, detail);
+        if server.filter.admits(READ_RESOURCE) {
+            tell_resources(&mut text, &listing, detail);
+        }
     }
     text
+}
+
+/// That there are resources, and which, if they are few.
+fn tell_resources(text: &mut String, listing: &Listing, detail: Detail) {
+    let all = &listing.resources;
+    if all.is_empty() || listing.tools.iter().any(|tool| tool.name == READ_RESOURCE) {
+        return;
+    }
+    match detail {
+        Detail::Whole if all.len() <= RESOURCES => {
+            let named: Vec<_> = all.iter().map(|one| format!("`{}` ({})", one.uri, one.name)).collect();
+            let named = short(&named.join(", "), DESCRIPTION);
+            let _ = write!(text, "\n- `{READ_RESOURCE}`: reads a resource: {named}\n  arguments: {{\"uri\": …}}");
+        }
+        Detail::Whole | Detail::Names | Detail::Counts => {
+            let count = all.len();
+            let _ = write!(text, "\n- `{READ_RESOURCE}`: {count} resources; without a `uri` it lists them");
+        }
+    }
+}
+
+/// All resources, as an answer of the server.
+pub(crate) fn resources(listing: &Listing) -> Answer {
+    let line = |one: &ResourceInfo| {
+        let of = if one.media_type.is_empty() { String::new() } else { format!(", {}", one.media_type) };
+        format!("`{}` ({}{of}): {}", one.uri, one.name, short(&one.description, DESCRIPTION))
+    };
+    let lines: Vec<_> = listing.resources.iter().map(line).collect();
+    Answer { content: vec![Content::Text(lines.join("\n"))], ..Answer::default() }
 }
 
 fn tell(text: &mut String, listing: &Listing, offered: &[&ToolInfo], detail: Detail) {

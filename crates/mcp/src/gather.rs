@@ -109,6 +109,7 @@ impl Gathered {
                 name: name.to_owned(),
                 origin,
                 reach,
+                sandboxed: config.sandbox,
                 timeout: Duration::from_secs(config.timeout.max(1)),
                 startup: Duration::from_secs(config.startup_timeout.max(1)),
                 protocol: config.protocol,
@@ -169,6 +170,9 @@ fn reach(
             Ok(Reach::Command { program, args: config.args.clone(), env, cwd })
         }
         (None, Some(url)) => {
+            if config.sandbox {
+                return wrong("sandbox", "a sandbox is for servers with a `command`; take it out");
+            }
             if !url.starts_with("http://") && !url.starts_with("https://") {
                 return wrong("url", "it must begin with `http://` or `https://`");
             }

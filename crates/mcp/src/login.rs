@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::sdk::{Authorization, Tokens};
 use crate::server::Server;
 
-/// The longest request line that is looked at.
+/// The longest request that is looked at.
 const LONGEST: usize = 16 * 1024;
 const DONE: &str = "haft has logged in. You can close this page.";
 const REFUSED: &str = "haft could not log in. The terminal says why.";
@@ -69,7 +69,8 @@ impl Login {
 /// The query of a request for the callback; none for any other.
 async fn callback(visitor: &mut TcpStream) -> io::Result<Option<String>> {
     let mut head = Vec::new();
-    while !head.windows(2).any(|end| end == b"\r\n") && head.len() < LONGEST {
+    // All of it: a connection that is closed with something unread in it is broken off, answer and all.
+    while !head.ends_with(b"\r\n\r\n") && head.len() < LONGEST {
         let mut chunk = [0; 1024];
         match visitor.read(&mut chunk).await? {
             0 => break,

@@ -17,6 +17,8 @@ pub struct Server {
     pub origin: Origin,
     /// How it is reached.
     pub reach: Reach,
+    /// Whether it runs in a sandbox, where it is a program.
+    pub sandboxed: bool,
     /// How long a call may be silent.
     pub timeout: Duration,
     /// How long it may take to start.

@@ -7,13 +7,15 @@ use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use haft_sandbox::Supervisor;
+use async_trait::async_trait;
+use haft_sandbox::{Confined, Supervisor};
 use haft_tool::Progress;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::Cache;
+use crate::document::{self, READ_RESOURCE};
 use crate::error::McpError;
 use crate::listing::Listing;
 use crate::output::Answer;
@@ -38,6 +40,15 @@ pub struct Host {
     pub tokens: std::path::PathBuf,
     /// Who answers their questions; without one they are declined.
     pub elicitor: Option<Arc<dyn Elicitor>>,
+    /// Holds in those that are to be held in; without it they are not started.
+    pub sandbox: Option<Arc<dyn Confines>>,
+}
+
+/// Holds servers in.
+#[async_trait]
+pub trait Confines: Send + Sync {
+    /// What is put on each of them. The error says why there is nothing.
+    async fn confined(&self) -> Result<Arc<Confined>, String>;
 }
 
 /// All servers of a session. Dropping it ends them.
@@ -156,7 +167,12 @@ impl Servers {
         if let Some(listing) = slot.known()
             && !listing.tools.iter().any(|known| known.name == tool)
         {
-            return Err(slot.unknown_tool(tool, &listing));
+            return match (tool, arguments.get("uri").and_then(Value::as_str)) {
+                (READ_RESOURCE, _) if listing.resources.is_empty() => Err(slot.unknown_tool(tool, &listing)),
+                (READ_RESOURCE, Some(uri)) => self.wait(slot, &connection, connection.read(uri), cancel).await,
+                (READ_RESOURCE, None) => Ok(document::resources(&listing)),
+                (_, _) => Err(slot.unknown_tool(tool, &listing)),
+            };
         }
         let _shown = connection.heard().show_to(progress);
         let called = connection.call(tool, arguments);
@@ -226,7 +242,11 @@ impl Servers {
                         return Err(silent());
                     }
                 }
-                () = tokio::time::sleep(slot.server.timeout) => return Err(silent()),
+                () = tokio::time::sleep(slot.server.timeout) => {
+                    if !connection.heard().is_asking() {
+                        return Err(silent());
+                    }
+                }
             }
         }
     }
@@ -259,6 +279,7 @@ impl Servers {
             environment: &self.host.environment,
             tokens: &tokens,
             elicitor: self.host.elicitor.clone(),
+            sandbox: self.host.sandbox.as_deref(),
         };
         let opening = async {
             let connection = Connection::open(&slot.server, &launch).await?;

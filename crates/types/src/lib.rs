@@ -7,6 +7,7 @@
 
 mod control;
 mod event;
+mod form;
 mod hash;
 mod id;
 mod message;
@@ -21,6 +22,7 @@ mod usage;
 
 pub use control::{ApprovalDecision, ControlLine, InputLine};
 pub use event::{BudgetLayer, CallPhase, ChangeKind, CompactionPhase, Event, EventBody, TaskPhase, TurnResult};
+pub use form::{Choice, Field, FieldKind, Filled, Form};
 pub use hash::{ContentHash, Hasher};
 pub use id::{Clock, ConversationId, IdSource, MessageId, ShortId};
 pub use message::{Entry, LlmMetadata, Message, Metadata, Origin, Role};

@@ -17,6 +17,7 @@ use crate::clock::RandomIds;
 use crate::config::{Config, ModelRole, RolesConfig};
 use crate::exit::{Exit, Mistake, mistake};
 use crate::jobs::{self, Jobs};
+use crate::mcp::{self, Mcp, resources};
 use crate::output::claude::{Introduction, Messages, Pieces};
 use crate::output::{self, Printer};
 use crate::places::Places;
@@ -31,7 +32,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     }
     let (places, loaded) = super::configuration(&args.common)?;
     let piped = piped_input()?;
-    let task = task(args, &places, piped.as_deref())?;
+    let task = task(args, &places, &loaded.config, piped.as_deref())?;
     let mut plan = lower(args, &loaded.config, task.as_deref())?;
     let mode = plan.mode;
     if args.bg {
@@ -173,18 +174,40 @@ fn roles(args: &RunArgs, config: &RolesConfig) -> anyhow::Result<Roles> {
 }
 
 /// The prompt, with piped standard input as the task itself or attached to it.
-fn task(args: &RunArgs, places: &Places, piped: Option<&str>) -> anyhow::Result<Option<String>> {
+fn task(args: &RunArgs, places: &Places, config: &Config, piped: Option<&str>) -> anyhow::Result<Option<String>> {
     let mut prompt = args.prompt.clone().filter(|prompt| !prompt.trim().is_empty());
     if args.prompt.is_some() && prompt.is_none() {
         return Err(mistake("the prompt is empty"));
     }
     if let Some(called) = prompt.take_if(|prompt| prompt.starts_with('/')) {
-        let (ground, _) = wiring::ground(places, &Project::find(args.cwd.as_deref())?)?;
-        prompt = Some(slash::expand(called, &ground)?);
+        let project = Project::find(args.cwd.as_deref())?;
+        prompt = Some(if called.trim_start_matches('/').starts_with(mcp::PREFIX) {
+            let (mcp, _) = Mcp::open(places, config, &project)?;
+            of_server(&mcp, mcp::prompts::expand(&mcp, &called))?
+        } else {
+            slash::expand(called, &wiring::ground(places, &project)?.0)?
+        });
+    }
+    if let Some(mentioning) = prompt.take_if(|prompt| prompt.contains('@')) {
+        let (mcp, _) = Mcp::open(places, config, &Project::find(args.cwd.as_deref())?)?;
+        let mentioned = resources::mentioned(&mentioning, &mcp);
+        prompt = Some(match mentioned.as_slice() {
+            [] => mentioning,
+            some => of_server(&mcp, resources::attach(&mentioning, some, &mcp))?,
+        });
     }
     Ok(match (prompt, piped) {
         (Some(prompt), Some(piped)) => Some(format!("{prompt}\n\n<stdin>\n{}\n</stdin>", piped.trim_end_matches('\n'))),
         (prompt, piped) => prompt.or(piped.map(str::to_owned)),
+    })
+}
+
+/// What servers say before the session begins. They are ended again: those of the session are its own.
+fn of_server(mcp: &Mcp, said: impl Future<Output = anyhow::Result<String>>) -> anyhow::Result<String> {
+    wiring::runtime()?.block_on(async {
+        let said = said.await;
+        mcp.servers.close().await;
+        said
     })
 }
 

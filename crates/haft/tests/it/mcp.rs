@@ -1,9 +1,12 @@
 //! MCP servers from the configuration to the model and back.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 
-use haft_testkit::test::{McpServer, Revision, SHELL_MCP_SERVER};
-use haft_testkit::{Reply, Script, Seen};
+use haft_testkit::test::{McpServer, Revision, SHELL_MCP_SERVER, visit};
+use haft_testkit::{Reply, Script, Seen, SeenPart};
 use haft_types::Api;
 use serde_json::{Value, json};
 
@@ -300,4 +303,106 @@ fn servers_are_added_listed_and_removed() {
     let unknown = rig.run(&["mcp", "test", "mine"]);
     assert_eq!(unknown.code(), 2);
     assert!(unknown.stderr().contains("there is no MCP server `mine`"), "{}", unknown.stderr());
+}
+
+fn web(rig: &Rig, there: &McpServer) {
+    add(rig, &format!("[mcp_servers.web]\nurl = \"{}\"\n", there.url()));
+}
+
+fn last_words(rig: &Rig) -> String {
+    match seen(rig).last().unwrap().messages.last().unwrap().parts.as_slice() {
+        [SeenPart::Text { text, .. }] => text.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn prompts_of_servers_are_commands() {
+    let there = McpServer::start(Revision::Current).unwrap();
+    let rig = rig([Reply::text("Hello.")]);
+    web(&rig, &there);
+    let listed = |rig: &Rig| rig.run(&["commands", "list", "--json"]).json()["commands"].clone();
+    assert_eq!(listed(&rig), json!([]), "nothing is known yet, and nobody is asked");
+    assert!(there.methods().is_empty());
+    let ran = rig.task(&["/mcp__web__greet 'Ada Lovelace'"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert_eq!(last_words(&rig), "Hello \"Ada Lovelace\".");
+    let command = &listed(&rig)[0];
+    assert_eq!((&command["name"], &command["argument_hint"]), (&json!("mcp__web__greet"), &json!("<whom>")));
+    assert!(rig.run(&["commands", "list"]).stdout().contains("mcp__web__greet  Greets."), "a row of the table");
+    assert!(rig.run(&["commands", "show", "mcp__web__greet"]).stdout().contains("whom (needed)"));
+    for (prompt, words) in [
+        ("/mcp__web__greet", "`whom` is missing; write `/mcp__web__greet <whom>`"),
+        ("/mcp__web__part", "has no such prompt; it has /mcp__web__greet"),
+        ("/mcp__nowhere__x", "there is no MCP server `nowhere`"),
+    ] {
+        let refused = rig.task(&[prompt]);
+        assert_eq!(refused.code(), 2);
+        assert!(refused.stderr().contains(words), "{}", refused.stderr());
+    }
+}
+
+#[test]
+fn resources_are_attached_where_they_are_mentioned_and_read_by_the_model() {
+    let there = McpServer::start(Revision::Current).unwrap();
+    let read = || call("web", "read_resource", &json!({"uri": "mem:a"}));
+    let rig = rig([Reply::text("Seen."), read(), call("web", "read_resource", &json!({})), Reply::text("Done.")]);
+    web(&rig, &there);
+    assert_eq!(rig.task(&["what is in @web:mem:a?"]).code(), 0);
+    let attached = "what is in @web:mem:a?\n\n<resource server=\"web\" uri=\"mem:a\">\ncontent of a\n</resource>";
+    assert_eq!(last_words(&rig), attached);
+    let ran = rig.task(&["read it yourself"]);
+    assert!(description(&seen(&rig)[1]).contains("- `read_resource`: reads a resource: `mem:a` (a)"));
+    assert_eq!(results(&ran)[0]["text"], "content of a");
+    assert_eq!(results(&ran)[1]["text"], "`mem:a` (a): ", "without an address it lists them");
+    let missing = rig.task(&["-c", "@nowhere:mem:a stays what it is"]);
+    assert_eq!(last_words(&rig), "@nowhere:mem:a stays what it is", "{}", missing.stdout());
+}
+
+#[test]
+fn a_login_is_made_on_a_page_and_lasts() {
+    let there = McpServer::start_with_login(Revision::Current, 3_600).unwrap();
+    let rig = rig([
+        call("web", "echo", &json!({})),
+        Reply::text("No."),
+        call("web", "echo", &json!({})),
+        Reply::text("Yes."),
+    ]);
+    web(&rig, &there);
+    let before = results(&rig.task(&["first"]))[0]["text"].to_string();
+    assert!(before.contains("haft mcp login web"), "{before}");
+    let mut login = rig.command(&["mcp", "login", "web"]).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(login.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut lines = lines.skip_while(|line| !line.starts_with("http://"));
+    assert_eq!(visit(&lines.next().unwrap()).unwrap(), "haft has logged in. You can close this page.");
+    assert!(login.wait().unwrap().success());
+    assert_eq!(results(&rig.task(&["second"]))[0]["status"], "success");
+    assert_eq!(rig.run(&["mcp", "list", "--json"]).json()[0]["state"], "known, logged in");
+    let tokens = fs::read_dir(rig.home().join("state/mcp/tokens")).unwrap().flatten();
+    assert!(tokens.map(|file| file.metadata().unwrap().permissions().mode()).all(|mode| mode & 0o077 == 0));
+    assert!(!rig.export().to_string().contains("access-1"));
+}
+
+#[test]
+fn a_server_can_be_held_in_the_sandbox() {
+    let outside = tempfile::tempdir().unwrap();
+    let planted = outside.path().join("planted");
+    for (sandbox, written) in [(false, true), (true, false)] {
+        let rig = rig([]);
+        if rig.run(&["sandbox", "status", "--json"]).json()["layer"] == "none" {
+            eprintln!("skipped: there is no sandbox here");
+            return;
+        }
+        rig.write("server.sh", format!("touch {} inside\n{SHELL_MCP_SERVER}", planted.display()));
+        let key = format!("command = \"/bin/sh\"\nargs = [\"server.sh\"]\nsandbox = {sandbox}\n");
+        add(&rig, &format!("[mcp_servers.s]\n{key}"));
+        let tested = rig.run(&["mcp", "test", "s"]);
+        assert_eq!(tested.code(), 0, "{}{}", tested.stdout(), tested.stderr());
+        assert!(rig.project().join("inside").exists(), "the project is its own");
+        assert_eq!(planted.exists(), written, "sandbox = {sandbox}");
+        let _ = fs::remove_file(&planted);
+        let off = rig.run(&["mcp", "test", "s", "--set", "sandbox.mode=\"off\""]);
+        assert_eq!(off.code(), i32::from(sandbox), "confined or not at all: {}", off.stdout());
+        let _ = fs::remove_file(&planted);
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use haft_tool::Progress;
+use haft_types::{Filled, Form};
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
@@ -14,41 +15,13 @@ use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use serde_json::Value;
 use tokio::sync::watch;
 
-/// Answers what servers ask of people.
+use crate::form::form;
+
+/// Has forms filled in that servers send.
 #[async_trait]
 pub trait Elicitor: Send + Sync {
-    /// Answers a question of this server.
-    async fn answer(&self, server: &str, question: Question) -> Reply;
-}
-
-/// What a server asks.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Question {
-    /// Values that fit a schema.
-    Form {
-        /// What for.
-        message: String,
-        /// The JSON schema of the answer.
-        schema: Value,
-    },
-    /// A visit to a page.
-    Page {
-        /// What for.
-        message: String,
-        /// Where.
-        url: String,
-    },
-}
-
-/// What a person answers.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Reply {
-    /// This.
-    Accept(Value),
-    /// Nothing, and the server should go on without it.
-    Decline,
-    /// Nothing, and what was under way should end.
-    Cancel,
+    /// Shows a form and waits for the answers.
+    async fn fill(&self, form: Form) -> Filled;
 }
 
 /// What was heard of a server outside its answers.
@@ -58,6 +31,8 @@ pub(crate) struct Heard {
     stale: AtomicBool,
     /// Counts what shows that it is at work.
     signs: watch::Sender<u64>,
+    /// How many people are being asked for it.
+    asking: AtomicU64,
     listeners: Mutex<Vec<(u64, Arc<dyn Progress>)>>,
     next: AtomicU64,
 }
@@ -84,6 +59,16 @@ impl Heard {
         Shown { heard: Arc::clone(self), number }
     }
 
+    /// Whether it waits for a person, who may take longer than it may itself.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.asking.load(Ordering::Acquire) > 0
+    }
+
+    fn ask(self: &Arc<Self>) -> Asking {
+        self.asking.fetch_add(1, Ordering::AcqRel);
+        Asking(Arc::clone(self))
+    }
+
     fn progress(&self, text: &str) {
         self.signs.send_modify(|count| *count += 1);
         let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -103,6 +88,17 @@ impl Drop for Shown {
     fn drop(&mut self) {
         let mut listeners = self.heard.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|(number, _)| *number != self.number);
+    }
+}
+
+/// A person is being asked while this lives.
+struct Asking(Arc<Heard>);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.asking.fetch_sub(1, Ordering::AcqRel);
+        // The server's own time begins anew.
+        self.0.signs.send_modify(|count| *count += 1);
     }
 }
 
@@ -135,21 +131,27 @@ impl ClientHandler for Handler {
         request: ElicitRequestParams,
         _context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, rmcp::ErrorData> {
-        let question = match request {
+        let form = match request {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
-                Question::Form { message, schema: serde_json::to_value(requested_schema).unwrap_or_default() }
+                let schema = serde_json::to_value(requested_schema).unwrap_or_default();
+                form(&self.server, &message, &schema)
             }
-            ElicitRequestParams::UrlElicitationParams { message, url, .. } => Question::Page { message, url },
+            // To send people to pages was not offered.
             _ => return Ok(ElicitResult::new(ElicitationAction::Decline)),
         };
-        let reply = match &self.elicitor {
-            Some(elicitor) => elicitor.answer(&self.server, question).await,
-            None => Reply::Decline,
+        let filled = match &self.elicitor {
+            Some(elicitor) => {
+                let _asking = self.heard.ask();
+                elicitor.fill(form).await
+            }
+            None => Filled::Declined,
         };
-        Ok(match reply {
-            Reply::Accept(value) => ElicitResult::new(ElicitationAction::Accept).with_content(value),
-            Reply::Decline => ElicitResult::new(ElicitationAction::Decline),
-            Reply::Cancel => ElicitResult::new(ElicitationAction::Cancel),
+        Ok(match filled {
+            Filled::Accepted(values) => {
+                ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(values))
+            }
+            Filled::Declined => ElicitResult::new(ElicitationAction::Decline),
+            Filled::Cancelled => ElicitResult::new(ElicitationAction::Cancel),
         })
     }
 

@@ -32,11 +32,12 @@ use crate::error::McpError;
 use crate::listing::Listing;
 use crate::output::Answer;
 use crate::server::{Reach, Server};
+use crate::servers::Confines;
 
 pub(crate) use auth::{Authorization, Tokens};
+pub use handler::Elicitor;
 use handler::Handler;
 pub(crate) use handler::Heard;
-pub use handler::{Elicitor, Question, Reply};
 
 /// The largest message a server may send.
 const LARGEST: usize = 64 << 20;
@@ -61,6 +62,7 @@ pub(crate) struct Launch<'a> {
     pub(crate) environment: &'a [(String, String)],
     pub(crate) tokens: &'a Tokens,
     pub(crate) elicitor: Option<Arc<dyn Elicitor>>,
+    pub(crate) sandbox: Option<&'a dyn Confines>,
 }
 
 impl Connection {
@@ -70,7 +72,7 @@ impl Connection {
         let handler = Handler::new(&server.name, Arc::clone(&heard), launch.elicitor.clone());
         let (service, process) = match &server.reach {
             Reach::Command { .. } => {
-                let (process, socket) = start(server, launch)?;
+                let (process, socket) = start(server, launch).await?;
                 let (hear, say) = socket.into_split();
                 let transport = AsyncRwTransport::new_client(hear, say).with_max_line_length(LARGEST);
                 let service = serve_client_with_lifecycle(handler, transport, lifecycle(server.protocol)).await;
@@ -225,9 +227,18 @@ fn lifecycle(protocol: Protocol) -> ClientLifecycleMode {
     }
 }
 
-fn start(server: &Server, launch: &Launch<'_>) -> Result<(Background, tokio::net::UnixStream), McpError> {
+async fn start(server: &Server, launch: &Launch<'_>) -> Result<(Background, tokio::net::UnixStream), McpError> {
+    let failed = |reason: String| McpError::Start { server: server.name.clone(), reason };
     let Reach::Command { program, args, env, cwd } = &server.reach else {
-        return Err(McpError::Start { server: server.name.clone(), reason: "it is not a program".into() });
+        return Err(failed("it is not a program".into()));
+    };
+    let confined = match (server.sandboxed, launch.sandbox) {
+        (false, _) => None,
+        (true, None) => return Err(failed("it is to run in a sandbox, and there is none here".into())),
+        (true, Some(sandbox)) => {
+            let none = |why| failed(format!("it is to run in a sandbox, and there is none: {why}"));
+            Some(sandbox.confined().await.map_err(none)?)
+        }
     };
     let mut environment: Vec<_> = launch.environment.to_vec();
     environment.retain(|(name, _)| !env.iter().any(|(own, _)| own == name));
@@ -238,14 +249,10 @@ fn start(server: &Server, launch: &Launch<'_>) -> Result<(Background, tokio::net
         env: environment,
         timeout: Duration::MAX,
         stdin: Stdin::default(),
-        // The user chose it; what it needs to reach nobody else knows.
-        confined: None,
+        confined,
     };
     let capture = Capture { limits: LAST_WORDS, ..Capture::default() };
-    launch
-        .supervisor
-        .connect(command, capture)
-        .map_err(|error| McpError::Start { server: server.name.clone(), reason: error.to_string() })
+    launch.supervisor.connect(command, capture).map_err(|error| failed(error.to_string()))
 }
 
 async fn reach(

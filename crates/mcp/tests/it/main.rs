@@ -1,6 +1,7 @@
 //! Servers as they are: over HTTP and as programs, good ones and bad ones.
 #![expect(clippy::unwrap_used, reason = "the functions that tests share are tests too")]
 
+mod logins;
 mod offline;
 mod over_http;
 mod programs;
@@ -24,6 +25,7 @@ fn server(name: &str, reach: Reach) -> Server {
         name: name.into(),
         origin: Origin::User,
         reach,
+        sandboxed: false,
         timeout: Duration::from_mins(5),
         startup: Duration::from_mins(5),
         protocol: Protocol::Auto,
@@ -54,6 +56,7 @@ fn host(state: &Path) -> Host {
         cache: Cache::at(state.join("lists")),
         tokens: state.join("tokens"),
         elicitor: None,
+        sandbox: None,
     }
 }
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use haft_mcp::{Content, Elicitor, McpError, Protocol, Question, Reach, Reply, Server};
+use haft_mcp::{Content, Elicitor, McpError, Protocol, Reach, Server};
 use haft_testkit::test::{McpServer, Revision};
+use haft_types::{FieldKind, Filled, Form};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -138,10 +139,12 @@ struct Somebody;
 
 #[async_trait]
 impl Elicitor for Somebody {
-    async fn answer(&self, server: &str, question: Question) -> Reply {
-        assert_eq!(server, "s");
-        assert!(matches!(question, Question::Form { message, .. } if message == "Your name?"));
-        Reply::Accept(json!({"name": "Ada"}))
+    async fn fill(&self, form: Form) -> Filled {
+        assert_eq!((form.from.as_str(), form.message.as_str()), ("the MCP server `s`", "Your name?"));
+        assert_eq!((form.fields.len(), &form.fields[0].kind), (1, &FieldKind::Text));
+        // Longer than the server itself may be silent.
+        tokio::time::sleep(Duration::from_millis(3_500)).await;
+        Filled::Accepted(arguments(json!({"name": "Ada"})))
     }
 }
 
@@ -152,7 +155,8 @@ fn questions_are_declined_unless_somebody_answers() {
     let declined = block_on(all.call("s", "ask", arguments(json!({})), nowhere(), &never())).unwrap();
     assert_eq!(declined.text(), r#"{"action":"decline"}"#);
     let there = McpServer::start(Revision::Previous).unwrap();
-    let all = asking(state.path(), vec![http("s", &there.url())], Arc::new(Somebody));
+    let impatient = Server { timeout: Duration::from_secs(3), ..http("s", &there.url()) };
+    let all = asking(state.path(), vec![impatient], Arc::new(Somebody));
     let answered = block_on(all.call("s", "ask", arguments(json!({})), nowhere(), &never())).unwrap();
     let answered: Value = serde_json::from_str(&answered.text()).unwrap();
     assert_eq!(answered, json!({"action": "accept", "content": {"name": "Ada"}}));

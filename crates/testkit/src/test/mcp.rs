@@ -11,6 +11,8 @@ use std::thread;
 
 use serde_json::{Value, json};
 
+use super::mcp_login::Logins;
+
 /// A server of the previous revision as a script for `/bin/sh`: `show` shows what it was given, `die` ends it. It counts its
 /// starts in the file `starts` of its folder.
 pub const SHELL_MCP_SERVER: &str = include_str!("mcp_server.sh");
@@ -34,6 +36,7 @@ struct Shared {
     revision: Revision,
     /// The token without which nobody gets an answer.
     token: Option<String>,
+    logins: Option<Logins>,
     heard: Mutex<Vec<Value>>,
     news: Condvar,
     grown: AtomicBool,
@@ -42,20 +45,26 @@ struct Shared {
 impl McpServer {
     /// A server of this revision.
     pub fn start(revision: Revision) -> io::Result<Self> {
-        Self::start_with(revision, None)
+        Self::start_with(revision, None, None)
     }
 
     /// The same, which answers only those who show this token.
     pub fn start_guarded(revision: Revision, token: &str) -> io::Result<Self> {
-        Self::start_with(revision, Some(token.to_owned()))
+        Self::start_with(revision, Some(token.to_owned()), None)
     }
 
-    fn start_with(revision: Revision, token: Option<String>) -> io::Result<Self> {
+    /// The same, which wants a login; its tokens are good for so many seconds.
+    pub fn start_with_login(revision: Revision, seconds: u64) -> io::Result<Self> {
+        Self::start_with(revision, None, Some(seconds))
+    }
+
+    fn start_with(revision: Revision, token: Option<String>, login: Option<u64>) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             revision,
             token,
+            logins: login.map(|seconds| Logins::new(format!("http://{address}"), seconds)),
             heard: Mutex::default(),
             news: Condvar::new(),
             grown: AtomicBool::new(false),
@@ -73,6 +82,11 @@ impl McpServer {
     /// Where it is.
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
+    }
+
+    /// How tokens were got from it, in order.
+    pub fn grants(&self) -> Vec<String> {
+        self.shared.logins.as_ref().map(Logins::grants).unwrap_or_default()
     }
 
     /// Every message it was sent, in order.
@@ -110,6 +124,16 @@ impl Shared {
         let mut reader = BufReader::new(visitor.try_clone()?);
         let mut visitor = visitor;
         while let Some(request) = read(&mut reader)? {
+            if let Some(logins) = &self.logins {
+                if let Some((status, headers, body)) = logins.page(&request.target, &request.body) {
+                    answer(&mut visitor, status, &headers, &body)?;
+                    continue;
+                }
+                if !logins.admits(request.authorization.as_deref()) {
+                    answer(&mut visitor, "401 Unauthorized", &logins.challenge(), "")?;
+                    continue;
+                }
+            }
             if let Some(token) = &self.token
                 && request.authorization.as_deref() != Some(&format!("Bearer {token}"))
             {
@@ -260,6 +284,7 @@ fn cacheable(mut result: Value) -> Value {
 
 struct Request {
     method: String,
+    target: String,
     authorization: Option<String>,
     body: Vec<u8>,
 }
@@ -269,7 +294,8 @@ fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
     if reader.read_line(&mut line)? == 0 {
         return Ok(None);
     }
-    let method = line.split(' ').next().unwrap_or_default().to_owned();
+    let mut words = line.split(' ').map(str::to_owned);
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let (mut length, mut authorization) = (0, None);
     loop {
         let mut line = String::new();
@@ -283,7 +309,7 @@ fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    Ok(Some(Request { method, authorization, body }))
+    Ok(Some(Request { method, target, authorization, body }))
 }
 
 fn answer(visitor: &mut TcpStream, status: &str, headers: &str, body: &str) -> io::Result<()> {

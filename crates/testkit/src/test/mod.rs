@@ -7,6 +7,7 @@ mod clock;
 mod home;
 mod ids;
 mod mcp;
+mod mcp_login;
 mod random;
 
 pub use assert::{assert_all_replied, assert_same, assert_same_on_all};
@@ -16,4 +17,5 @@ pub use clock::FakeClock;
 pub use home::{HomeError, TempHome};
 pub use ids::SequentialIds;
 pub use mcp::{McpServer, Revision, SHELL_MCP_SERVER};
+pub use mcp_login::visit;
 pub use random::Random;

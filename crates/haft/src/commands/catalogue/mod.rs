@@ -13,7 +13,10 @@ use serde_json::{Value, json};
 
 use self::items::{Item, Items};
 use crate::cli::{CatalogueCommand, Common};
+use crate::config::Config;
 use crate::exit::{Exit, mistake};
+use crate::mcp::Mcp;
+use crate::mcp::prompts::{self, Prompt};
 use crate::output::{self, Table};
 use crate::places::Places;
 use crate::project::Project;
@@ -29,6 +32,7 @@ pub(super) struct Place {
     pub(super) help: ToolHelp,
     /// The names of tools that are built in.
     built_in: Vec<String>,
+    config: Config,
 }
 
 impl Place {
@@ -39,11 +43,19 @@ impl Place {
         let asking = tool_help::asking(&places, &loaded.config, &project)?;
         let help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
         let built_in = super::tools::registry()?.iter().map(|tool| tool.spec().name.clone()).collect();
-        Ok(Self { places, project, ground, standing, help, built_in })
+        Ok(Self { places, project, ground, standing, help, built_in, config: loaded.config })
     }
 
     pub(super) fn is_built_in(&self, name: &str) -> bool {
         self.built_in.iter().any(|one| one == name)
+    }
+
+    /// What servers offer of a kind, as far as it is known.
+    fn prompts(&self, kind: Kind) -> anyhow::Result<Vec<Prompt>> {
+        match kind {
+            Kind::Commands => Ok(prompts::known(&Mcp::open(&self.places, &self.config, &self.project)?.0.servers)),
+            Kind::Rules | Kind::Agents | Kind::Skills | Kind::Tools => Ok(Vec::new()),
+        }
     }
 }
 
@@ -75,16 +87,17 @@ pub(super) fn warn(place: &Place, problems: &[Problem]) {
 
 fn list(kind: Kind, verbose: bool, json: bool, place: &Place) -> anyhow::Result<()> {
     let found = items::of(kind, &place.ground, place);
+    let prompts = place.prompts(kind)?;
     warn(place, &found.problems);
     if json {
         return output::print_json(&json!({
-            kind.folder(): found.list.iter().map(Item::json).collect::<Vec<_>>(),
+            kind.folder(): found.list.iter().map(Item::json).chain(prompts.iter().map(of_prompt)).collect::<Vec<_>>(),
             "shadowed": found.shadowed.iter().map(shadowed_json).collect::<Vec<_>>(),
             "problems": found.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
         }));
     }
     let mut text = String::new();
-    if found.list.is_empty() {
+    if found.list.is_empty() && prompts.is_empty() {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "No {0} yet. Add one with `haft {0} add NAME FILE`.", kind.folder());
     } else {
@@ -96,6 +109,10 @@ fn list(kind: Kind, verbose: bool, json: bool, place: &Place) -> anyhow::Result<
                 item.level.name().to_owned(),
                 place.ground.shown(&item.path),
             ]);
+        }
+        for prompt in &prompts {
+            let server = format!("server {}", prompt.server);
+            table.row(vec![prompt.name.clone(), prompt.description.clone(), "mcp".to_owned(), server]);
         }
         text.push_str(&table.to_string());
     }
@@ -139,7 +156,19 @@ fn kind_column(kind: Kind) -> &'static str {
     }
 }
 
+/// A prompt of a server among the commands.
+fn of_prompt(prompt: &Prompt) -> Value {
+    let Prompt { name, server, description, argument_hint, .. } = prompt;
+    json!({"name": name, "from": "mcp", "server": server, "description": description, "argument_hint": argument_hint})
+}
+
 pub(super) fn show(kind: Kind, name: &str, json: bool, place: &Place) -> anyhow::Result<()> {
+    if let Some(prompt) = place.prompts(kind)?.iter().find(|prompt| prompt.name == name) {
+        let mut value = of_prompt(prompt);
+        value["text"] = json!(prompt.about());
+        let words = format!("{name} {}\n{}\n\n{}\n", prompt.argument_hint, prompt.description, prompt.about());
+        return if json { output::print_json(&value) } else { output::print(&haft_text::sanitise(&words)) };
+    }
     let found = items::of(kind, &place.ground, place);
     let item = found.get(kind, name)?;
     if json {

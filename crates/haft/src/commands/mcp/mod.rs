@@ -6,14 +6,10 @@ mod login;
 mod test;
 
 use std::path::Path;
-use std::sync::Arc;
-
-use haft_project::TrustList;
-use haft_sandbox::Supervisor;
 
 use crate::cli::{Common, McpCommand, McpListArgs};
 use crate::exit::{Exit, mistake};
-use crate::mcp::{self, Mcp};
+use crate::mcp::Mcp;
 use crate::project::Project;
 use crate::wiring;
 
@@ -30,14 +26,7 @@ pub(super) fn run(command: Option<McpCommand>) -> anyhow::Result<Exit> {
 /// The servers of this project and the user, and the names of those that are switched off.
 fn servers(common: &Common, cwd: Option<&Path>) -> anyhow::Result<(Mcp, Vec<String>)> {
     let (places, loaded) = super::configuration(common)?;
-    let project = Project::find(cwd)?;
-    let standing =
-        TrustList::at(places.trust_file()).standing(&project.root).map_err(|error| mistake(error.to_string()))?;
-    let gathered = mcp::gathered(&places, &loaded.config, &project.root, &standing);
-    let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
-    let environment = Arc::new(haft_sandbox::child_environment(std::env::vars_os()));
-    let disabled = gathered.disabled.clone();
-    Ok((Mcp::new(gathered, mcp::host(&places, supervisor, environment)), disabled))
+    Mcp::open(&places, &loaded.config, &Project::find(cwd)?)
 }
 
 /// The server of this name, or an error that names the others.

@@ -1,0 +1,144 @@
+//! Has a form filled in, line by line.
+
+use std::io::{self, BufRead, Write};
+
+use haft_text::reveal;
+use haft_types::{Choice, Field, FieldKind, Filled, Form};
+use serde_json::{Map, Value};
+
+/// What declines the whole form.
+const DECLINE: &str = "-";
+
+/// Shows the form and reads one line for each field. The end of the input ends what is under way.
+pub(super) fn fill(input: &mut impl BufRead, out: &mut impl Write, form: &Form) -> io::Result<Filled> {
+    out.write_all(reveal(&heading(form)).as_bytes())?;
+    let mut answers = Map::new();
+    if form.fields.is_empty() {
+        return Ok(match line(input, out, "y = yes, n = no: ")?.as_deref() {
+            Some("y" | "Y" | "yes") => Filled::Accepted(answers),
+            Some(_) => Filled::Declined,
+            None => Filled::Cancelled,
+        });
+    }
+    for field in &form.fields {
+        loop {
+            let typed = match line(input, out, &question(field))? {
+                None => return Ok(Filled::Cancelled),
+                Some(typed) if typed == DECLINE => return Ok(Filled::Declined),
+                Some(typed) => typed,
+            };
+            let answer = match (typed.is_empty(), &field.default) {
+                (true, Some(default)) => Ok(Some(default.clone())),
+                (true, None) if field.required => Err("it must be given".to_owned()),
+                (true, None) => Ok(None),
+                (false, _) => field.kind.read(&typed).map(Some),
+            };
+            match answer {
+                Ok(answer) => {
+                    answers.extend(answer.map(|answer| (field.name.clone(), answer)));
+                    break;
+                }
+                Err(wrong) => out.write_all(reveal(&format!("  {wrong}\n")).as_bytes())?,
+            }
+        }
+    }
+    Ok(Filled::Accepted(answers))
+}
+
+fn line(input: &mut impl BufRead, out: &mut impl Write, ask: &str) -> io::Result<Option<String>> {
+    out.write_all(reveal(ask).as_bytes())?;
+    out.flush()?;
+    let mut line = String::new();
+    let read = input.read_line(&mut line)?;
+    Ok((read > 0).then(|| line.trim().to_owned()))
+}
+
+fn heading(form: &Form) -> String {
+    let mut text = format!("\n{} asks you. It will get what you type; give no password.\n\n", form.from);
+    for line in form.message.lines() {
+        text.extend(["    ", line, "\n"]);
+    }
+    text.push('\n');
+    if !form.fields.is_empty() {
+        text.push_str("An empty line takes the default or leaves it out, `-` declines all of it.\n");
+    }
+    text
+}
+
+fn question(field: &Field) -> String {
+    let listed = |choices: &[Choice]| choices.iter().map(|choice| choice.value.clone()).collect::<Vec<_>>().join(", ");
+    let mut notes = Vec::new();
+    notes.extend(Some(field.description.clone()).filter(|words| !words.is_empty()));
+    notes.extend(match &field.kind {
+        FieldKind::Text => None,
+        FieldKind::Number | FieldKind::Integer => Some("a number".to_owned()),
+        FieldKind::Boolean => Some("y or n".to_owned()),
+        FieldKind::One(choices) => Some(format!("one of {}", listed(choices))),
+        FieldKind::Some(choices) => Some(format!("any of {}, with commas", listed(choices))),
+    });
+    notes.extend(field.default.as_ref().map(|default| match default {
+        Value::String(text) => format!("default {text}"),
+        other => format!("default {other}"),
+    }));
+    notes.extend((field.required && field.default.is_none()).then(|| "needed".to_owned()));
+    let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
+    format!("{}{notes}: ", field.label())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn form() -> Form {
+        let field = |name: &str, kind, required, default| Field {
+            name: name.into(),
+            title: String::new(),
+            description: String::new(),
+            kind,
+            required,
+            default,
+        };
+        Form {
+            from: "the MCP server `s`".into(),
+            message: "Who are you?\u{1b}[2K".into(),
+            fields: vec![
+                field("name", FieldKind::Text, true, None),
+                field("age", FieldKind::Integer, false, None),
+                field("sure", FieldKind::Boolean, true, Some(json!(true))),
+            ],
+        }
+    }
+
+    fn filled(typed: &str, form: &Form) -> (Filled, String) {
+        let mut out = Vec::new();
+        let filled = fill(&mut typed.as_bytes(), &mut out, form).unwrap();
+        (filled, String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn each_field_is_asked_until_it_can_be_read() {
+        let (answers, shown) = filled("\nAda\nold\n36\n\n", &form());
+        let wanted = json!({"name": "Ada", "age": 36, "sure": true});
+        assert_eq!(answers, Filled::Accepted(wanted.as_object().unwrap().clone()));
+        assert!(shown.contains("name (needed): ") && shown.contains("sure (y or n; default true): "), "{shown}");
+        assert!(shown.contains("it must be given") && shown.contains("type a whole number"), "{shown}");
+        assert!(!shown.contains('\u{1b}'), "nothing in it moves the cursor");
+    }
+
+    #[test]
+    fn what_may_be_left_out_is_left_out() {
+        let (answers, _) = filled("Ada\n\nn\n", &form());
+        assert_eq!(answers, Filled::Accepted(json!({"name": "Ada", "sure": false}).as_object().unwrap().clone()));
+    }
+
+    #[test]
+    fn it_can_be_declined_and_the_end_of_input_cancels() {
+        assert_eq!(filled("Ada\n-\n", &form()).0, Filled::Declined);
+        assert_eq!(filled("Ada\n", &form()).0, Filled::Cancelled);
+        let empty = Form { fields: Vec::new(), ..form() };
+        assert_eq!(filled("y\n", &empty).0, Filled::Accepted(Map::new()));
+        assert_eq!(filled("n\n", &empty).0, Filled::Declined);
+    }
+}

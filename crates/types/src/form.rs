@@ -1,0 +1,142 @@
+//! A form that somebody outside, such as an MCP server, wants a person to fill in.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Number, Value};
+
+/// What is asked of a person. All words in it come from outside: clean them before a terminal shows them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Form {
+    /// Who asks, in words.
+    pub from: String,
+    /// What for.
+    pub message: String,
+    /// What is wanted, in order.
+    pub fields: Vec<Field>,
+}
+
+/// One thing that is wanted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Field {
+    /// Under which name the answer is given.
+    pub name: String,
+    /// What people call it; its name when empty.
+    pub title: String,
+    /// What it is.
+    pub description: String,
+    /// What can be answered.
+    pub kind: FieldKind,
+    /// Whether there must be an answer.
+    pub required: bool,
+    /// What is meant when nothing is said.
+    pub default: Option<Value>,
+}
+
+/// What can be answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FieldKind {
+    /// Words.
+    Text,
+    /// A number.
+    Number,
+    /// A whole number.
+    Integer,
+    /// Yes or no.
+    Boolean,
+    /// One of these.
+    One(Vec<Choice>),
+    /// Any of these.
+    Some(Vec<Choice>),
+}
+
+/// Something that can be chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// What is answered.
+    pub value: String,
+    /// What people call it.
+    pub title: String,
+}
+
+/// What came of a form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Filled {
+    /// These answers, by the names of the fields.
+    Accepted(Map<String, Value>),
+    /// The person does not want to; whoever asks can go on without.
+    Declined,
+    /// The person wants what is under way to end.
+    Cancelled,
+}
+
+impl Field {
+    /// What people call it.
+    pub fn label(&self) -> &str {
+        if self.title.is_empty() { &self.name } else { &self.title }
+    }
+}
+
+impl FieldKind {
+    /// What a line that a person typed means; the error says what can be typed.
+    pub fn read(&self, line: &str) -> Result<Value, String> {
+        let line = line.trim();
+        match self {
+            Self::Text => Ok(line.into()),
+            Self::Number => {
+                let number = line.parse().ok().and_then(Number::from_f64);
+                number.map(Value::Number).ok_or_else(|| "type a number".to_owned())
+            }
+            Self::Integer => line.parse::<i64>().map(Value::from).map_err(|_| "type a whole number".to_owned()),
+            Self::Boolean => match line.to_lowercase().as_str() {
+                "y" | "yes" | "true" => Ok(true.into()),
+                "n" | "no" | "false" => Ok(false.into()),
+                _ => Err("type `y` or `n`".to_owned()),
+            },
+            Self::One(choices) => chosen(choices, line).map(Value::from),
+            Self::Some(choices) => {
+                let parts = line.split(',').map(str::trim).filter(|part| !part.is_empty());
+                parts
+                    .map(|part| chosen(choices, part).map(Value::from))
+                    .collect::<Result<Vec<_>, _>>()
+                    .map(Value::Array)
+            }
+        }
+    }
+}
+
+fn chosen(choices: &[Choice], typed: &str) -> Result<String, String> {
+    let found = choices.iter().find(|choice| choice.value == typed || choice.title.eq_ignore_ascii_case(typed));
+    found.map(|choice| choice.value.clone()).ok_or_else(|| {
+        let values: Vec<_> = choices.iter().map(|choice| choice.value.as_str()).collect();
+        format!("`{typed}` is none of {}", values.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_line_becomes_a_value_of_its_kind_or_says_what_is_missing() {
+        let colours =
+            || ["red", "green"].map(|value| Choice { value: value.into(), title: value.to_uppercase() }).to_vec();
+        for (kind, line, wanted) in [
+            (FieldKind::Text, " Ada ", Ok(json!("Ada"))),
+            (FieldKind::Number, "2.5", Ok(json!(2.5))),
+            (FieldKind::Number, "much", Err("type a number")),
+            (FieldKind::Number, "inf", Err("type a number")),
+            (FieldKind::Integer, "-3", Ok(json!(-3))),
+            (FieldKind::Integer, "3.5", Err("type a whole number")),
+            (FieldKind::Boolean, "Yes", Ok(json!(true))),
+            (FieldKind::Boolean, "maybe", Err("type `y` or `n`")),
+            (FieldKind::One(colours()), "GREEN", Ok(json!("green"))),
+            (FieldKind::One(colours()), "blue", Err("`blue` is none of red, green")),
+            (FieldKind::Some(colours()), "red, green,", Ok(json!(["red", "green"]))),
+            (FieldKind::Some(colours()), "red, blue", Err("`blue` is none of red, green")),
+        ] {
+            assert_eq!(kind.read(line), wanted.map_err(str::to_owned), "{kind:?} {line}");
+        }
+    }
+}
