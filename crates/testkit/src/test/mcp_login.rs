@@ -142,9 +142,8 @@ pub fn visit(url: &str) -> io::Result<String> {
         match line.trim_end().split_once(": ") {
             Some((name, value)) if name.eq_ignore_ascii_case("location") => location = Some(value.to_owned()),
             Some((name, value)) if name.eq_ignore_ascii_case("content-length") => length = value.parse().unwrap_or(0),
-            Some(_) => {}
             None if line.trim().is_empty() => break,
-            None => {}
+            Some(_) | None => {}
         }
     }
     if let Some(next) = location {
