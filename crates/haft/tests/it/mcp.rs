@@ -379,7 +379,7 @@ fn a_login_is_made_on_a_page_and_lasts() {
     assert_eq!(results(&rig.task(&["second"]))[0]["status"], "success");
     assert_eq!(rig.run(&["mcp", "list", "--json"]).json()[0]["state"], "known, logged in");
     let tokens = fs::read_dir(rig.home().join("state/mcp/tokens")).unwrap().flatten();
-    assert!(tokens.map(|file| file.metadata().unwrap().permissions().mode()).all(|mode| mode & 0o077 == 0));
+    assert!(tokens.map(|file| file.metadata().unwrap().permissions().mode()).all(|mode| mode & 0o777 == 0o600));
     assert!(!rig.export().to_string().contains("access-1"));
 }
 
