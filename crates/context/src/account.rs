@@ -6,6 +6,7 @@ use haft_types::{Cost, Request, Usage};
 
 use crate::blocks::Repair;
 use crate::budget::Budget;
+use crate::copies::Carried;
 use crate::ladder::LadderStep;
 use crate::prefix::{Prefix, Sent};
 use crate::prune::Cleared;
@@ -36,11 +37,13 @@ pub struct Account {
     pub pruning_steps: usize,
     /// What has been left out so far, if this request left out more: keep it and give it to the next snapshot.
     pub cleared: Option<Cleared>,
+    /// What this request decided for later ones besides, if that changed: keep it and give it to the next snapshot.
+    pub carried: Option<Carried>,
     /// What else had to go because the request was still too large, in order.
     pub ladder: Vec<LadderStep>,
     /// How it compares to the request before; absent for the first one.
     pub prefix: Option<Prefix>,
-    /// Its input tokens by class if the cache is warm.
+    /// Its input tokens by class, as far as the cache can still hold the request before.
     pub expected: Usage,
     /// What that input costs; absent without prices.
     pub expected_cost: Option<Cost>,

@@ -15,12 +15,14 @@ use crate::boundaries::{self, Run};
 use crate::budget::Budget;
 use crate::compaction::drop_archived;
 use crate::compress::{Compress, compress_finished, show_envelopes};
+use crate::copies::{self, Carried};
 use crate::error::ContextError;
 use crate::hints;
 use crate::integrity;
 use crate::ladder::{self, LadderStep, Room};
 use crate::layers::Layers;
 use crate::marks::{self, Marks};
+use crate::placement::Place;
 use crate::policy::Policy;
 use crate::prefix::{Done, Sent, compare};
 use crate::pricing::Priced;
@@ -82,11 +84,14 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         Some(LadderStep::ShortSystem { .. } | LadderStep::BareMinimum { .. }) | None => None,
     };
     let (tools, required) = (Arc::clone(&layers.tools), layers.required);
-    let (run, segments) = match policy.view {
-        View::Layered => (layers.outlook(policy), layers.into_segments(policy)),
+    let run = layers.outlook(policy);
+    let (run, (segments, copies)) = match policy.view {
+        View::Layered if policy.reminders == Place::CacheAware => (run, copies::lay_out(layers, snapshot)),
+        View::Layered => (run, (layers.into_segments(policy), Vec::new())),
         // The end of this view is new every time, as a moving run is.
-        View::Execute => (Run::Moves, view::execute(snapshot, &layers)),
+        View::Execute => (Run::Moves, (view::execute(snapshot, &layers), Vec::new())),
     };
+    let carried = Carried { copies };
     let mut request = Request {
         segments,
         tools,
@@ -104,6 +109,8 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     boundaries::set(&mut request.segments, run, last, &model.cache);
     sent.copy_boundaries(&request);
     let priced = Priced { now: &sent, model, tool_tokens: request.tools.tokens };
+    // What is not in the cache any more can neither be read nor lost.
+    let last = last.filter(|_| !snapshot.is_cold());
     let expected = priced.expected(request.tokens(), last);
     if let (Some((last, kept)), Some(broken)) = (last, prefix.as_mut().and_then(|prefix| prefix.broken.as_mut())) {
         priced.settle(broken, last, kept);
@@ -124,6 +131,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         pruned_tokens: scale.up(pruned.tokens),
         pruning_steps: pruned.steps,
         cleared: remember(decided, zone, pruned.newly, first_kept),
+        carried: (carried != snapshot.carried.cloned().unwrap_or_default()).then_some(carried),
         ladder: ladder.into_iter().map(|step| step.scaled(scale)).collect(),
         prefix,
         expected,

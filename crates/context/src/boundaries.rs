@@ -25,6 +25,8 @@ pub(crate) enum Run {
     Stays,
     /// It will move.
     Moves,
+    /// Its copies stay, new ones are appended: nothing before the end is ever looked for.
+    Appended,
 }
 
 /// How far from the last mark the next one may be.
@@ -58,10 +60,12 @@ fn base(segments: &[Segment], run: Run) -> Vec<usize> {
     let mut marks = Vec::with_capacity(MOST + 1);
     marks.push(0);
     marks.extend(segments.iter().rposition(|segment| segment.layer == Layer::Documents));
-    marks
-        .extend(segments.iter().position(|segment| segment.layer == Layer::Reminders).map(|run| run.saturating_sub(1)));
-    if run == Run::Stays {
-        marks.push(end);
+    let before_run = segments.iter().position(|segment| segment.layer == Layer::Reminders);
+    let before_run = before_run.map(|run| run.saturating_sub(1));
+    match run {
+        Run::Stays => marks.extend(before_run.into_iter().chain([end])),
+        Run::Moves => marks.extend(before_run),
+        Run::Appended => marks.push(end),
     }
     marks.sort_unstable();
     marks.dedup();

@@ -117,6 +117,10 @@ pub(crate) fn drop_remembered(line: &mut Line, cleared: Option<&Cleared>) {
 /// Takes steps until the request fits.
 pub(crate) fn climb(layers: &mut Layers, room: Room, snapshot: &Snapshot<'_>) -> Result<Vec<LadderStep>, ContextError> {
     let mut steps = Vec::new();
+    // What is said again further down goes before anything that is said once.
+    if layers.tokens() > room.soft {
+        layers.copies.clear();
+    }
     let before = layers.tokens();
     if before <= room.soft {
         return Ok(steps);

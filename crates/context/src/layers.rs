@@ -9,7 +9,8 @@ use std::sync::Arc;
 use haft_types::{Entry, Layer, Request, Segment, ToolSet};
 
 use crate::boundaries::Run;
-use crate::placement::{find, stays};
+use crate::copies::{self, Copied};
+use crate::placement::{Place, find, stays};
 use crate::policy::Policy;
 use crate::rounds::Line;
 use crate::snapshot::Snapshot;
@@ -24,6 +25,8 @@ pub(crate) struct Layers {
     pub(crate) tools: Arc<ToolSet>,
     pub(crate) documents: Vec<Owned>,
     pub(crate) run: Vec<Owned>,
+    /// Copies of reminders that earlier requests hold.
+    pub(crate) copies: Vec<Copied>,
     pub(crate) line: Line,
     /// Sections the system message must have.
     pub(crate) required: &'static [Section],
@@ -37,16 +40,20 @@ impl Layers {
             tools: Arc::clone(snapshot.tools),
             documents: snapshot.documents.map(|documents| documents.messages.clone()).unwrap_or_default(),
             run: run.unwrap_or_default(),
+            copies: copies::sent_before(snapshot),
             line,
             required: REQUIRED,
         }
     }
 
-    /// The estimated tokens of everything but the line.
+    /// The estimated tokens of everything but the line. Of reminders this is the most they can take: all copies stay and the
+    /// whole run is appended.
     pub(crate) fn fixed(&self) -> u64 {
         let (tools, segments) = (Arc::clone(&self.tools), Vec::new());
         let empty = Request { segments, tools, max_output_tokens: None, cache_key: None };
-        let made = self.documents.iter().chain(&self.run).map(|(_, entry)| u64::from(entry.tokens)).sum::<u64>();
+        let copies = self.copies.iter().map(|copied| &copied.owned);
+        let made =
+            self.documents.iter().chain(&self.run).chain(copies).map(|(_, entry)| u64::from(entry.tokens)).sum::<u64>();
         empty.tokens() + u64::from(self.system.tokens) + made
     }
 
@@ -57,18 +64,28 @@ impl Layers {
 
     /// Whether the next request will find the run where it is now.
     pub(crate) fn outlook(&self, policy: &Policy) -> Run {
-        if self.run.is_empty() || stays(policy.reminders, &self.line.items) { Run::Stays } else { Run::Moves }
+        if policy.reminders == Place::CacheAware {
+            Run::Appended
+        } else if self.run.is_empty() || stays(policy.reminders, &self.line.items) {
+            Run::Stays
+        } else {
+            Run::Moves
+        }
+    }
+
+    /// What stands before the conversation.
+    pub(crate) fn head(&self) -> Vec<Segment> {
+        let documents = self.documents.iter().map(|(owner, entry)| segment(Layer::Documents, owner, Arc::clone(entry)));
+        let summaries = self.line.summaries.iter().map(|entry| segment(Layer::History, "summary", Arc::clone(entry)));
+        let system = segment(Layer::System, "system", Arc::clone(&self.system));
+        [system].into_iter().chain(documents).chain(summaries).collect()
     }
 
     /// Lays them out in their order, the run among the history.
     pub(crate) fn into_segments(self, policy: &Policy) -> Vec<Segment> {
+        let mut segments = self.head();
         let line = self.line;
-        let length = 1 + self.documents.len() + line.summaries.len() + line.items.len() + self.run.len();
-        let mut segments = Vec::with_capacity(length);
-        segments.push(segment(Layer::System, "system", self.system));
-        segments.extend(self.documents.into_iter().map(|(owner, entry)| segment(Layer::Documents, owner, entry)));
-        segments.extend(line.summaries.into_iter().map(|entry| segment(Layer::History, "summary", entry)));
-
+        segments.reserve(line.items.len() + self.run.len());
         let place = find(policy.reminders, &line.items, policy.max_distance);
         let mut items = line.items.into_iter().map(|item| segment(item.layer, item.owner, item.entry));
         segments.extend(items.by_ref().take(place));
@@ -78,6 +95,6 @@ impl Layers {
     }
 }
 
-fn segment(layer: Layer, owner: &'static str, entry: Arc<Entry>) -> Segment {
+pub(crate) fn segment(layer: Layer, owner: &'static str, entry: Arc<Entry>) -> Segment {
     Segment { layer, owner, entry, boundary: false }
 }

@@ -99,8 +99,9 @@
 //!
 //! # From one request to the next
 //!
-//! [`assemble`] keeps nothing. Three values carry over, all optional: [`Account::sent`] (give it as [`Snapshot::last`]),
-//! [`Account::cleared`] (give it as [`Snapshot::cleared`], and store it), and a [`Memo`], which only saves work.
+//! [`assemble`] keeps nothing. Four values carry over, all optional: [`Account::sent`] (give it as [`Snapshot::last`]),
+//! [`Account::cleared`] and [`Account::carried`] (give them as [`Snapshot::cleared`] and [`Snapshot::carried`], and store
+//! them), and a [`Memo`], which only saves work.
 
 mod account;
 mod assemble;
@@ -109,6 +110,7 @@ mod boundaries;
 mod budget;
 mod compaction;
 mod compress;
+mod copies;
 mod documents;
 mod error;
 mod hints;
@@ -141,6 +143,7 @@ pub use blocks::{Blocks, Repair, interrupted, repair};
 pub use budget::Budget;
 pub use compaction::{CompactionPlan, compaction_due, plan_compaction, summary_message, summary_request};
 pub use compress::{Compress, CompressLimits, TOOL, compress};
+pub use copies::{Carried, ReminderCopy};
 pub use documents::{Document, DocumentKind, Documents, Need};
 pub use error::ContextError;
 pub use hints::{MessageIds, strip_hints};

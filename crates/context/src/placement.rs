@@ -8,6 +8,7 @@
 //! before-assistant:1     U A T A T      →  U A T * A T
 //! from-end:5             U A T A T A T  →  U * A T A T A T     (the fifth from the end lies inside a block)
 //! front, tail            U A T          →  * U A T,  U A T *
+//! cache-aware            U A T *        →  U A T * A T,  and U A T * A T * once it has changed (see `copies`)
 //! ```
 
 use std::fmt;
@@ -32,6 +33,8 @@ pub enum Place {
     Front,
     /// After everything.
     Tail,
+    /// After everything when a reminder is new, changed or far from the end; otherwise every copy stays where it was sent.
+    CacheAware,
 }
 
 impl Default for Place {
@@ -43,7 +46,8 @@ impl Default for Place {
 /// Not the name of a place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not a place for reminders; use after-tool-result:N, before-assistant:N, from-end:N (N from 1), front or tail"
+    "`{0}` is not a place for reminders; use after-tool-result:N, before-assistant:N, from-end:N (N from 1), front, tail \
+     or cache-aware"
 )]
 pub struct UnknownPlace(String);
 
@@ -56,6 +60,7 @@ impl FromStr for Place {
             return match text {
                 "front" => Ok(Self::Front),
                 "tail" => Ok(Self::Tail),
+                "cache-aware" => Ok(Self::CacheAware),
                 _ => Err(unknown()),
             };
         };
@@ -77,6 +82,7 @@ impl fmt::Display for Place {
             Self::FromEnd(number) => write!(f, "from-end:{number}"),
             Self::Front => f.write_str("front"),
             Self::Tail => f.write_str("tail"),
+            Self::CacheAware => f.write_str("cache-aware"),
         }
     }
 }
@@ -98,7 +104,8 @@ impl<'de> Deserialize<'de> for Place {
 pub(crate) fn find(place: Place, items: &[Item], max_distance: u32) -> usize {
     match place {
         Place::Front => 0,
-        Place::Tail => items.len(),
+        // Where a copy goes that is new; the others are laid out by `copies`.
+        Place::Tail | Place::CacheAware => items.len(),
         Place::FromEnd(number) => match items.len().checked_sub(number as usize) {
             Some(index) => before_block(items, index),
             None => items.len(),
@@ -125,7 +132,7 @@ pub(crate) fn find(place: Place, items: &[Item], max_distance: u32) -> usize {
 pub(crate) fn stays(place: Place, items: &[Item]) -> bool {
     let fewer = |role, number: u32| positions(items, role).take(number as usize).count() < number as usize;
     match place {
-        Place::Front => true,
+        Place::Front | Place::CacheAware => true,
         Place::Tail | Place::FromEnd(_) => false,
         Place::BeforeAssistant(number) => fewer(Role::Assistant, number) && !fewer(Role::Assistant, 1),
         // After the next result there must still be too few of them.

@@ -37,16 +37,35 @@ impl Reminders {
             (Some(role), Some(clock)) => (Some(format!("{role}\n\n{clock}")), useful.map(str::to_owned)),
             (None, Some(clock)) => (None, Some(useful.map_or(clock.clone(), |useful| format!("{clock}\n\n{useful}")))),
         };
-        let kinds = [
-            ("reminder:role", "## Agent Role Definition", role.as_deref()),
-            ("reminder:todo", "## TODO List", filled(self.todo.as_ref())),
-            ("reminder:useful", "## Useful Information", useful.as_deref()),
-            ("reminder:notes", "## Folder Notes", filled(self.folder_notes.as_ref())),
-        ];
-        let present = kinds.into_iter().filter_map(|(owner, heading, text)| text.map(|text| (owner, heading, text)));
-        present.map(|(owner, heading, text)| (owner, message(maker, owner, &format!("{heading}\n\n{text}")))).collect()
+        let texts =
+            [role.as_deref(), filled(self.todo.as_ref()), useful.as_deref(), filled(self.folder_notes.as_ref())];
+        let present = KINDS.into_iter().zip(texts).filter_map(|(kind, text)| text.map(|text| (kind, text)));
+        present.map(|(kind, text)| (kind.owner, message(maker, kind.owner, &kind.headed(text)))).collect()
     }
 }
+
+/// One of the four kinds of reminders.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    /// Who puts it into a request.
+    pub(crate) owner: &'static str,
+    heading: &'static str,
+}
+
+impl Kind {
+    /// The text under its heading.
+    pub(crate) fn headed(self, text: &str) -> String {
+        format!("{}\n\n{text}", self.heading)
+    }
+}
+
+/// The four kinds, in their order.
+pub(crate) const KINDS: [Kind; 4] = [
+    Kind { owner: "reminder:role", heading: "## Agent Role Definition" },
+    Kind { owner: "reminder:todo", heading: "## TODO List" },
+    Kind { owner: "reminder:useful", heading: "## Useful Information" },
+    Kind { owner: "reminder:notes", heading: "## Folder Notes" },
+];
 
 fn filled(text: Option<&String>) -> Option<&str> {
     text.map(|text| text.trim_end()).filter(|text| !text.is_empty())

@@ -1,9 +1,11 @@
 //! What the next request depends on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use haft_types::{Entry, MessageId, ModelSpec, TokenCounter, ToolSet};
+use haft_types::{CacheMatch, Entry, MessageId, ModelSpec, TokenCounter, ToolSet};
 
+use crate::copies::Carried;
 use crate::documents::Documents;
 use crate::marks::Marks;
 use crate::memo::{Maker, Memo};
@@ -45,6 +47,10 @@ pub struct Snapshot<'a> {
     pub recent_from: Option<MessageId>,
     /// The request before, from its account.
     pub last: Option<&'a Sent>,
+    /// What earlier requests decided for this one besides.
+    pub carried: Option<&'a Carried>,
+    /// How long ago the request before was sent: after the life of a cache entry nothing of it is left to spare.
+    pub idle: Option<Duration>,
     /// Names the conversation to caches that route by key.
     pub cache_key: Option<&'a str>,
     /// What was made for earlier requests, so that it is not made again.
@@ -76,9 +82,19 @@ impl<'a> Snapshot<'a> {
             cleared: None,
             recent_from: None,
             last: None,
+            carried: None,
+            idle: None,
             cache_key: None,
             memo: None,
         }
+    }
+
+    /// Whether the provider's cache can hold nothing of the request before.
+    pub(crate) fn is_cold(&self) -> bool {
+        let cache = &self.model.cache;
+        let expired = self.idle.zip(cache.life()).is_some_and(|(idle, life)| idle > life);
+        let unknown = self.last.is_none_or(|last| last.model != self.model.full_name());
+        unknown || expired || cache.rule.finds() == CacheMatch::Nothing
     }
 
     pub(crate) fn maker(&self) -> Maker<'a> {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -151,6 +152,21 @@ impl Default for CacheRule {
     }
 }
 
+impl CacheRule {
+    /// How long an entry lives without a hit; `None` when `ttl` is not a number with `s`, `m`, `h` or `d`.
+    pub fn life(&self) -> Option<Duration> {
+        let (number, unit) = self.ttl.split_at_checked(self.ttl.len().checked_sub(1)?)?;
+        let seconds = match unit {
+            "s" => 1,
+            "m" => 60,
+            "h" => 3_600,
+            "d" => 86_400,
+            _ => return None,
+        };
+        number.parse::<u64>().ok()?.checked_mul(seconds).map(Duration::from_secs)
+    }
+}
+
 /// What a model can take and do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -216,5 +232,18 @@ impl ModelSpec {
     /// Tokens kept free for the reply: the model's maximum, or this share of the window when that is unknown.
     pub fn output_reserve(&self, share_if_unknown: f64) -> u32 {
         self.max_output_tokens.unwrap_or((f64::from(self.context_window) * share_if_unknown) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_life_is_a_number_with_a_unit() {
+        let life = |ttl: &str| CacheRule { ttl: ttl.into(), ..CacheRule::default() }.life().map(|life| life.as_secs());
+        let lives = ["5m", "1h", "30s", "2d"].map(life);
+        assert_eq!(lives, [Some(300), Some(3_600), Some(30), Some(172_800)]);
+        assert_eq!(["", "m", "5", "5 m", "-5m", "5min", "5分", "99999999999999999999d"].map(life), [None; 8]);
     }
 }

@@ -81,13 +81,13 @@ fn the_vectors() {
 
 #[test]
 fn names_are_read_and_written() {
-    for name in ["after-tool-result:3", "before-assistant:1", "from-end:5", "front", "tail"] {
+    for name in ["after-tool-result:3", "before-assistant:1", "from-end:5", "front", "tail", "cache-aware"] {
         assert_eq!(name.parse::<Place>().unwrap().to_string(), name);
         let json = format!("\"{name}\"");
         assert_eq!(serde_json::to_string(&serde_json::from_str::<Place>(&json).unwrap()).unwrap(), json);
     }
     for wrong in
-        ["", "front:1", "from-end", "from-end:0", "from-end:-1", "from-end:x", "tail:", "cache-aware", "middle"]
+        ["", "front:1", "from-end", "from-end:0", "from-end:-1", "from-end:x", "tail:", "cache-aware:2", "middle"]
     {
         let error = wrong.parse::<Place>().unwrap_err().to_string();
         assert!(error.contains("after-tool-result:N"), "{error}");
@@ -101,6 +101,7 @@ fn any_place() -> impl Strategy<Value = Place> {
         (1_u32..40).prop_map(Place::FromEnd),
         Just(Place::Front),
         Just(Place::Tail),
+        Just(Place::CacheAware),
     ]
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haft_context::{
     Account, Assembly, ContextError, ExecutionState, ListOwner, Progress, Reminders, RoleParts, RoleText, Sent,
@@ -9,7 +10,7 @@ use haft_context::{
 };
 use haft_store::{LoggedRequest, Store};
 use haft_tool::TodoState;
-use haft_types::{ConversationId, Entry, EventBody, Layer, Request, TokenCounter, ToolSet};
+use haft_types::{ConversationId, Entry, EventBody, Layer, Request, Role, TokenCounter, ToolSet};
 
 use super::told::Told;
 use super::{EngineError, Session, SessionConfig};
@@ -20,6 +21,7 @@ use crate::touched::Touched;
 
 /// Under which names the store keeps what one request decides for the next.
 pub(super) const CLEARED: &str = "cleared";
+pub(super) const CARRIED: &str = "carried";
 pub(super) const POLICY: &str = "policy";
 
 impl Session {
@@ -80,10 +82,18 @@ impl Session {
             cleared: self.cleared.as_ref(),
             recent_from: self.recent_from,
             last: self.sent.as_ref(),
+            carried: self.carried.as_ref(),
+            idle: self.idle(),
             cache_key: Some(self.conversation.id.as_str()),
             memo: Some(&self.memo),
             ..plain
         })
+    }
+
+    /// How long ago the model was asked last.
+    fn idle(&self) -> Option<Duration> {
+        let asked = self.history.iter().rfind(|entry| entry.message.role == Role::Assistant)?.message.created_at;
+        self.services.clock.now().duration_since(asked).try_into().ok()
     }
 
     /// The reminders as they are now (SPEC 3.4: afresh for every request).
@@ -118,6 +128,11 @@ impl Session {
             let value = serde_json::to_value(&cleared).unwrap_or_default();
             self.services.store.set_state(&self.conversation.id, CLEARED, value).await?;
             self.cleared = Some(cleared);
+        }
+        if let Some(carried) = account.carried {
+            let value = serde_json::to_value(&carried).unwrap_or_default();
+            self.services.store.set_state(&self.conversation.id, CARRIED, value).await?;
+            self.carried = Some(carried);
         }
         if let Some(steady) = self.to_keep.take() {
             steady.keep(self.services.store.as_ref(), &self.conversation.id).await?;
@@ -226,8 +241,11 @@ fn tell(account: &Account, request: &Request, emitter: &mut Emitter<'_>) {
             cost: broken.cost,
         });
     }
-    if let Some(index) = request.segments.iter().position(|segment| segment.layer == Layer::Reminders) {
-        let run = request.segments[index..].iter().take_while(|segment| segment.layer == Layer::Reminders);
+    // The newest run: copies that were sent before may stand further up.
+    let is_reminder = |segment: &haft_types::Segment| segment.layer == Layer::Reminders;
+    if let Some(end) = request.segments.iter().rposition(is_reminder) {
+        let index = request.segments[..end].iter().rposition(|one| !is_reminder(one)).map_or(0, |before| before + 1);
+        let run = request.segments[index..=end].iter();
         let kind = |owner: &str| owner.strip_prefix("reminder:").unwrap_or(owner).to_owned();
         emitter.emit(EventBody::Reminders { index, kinds: run.map(|segment| kind(segment.owner)).collect() });
     }

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use haft_context::{Cleared, Memo, Policy, Sent, TOOL};
+use haft_context::{Carried, Cleared, Memo, Policy, Sent, TOOL};
 use haft_model::Client;
 use haft_project::Ground;
 use haft_project::library::Libraries;
@@ -185,6 +185,8 @@ pub struct Session {
     sent: Option<Sent>,
     /// What pruning has decided so far.
     cleared: Option<Cleared>,
+    /// What else requests have decided for later ones.
+    carried: Option<Carried>,
     /// The first message to send, when older rounds could not be summarised.
     recent_from: Option<MessageId>,
     /// The file a tool changed last.

@@ -10,7 +10,7 @@ use haft_tool::{Registry, Source, UnknownChoice};
 use haft_tools::{PlanModeRespond, Running, UseSkill};
 use haft_types::{ConversationId, Entry, Message, MessageId, Metadata, PermissionMode};
 
-use super::build::{CLEARED, last_sent, system_of};
+use super::build::{CARRIED, CLEARED, last_sent, system_of};
 use super::models::FACTORS;
 use super::steady::Steady;
 use super::told::Told;
@@ -132,6 +132,7 @@ impl Session {
         let system = system_of(&config, &told, &documents, counter)?;
         let sent = if resumed { last_sent(store.as_ref(), &conversation.id, &config, counter).await? } else { None };
         let cleared = if resumed { store.state(&conversation.id, CLEARED).await? } else { None };
+        let carried = if resumed { store.state(&conversation.id, CARRIED).await? } else { None };
         let factors = if resumed { store.state(&conversation.id, FACTORS).await? } else { None };
         let watch = Watch::new(
             Arc::clone(&services.versions),
@@ -167,6 +168,7 @@ impl Session {
             memo: Memo::default(),
             sent,
             cleared: cleared.and_then(|value| serde_json::from_value(value).ok()),
+            carried: carried.and_then(|value| serde_json::from_value(value).ok()),
             recent_from: None,
             last_write: None,
             turn_ended,

@@ -210,6 +210,33 @@ fn what_pruning_cleared_stays_cleared_after_a_restart() {
 }
 
 #[test]
+fn cache_aware_reminders_only_append_through_a_restart() {
+    let todo = |status: &str| Reply::call("todo_write", json!({"todos": [{"content": "work", "status": status}]}));
+    for api in Api::ALL {
+        let read = Reply::call("read_file", json!({"path": "a.txt"}));
+        let replies = [todo("in_progress"), read, todo("completed"), Reply::text("So far."), Reply::text("Done.")];
+        let rig = rig(api, replies);
+        rig.write("a.txt", "alpha\n");
+        let settings = ["--set", "context.reminders=\"cache-aware\"", "--set", "context.compress=never"];
+        let first = rig.task(&[&settings[..], &["begin"]].concat());
+        let second = rig.task(&[&settings[..], &["-c", "go on"]].concat());
+        assert_eq!((first.code(), second.code()), (0, 0), "{api}: {} {:?}", second.result(), rig.server.refusals());
+        for ran in [&first, &second] {
+            let broken = ran.events().into_iter().filter(|event| event["type"] == "prefix_break").collect::<Vec<_>>();
+            assert!(broken.is_empty(), "{api}: {broken:?}");
+        }
+        let requests = requests(&rig);
+        let parts = |seen: &Seen| seen.parts().map(|(role, part)| format!("{role:?} {part:?}")).collect::<Vec<_>>();
+        for pair in requests.windows(2) {
+            let (before, after) = (parts(&pair[0]), parts(&pair[1]));
+            assert_eq!(after[..before.len()], before[..], "{api}: only appended");
+        }
+        let copies = requests.iter().map(|seen| places(seen, "## TODO List").len()).collect::<Vec<_>>();
+        assert_eq!(copies, [0, 1, 1, 2, 2], "{api}: a copy a change");
+    }
+}
+
+#[test]
 fn continue_in_the_execute_view_has_the_whole_chain_in_view() {
     let mut differences = Vec::new();
     for api in Api::ALL {
