@@ -8,6 +8,8 @@ use serde_json::Value;
 /// A call that waits for a yes or no.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Approval {
+    /// The agent that calls: `main`, or a sub-agent's name.
+    pub agent: String,
     /// The tool.
     pub tool: String,
     /// Its arguments.

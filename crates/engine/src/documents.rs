@@ -16,6 +16,7 @@ use haft_text::Masker;
 use haft_types::TokenCounter;
 
 use crate::external::ExternalShelf;
+use crate::session::ProjectRules;
 use crate::stamps::Stamps;
 use crate::touched::Touched;
 
@@ -30,6 +31,7 @@ pub(crate) struct StandingDocuments {
     ground: Ground,
     libraries: Libraries,
     masker: Masker,
+    told: ProjectRules,
     /// The heading and text of the document about external tools.
     external: Option<(String, String)>,
     /// Everything else they come from, as it was.
@@ -46,11 +48,12 @@ pub(crate) struct StandingDocuments {
 
 impl StandingDocuments {
     /// The documents that are looked for there.
-    pub(crate) fn new(ground: Ground, libraries: Libraries, masker: Masker) -> Self {
+    pub(crate) fn new(ground: Ground, libraries: Libraries, masker: Masker, told: ProjectRules) -> Self {
         Self {
             ground,
             libraries,
             masker,
+            told,
             external: None,
             watched: Stamps::default(),
             touched: BTreeSet::new(),
@@ -114,7 +117,10 @@ impl StandingDocuments {
         self.watched = Stamps::of(watched);
 
         let told = instructions::load(ground, &folders, &mut problems);
-        let rules = rules::load(ground, &mut problems);
+        let rules = match self.told {
+            ProjectRules::Told => rules::load(ground, &mut problems),
+            ProjectRules::LeftOut => Vec::new(),
+        };
         let law = ground.obeyed.then(|| instructions::code_law(ground, &mut problems)).flatten();
         let libraries = self.libraries.documents(ground, &mut problems);
         let standing = told.iter().chain(&law).map(|one| &one.path);

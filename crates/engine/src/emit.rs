@@ -23,13 +23,19 @@ pub(crate) struct Emitter<'a> {
     sink: &'a mut dyn EventSink,
     conversation_id: ConversationId,
     masker: Masker,
+    agent: String,
     /// The number of the last event.
     seq: u64,
 }
 
 impl<'a> Emitter<'a> {
-    pub(crate) fn new(sink: &'a mut dyn EventSink, conversation_id: ConversationId, masker: Masker) -> Self {
-        Self { sink, conversation_id, masker, seq: 0 }
+    pub(crate) fn new(
+        sink: &'a mut dyn EventSink,
+        conversation_id: ConversationId,
+        masker: Masker,
+        agent: String,
+    ) -> Self {
+        Self { sink, conversation_id, masker, agent, seq: 0 }
     }
 
     /// The same, going on after the event of this number.
@@ -56,8 +62,17 @@ impl<'a> Emitter<'a> {
             _ => {}
         }
         self.seq += 1;
-        let event = Event { body, conversation_id: self.conversation_id.clone(), seq: self.seq, agent: "main".into() };
-        self.sink.event(&event);
+        let (conversation_id, agent) = (self.conversation_id.clone(), self.agent.clone());
+        self.sink.event(&Event { body, conversation_id, seq: self.seq, agent });
+    }
+
+    /// An event of a sub-agent: its own in everything but its number.
+    pub(crate) fn relay(&mut self, mut event: Event) {
+        if let EventBody::Subagent { task, .. } = &mut event.body {
+            mask_text(&self.masker, task);
+        }
+        self.seq += 1;
+        self.sink.event(&Event { seq: self.seq, ..event });
     }
 
     pub(crate) fn error(&mut self, code: &str, message: impl Into<String>) {

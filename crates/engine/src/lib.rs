@@ -12,6 +12,7 @@ mod emit;
 mod external;
 pub mod files;
 mod gate;
+pub mod hub;
 mod names;
 mod permit;
 mod ports;
@@ -20,14 +21,16 @@ mod secrets;
 mod session;
 mod stamps;
 mod strict_json;
+mod subagents;
 mod touched;
 pub mod turn;
 
 pub use approval::{Answer, Approval, Approver};
 pub use emit::EventSink;
 pub use external::{Asking, HelpCell, ToolHelp};
+pub use names::MAIN;
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};
 pub use session::{
-    EngineError, Leftovers, Notice, OpenError, Roles, RunReport, Services, Session, SessionConfig, Standby, Which,
-    all_tools, wanted_tools,
+    EngineError, Leftovers, Models, Notice, OpenError, ProjectRules, Roles, RunReport, Services, Session,
+    SessionConfig, Standby, Which, all_tools, wanted_tools,
 };

@@ -1,4 +1,7 @@
-//! The tools the engine itself must know by name, because they steer the turn or what is sent.
+//! The names the engine itself must know: of the main agent, and of tools that steer the turn or what is sent.
+
+/// The agent the user talks to.
+pub const MAIN: &str = "main";
 
 /// Asks the user.
 pub(crate) const ASK: &str = "ask_followup_question";
@@ -10,3 +13,5 @@ pub(crate) const COMPLETE: &str = "attempt_completion";
 pub(crate) const EXECUTE: &str = "execute_command";
 /// Those about module documents.
 pub(crate) const OF_MODULES: [&str; 3] = ["ac_mod_list", "ac_mod_read", "ac_mod_write"];
+/// Changes the TODO list, which is the main agent's.
+pub(crate) const TODO_WRITE: &str = "todo_write";

@@ -16,12 +16,18 @@ use haft_types::{Decision, Envelope, PermissionMode};
 use serde_json::Value;
 
 use crate::approval::{Answer, Approval, Approver};
+use crate::names;
 
 /// What decides for one session.
 pub(crate) struct Permit {
-    permissions: Mutex<Permissions>,
+    /// Shared with sub-agents: what is allowed to one from now on is allowed to all.
+    permissions: Arc<Mutex<Permissions>>,
     approver: Option<Arc<dyn Approver>>,
+    /// Held while a person is asked: agents that run side by side ask one after another.
+    asking: Arc<tokio::sync::Mutex<()>>,
     workspace: Workspace,
+    /// On whose calls it decides.
+    agent: String,
 }
 
 /// A call may run.
@@ -46,13 +52,31 @@ pub(crate) struct Denied {
 
 impl Permit {
     pub(crate) fn new(permissions: Permissions, approver: Option<Arc<dyn Approver>>, workspace: Workspace) -> Self {
-        Self { permissions: Mutex::new(permissions), approver, workspace }
+        let (permissions, agent) = (Arc::new(Mutex::new(permissions)), names::MAIN.to_owned());
+        Self { permissions, approver, asking: Arc::default(), workspace, agent }
+    }
+
+    /// The same for a sub-agent: the same rules, the same person, another name.
+    pub(crate) fn for_agent(&self, agent: &str, workspace: Workspace) -> Self {
+        Self {
+            permissions: Arc::clone(&self.permissions),
+            approver: self.approver.clone(),
+            asking: Arc::clone(&self.asking),
+            workspace,
+            agent: agent.to_owned(),
+        }
     }
 
     /// Decides on a call, asking where that is needed.
     pub(crate) async fn decide(&self, tool: &dyn Tool, arguments: &Value) -> Result<Granted, Denied> {
         let call = Call::of(tool, arguments);
-        let (verdict, mode) = self.verdict(&call);
+        let (mut verdict, mode) = self.verdict(&call);
+        let mut _alone = None;
+        if verdict.decision == Decision::Ask && self.approver.is_some() {
+            _alone = Some(self.asking.lock().await);
+            // Whoever was asked before may have allowed this too.
+            verdict = self.verdict(&call).0;
+        }
         match (verdict.decision, &self.approver) {
             (Decision::Allow, _) => Ok(Granted { outside: verdict.outside, ..Granted::default() }),
             (Decision::Deny, _) => Err(denied(call.tool, &verdict)),
@@ -76,6 +100,7 @@ impl Permit {
     ) -> Result<Granted, Denied> {
         let call = Call::of(tool, arguments);
         let approval = Approval {
+            agent: self.agent.clone(),
             tool: call.tool.to_owned(),
             arguments: arguments.clone(),
             subject: subject(&call, arguments),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_engine::{Answer, Approval, Approver};
+use haft_engine::{Answer, Approval, Approver, MAIN};
 use haft_text::reveal;
 use haft_types::{Decision, Filled, Form};
 
@@ -71,8 +71,9 @@ fn ask(terminal: &File, approval: &Approval) -> std::io::Result<Answer> {
 
 /// What is asked, with everything that would run or be written.
 fn question(approval: &Approval) -> String {
-    let Approval { tool, subject, reason, parts, .. } = approval;
-    let mut text = format!("\n{tool} needs your permission: {reason}.\n\n");
+    let Approval { agent, tool, subject, reason, parts, .. } = approval;
+    let whose = if agent == MAIN { String::new() } else { format!(" of the sub-agent {agent}") };
+    let mut text = format!("\n{tool}{whose} needs your permission: {reason}.\n\n");
     for line in subject.lines() {
         text.extend(["    ", line, "\n"]);
     }
@@ -122,6 +123,7 @@ mod tests {
             rule: None,
         };
         Approval {
+            agent: MAIN.into(),
             tool: "execute_command".into(),
             arguments: serde_json::Value::Null,
             subject: "ls; make\nclean \u{1b}[2K".into(),
@@ -137,6 +139,8 @@ mod tests {
         assert!(text.contains("    ls; make\n    clean ␛[2K\n"), "{text}");
         assert!(text.contains("Not allowed yet:\n    make\n"), "{text}");
         assert!(!text.contains('\u{1b}'));
+        let of_another = Approval { agent: "tester".into(), ..approval(&[]) };
+        assert!(question(&of_another).contains("execute_command of the sub-agent tester needs"));
     }
 
     #[test]

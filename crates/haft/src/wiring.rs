@@ -6,9 +6,13 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use haft_context::Environment;
+use haft_engine::hub::Hub;
 use haft_engine::turn::Limits;
-use haft_engine::{Approver, Leftovers, Notice, Roles, Services, Session, SessionConfig, Standby, ToolHelp, Which};
-use haft_model::{Catalogue, Client, Declared, O200k, Secret};
+use haft_engine::{
+    Approver, Leftovers, Models, Notice, ProjectRules, Roles, Services, Session, SessionConfig, Standby, ToolHelp,
+    Which,
+};
+use haft_model::{Catalogue, Client, Declared, O200k, RetryConfig, Secret};
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_project::{Ground, Standing, TrustList};
@@ -179,13 +183,25 @@ pub(crate) fn declared(config: &Config, model: &str) -> anyhow::Result<Declared>
 fn standby<'a>(config: &Config, names: impl Iterator<Item = &'a String>) -> anyhow::Result<VecDeque<Standby>> {
     let one = |name: &String| {
         let (declared, retry) = (declared(config, name)?, config.retry.clone());
-        Ok(Standby::new(name, move || {
-            let key =
-                secrets::key_of(&declared.spec.provider, &declared.provider).map_err(|error| error.to_string())?;
-            Client::new(declared, key, retry).map_err(|error| error.to_string())
-        }))
+        Ok(Standby::new(name, move || client(declared, retry)))
     };
     names.map(one).collect()
+}
+
+/// The model with its key.
+fn client(declared: Declared, retry: RetryConfig) -> Result<Client, String> {
+    let key = secrets::key_of(&declared.spec.provider, &declared.provider).map_err(|error| error.to_string())?;
+    Client::new(declared, key, retry).map_err(|error| error.to_string())
+}
+
+/// The models sub-agents ask, by name.
+fn models(config: &Config) -> Models {
+    let known = config.clone();
+    let open = move |name: &str| {
+        let declared = declared(&known, name).map_err(|error| error.to_string())?;
+        client(declared, known.retry.clone())
+    };
+    Models::new(open).for_sub_agents(config.model_roles.own(ModelRole::SubAgent).first().cloned())
 }
 
 fn prepare(
@@ -215,12 +231,15 @@ fn prepare(
         plan.approver.clone(),
     );
     let mcp = Mcp::new(gathered, host);
+    let models = models(&config);
     let services = Services {
         store,
         versions: versions(places, &config),
         fallbacks: standby(&config, config.models_of(ModelRole::Code).iter().filter(|name| **name != plan.model))?,
         summarisers: standby(&config, config.model_roles.own(ModelRole::Summary).iter())?,
         client: Client::new(declared, key, config.retry).map_err(|error| mistake(error.to_string()))?,
+        models,
+        hub: Arc::new(Hub::with_groups(config.groups)),
         counter: Arc::new(O200k),
         running: Arc::new(Running::new(supervisor, config.limits).held_in(sandbox)),
         approver: plan.approver,
@@ -229,6 +248,8 @@ fn prepare(
     };
     let spill = places.spill();
     let session = SessionConfig {
+        agent: haft_engine::MAIN.to_owned(),
+        rules: ProjectRules::Told,
         environment: environment(&plan.project),
         policy: config.context,
         roles: plan.roles,

@@ -44,6 +44,9 @@
 //! | `ac_mod_list` | `path, total, modules: [{path, about?}]` |
 //! | `ac_mod_read`, `ac_mod_write` | as `read_file` and `write_to_file` |
 //! | `use_skill` | `name, folder, files` |
+//! | `run_named_subagents` | `mode, agents: [{name, outcome, code, answer, conversation, evidence: [id], turns, usage, cost}]` |
+//! | `talk_to` | `agent` |
+//! | `talk_to_group` | `group, reached: [name], failed: [name]` |
 //! | `recall` | `message_id, role, tools, truncated?, spill?: [path]` |
 //!
 //! A result that read or wrote a file also carries `context.file` (`path, size, mtime_ns, hash`), or `context.files` for
@@ -89,12 +92,15 @@ mod plan_mode_respond;
 mod read_file;
 mod recall;
 mod replace_in_file;
+mod run_named_subagents;
 mod running;
 mod scope;
 mod search_files;
 mod session_interactive;
 mod session_start;
 mod session_stop;
+mod talk_to;
+mod talk_to_group;
 mod todo_read;
 mod todo_write;
 mod undo_edit;
@@ -121,7 +127,10 @@ pub use permission::{
     Standing, Verdict,
 };
 pub use plan_mode_respond::PlanModeRespond;
+pub use run_named_subagents::{RUN_SUBAGENTS, RunNamedSubagents, assignments_of};
 pub use running::{Running, TaskReport, announcement};
+pub use talk_to::TalkTo;
+pub use talk_to_group::TalkToGroup;
 pub use use_skill::UseSkill;
 
 use std::sync::Arc;

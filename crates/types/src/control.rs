@@ -48,6 +48,8 @@ pub enum ControlLine {
     ApprovalRequest {
         /// By which the answer names it.
         id: String,
+        /// The agent that calls: `main`, or a sub-agent's name.
+        agent: String,
         /// The tool.
         tool: String,
         /// Its arguments.

@@ -65,6 +65,16 @@ pub enum TaskPhase {
     Lost,
 }
 
+/// How far a sub-agent has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SubagentPhase {
+    /// It begins.
+    Started,
+    /// It is over.
+    Finished,
+}
+
 /// What happened to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -290,6 +300,24 @@ pub enum EventBody {
         output: Option<String>,
         /// The sentence for people.
         message: String,
+    },
+    /// A sub-agent begins or is over. The event's `agent` and `conversation_id` are the sub-agent's own, as in all its events.
+    Subagent {
+        /// How far it has come.
+        phase: SubagentPhase,
+        /// The agent's name in its file; `agent` differs where the same one works several times at once.
+        name: String,
+        /// The conversation of whoever started it.
+        parent: ConversationId,
+        /// The call that started it.
+        call_id: String,
+        /// Its model, as `provider/model`.
+        model: String,
+        /// What it is to do.
+        task: String,
+        /// What came of it, once it is over.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<Box<TurnResult>>,
     },
     /// The run is over; always last.
     Result(TurnResult),

@@ -21,7 +21,9 @@ mod tool;
 mod usage;
 
 pub use control::{ApprovalDecision, ControlLine, InputLine};
-pub use event::{BudgetLayer, CallPhase, ChangeKind, CompactionPhase, Event, EventBody, TaskPhase, TurnResult};
+pub use event::{
+    BudgetLayer, CallPhase, ChangeKind, CompactionPhase, Event, EventBody, SubagentPhase, TaskPhase, TurnResult,
+};
 pub use form::{Choice, Field, FieldKind, Filled, Form};
 pub use hash::{ContentHash, Hasher};
 pub use id::{Clock, ConversationId, IdSource, MessageId, ShortId};

@@ -30,7 +30,7 @@ impl Place {
         fs::create_dir(&root).unwrap();
         let libraries = Libraries::at(user.join("libraries"));
         let ground = Ground { cwd: root.clone(), user, root, obeyed, home: None };
-        let documents = StandingDocuments::new(ground, libraries, Masker::default());
+        let documents = StandingDocuments::new(ground, libraries, Masker::default(), ProjectRules::Told);
         Self { _folder: folder, documents, reads: Reads::default(), mentions: Mentions::default() }
     }
 

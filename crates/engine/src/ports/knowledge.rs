@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_store::StoreError;
 use haft_types::ConversationId;
 
-use super::{StoredMarks, StoredNotes, StoredTranscript, StoredUseful};
+use super::{Children, StoredMarks, StoredNotes, StoredTranscript, StoredUseful};
 use crate::session::{Services, SessionConfig};
 
 /// The ports of one session that the reminders and tools share.
@@ -14,30 +14,47 @@ pub(crate) struct Knowledge {
     pub(crate) notes: Arc<StoredNotes>,
     pub(crate) marks: Arc<StoredMarks>,
     pub(crate) transcript: Arc<StoredTranscript>,
+    pub(crate) children: Arc<Children>,
+}
+
+/// What a sub-agent knows together with the agent that started it.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) useful: Arc<StoredUseful>,
+    pub(crate) notes: Arc<StoredNotes>,
 }
 
 impl Knowledge {
-    /// Reads what is kept with the conversation and its project.
+    /// Reads what is kept with the conversation and its project, but for what is shared.
     pub(crate) async fn open(
         services: &Services,
         config: &SessionConfig,
         conversation: &ConversationId,
+        shared: Option<&Shared>,
     ) -> Result<Self, StoreError> {
         let store = || Arc::clone(&services.store);
-        let root = config.workspace.root.clone();
-        let notes = StoredNotes::open(store(), &config.namespace, root, Arc::clone(&services.clock)).await?;
+        let Shared { useful, notes } = if let Some(shared) = shared {
+            shared.clone()
+        } else {
+            let root = config.workspace.root.clone();
+            let notes = StoredNotes::open(store(), &config.namespace, root, Arc::clone(&services.clock)).await?;
+            let useful = StoredUseful::open(store(), conversation.clone()).await?;
+            Shared { useful: Arc::new(useful), notes: Arc::new(notes) }
+        };
+        let children = Arc::new(Children::open(store(), conversation.clone()).await?);
         let marks = Arc::new(StoredMarks::open(store(), conversation.clone()).await?);
         let transcript = StoredTranscript {
             store: store(),
             conversation: conversation.clone(),
             counter: Arc::clone(&services.counter),
             marks: Arc::clone(&marks),
+            children: Some(Arc::clone(&children)),
         };
-        Ok(Self {
-            useful: Arc::new(StoredUseful::open(store(), conversation.clone()).await?),
-            notes: Arc::new(notes),
-            marks,
-            transcript: Arc::new(transcript),
-        })
+        Ok(Self { useful, notes, marks, transcript: Arc::new(transcript), children })
+    }
+
+    /// What sub-agents know of it.
+    pub(crate) fn shared(&self) -> Shared {
+        Shared { useful: Arc::clone(&self.useful), notes: Arc::clone(&self.notes) }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Everything here is kept in the store and has a copy in memory, so that building a request reads no database.
 
+mod children;
 mod document;
 mod knowledge;
 mod marks;
@@ -13,7 +14,8 @@ mod tokens;
 mod transcript;
 mod useful;
 
-pub(crate) use knowledge::Knowledge;
+pub(crate) use children::{Child, Children};
+pub(crate) use knowledge::{Knowledge, Shared};
 pub use marks::StoredMarks;
 pub use notes::StoredNotes;
 pub(crate) use reads::Reads;

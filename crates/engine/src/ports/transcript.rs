@@ -10,6 +10,7 @@ use haft_store::Store;
 use haft_tool::{MarkAction, MarkReport, PortError, Recalled, Transcript, TranscriptLine};
 use haft_types::{ConversationId, Entry, Message, MessageId, Part, ShortId, TokenCounter};
 
+use super::children::Children;
 use super::document::failed;
 use super::marks::StoredMarks;
 
@@ -19,11 +20,28 @@ pub(crate) struct StoredTranscript {
     pub(super) conversation: ConversationId,
     pub(super) counter: Arc<dyn TokenCounter>,
     pub(super) marks: Arc<StoredMarks>,
+    /// Where the messages of sub-agents are found; their evidence is read like one's own.
+    pub(super) children: Option<Arc<Children>>,
 }
 
 impl StoredTranscript {
     async fn messages(&self) -> Result<Vec<Message>, PortError> {
         self.store.messages(&self.conversation).await.map_err(|error| failed(&error))
+    }
+
+    /// A message of this conversation, or of a sub-agent's, the newest one's first.
+    async fn find(&self, wanted: &Wanted) -> Result<Option<Message>, PortError> {
+        let in_one = |messages: Vec<Message>| messages.into_iter().find(|message| wanted.fits(message.message_id));
+        if let Some(found) = in_one(self.messages().await?) {
+            return Ok(Some(found));
+        }
+        for child in self.children.iter().flat_map(|children| children.all()).rev() {
+            let messages = self.store.messages(&child.conversation).await.map_err(|error| failed(&error))?;
+            if let Some(found) = in_one(messages) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     async fn entries(&self, counter: &dyn TokenCounter) -> Result<Vec<Arc<Entry>>, PortError> {
@@ -72,8 +90,7 @@ impl Transcript for StoredTranscript {
     async fn recall(&self, id: &str) -> Result<Recalled, PortError> {
         let unknown = || PortError::Unknown { what: "message", id: id.to_owned() };
         let wanted = Wanted::parse(id).ok_or_else(unknown)?;
-        let messages = self.messages().await?;
-        let message = messages.iter().find(|message| wanted.fits(message.message_id)).ok_or_else(unknown)?;
+        let message = self.find(&wanted).await?.ok_or_else(unknown)?;
         let calls = message.tool_calls().map(|call| call.name.clone());
         let results = message.tool_results().map(|result| result.name.clone());
         Ok(Recalled {
@@ -81,7 +98,7 @@ impl Transcript for StoredTranscript {
             role: message.role,
             tools: calls.chain(results).collect(),
             status: message.tool_results().next().map(|result| result.envelope.status),
-            text: whole_text(message),
+            text: whole_text(&message),
         })
     }
 }

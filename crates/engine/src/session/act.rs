@@ -134,7 +134,8 @@ impl Session {
             started.push((call, task, watched));
         }
         for (call, task, watched) in started {
-            let output = shown.until(calls::finish(&call, task), emitter).await;
+            let output = shown.until(calls::finish(&call, task), &mut self.relayed, emitter).await;
+            self.take_relayed_usage();
             let output = watched.end(output).await;
             take_flow(&output.flow, done, emitter);
             if !calls::waits_for_user(&output.flow) {
@@ -153,7 +154,7 @@ impl Session {
         Ok(())
     }
 
-    fn last_reply(&self) -> Option<MessageId> {
+    pub(super) fn last_reply(&self) -> Option<MessageId> {
         let reply = self.history.iter().rev().find(|entry| entry.message.role == Role::Assistant);
         reply.map(|entry| entry.message.message_id)
     }

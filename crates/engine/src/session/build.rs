@@ -17,6 +17,7 @@ use super::{EngineError, Session, SessionConfig};
 use crate::documents::StandingDocuments;
 use crate::emit::Emitter;
 use crate::external::ExternalShelf;
+use crate::subagents::Rank;
 use crate::touched::Touched;
 
 /// Under which names the store keeps what one request decides for the next.
@@ -106,10 +107,14 @@ impl Session {
         };
         let todo: Vec<_> =
             items.iter().map(|item| Todo { content: &item.content, progress: progress(item.status) }).collect();
+        let owner = match self.rank {
+            Rank::Main => ListOwner::Reader,
+            Rank::Sub => ListOwner::MainAgent,
+        };
         let masked = |text: String| self.config.masker.mask(&text).into_owned();
         Reminders {
             role: assembled_role(&self.config, &self.documents),
-            todo: Some(masked(todo_text(&todo, ListOwner::Reader))),
+            todo: Some(masked(todo_text(&todo, owner))),
             useful: Some(masked(self.knowledge.useful.useful_reminder(&self.config.workspace.root))),
             folder_notes: Some(masked(self.knowledge.notes.reminder(self.reads.paths().iter().map(PathBuf::as_path)))),
             clock: Some(self.services.clock.now().to_string()),
@@ -183,6 +188,7 @@ fn assembled_role(config: &SessionConfig, documents: &StandingDocuments) -> Opti
         role: Some(role),
         agents_md: documents.agents_md(),
         environment: Some(&environment),
+        completion: config.roles.completion.as_deref(),
         ..RoleParts::default()
     };
     Some(parts.join())

@@ -20,6 +20,7 @@ use super::{EngineError, Notice, Session};
 use crate::emit::{Emitter, EventSink};
 use crate::names;
 use crate::resume::{self, Resumption};
+use crate::subagents::Rank;
 use crate::turn::{Action, End, Input, Nudge, Position, Reason, Replied, Turn, Unfinished};
 
 /// How a run ended, and whether the model ever answered.
@@ -39,8 +40,8 @@ impl Session {
         sink: &mut dyn EventSink,
         cancel: &CancellationToken,
     ) -> RunReport {
-        let emitter = Emitter::new(sink, self.conversation.id.clone(), self.config.masker.clone());
-        let mut emitter = emitter.after(self.seq);
+        let (id, masker) = (self.conversation.id.clone(), self.config.masker.clone());
+        let mut emitter = Emitter::new(sink, id, masker, self.config.agent.clone()).after(self.seq);
         self.totals.begin(self.config.model.price);
         let mut run = Run { turn: Turn::new(self.config.limits), request: None, cause: None, never_valid: false };
         let position = if self.stored {
@@ -96,7 +97,10 @@ impl Session {
                         next = Some(self.send(run, emitter, cancel).await?);
                         run.turn.note_spent(self.spent());
                     }
-                    Action::RunTools(calls) => next = Some(self.run_tools(calls, emitter, cancel).await?),
+                    Action::RunTools(calls) => {
+                        self.note_for_agents(run.turn.replies());
+                        next = Some(self.run_tools(calls, emitter, cancel).await?);
+                    }
                     Action::Nudge(nudge) => {
                         let note = nudge.text().to_owned() + &self.what_is_left(nudge, run.turn.replies());
                         self.append_user(note, Origin::Engine).await?;
@@ -124,7 +128,9 @@ impl Session {
         let unfinished = if self.turn_ended { None } else { self.unfinished().await };
         let Resumption { uncertain, position } = resume::resumption(&self.history, &self.begun, unfinished);
         for call in uncertain {
-            self.answer(&call, interrupted(&call, Interruption::Uncertain).into(), emitter).await?;
+            let told = self.interrupted_agents(&call).await?;
+            let told = told.unwrap_or_else(|| interrupted(&call, Interruption::Uncertain));
+            self.answer(&call, told.into(), emitter).await?;
         }
         let Some(text) = input else { return Ok(position) };
         match position {
@@ -180,6 +186,7 @@ impl Session {
         cancel: &CancellationToken,
     ) -> Result<Input, EngineError> {
         self.announce_tasks(emitter).await?;
+        self.take_letters().await?;
         self.compact_if_due("", emitter, cancel).await?;
         let failed = |error: ContextError| Input::Failed(Reason { code: "context".into(), message: error.to_string() });
         if let Some(external) = &mut self.external {
@@ -271,6 +278,9 @@ impl Session {
             Some(Unfinished::Goal)
         } else if self.config.model.tool_protocol.is_text() && completes {
             Some(Unfinished::NoCompletion)
+        } else if self.rank == Rank::Sub {
+            // The list is the main agent's.
+            None
         } else {
             self.todo.has_open_items().await.then_some(Unfinished::OpenTodos)
         }

@@ -3,6 +3,7 @@
 //! Invariant: a message is in `history` exactly when it is in the store, in the same order.
 
 mod act;
+mod agents;
 mod build;
 mod compact;
 mod cut;
@@ -37,17 +38,20 @@ use crate::approval::Approver;
 use crate::documents::StandingDocuments;
 use crate::external::{ExternalShelf, ToolHelp};
 use crate::files::Watch;
+use crate::hub::{Hub, Mailbox};
 use crate::permit::Permit;
 use crate::ports::{Knowledge, Reads, StoredTodo};
 use crate::resume::Begun;
 use crate::secrets;
+use crate::subagents::{Household, Purse, Rank, Relayed};
 use crate::touched::Mentions;
 use crate::turn::{Limits, Spent};
 
 use told::Told;
 
 pub use drive::RunReport;
-pub use models::Standby;
+pub use models::{Models, Standby};
+pub(crate) use open::title_of;
 pub use open::{OpenError, Which, all_tools, wanted_tools};
 pub use tasks::Leftovers;
 
@@ -71,6 +75,10 @@ pub struct Services {
     pub fallbacks: VecDeque<Standby>,
     /// Who writes summaries, in order; the main model when there is none.
     pub summarisers: VecDeque<Standby>,
+    /// How other models are opened, for sub-agents.
+    pub models: Models,
+    /// The agents that run in this process, and the groups they are in.
+    pub hub: Arc<Hub>,
     /// Counts tokens.
     pub counter: Arc<dyn TokenCounter>,
     /// What this conversation has running beside its calls.
@@ -92,10 +100,25 @@ pub struct Roles {
     pub system_prompt: Option<String>,
     /// Text added as the last section.
     pub append: Option<String>,
+    /// How to finish, for a sub-agent.
+    pub completion: Option<String>,
+}
+
+/// Whether the model is told the project's rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProjectRules {
+    /// It is.
+    #[default]
+    Told,
+    /// It is not: a sub-agent whose file does not ask for them.
+    LeftOut,
 }
 
 /// What a session is told by flags and configuration.
+#[derive(Clone)]
 pub struct SessionConfig {
+    /// The name events, approvals and other agents know it by: [`MAIN`](crate::MAIN) for the one the user talks to.
+    pub agent: String,
     /// The model.
     pub model: ModelSpec,
     /// How requests are built.
@@ -116,6 +139,8 @@ pub struct SessionConfig {
     pub tool_help: ToolHelp,
     /// Documentation of libraries the project uses.
     pub libraries: Libraries,
+    /// Whether the project's rules are told.
+    pub rules: ProjectRules,
     /// Finds secrets that may not be kept.
     pub masker: Masker,
     /// What may happen without asking.
@@ -161,6 +186,15 @@ pub struct Session {
     resumed: bool,
     /// Whether the store knows the conversation yet.
     stored: bool,
+    /// Whether it was started by another session.
+    rank: Rank,
+    /// The agents it can start, and where their events arrive.
+    household: Option<Arc<Household>>,
+    relayed: Relayed,
+    /// Where messages of other agents arrive; none where nothing is run.
+    mailbox: Option<Mailbox>,
+    /// What all turns have used, with their sub-agents.
+    purse: Purse,
     history: Vec<Arc<Entry>>,
     short_ids: HashSet<ShortId>,
     begun: HashSet<Begun>,
@@ -202,7 +236,7 @@ pub struct Session {
     factors: models::Factors,
 }
 
-/// What was used: by this turn, and by all turns of the session.
+/// What this turn has used, with its sub-agents.
 struct Totals {
     /// When this turn began.
     since: Instant,
@@ -210,21 +244,26 @@ struct Totals {
     usage: Usage,
     /// Of this turn: money by class; none once a request had no price.
     cost: Option<Cost>,
-    /// Of all turns: tokens.
-    tokens: u64,
-    /// Of all turns: what is known to be spent, in USD.
-    spent: f64,
 }
 
 impl Totals {
     fn new() -> Self {
-        Self { since: Instant::now(), usage: Usage::default(), cost: None, tokens: 0, spent: 0.0 }
+        Self { since: Instant::now(), usage: Usage::default(), cost: None }
     }
 
     /// Another turn begins.
     fn begin(&mut self, price: Option<Price>) {
         let cost = price.map(|_| Cost::default());
-        *self = Self { since: Instant::now(), usage: Usage::default(), cost, ..*self };
+        *self = Self { cost, ..Self::new() };
+    }
+
+    /// Adds a request's usage and cost.
+    fn add(&mut self, usage: Usage, cost: Option<Cost>) {
+        self.usage += usage;
+        self.cost = self.cost.zip(cost).map(|(mut total, cost)| {
+            total += cost;
+            total
+        });
     }
 }
 
@@ -232,6 +271,11 @@ impl Session {
     /// The conversation this session works on.
     pub fn conversation(&self) -> &Conversation {
         &self.conversation
+    }
+
+    /// The model it asks.
+    pub fn model(&self) -> &ModelSpec {
+        &self.config.model
     }
 
     /// Every message, in order.
@@ -270,7 +314,8 @@ impl Session {
         } else {
             let new = NewConversation {
                 messages: vec![message.clone()],
-                make_current: true,
+                metadata: self.conversation.metadata.clone(),
+                make_current: self.rank == Rank::Main,
                 ..NewConversation::new(self.conversation.id.clone(), &self.conversation.namespace)
                     .named(&self.conversation.name)
             };
@@ -310,19 +355,14 @@ impl Session {
     /// Adds a request's usage to the totals and gives its cost.
     fn spend(&mut self, price: Option<Price>, usage: Usage) -> Option<Cost> {
         let cost = price.map(|price| price.cost(usage));
-        self.totals.usage += usage;
-        self.totals.tokens += usage.total();
-        self.totals.spent += cost.map_or(0.0, |cost| cost.total);
-        self.totals.cost = self.totals.cost.zip(cost).map(|(mut total, cost)| {
-            total += cost;
-            total
-        });
+        self.purse.spend(usage.total(), cost.map_or(0.0, |cost| cost.total));
+        self.totals.add(usage, cost);
         cost
     }
 
     /// What the run has used up so far.
     fn spent(&self) -> Spent {
-        Spent { tokens: self.totals.tokens, usd: self.totals.spent, elapsed: self.totals.since.elapsed() }
+        Spent { tokens: self.purse.tokens(), usd: self.purse.usd(), elapsed: self.totals.since.elapsed() }
     }
 
     fn round(&self) -> u32 {

@@ -3,6 +3,7 @@
 //! Invariant: `config.model` is what `services.client` asks, with the factor that its replies have taught so far.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use haft_context::ContextError;
 use haft_model::{Client, ModelError};
@@ -11,15 +12,42 @@ use haft_types::Usage;
 use super::{EngineError, Session};
 use crate::emit::Emitter;
 
+type Opener = dyn Fn(&str) -> Result<Client, String> + Send + Sync;
+
+/// How models are opened by their names.
+#[derive(Clone)]
+pub struct Models {
+    open: Arc<Opener>,
+    /// The model of sub-agents whose file names none; that of whoever starts them when absent.
+    pub(crate) for_sub_agents: Option<String>,
+}
+
+impl Models {
+    /// Models that are opened in this way; the error is for people.
+    pub fn new(open: impl Fn(&str) -> Result<Client, String> + Send + Sync + 'static) -> Self {
+        Self { open: Arc::new(open), for_sub_agents: None }
+    }
+
+    /// The same with this model for sub-agents whose file names none.
+    #[must_use]
+    pub fn for_sub_agents(self, name: Option<String>) -> Self {
+        Self { for_sub_agents: name, ..self }
+    }
+
+    pub(crate) fn open(&self, name: &str) -> Result<Client, String> {
+        (self.open)(name)
+    }
+}
+
 /// A model that waits until it is needed. Neither its key nor its server is asked for before.
 pub struct Standby {
     name: String,
-    open: Box<dyn FnOnce() -> Result<Client, String> + Send>,
+    open: Box<dyn FnOnce() -> Result<Client, String> + Send + Sync>,
 }
 
 impl Standby {
     /// The model of this name; `open` is called at most once, when it is needed.
-    pub fn new(name: impl Into<String>, open: impl FnOnce() -> Result<Client, String> + Send + 'static) -> Self {
+    pub fn new(name: impl Into<String>, open: impl FnOnce() -> Result<Client, String> + Send + Sync + 'static) -> Self {
         Self { name: name.into(), open: Box::new(open) }
     }
 

@@ -7,21 +7,23 @@ use haft_context::{ContextError, Memo};
 use haft_project::{Ground, modules};
 use haft_store::{Conversation, Fact, Found, NewFork, Scope, StoreError, WriteLock};
 use haft_tool::{Registry, Source, UnknownChoice};
-use haft_tools::{PlanModeRespond, Running, UseSkill};
+use haft_tools::{PlanModeRespond, RunNamedSubagents, Running, TalkTo, TalkToGroup, UseSkill};
 use haft_types::{ConversationId, Entry, Message, MessageId, Metadata, PermissionMode};
 
 use super::build::{CARRIED, CLEARED, last_sent, system_of};
 use super::models::FACTORS;
 use super::steady::Steady;
 use super::told::Told;
-use super::{Services, Session, SessionConfig, Totals, tasks};
+use super::{Notice, Services, Session, SessionConfig, Totals, tasks};
 use crate::documents::StandingDocuments;
 use crate::external::ExternalShelf;
 use crate::files::Watch;
+use crate::hub::{Hub, HubPost, Mailbox};
 use crate::names;
 use crate::permit::Permit;
 use crate::ports::{FoundSkills, Knowledge, Reads, StoredTodo};
 use crate::resume::Begun;
+use crate::subagents::{Household, Kin, Purse, Rank, Relayed};
 use crate::touched::{Mentions, Touched};
 
 /// Which conversation to open.
@@ -74,7 +76,8 @@ pub enum OpenError {
 impl Session {
     /// Opens a conversation and makes it the current one of its namespace. A new one is stored together with its first message.
     pub async fn open(config: SessionConfig, services: Services, which: Which) -> Result<Self, OpenError> {
-        let registry = offered(&config, &services)?;
+        let household = Household::look(&config.ground, &config.masker);
+        let registry = offered(&config, &services, Company::Household(household.as_ref()))?;
         let (conversation, resumed) = find_or_plan(&config, &services, which).await?;
         // Taken before anything is read: what is in memory must stay all there is.
         let lock = services.store.lock(&conversation.id).await?;
@@ -82,8 +85,10 @@ impl Session {
         if resumed {
             services.store.set_current(&config.namespace, &conversation.id).await?;
         }
+        let mailbox = services.hub.register(&config.agent, config.roles.main.as_deref().unwrap_or(THE_USERS_AGENT));
         let opened = Opened { conversation, resumed, messages, lock: Some(lock) };
-        Self::load(config, services, registry, opened).await
+        let descent = Descent { household, mailbox: Some(mailbox), kin: None };
+        Self::load(config, services, registry, opened, descent).await
     }
 
     /// Opens a conversation as these messages tell it, only to look at it: nothing is written, and the current conversation
@@ -94,8 +99,25 @@ impl Session {
         conversation: Conversation,
         messages: Vec<Message>,
     ) -> Result<Self, OpenError> {
-        let registry = offered(&config, &services)?;
-        Self::load(config, services, registry, Opened { conversation, resumed: true, messages, lock: None }).await
+        let household = Household::look(&config.ground, &config.masker);
+        let registry = offered(&config, &services, Company::Household(household.as_ref()))?;
+        let descent = Descent { household, mailbox: None, kin: None };
+        let opened = Opened { conversation, resumed: true, messages, lock: None };
+        Self::load(config, services, registry, opened, descent).await
+    }
+
+    /// Opens the conversation of a sub-agent.
+    pub(crate) async fn open_sub(
+        mut config: SessionConfig,
+        services: Services,
+        (conversation, resumed): (Conversation, bool),
+        kin: Kin,
+    ) -> Result<Self, OpenError> {
+        let registry = offered_to_sub(&mut config, &services, &kin.starter)?;
+        let lock = services.store.lock(&conversation.id).await?;
+        let messages = if resumed { services.store.messages(&conversation.id).await? } else { Vec::new() };
+        let opened = Opened { conversation, resumed, messages, lock: Some(lock) };
+        Self::load(config, services, registry, opened, Descent { household: None, mailbox: None, kin: Some(kin) }).await
     }
 
     async fn load(
@@ -103,6 +125,7 @@ impl Session {
         services: Services,
         mut registry: Registry,
         Opened { conversation, resumed, messages, lock }: Opened,
+        Descent { household, mailbox, kin }: Descent,
     ) -> Result<Self, OpenError> {
         let safe_zone = config.policy.safe_zone.tokens(config.model.context_window).map_err(ContextError::from)?;
         config.environment.safe_zone_tokens = Some(safe_zone);
@@ -122,8 +145,12 @@ impl Session {
         }
         let (reads, mut mentions) = (Reads::from_history(&history), Mentions::default());
         mentions.look(&history, &config.ground);
-        let mut documents =
-            StandingDocuments::new(config.ground.clone(), config.libraries.clone(), config.masker.clone());
+        let mut documents = StandingDocuments::new(
+            config.ground.clone(),
+            config.libraries.clone(),
+            config.masker.clone(),
+            config.rules,
+        );
         let external = registry.get(names::EXECUTE).map(|_| {
             let built_in = all_tools(&services.running).iter().map(|tool| tool.spec().name.clone()).collect();
             ExternalShelf::new(config.ground.clone(), config.tool_help.clone(), built_in)
@@ -134,21 +161,34 @@ impl Session {
         let cleared = if resumed { store.state(&conversation.id, CLEARED).await? } else { None };
         let carried = if resumed { store.state(&conversation.id, CARRIED).await? } else { None };
         let factors = if resumed { store.state(&conversation.id, FACTORS).await? } else { None };
-        let watch = Watch::new(
-            Arc::clone(&services.versions),
-            conversation.id.clone(),
-            config.workspace.clone(),
-            &config.private,
-        );
-        let permit =
-            Arc::new(Permit::new(config.permissions.clone(), services.approver.clone(), config.workspace.clone()));
+        let rank = if kin.is_some() { Rank::Sub } else { Rank::Main };
+        let shared = kin.as_ref().map(|kin| kin.knowledge.clone());
+        let knowledge = Knowledge::open(&services, &config, &conversation.id, shared.as_ref()).await?;
+        let watch = || {
+            let versions = Arc::clone(&services.versions);
+            Arc::new(Watch::new(versions, conversation.id.clone(), config.workspace.clone(), &config.private))
+        };
+        let (todo, permit, watch, purse, mailbox) = if let Some(kin) = kin {
+            (kin.todo, kin.permit, kin.watch.unwrap_or_else(watch), kin.purse, Some(kin.mailbox))
+        } else {
+            let todo = Arc::new(StoredTodo::open(Arc::clone(store), conversation.id.clone()).await?);
+            let (permissions, approver) = (config.permissions.clone(), services.approver.clone());
+            let permit = Arc::new(Permit::new(permissions, approver, config.workspace.clone()));
+            (todo, permit, watch(), Purse::default(), mailbox)
+        };
+        let (events, relayed) = Relayed::new();
         registry.set_guard(Arc::clone(&permit) as _);
         let mut session = Self {
-            todo: Arc::new(StoredTodo::open(Arc::clone(store), conversation.id.clone()).await?),
+            todo,
             reads: Arc::new(reads),
             mentions,
-            watch: Arc::new(watch),
-            knowledge: Knowledge::open(&services, &config, &conversation.id).await?,
+            watch,
+            knowledge,
+            rank,
+            household,
+            relayed,
+            mailbox,
+            purse,
             config,
             services,
             conversation,
@@ -178,8 +218,28 @@ impl Session {
             factors: factors.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default(),
         };
         session.remember_factor();
+        session.settle_household(events);
         Ok(session)
     }
+}
+
+/// What the others are told of a main agent without a role of its own.
+const THE_USERS_AGENT: &str = "The agent the user talks to.";
+
+/// Where a session comes from, and whom it can start.
+struct Descent {
+    household: Option<Arc<Household>>,
+    mailbox: Option<Mailbox>,
+    kin: Option<Kin>,
+}
+
+/// Whom a session can work with.
+#[derive(Clone, Copy)]
+enum Company<'a> {
+    /// Agents it can start.
+    Household(Option<&'a Arc<Household>>),
+    /// Those that run beside it, leaving out the one that waits for it.
+    Beside { starter: &'a str },
 }
 
 /// A conversation that was found or made.
@@ -202,7 +262,8 @@ pub fn all_tools(running: &Arc<Running>) -> Registry {
     registry
 }
 
-fn offered(config: &SessionConfig, services: &Services) -> Result<Registry, OpenError> {
+/// Every tool the session could be offered.
+fn every_tool(config: &SessionConfig, services: &Services, company: Company<'_>) -> Registry {
     let mut registry = all_tools(&services.running);
     if let Some(skills) = FoundSkills::look(&config.ground, &config.masker) {
         registry.add_case(skills.listed());
@@ -214,9 +275,38 @@ fn offered(config: &SessionConfig, services: &Services) -> Result<Registry, Open
     for tool in &config.further_tools {
         registry.register(Arc::clone(tool), Source::BuiltIn);
     }
+    add_company(&mut registry, config, &services.hub, company);
     for plugin in &config.plugins {
         registry.add_plugin(Arc::clone(plugin));
     }
+    registry
+}
+
+/// The tools for working with other agents, where there are others.
+fn add_company(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, company: Company<'_>) {
+    let (household, waiting) = match company {
+        Company::Household(household) => (household, None),
+        Company::Beside { starter } => (None, Some(starter)),
+    };
+    if let Some(household) = household {
+        registry.add_case(household.listed());
+        let tool = RunNamedSubagents::new(Arc::clone(household) as _);
+        registry.register(Arc::new(tool), Source::BuiltIn);
+    }
+    let own = config.agent.as_str();
+    if !hub.names().iter().any(|name| name != own && Some(name.as_str()) != waiting) {
+        return;
+    }
+    let post = Arc::new(HubPost::new(Arc::clone(hub), own));
+    registry.register(Arc::new(TalkTo::new(Arc::<HubPost>::clone(&post) as _)), Source::BuiltIn);
+    if hub.has_group_for(own) {
+        registry.register(Arc::new(TalkToGroup::new(post)), Source::BuiltIn);
+    }
+    hub.described(own).into_iter().flatten().for_each(|case| registry.add_case(case));
+}
+
+fn offered(config: &SessionConfig, services: &Services, company: Company<'_>) -> Result<Registry, OpenError> {
+    let mut registry = every_tool(config, services, company);
     registry.select(&wanted_tools(&config.offered_tools, &config.ground), &config.tool_profiles)?;
     Ok(registry)
 }
@@ -229,6 +319,27 @@ pub fn wanted_tools(chosen: &[String], ground: &Ground) -> Vec<String> {
         wanted.extend(names::OF_MODULES.map(str::to_owned));
     }
     wanted
+}
+
+/// What a sub-agent is offered. Files made for other programs name tools that are not here: they are told of and left out.
+fn offered_to_sub(config: &mut SessionConfig, services: &Services, starter: &str) -> Result<Registry, OpenError> {
+    let mut registry = every_tool(config, services, Company::Beside { starter });
+    // The list is the main agent's, and so is the plan.
+    for of_main in [names::TODO_WRITE, names::PLAN] {
+        registry.remove(of_main);
+    }
+    let is_known = |name: &String| registry.clone().select(std::slice::from_ref(name), &config.tool_profiles).is_ok();
+    let (known, unknown): (Vec<_>, Vec<_>) = config.offered_tools.iter().cloned().partition(is_known);
+    if known.is_empty() {
+        registry.select(&config.offered_tools, &config.tool_profiles)?;
+    }
+    if !unknown.is_empty() {
+        let message =
+            format!("the agent `{}` is not given {}: there are no such tools", config.agent, unknown.join(", "));
+        config.notices.push(Notice { code: "agent_tools", message });
+    }
+    registry.select(&known, &config.tool_profiles)?;
+    Ok(registry)
 }
 
 async fn find_or_plan(
@@ -287,7 +398,7 @@ async fn find_or_plan(
 }
 
 /// The first line of the task, short enough for a table.
-fn title_of(text: &str) -> String {
+pub(crate) fn title_of(text: &str) -> String {
     const LONGEST: usize = 60;
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let line = haft_text::sanitise(line);

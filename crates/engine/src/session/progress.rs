@@ -7,6 +7,7 @@ use haft_types::{EventBody, ToolCall};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::emit::Emitter;
+use crate::subagents::Relayed;
 
 /// How much may wait to be shown; a listener that is slower misses some.
 const ROOM: usize = 64;
@@ -43,16 +44,25 @@ impl Shown {
     }
 
     /// Waits for a call, and tells meanwhile what it and those beside it show. Nothing of it comes after its result.
-    pub(super) async fn until<T>(&mut self, done: impl Future<Output = T>, emitter: &mut Emitter<'_>) -> T {
+    pub(super) async fn until<T>(
+        &mut self,
+        done: impl Future<Output = T>,
+        relayed: &mut Relayed,
+        emitter: &mut Emitter<'_>,
+    ) -> T {
         let mut done = std::pin::pin!(done);
         let output = loop {
             tokio::select! {
                 output = &mut done => break output,
                 Some(event) = self.receiver.recv() => emitter.emit(event),
+                event = relayed.next() => emitter.relay(event),
             }
         };
         while let Ok(event) = self.receiver.try_recv() {
             emitter.emit(event);
+        }
+        for event in relayed.rest() {
+            emitter.relay(event);
         }
         output
     }

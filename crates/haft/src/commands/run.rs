@@ -170,6 +170,7 @@ fn roles(args: &RunArgs, config: &RolesConfig) -> anyhow::Result<Roles> {
         main: of_config(&config.main, config.main_file.as_ref())?,
         system_prompt,
         append: args.append_system_prompt.clone(),
+        completion: None,
     })
 }
 

@@ -11,6 +11,7 @@ mod problem;
 use std::collections::BTreeMap;
 
 use haft_context::Policy;
+use haft_engine::hub::GroupConfig;
 use haft_mcp::ServerConfig;
 use haft_model::{ModelConfig, ProviderConfig, RetryConfig};
 use haft_rag::CollectionConfig;
@@ -56,6 +57,8 @@ pub(crate) struct Config {
     pub(crate) sandbox: SandboxConfig,
     /// How much of an output is shown and kept, and how much may run at once.
     pub(crate) limits: LimitsConfig,
+    /// Agents that are written to together.
+    pub(crate) groups: BTreeMap<String, GroupConfig>,
 }
 
 impl Config {

@@ -49,6 +49,7 @@ impl EventSink for Printer {
                     lines.iter().for_each(super::print_line);
                 }
             }
+            OutputFormat::Text if event.agent != haft_engine::MAIN => super::agents::tell(event, self.verbose),
             OutputFormat::Text => self.tell(&event.body),
         }
     }
@@ -127,7 +128,8 @@ impl Printer {
             | EventBody::Budget { .. }
             | EventBody::Plan { .. }
             | EventBody::Completion { .. }
-            | EventBody::FileChanged { .. } => return,
+            | EventBody::FileChanged { .. }
+            | EventBody::Subagent { .. } => return,
         };
         if self.on_stdout {
             drop(super::print(&format!("{}\n", haft_text::sanitise(&line))));
@@ -138,7 +140,7 @@ impl Printer {
 }
 
 /// The one argument that says most, short enough for a line. A report is not repeated: it is the answer.
-fn headline(arguments: &Value) -> String {
+pub(super) fn headline(arguments: &Value) -> String {
     const LONGEST: usize = 100;
     let telling = ["command", "path", "regex"];
     let argument = telling.iter().find_map(|key| arguments.get(key)?.as_str());
@@ -146,7 +148,7 @@ fn headline(arguments: &Value) -> String {
     format!(" {}", haft_text::truncate_to_width(line, LONGEST))
 }
 
-fn result_lines(text: &str, most: usize) -> String {
+pub(super) fn result_lines(text: &str, most: usize) -> String {
     let total = text.lines().count();
     let mut lines: Vec<_> = text.lines().take(most).map(|line| format!("  {line}")).collect();
     if total > most {

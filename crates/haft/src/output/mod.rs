@@ -3,6 +3,7 @@
 //! Text that haft did not write itself goes through the sanitiser before it reaches a terminal. A reader that went away
 //! (`haft … | head`) is no error.
 
+mod agents;
 pub(crate) mod claude;
 mod events;
 mod table;

@@ -52,6 +52,7 @@ impl Dialect {
         match self {
             Self::Haft => to_value(&ControlLine::ApprovalRequest {
                 id: id.to_owned(),
+                agent: approval.agent.clone(),
                 tool: approval.tool.clone(),
                 arguments: approval.arguments.clone(),
                 subject: approval.subject.clone(),

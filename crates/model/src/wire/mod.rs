@@ -79,7 +79,7 @@ fn required<T>(value: Option<T>, field: &str) -> Result<T, Fault> {
 ///
 /// A body is `front`, tools, system, then the list of messages: everything stable first, so that a request that only
 /// appends messages only appends bytes.
-pub(crate) trait Wire: Send {
+pub(crate) trait Wire: Send + Sync {
     /// The opening brace and every field before the tools, without a comma after the last.
     fn front(&self, request: &Request) -> Vec<u8>;
 

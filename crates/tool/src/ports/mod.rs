@@ -1,7 +1,9 @@
 //! The traits through which tools reach what the engine keeps, one file each.
 
+mod agents;
 mod history;
 mod notes;
+mod post;
 mod progress;
 mod reads;
 mod skills;
@@ -11,8 +13,10 @@ mod transcript;
 mod undo;
 mod useful;
 
+pub use agents::{AgentReport, Assignment, Evidence, SubAgents, UnknownAgent, WorkOrder, WorkPlace};
 pub use history::FileHistory;
 pub use notes::{Note, Notes};
+pub use post::{GroupDelivery, NotDelivered, Post};
 pub use progress::Progress;
 pub use reads::{FileState, ReadLedger};
 pub use skills::{OpenedSkill, SkillShelf};

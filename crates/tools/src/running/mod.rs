@@ -46,6 +46,12 @@ impl Running {
         self
     }
 
+    /// For another conversation: nothing runs yet, and commands will be held in as these are.
+    #[must_use]
+    pub fn anew(&self) -> Self {
+        Self::new(Arc::clone(&self.supervisor), self.limits).held_in(self.sandbox.clone())
+    }
+
     /// What holds commands in.
     pub fn sandbox(&self) -> &Sandbox {
         &self.sandbox

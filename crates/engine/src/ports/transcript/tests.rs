@@ -37,7 +37,7 @@ async fn transcript(folder: &std::path::Path) -> StoredTranscript {
         store.create(new).await.unwrap();
     }
     let marks = Arc::new(StoredMarks::open(Arc::clone(&store), conversation_id.clone()).await.unwrap());
-    StoredTranscript { store, conversation: conversation_id, counter: Arc::new(Uncounted), marks }
+    StoredTranscript { store, conversation: conversation_id, counter: Arc::new(Uncounted), marks, children: None }
 }
 
 #[tokio::test]

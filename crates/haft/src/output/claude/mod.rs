@@ -179,6 +179,7 @@ impl Messages {
             | EventBody::Plan { .. }
             | EventBody::Completion { .. }
             | EventBody::FileChanged { .. }
+            | EventBody::Subagent { .. }
             | EventBody::BackgroundTask { .. } => None,
         }
     }

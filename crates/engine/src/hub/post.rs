@@ -1,0 +1,32 @@
+//! The hub as one agent's tools reach it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use haft_tool::{GroupDelivery, NotDelivered, Post};
+
+use super::{Hub, Letter};
+
+/// Sends under one agent's name.
+pub(crate) struct HubPost {
+    hub: Arc<Hub>,
+    own: String,
+}
+
+impl HubPost {
+    pub(crate) fn new(hub: Arc<Hub>, own: &str) -> Self {
+        Self { hub, own: own.to_owned() }
+    }
+}
+
+#[async_trait]
+impl Post for HubPost {
+    async fn send(&self, to: &str, text: &str) -> Result<(), NotDelivered> {
+        let letter = Letter { from: self.own.clone(), to: to.to_owned(), group: None, text: text.to_owned() };
+        self.hub.send(letter).await
+    }
+
+    async fn send_to_group(&self, group: &str, text: &str) -> Result<GroupDelivery, NotDelivered> {
+        self.hub.send_to_group(&self.own, group, text).await
+    }
+}

@@ -1,0 +1,146 @@
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+
+fn letter(from: &str, to: &str, text: &str) -> Letter {
+    Letter { from: from.into(), to: to.into(), group: None, text: text.into() }
+}
+
+#[tokio::test]
+async fn who_registers_again_replaces_and_who_leaves_is_gone() {
+    let hub = Arc::new(Hub::default());
+    let first = hub.register("a", "one");
+    let second = hub.register("a", "two");
+    hub.send(letter("b", "a", "hi")).await.unwrap();
+    assert_eq!((first.take().len(), second.take().len()), (0, 1));
+    drop(first);
+    assert_eq!(hub.names(), ["a"], "the end of a replaced registration ends nothing");
+    drop(second);
+    let lost = hub.send(letter("b", "a", "hi")).await.unwrap_err();
+    assert_eq!(lost, NotDelivered::NobodyThere { name: "a".into(), running: vec![] });
+    assert_eq!(hub.history().len(), 1, "what was not delivered is no history");
+}
+
+#[tokio::test]
+async fn nobody_talks_to_themselves_and_a_full_mailbox_says_so() {
+    let hub = Arc::new(Hub::default());
+    let (own, _other) = (hub.register("a", ""), hub.register("b", ""));
+    assert!(
+        matches!(hub.send(letter("a", "a", "x")).await, Err(NotDelivered::NobodyThere { running, .. }) if running == ["b"])
+    );
+    for _ in 0..MOST_WAITING {
+        hub.send(letter("b", "a", "x")).await.unwrap();
+    }
+    assert!(matches!(hub.send(letter("b", "a", "x")).await, Err(NotDelivered::Full { .. })));
+    assert_eq!(own.take().len(), MOST_WAITING);
+    assert!(hub.send(letter("b", "a", "x")).await.is_ok(), "once read there is room again");
+}
+
+#[tokio::test]
+async fn a_member_that_is_not_there_is_reported_and_the_others_get_it() {
+    let hub = Arc::new(Hub::with_groups([(
+        "all".to_owned(),
+        GroupConfig { members: ["a", "x", "b", "b"].map(Into::into).into() },
+    )]));
+    let (a, b) = (hub.register("a", ""), hub.register("b", ""));
+    let delivery = hub.send_to_group("a", "all", "go").await.unwrap();
+    assert_eq!(delivery.reached, ["b"]);
+    assert_eq!(delivery.failed.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["x"]);
+    assert_eq!((a.take().len(), b.take().len()), (0, 1), "not to the sender, and to nobody twice");
+    assert!(
+        matches!(hub.send_to_group("a", "none", "go").await, Err(NotDelivered::NoGroup { groups, .. }) if groups == ["all"])
+    );
+}
+
+#[test]
+fn an_agent_is_told_of_itself_and_the_others() {
+    let hub = Arc::new(Hub::with_groups([("g".to_owned(), GroupConfig { members: vec!["a".into(), "b".into()] })]));
+    let _kept = (hub.register("a", &"ä ".repeat(150)), hub.register("b", "Tests\nthings."));
+    let [agents, groups] = hub.described("b");
+    let role = "ä ".repeat(50);
+    assert_eq!(agents.unwrap().text, format!("- `a`: {role}\n- `b` (you): Tests things."));
+    assert_eq!(groups.unwrap().text, "- `g`: 2 members: a, b");
+    assert!(hub.has_group_for("a") && hub.has_group_for("c"));
+}
+
+/// Takes its time, and counts how many do so at once.
+struct Slow {
+    now: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl Recipient for Slow {
+    async fn deliver(&self, _letter: Letter) -> Result<(), NotDelivered> {
+        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        self.now.fetch_sub(1, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn deliveries_run_side_by_side_within_the_limit() {
+    let hub = Hub::default();
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let names: Vec<String> = (0..100).map(|number| format!("a{number}")).collect();
+    for name in &names {
+        let slow = Slow { now: Arc::clone(&now), most: Arc::clone(&most) };
+        hub.register_other(name, "", Arc::new(slow));
+    }
+    hub.set_group("all", names);
+    assert_eq!(hub.send_to_group("x", "all", "go").await.unwrap().reached.len(), 100);
+    assert_eq!(most.load(Ordering::SeqCst), at_once());
+}
+
+/// 200 agents in 20 groups of 30, some in several: everybody writes to every group it is in and to its neighbour, all at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_agents_get_every_message_exactly_once() {
+    const AGENTS: usize = 200;
+    const GROUPS: usize = 20;
+    let name = |number: usize| format!("agent-{}", number % AGENTS);
+    let members = |group: usize| (0..30).map(|step| name(group * 10 + step * 7)).collect::<Vec<_>>();
+    let hub = Arc::new(Hub::default());
+    for group in 0..GROUPS {
+        hub.set_group(format!("group-{group}"), members(group));
+    }
+    let boxes: Vec<_> = (0..AGENTS).map(|number| hub.register(&name(number), "A role.")).collect();
+    let mut expected: Vec<BTreeSet<String>> = vec![BTreeSet::new(); AGENTS];
+    let mut tasks = Vec::new();
+    for number in 0..AGENTS {
+        let own = name(number);
+        let groups: Vec<_> = (0..GROUPS).filter(|group| members(*group).contains(&own)).collect();
+        for group in &groups {
+            for other in members(*group).into_iter().filter(|other| *other != own) {
+                let to: usize = other["agent-".len()..].parse().unwrap();
+                expected[to].insert(format!("{own} to group-{group}"));
+            }
+        }
+        let neighbour = number + 1;
+        expected[neighbour % AGENTS].insert(format!("{own} to {}", name(neighbour)));
+        let (hub, neighbour) = (Arc::clone(&hub), name(neighbour));
+        tasks.push(tokio::spawn(async move {
+            for group in groups {
+                let text = format!("{own} to group-{group}");
+                let delivery = hub.send_to_group(&own, &format!("group-{group}"), &text).await.unwrap();
+                assert_eq!((delivery.reached.len(), delivery.failed.len()), (29, 0));
+            }
+            hub.send(letter(&own, &neighbour, &format!("{own} to {neighbour}"))).await.unwrap();
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let mut delivered = 0;
+    for (mailbox, expected) in boxes.iter().zip(expected) {
+        let got: Vec<_> = mailbox.take().into_iter().map(|letter| letter.text).collect();
+        delivered += got.len();
+        assert_eq!(got.len(), expected.len(), "none twice");
+        assert_eq!(got.into_iter().collect::<BTreeSet<_>>(), expected);
+    }
+    assert_eq!(delivered, 20 * 30 * 29 + 200);
+}

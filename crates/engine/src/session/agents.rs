@@ -1,0 +1,150 @@
+//! A session among other agents: it tells those it starts what it is at, takes what they used into account, reads what others
+//! write to it, and after a crash says how far its sub-agents came.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use haft_store::Fact;
+use haft_tool::Assignment;
+use haft_tools::{RUN_SUBAGENTS, assignments_of};
+use haft_types::{ConversationId, Entry, Envelope, Event, Origin, ToolCall, ToolError, ToolStatus, Usage};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::{EngineError, Session};
+use crate::hub::{Hub, Mailbox, USER};
+use crate::resume::{Begun, resumption};
+use crate::subagents::{Home, Now, child_id, evidence};
+use crate::turn::Position;
+
+impl Session {
+    /// Where the agents of this process are written to: a front end sends the user's words through it.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.services.hub
+    }
+
+    /// Gives those it can start what they have from it.
+    pub(super) fn settle_household(&self, events: UnboundedSender<Event>) {
+        let Some(household) = &self.household else { return };
+        let services = &self.services;
+        household.settle(Home {
+            config: self.config.clone(),
+            conversation: self.conversation.id.clone(),
+            store: Arc::clone(&services.store),
+            versions: Arc::clone(&services.versions),
+            counter: Arc::clone(&services.counter),
+            clock: Arc::clone(&services.clock),
+            ids: Arc::clone(&services.ids),
+            models: services.models.clone(),
+            hub: Arc::clone(&services.hub),
+            running: Arc::clone(&services.running),
+            todo: Arc::clone(&self.todo),
+            knowledge: self.knowledge.shared(),
+            children: Arc::clone(&self.knowledge.children),
+            permit: Arc::clone(&self.permit),
+            watch: Arc::clone(&self.watch),
+            purse: self.purse.clone(),
+            events,
+        });
+    }
+
+    /// Says what the session is at, before its calls run.
+    pub(super) fn note_for_agents(&self, replies: u32) {
+        let Some(household) = &self.household else { return };
+        let limits = &self.config.limits;
+        household.note(Now {
+            reply: self.last_reply(),
+            model: self.config.model.full_name(),
+            turns: limits.turns.map(|turns| turns.saturating_sub(replies).max(1)),
+            time: limits.wall_time.map(|limit| limit.saturating_sub(self.totals.since.elapsed())),
+        });
+    }
+
+    /// Adds what sub-agents used to what the run has used. Their money is in the purse already.
+    pub(super) fn take_relayed_usage(&mut self) {
+        let (usage, costs) = self.relayed.take_used();
+        self.totals.usage += usage;
+        for cost in costs {
+            self.totals.add(Usage::default(), cost);
+        }
+    }
+
+    /// Takes in what other agents and the user have written since the last request.
+    pub(super) async fn take_letters(&mut self) -> Result<(), EngineError> {
+        let letters = self.mailbox.as_ref().map(Mailbox::take).unwrap_or_default();
+        for letter in letters {
+            let origin = if letter.from == USER { Origin::Joined } else { Origin::Agent };
+            self.append_user(letter.words(), origin).await?;
+        }
+        Ok(())
+    }
+
+    /// What an interrupted call of `run_named_subagents` came to, from the conversations of its sub-agents. None for other calls.
+    pub(super) async fn interrupted_agents(&self, call: &ToolCall) -> Result<Option<Envelope>, EngineError> {
+        if call.name != RUN_SUBAGENTS {
+            return Ok(None);
+        }
+        let Some(((_, work), reply)) = assignments_of(&call.arguments).zip(self.last_reply()) else { return Ok(None) };
+        let mut sections = Vec::with_capacity(work.len());
+        let mut finished = 0;
+        for (index, one) in work.iter().enumerate() {
+            let id = match &one.conversation {
+                Some(earlier) => self.knowledge.children.find(earlier).map(|child| child.conversation),
+                None => Some(child_id(&self.conversation.id, reply, &call.id, index)),
+            };
+            let Some(id) = id else { continue };
+            let (section, done) = self.how_far(one, &id).await?;
+            finished += usize::from(done);
+            sections.push(section);
+        }
+        let text = format!(
+            "The run was interrupted while these agents worked; nothing was started again.\n\n{}",
+            sections.join("\n\n")
+        );
+        let status = if finished == 0 { ToolStatus::Error } else { ToolStatus::Partial };
+        let error = (status == ToolStatus::Error)
+            .then(|| ToolError { code: "interrupted".into(), message: "no agent had finished".into() });
+        Ok(Some(Envelope { status, error, ..Envelope::success(text) }))
+    }
+
+    /// How far a sub-agent came, and whether it has an answer.
+    async fn how_far(&self, work: &Assignment, id: &ConversationId) -> Result<(String, bool), EngineError> {
+        let name = &work.name;
+        let store = &self.services.store;
+        let messages = store.messages(id).await?;
+        if messages.is_empty() {
+            return Ok((format!("## {name}: did not begin"), false));
+        }
+        let counter = self.services.counter.as_ref();
+        let history: Vec<_> = messages.into_iter().map(|message| Entry::new(message, counter)).collect();
+        let begun: HashSet<Begun> = store.facts(id).await?.into_iter().filter_map(begun).collect();
+        let found = resumption(&history, &begun, None);
+        let seen: Vec<_> = evidence(&history).into_iter().map(|one| format!("{} ({})", one.id, one.what)).collect();
+        let seen = if seen.is_empty() { String::new() } else { format!("\n\nEvidence: {}", seen.join(", ")) };
+        let answer = match found.position {
+            Position::Completed(report) => Some(report),
+            Position::HasReply(reply) if found.uncertain.is_empty() => Some(reply.text),
+            Position::HasReply(_) | Position::WantsReply | Position::WantsTools(_) | Position::WantsAnswer(_) => None,
+        };
+        if let Some(answer) = answer {
+            return Ok((format!("## {name}: completed\n\n{}{seen}\nConversation: {id}", answer.trim()), true));
+        }
+        let uncertain: Vec<_> = found.uncertain.iter().map(|call| format!("`{}`", call.name)).collect();
+        let uncertain = match uncertain.as_slice() {
+            [] => String::new(),
+            calls => {
+                format!(" It is uncertain whether its {} took effect: check before it is done again.", calls.join(", "))
+            }
+        };
+        let text = format!(
+            "## {name}: interrupted\n\nIt has no answer yet.{uncertain} Name it again with this `conversation` to go on.{seen}\nConversation: {id}"
+        );
+        Ok((text, false))
+    }
+}
+
+fn begun(fact: Fact) -> Option<Begun> {
+    match fact {
+        Fact::ToolStarted { message_id, call_id } => Some((message_id, call_id)),
+        Fact::TurnEnded { .. } => None,
+    }
+}

@@ -1,0 +1,259 @@
+//! One sub-agent: opened, run to its outcome within its time, and reported.
+
+use std::collections::VecDeque;
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_context::check_subagent_role;
+use haft_model::Client;
+use haft_project::agents::{Agent, AgentTools};
+use haft_store::Conversation;
+use haft_tool::{AgentReport, Assignment};
+use haft_types::{ConversationId, Metadata, ModelSpec, Outcome, TurnResult, Usage};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::evidence::evidence;
+use super::home::{Home, Kin, child_namespace};
+use super::relay::Relay;
+
+use crate::hub::Mailbox;
+use crate::ports::Child;
+use crate::session::{Leftovers, OpenError, ProjectRules, Roles, Services, Session, SessionConfig, title_of};
+use crate::turn::Limits;
+
+/// How a sub-agent finishes.
+const COMPLETION: &str = include_str!("../../prompts/subagent_completion.md");
+
+/// Whose session it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rank {
+    /// The one the user talks to.
+    Main,
+    /// One that another started.
+    Sub,
+}
+
+/// What is to be started.
+pub(super) struct Start {
+    pub(super) agent: Agent,
+    pub(super) assignment: Assignment,
+    /// The name events and approvals know it by.
+    pub(super) running_as: String,
+    /// Its registration, where it was made in advance.
+    pub(super) mailbox: Option<Mailbox>,
+    pub(super) conversation: ConversationId,
+    pub(super) call_id: String,
+    /// The model of whoever starts it.
+    pub(super) model: String,
+    pub(super) turns: Option<u32>,
+    pub(super) time: Duration,
+    pub(super) cancel: CancellationToken,
+}
+
+/// Why one did not begin.
+struct Refusal {
+    code: &'static str,
+    why: String,
+}
+
+impl Refusal {
+    fn new(code: &'static str, why: &dyn Display) -> Self {
+        Self { code, why: why.to_string() }
+    }
+}
+
+/// Runs one. A crash is its own failure and nobody else's.
+pub(super) async fn run(home: Arc<Home>, start: Start) -> AgentReport {
+    let name = start.assignment.name.clone();
+    let conversation = start.conversation.as_str().to_owned();
+    if start.cancel.is_cancelled() {
+        let report = refused(&name, "cancelled", "it did not begin: the call was cancelled");
+        return AgentReport { outcome: Outcome::Aborted, ..report };
+    }
+    let task = tokio::spawn(async move { Box::pin(open_and_run(&home, start)).await });
+    match task.await {
+        Ok(Ok(report)) => report,
+        Ok(Err(Refusal { code, why })) => refused(&name, code, &why),
+        Err(error) => {
+            let report = refused(&name, "crashed", &format!("it crashed ({error}); this is a bug in haft"));
+            AgentReport { conversation: Some(conversation), ..report }
+        }
+    }
+}
+
+/// The report of one that did not begin.
+pub(super) fn refused(name: &str, code: &str, why: &str) -> AgentReport {
+    AgentReport {
+        name: name.to_owned(),
+        outcome: Outcome::Failed,
+        code: code.to_owned(),
+        message: why.to_owned(),
+        answer: String::new(),
+        conversation: None,
+        evidence: Vec::new(),
+        merged: String::new(),
+        turns: 0,
+        usage: Usage::default(),
+        cost: None,
+    }
+}
+
+async fn open_and_run(home: &Arc<Home>, start: Start) -> Result<AgentReport, Refusal> {
+    let (time, cancel) = (start.time, start.cancel.clone());
+    let (name, task) = (start.assignment.name.clone(), start.assignment.task.clone());
+    let call_id = start.call_id.clone();
+    let mut session = Box::pin(open(home, start)).await?;
+    let mut relay = Relay {
+        events: home.events.clone(),
+        name: name.clone(),
+        parent: home.conversation.clone(),
+        call_id,
+        model: session.model().full_name(),
+        task: task.clone(),
+    };
+    let (result, in_time) = {
+        let mut running = std::pin::pin!(session.run(Some(task), &mut relay, &cancel));
+        tokio::select! {
+            report = &mut running => (report.result, true),
+            () = tokio::time::sleep(time) => {
+                // It ends what it has begun, and its conversation stays one that can be gone on with.
+                cancel.cancel();
+                (running.await.result, false)
+            }
+        }
+    };
+    Ok(report(&name, &session, result, (!in_time).then_some(time)))
+}
+
+fn report(name: &str, session: &Session, result: TurnResult, out_of_time: Option<Duration>) -> AgentReport {
+    let TurnResult { outcome, code, message, text, turns, usage, cost, .. } = result;
+    let go_on = "name it again with this `conversation` to go on";
+    let (outcome, code, message) = match (outcome, out_of_time) {
+        (Outcome::Aborted, Some(limit)) => {
+            (Outcome::Exhausted, "timeout".to_owned(), format!("Stopped after {} s; {go_on}.", limit.as_secs()))
+        }
+        (Outcome::Aborted, None) => (outcome, code, format!("Cancelled; {go_on}.")),
+        (Outcome::Waiting, _) if code == "question" => {
+            (outcome, code, format!("It asks a question; {go_on}, with the answer as its task."))
+        }
+        (outcome, _) => (outcome, code, message),
+    };
+    AgentReport {
+        name: name.to_owned(),
+        outcome,
+        code,
+        message,
+        answer: text,
+        conversation: Some(session.conversation().id.as_str().to_owned()),
+        evidence: evidence(session.history()),
+        merged: String::new(),
+        turns,
+        usage,
+        cost,
+    }
+}
+
+async fn open(home: &Arc<Home>, start: Start) -> Result<Session, Refusal> {
+    let Start { agent, assignment, running_as, mailbox, conversation, call_id, model, turns, .. } = start;
+    let file = home.config.ground.shown(&agent.path);
+    check_subagent_role(&agent.name, Some(&agent.role), &file).map_err(|error| Refusal::new("no_role", &error))?;
+    let model = agent.model.clone().or_else(|| home.models.for_sub_agents.clone()).unwrap_or(model);
+    let client = home.models.open(&model).map_err(|why| {
+        let whose = if agent.model.is_some() { format!(", which `{file}` names,") } else { String::new() };
+        Refusal::new("model", &format!("its model `{model}`{whose} cannot be used: {why}"))
+    })?;
+    let config = configuration(home, &agent, &running_as, client.spec().clone(), turns);
+    let kin = Kin {
+        todo: Arc::clone(&home.todo),
+        knowledge: home.knowledge.clone(),
+        permit: Arc::new(home.permit.for_agent(&running_as, config.workspace.clone())),
+        watch: Some(Arc::clone(&home.watch)),
+        purse: home.purse.clone(),
+        mailbox: mailbox.unwrap_or_else(|| home.hub.register(&running_as, &agent.role)),
+        starter: home.config.agent.clone(),
+    };
+    let failed = |error: OpenError| Refusal::new("open", &error);
+    if let Some(wanted) = &assignment.conversation {
+        let stored = earlier(home, &agent.name, wanted).await?;
+        return Session::open_sub(config, services(home, client), (stored, true), kin).await.map_err(failed);
+    }
+    let child = Child { conversation: conversation.clone(), agent: agent.name.clone(), call_id: call_id.clone() };
+    home.children.add(child).await.map_err(|error| Refusal::new("store", &error))?;
+    let planned = planned(home, &agent.name, &assignment.task, conversation, &call_id);
+    Session::open_sub(config, services(home, client), (planned, false), kin).await.map_err(failed)
+}
+
+/// The starting session's configuration, with what the agent's file says.
+fn configuration(home: &Home, agent: &Agent, name: &str, model: ModelSpec, turns: Option<u32>) -> SessionConfig {
+    SessionConfig {
+        model,
+        agent: name.to_owned(),
+        roles: Roles {
+            main: Some(home.config.masker.mask(&agent.role).into_owned()),
+            system_prompt: agent.system_prompt.clone(),
+            completion: Some(COMPLETION.trim_end().to_owned()),
+            append: home.config.roles.append.clone(),
+        },
+        rules: if agent.include_rules { ProjectRules::Told } else { ProjectRules::LeftOut },
+        offered_tools: match &agent.tools {
+            AgentTools::All => vec!["*".to_owned()],
+            AgentTools::Only(names) if names.is_empty() => vec!["none".to_owned()],
+            AgentTools::Only(names) => names.clone(),
+        },
+        focus_files: Vec::new(),
+        limits: Limits { turns, ..home.config.limits },
+        goal: false,
+        leftovers: Leftovers::End,
+        notices: Vec::new(),
+        ..home.config.clone()
+    }
+}
+
+fn services(home: &Home, client: Client) -> Services {
+    Services {
+        store: Arc::clone(&home.store),
+        versions: Arc::clone(&home.versions),
+        client,
+        fallbacks: VecDeque::new(),
+        summarisers: VecDeque::new(),
+        models: home.models.clone(),
+        hub: Arc::clone(&home.hub),
+        counter: Arc::clone(&home.counter),
+        running: Arc::new(home.running.anew()),
+        // Whoever is asked is asked by the permit.
+        approver: None,
+        clock: Arc::clone(&home.clock),
+        ids: Arc::clone(&home.ids),
+    }
+}
+
+/// The conversation of an earlier run, which must be this agent's own.
+async fn earlier(home: &Home, agent: &str, wanted: &str) -> Result<Conversation, Refusal> {
+    let unknown = || {
+        let why = format!("`{agent}` has no conversation `{wanted}` that was started from here");
+        Refusal::new("unknown_conversation", &why)
+    };
+    let child = home.children.find(wanted).filter(|child| child.agent == agent).ok_or_else(unknown)?;
+    let stored = home.store.get(&child.conversation).await.map_err(|error| Refusal::new("store", &error))?;
+    stored.ok_or_else(unknown)
+}
+
+fn planned(home: &Home, agent: &str, task: &str, id: ConversationId, call_id: &str) -> Conversation {
+    let now = home.clock.now();
+    let title = home.config.masker.mask(&title_of(task)).into_owned();
+    let about: [(&str, Value); 3] =
+        [("parent", json!(home.conversation)), ("call_id", json!(call_id)), ("agent", json!(agent))];
+    Conversation {
+        name: format!("{agent}: {title}"),
+        id,
+        namespace: child_namespace(&home.config.namespace),
+        description: String::new(),
+        metadata: Metadata::from_iter(about.map(|(key, value)| (key.to_owned(), value))),
+        created_at: now,
+        updated_at: now,
+        messages: 0,
+        revisions: 0,
+    }
+}

@@ -1,0 +1,56 @@
+//! What sub-agents have from the session that starts them.
+
+use std::sync::Arc;
+
+use haft_store::Store;
+use haft_store::versions::Versions;
+use haft_tools::Running;
+use haft_types::{Clock, ConversationId, Event, IdSource, TokenCounter};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::purse::Purse;
+use crate::files::Watch;
+use crate::hub::{Hub, Mailbox};
+use crate::permit::Permit;
+use crate::ports::{Children, Shared, StoredTodo};
+use crate::session::{Models, SessionConfig};
+
+/// What a session gives to each of its sub-agents.
+pub(crate) struct Home {
+    pub(crate) config: SessionConfig,
+    pub(crate) conversation: ConversationId,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) versions: Arc<Versions>,
+    pub(crate) counter: Arc<dyn TokenCounter>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) models: Models,
+    pub(crate) hub: Arc<Hub>,
+    /// Only to make another of its kind: what a sub-agent has running is its own.
+    pub(crate) running: Arc<Running>,
+    pub(crate) todo: Arc<StoredTodo>,
+    pub(crate) knowledge: Shared,
+    pub(crate) children: Arc<Children>,
+    pub(crate) permit: Arc<Permit>,
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) purse: Purse,
+    pub(crate) events: UnboundedSender<Event>,
+}
+
+/// What one sub-agent has from home, besides its configuration and services.
+pub(crate) struct Kin {
+    pub(crate) todo: Arc<StoredTodo>,
+    pub(crate) knowledge: Shared,
+    pub(crate) permit: Arc<Permit>,
+    /// The change record of whoever started it; its own where it works elsewhere.
+    pub(crate) watch: Option<Arc<Watch>>,
+    pub(crate) purse: Purse,
+    pub(crate) mailbox: Mailbox,
+    /// Who started it.
+    pub(crate) starter: String,
+}
+
+/// The namespace of sub-agents' conversations: beside those of the project, and never the current one.
+pub(crate) fn child_namespace(namespace: &str) -> String {
+    format!("{namespace}#agents")
+}

@@ -1,0 +1,163 @@
+//! Sub-agents (SPEC 13.3, 14.6): named roles that work for a session, each in a session of its own.
+//!
+//! A sub-agent is a [`Session`](crate::Session) like any other: own window, role, tools, model and limits, its messages in a
+//! conversation of its own that names parent and call. What it shares with whoever started it is in [`Home`].
+//!
+//! Invariant: nothing of a sub-agent's messages enters the starting conversation but the result of the call; its conversation
+//! has an id that follows from the call, so that after a crash everybody can see how far it came.
+
+mod child;
+mod evidence;
+mod home;
+mod purse;
+mod relay;
+mod roster;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::StreamExt as _;
+use haft_project::agents::{self, Agent};
+use haft_project::{Found, Ground};
+use haft_text::Masker;
+use haft_tool::{AgentReport, Assignment, CaseDocument, SubAgents, ToolContext, UnknownAgent, WorkOrder};
+use haft_types::{ConversationId, Hasher, MessageId};
+
+use crate::hub;
+
+pub(crate) use child::Rank;
+pub(crate) use evidence::evidence;
+pub(crate) use home::{Home, Kin};
+pub(crate) use purse::Purse;
+pub(crate) use relay::Relayed;
+
+/// How long a sub-agent may take.
+const LONGEST: Duration = Duration::from_mins(30);
+
+/// The agents a session can start.
+pub(crate) struct Household {
+    ground: Ground,
+    masker: Masker,
+    found: Found<Agent>,
+    home: OnceLock<Arc<Home>>,
+    now: Mutex<Now>,
+}
+
+/// What the session is at when it starts them.
+#[derive(Clone, Default)]
+pub(crate) struct Now {
+    /// The reply that holds the call.
+    pub(crate) reply: Option<MessageId>,
+    /// The model the session asks.
+    pub(crate) model: String,
+    /// How many replies it may still have.
+    pub(crate) turns: Option<u32>,
+    /// How long it may still run.
+    pub(crate) time: Option<Duration>,
+}
+
+impl Household {
+    /// Looks for agents; none when there are none.
+    pub(crate) fn look(ground: &Ground, masker: &Masker) -> Option<Arc<Self>> {
+        // What is wrong with one is told by `haft agents list`.
+        let found = agents::load(ground, &mut Vec::new());
+        if found.items.is_empty() {
+            return None;
+        }
+        let (ground, masker) = (ground.clone(), masker.clone());
+        Some(Arc::new(Self { ground, masker, found, home: OnceLock::new(), now: Mutex::default() }))
+    }
+
+    /// What the model is told of them in advance.
+    pub(crate) fn listed(&self) -> CaseDocument {
+        roster::listed(&self.found.items, &self.masker)
+    }
+
+    /// Says what sub-agents have from the session; before this none can be started.
+    pub(crate) fn settle(&self, home: Home) {
+        // A household is settled once, when its session is opened.
+        drop(self.home.set(Arc::new(home)));
+    }
+
+    /// Notes what the session is at.
+    pub(crate) fn note(&self, now: Now) {
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+
+    /// The agent as its file says now.
+    fn find(&self, name: &str) -> Option<Agent> {
+        agents::load(&self.ground, &mut Vec::new()).get(name).cloned()
+    }
+}
+
+/// The conversation of the `index`-th sub-agent of a call.
+pub(crate) fn child_id(parent: &ConversationId, reply: MessageId, call_id: &str, index: usize) -> ConversationId {
+    let mut hasher = Hasher::default();
+    hasher.update(parent.as_str().as_bytes()).update(reply.to_string().as_bytes());
+    hasher.update(call_id.as_bytes()).update(&index.to_le_bytes());
+    ConversationId::new(MessageId::derived(hasher.finish()).to_string())
+}
+
+/// The names agents run under: the same one a second time gets a number.
+pub(crate) fn running_names(work: &[Assignment]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::with_capacity(work.len());
+    for one in work {
+        let before = work[..names.len()].iter().filter(|other| other.name == one.name).count();
+        names.push(if before == 0 { one.name.clone() } else { format!("{}-{}", one.name, before + 1) });
+    }
+    names
+}
+
+#[async_trait]
+impl SubAgents for Household {
+    fn names(&self) -> Vec<String> {
+        self.found.items.iter().map(|agent| agent.name.clone()).collect()
+    }
+
+    async fn run(
+        &self,
+        context: &ToolContext,
+        order: WorkOrder,
+        work: Vec<Assignment>,
+    ) -> Result<Vec<AgentReport>, UnknownAgent> {
+        let mut found = Vec::with_capacity(work.len());
+        for one in &work {
+            let unknown = || UnknownAgent { name: one.name.clone(), names: self.names() };
+            found.push(self.find(&one.name).ok_or_else(unknown)?);
+        }
+        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some((home, reply)) = self.home.get().zip(now.reply) else {
+            let why = "sub-agents can only be started by a running turn";
+            return Ok(work.iter().map(|one| child::refused(&one.name, "not_running", why)).collect());
+        };
+        let names = running_names(&work);
+        let (at_once, company) = match order {
+            WorkOrder::Parallel => {
+                // All are there before the first one speaks.
+                let boxes = names.iter().zip(&found).map(|(name, agent)| Some(home.hub.register(name, &agent.role)));
+                (hub::at_once(), boxes.collect())
+            }
+            WorkOrder::Serial => (1, names.iter().map(|_| None).collect::<Vec<_>>()),
+        };
+        let children = work.into_iter().zip(found).zip(names.into_iter().zip(company)).enumerate();
+        let children = children.map(|(index, ((assignment, agent), (running_as, mailbox)))| {
+            let start = child::Start {
+                agent,
+                assignment,
+                running_as,
+                mailbox,
+                conversation: child_id(&home.conversation, reply, &context.call_id, index),
+                call_id: context.call_id.clone(),
+                model: now.model.clone(),
+                turns: now.turns,
+                time: now.time.map_or(LONGEST, |left| left.min(LONGEST)),
+                cancel: context.cancel.child_token(),
+            };
+            child::run(Arc::clone(home), start)
+        });
+        Ok(futures::stream::iter(children).buffered(at_once).collect().await)
+    }
+}

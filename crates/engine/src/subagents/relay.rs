@@ -1,0 +1,84 @@
+//! The events of sub-agents, on their way to whoever watches the session that started them.
+//!
+//! Invariant: a sub-agent's `conversation` and `result` events never get out as such: there is one first and one last event.
+
+use haft_types::{ConversationId, Cost, Event, EventBody, SubagentPhase, Usage};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+
+use crate::emit::EventSink;
+
+/// Takes the events of one sub-agent.
+pub(super) struct Relay {
+    pub(super) events: UnboundedSender<Event>,
+    pub(super) name: String,
+    pub(super) parent: ConversationId,
+    pub(super) call_id: String,
+    pub(super) model: String,
+    pub(super) task: String,
+}
+
+impl EventSink for Relay {
+    fn event(&mut self, event: &Event) {
+        let told = |phase, result| EventBody::Subagent {
+            phase,
+            name: self.name.clone(),
+            parent: self.parent.clone(),
+            call_id: self.call_id.clone(),
+            model: self.model.clone(),
+            task: self.task.clone(),
+            result,
+        };
+        let body = match &event.body {
+            EventBody::Conversation { .. } => told(SubagentPhase::Started, None),
+            EventBody::Result(result) => told(SubagentPhase::Finished, Some(Box::new(result.clone()))),
+            other => other.clone(),
+        };
+        // A session that is gone watches nobody.
+        drop(self.events.send(Event { body, ..event.clone() }));
+    }
+}
+
+/// Where the events of sub-agents arrive.
+pub(crate) struct Relayed {
+    receiver: UnboundedReceiver<Event>,
+    /// What they have used since it was last asked for.
+    usage: Usage,
+    costs: Vec<Option<Cost>>,
+}
+
+impl Relayed {
+    pub(crate) fn new() -> (UnboundedSender<Event>, Self) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (sender, Self { receiver, usage: Usage::default(), costs: Vec::new() })
+    }
+
+    /// The next event; waits for ever where nobody sends any more.
+    pub(crate) async fn next(&mut self) -> Event {
+        match self.receiver.recv().await {
+            Some(event) => self.counted(event),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What has arrived and was not taken yet.
+    pub(crate) fn rest(&mut self) -> Vec<Event> {
+        let mut rest = Vec::new();
+        while let Ok(event) = self.receiver.try_recv() {
+            rest.push(self.counted(event));
+        }
+        rest
+    }
+
+    fn counted(&mut self, event: Event) -> Event {
+        if let EventBody::Usage { usage, cost, .. } = &event.body {
+            self.usage += *usage;
+            self.costs.push(*cost);
+        }
+        event
+    }
+
+    /// What they have used since this was last called, and the cost of each request.
+    pub(crate) fn take_used(&mut self) -> (Usage, Vec<Option<Cost>>) {
+        (std::mem::take(&mut self.usage), std::mem::take(&mut self.costs))
+    }
+}

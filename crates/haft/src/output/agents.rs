@@ -1,0 +1,43 @@
+//! What sub-agents do, a line each for people. Their words are for whoever started them.
+
+use haft_types::{CallPhase, Event, EventBody, SubagentPhase, ToolStatus};
+
+use super::events::{headline, result_lines};
+
+pub(super) fn tell(event: &Event, verbose: bool) {
+    let agent = &event.agent;
+    let line = match &event.body {
+        EventBody::Subagent { phase: SubagentPhase::Started, model, .. } => format!("begins ({model})"),
+        EventBody::Subagent { phase: SubagentPhase::Finished, result: Some(result), .. } => {
+            format!("ends: {}", result.message)
+        }
+        EventBody::ToolCall { name, phase: CallPhase::Finished, arguments, .. } => {
+            format!("• {name}{}", arguments.as_ref().map_or_else(String::new, headline))
+        }
+        EventBody::ToolResult { status: ToolStatus::Error, text, .. } => format!("\n{}", result_lines(text, 6)),
+        EventBody::ToolResult { text, .. } if verbose => format!("\n{}", result_lines(text, 40)),
+        EventBody::Error { message, .. }
+        | EventBody::Compaction { message, .. }
+        | EventBody::Pruning { message, .. }
+        | EventBody::BackgroundTask { message, .. } => message.clone(),
+        EventBody::Retry { attempt, reason, .. } => format!("retry {attempt}: {reason}"),
+        EventBody::Question { question, .. } => format!("? {question}"),
+        EventBody::Subagent { .. }
+        | EventBody::Conversation { .. }
+        | EventBody::Text { .. }
+        | EventBody::Thinking { .. }
+        | EventBody::ToolCall { .. }
+        | EventBody::ToolResult { .. }
+        | EventBody::ToolProgress { .. }
+        | EventBody::Usage { .. }
+        | EventBody::Window { .. }
+        | EventBody::Budget { .. }
+        | EventBody::Reminders { .. }
+        | EventBody::PrefixBreak { .. }
+        | EventBody::Completion { .. }
+        | EventBody::Plan { .. }
+        | EventBody::FileChanged { .. }
+        | EventBody::Result(_) => return,
+    };
+    super::tell(&format!("[{agent}] {line}"));
+}

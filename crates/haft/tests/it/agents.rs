@@ -1,0 +1,433 @@
+//! Sub-agents from the outside: their requests, events, conversations and ends.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use haft_testkit::{Reply, Script, Seen, SeenRole, When};
+use haft_types::{Api, Usage};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::rig::{Ran, Rig};
+
+/// One model for the main agent and one for each of three others, each behind another protocol.
+const MODELS: [(&str, Api); 4] =
+    [("main", Api::Anthropic), ("alpha", Api::OpenaiChat), ("beta", Api::OpenaiResponses), ("gamma", Api::Gemini)];
+
+fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
+    let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
+    configure(&rig);
+    rig
+}
+
+fn configure(rig: &Rig) {
+    let model = |(name, api): (&str, Api)| {
+        let base_url = rig.server.base_url(api);
+        format!(
+            "[providers.{name}]\napi = \"{api}\"\nbase_url = \"{base_url}\"\n[models.\"{name}/{name}\"]\n\
+             context_window = 200000\nmax_output_tokens = 8192\n\
+             price = {{ input = 1.0, cached_input = 0.1, cache_write = 1.0, output = 1.0 }}\n"
+        )
+    };
+    let models = MODELS.map(model).concat();
+    rig.configure(&format!("model = \"main/main\"\n[retry]\nbase_delay_ms = 20\n{models}"));
+}
+
+/// Writes an agent's file and trusts the project again.
+fn agent(rig: &Rig, name: &str, head: &str, role: &str) {
+    std::fs::create_dir_all(rig.project().join(".haft/agents")).unwrap();
+    let text = format!("---\nname: {name}\ndescription: Looks closely\nmodel: {name}/{name}\n{head}\n---\n{role}\n");
+    rig.write(&format!(".haft/agents/{name}.md"), text);
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+}
+
+/// What a model says once it has so many results.
+fn says(model: &str, results: usize, reply: Reply) -> Reply {
+    let when = When { model: Some(model.into()), tool_results: Some(results), ..When::default() };
+    reply.when(when)
+}
+
+fn start(agents: &[&str]) -> Reply {
+    let entries: String =
+        agents.iter().map(|name| format!("  - name: {name}\n    task: Look at notes.txt.\n")).collect();
+    Reply::call("run_named_subagents", json!({"subagents": format!("mode: parallel\nsubagents:\n{entries}")}))
+}
+
+fn requests_of(rig: &Rig, model: &str) -> Vec<Seen> {
+    let all = rig.server.generations();
+    all.iter().map(|request| request.seen().unwrap()).filter(|seen| seen.model == model).collect()
+}
+
+fn results(ran: &Ran) -> Vec<Value> {
+    let of_main = |event: &Value| event["type"] == "tool_result" && event["agent"] == "main";
+    ran.events().into_iter().filter(of_main).collect()
+}
+
+#[test]
+fn three_agents_work_at_once_over_three_protocols_for_a_main_agent_on_the_fourth() {
+    let million = Usage { input: 1_000_000, ..Usage::default() };
+    let todo = |status: &str| Reply::call("todo_write", json!({"todos": [{"content": "Ship it", "status": status}]}));
+    let mut replies = vec![
+        says("main", 0, todo("in_progress")),
+        says("main", 1, start(&["gamma", "alpha", "beta"])),
+        says("main", 2, todo("completed")),
+        says("main", 3, Reply::text("All done.")),
+    ];
+    for (name, _) in &MODELS[1..] {
+        replies.push(says(name, 0, Reply::call("read_file", json!({"path": "notes.txt"}))));
+        replies.push(says(name, 1, Reply::text(format!("The word of {name}."))).with_usage(million));
+    }
+    let rig = rig(replies);
+    rig.write("notes.txt", "the secret of notes\n");
+    rig.write("AGENTS.md", "Use tabs.\n");
+    for (name, _) in &MODELS[1..] {
+        agent(&rig, name, "tools: Read, attempt_completion", "You look very closely.");
+    }
+    let ran = rig.task(&["do it"]);
+    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("All done.")), "{}", ran.stderr());
+    assert!(rig.server.refusals().is_empty(), "{:?}", rig.server.refusals());
+
+    // Every request of the three is the same, whole, on every protocol.
+    let [alpha, beta, gamma] = ["alpha", "beta", "gamma"].map(|name| requests_of(&rig, name));
+    assert_eq!((alpha.len(), beta.len(), gamma.len()), (2, 2, 2));
+    for (one, others) in alpha.iter().zip(beta.iter().zip(&gamma)) {
+        for other in [others.0, others.1] {
+            assert_eq!(one.difference(other), None, "{} and {}", one.api, other.api);
+        }
+    }
+    assert!(
+        alpha[0].system.starts_with("You look very closely.\n\nUse tabs.\n\nWorking directory: "),
+        "{}",
+        alpha[0].system
+    );
+    insta::assert_snapshot!("messages_of_a_sub_agent", told(&rig, &alpha[1]));
+
+    // The main agent's history holds the answers and nothing of how they came about.
+    let main = requests_of(&rig, "main");
+    let last = main.last().unwrap();
+    assert_eq!((last.tool_results(), last.assistant_turns()), (3, 4));
+    let whole = format!("{last}");
+    assert!(!whole.contains("the secret of notes") && !whole.contains("You look very closely"), "{whole}");
+    let result = results(&ran)[1]["text"].as_str().unwrap().to_owned();
+    let order: Vec<_> = result.lines().filter(|line| line.starts_with("## ")).collect();
+    assert_eq!(order, ["## gamma: completed", "## alpha: completed", "## beta: completed"]);
+    assert!(result.contains("The word of beta."), "{result}");
+    let messages = rig.export()["messages"].as_array().unwrap().len();
+    assert_eq!(messages, 8, "the task, four replies, three results");
+
+    // Events carry the agent and its conversation, numbers have no gaps, and what they used is added up.
+    let events = ran.events();
+    for (index, event) in events.iter().enumerate() {
+        assert_eq!(event["seq"], json!(index + 1));
+        let own = event["conversation_id"] == events[0]["conversation_id"];
+        assert_eq!(own, event["agent"] == "main", "{event}");
+    }
+    let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).cloned().collect::<Vec<_>>();
+    assert_eq!((of("conversation").len(), of("result").len(), of("subagent").len()), (1, 1, 6));
+    let finished = of("subagent").into_iter().find(|event| event["phase"] == "finished").unwrap();
+    assert_eq!(finished["result"]["outcome"], "completed", "{finished}");
+    assert_eq!(finished["parent"], events[0]["conversation_id"]);
+    let used = of("usage").iter().map(|event| event["usage"]["input"].as_u64().unwrap()).sum::<u64>();
+    let spent = of("usage").iter().map(|event| event["cost"]["total"].as_f64().unwrap()).sum::<f64>();
+    assert!(used >= 3_000_000);
+    assert_eq!(ran.result()["usage"]["input"], used);
+    assert!((ran.result()["cost"]["total"].as_f64().unwrap() - spent).abs() < 1e-6);
+
+    // Each has a conversation of its own, which is not among those of the project.
+    let listed = rig.run(&["conversations", "list", "--all", "--json"]).json();
+    let children: Vec<_> = listed.as_array().unwrap().iter().filter(|one| one["name"] != "do it").collect();
+    assert_eq!((children.len(), listed.as_array().unwrap().len()), (3, 4));
+    assert_eq!(rig.run(&["conversations", "list", "--json"]).json().as_array().unwrap().len(), 1);
+    let child = rig.run(&["conversations", "export", children[0]["id"].as_str().unwrap()]).json();
+    assert_eq!(child["metadata"]["parent"], events[0]["conversation_id"]);
+    assert_eq!(child["metadata"]["call_id"], results(&ran)[1]["id"]);
+}
+
+/// The messages of a request as text, without what differs from machine to machine.
+fn told(rig: &Rig, seen: &Seen) -> String {
+    let whole = format!("{seen}").replace(&rig.project().display().to_string(), "PROJECT");
+    let messages = &whole[whole.find("\nuser: ").unwrap() + 1..];
+    let same = |line: &&str| !["Operating system:", "Shell:"].iter().any(|word| line.starts_with(word));
+    messages.lines().filter(same).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn who_has_no_role_does_not_start_and_nobody_starts_beside_an_unknown_name() {
+    let rig = rig([
+        says("main", 0, start(&["alpha", "nobody"])),
+        says("main", 1, start(&["alpha", "beta"])),
+        says("main", 2, Reply::text("Done.")),
+        says("beta", 0, Reply::text("Here I am.")),
+    ]);
+    agent(&rig, "alpha", "", "");
+    agent(&rig, "beta", "", "You are there.");
+    let ran = rig.task(&["do it"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let results = results(&ran);
+    assert_eq!(results[0]["error"]["code"], "unknown_agent");
+    assert!(results[0]["text"].as_str().unwrap().contains("There are: alpha, beta"), "{results:?}");
+    assert_eq!(results[1]["status"], "partial");
+    let text = results[1]["text"].as_str().unwrap();
+    assert!(
+        text.contains("## alpha: failed") && text.contains(".haft/agents/alpha.md") && text.contains("Here I am."),
+        "{text}"
+    );
+    assert!(requests_of(&rig, "alpha").is_empty());
+    assert_eq!(requests_of(&rig, "beta").len(), 1, "not for the call with the unknown name");
+}
+
+#[test]
+fn without_agents_there_is_no_tool_and_an_agent_has_none_for_starting_others() {
+    let rig = rig([
+        says("main", 0, start(&["alpha"])),
+        says("main", 1, Reply::text("Done.")),
+        says("alpha", 0, Reply::text("Nothing to do.")),
+    ]);
+    let offered = |seen: &Seen, name: &str| seen.tools.iter().any(|tool| tool.name == name);
+    rig.task(&["look"]);
+    assert!(!offered(&requests_of(&rig, "main")[0], "run_named_subagents"));
+    agent(&rig, "alpha", "", "You are there.");
+    rig.task(&["look"]);
+    let main = requests_of(&rig, "main");
+    assert!(offered(main.last().unwrap(), "run_named_subagents"));
+    assert!(
+        main.last().unwrap().system.contains("- `alpha`: Looks closely. Tools: all."),
+        "{}",
+        main.last().unwrap().system
+    );
+    let alpha = &requests_of(&rig, "alpha")[0];
+    assert!(offered(alpha, "read_file") && offered(alpha, "count_tokens"));
+    for not in ["run_named_subagents", "todo_write", "talk_to", "talk_to_group"] {
+        assert!(!offered(alpha, not), "{not}");
+    }
+}
+
+#[test]
+fn agents_side_by_side_can_write_to_each_other() {
+    let talk = |to: &str| Reply::call("talk_to", json!({"agent": to, "message": "Look left."}));
+    let rig = rig([
+        says("main", 0, start(&["alpha", "beta"])),
+        says("main", 1, Reply::text("Done.")),
+        says("alpha", 0, talk("beta")),
+        says("alpha", 1, Reply::text("Said.")),
+        says("beta", 0, Reply { delay_ms: 1_500, ..Reply::call("list_files", json!({"path": "."})) }),
+        says("beta", 1, Reply::call("talk_to_group", json!({"group": "all", "message": "Heard."}))),
+        says("beta", 2, Reply::text("Looked.")),
+    ]);
+    let path = rig.home().join("config.toml");
+    let groups = "[groups.all]\nmembers = [\"alpha\", \"beta\", \"ghost\"]\n";
+    std::fs::write(&path, std::fs::read_to_string(&path).unwrap() + groups).unwrap();
+    agent(&rig, "alpha", "tools: talk_to", "You are the first.");
+    agent(&rig, "beta", "", "You are the second.");
+    let ran = rig.task(&["talk"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let system = &requests_of(&rig, "beta")[0].system;
+    assert!(
+        system.contains(
+            "# AVAILABLE_AGENTS\n\n- `alpha`: You are the first.\n- `beta` (you): You are the second.\n- `main`: "
+        ),
+        "{system}"
+    );
+    assert!(system.contains("# AVAILABLE_GROUPS\n\n- `all`: 3 members: alpha, beta, ghost"), "{system}");
+    let heard = requests_of(&rig, "beta")[1].texts(SeenRole::User).join("\n");
+    assert!(heard.contains("Message from the agent `alpha`:\n\nLook left."), "{heard}");
+    let of_beta = |event: &Value| event["type"] == "tool_result" && event["agent"] == "beta";
+    let told = ran.events().into_iter().filter(of_beta).nth(1).unwrap();
+    assert!(told["text"].as_str().unwrap().contains("no agent `ghost` is running"), "{told}");
+}
+
+#[test]
+fn what_an_agent_may_not_do_headless_it_is_told_and_so_is_whoever_started_it() {
+    let rig = rig([
+        says("main", 0, start(&["alpha"])),
+        says("main", 1, Reply::text("It could not.")),
+        says("alpha", 0, Reply::call("write_to_file", json!({"path": "a.txt", "content": "x"}))),
+        says("alpha", 1, Reply::text("I may not.")),
+    ]);
+    agent(&rig, "alpha", "", "You write.");
+    let ran = rig.run(&["run", "--output-format", "stream-json", "write"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert!(!rig.project().join("a.txt").exists());
+    assert!(requests_of(&rig, "alpha")[1].last_contains("nobody can be asked"));
+    assert!(results(&ran)[0]["text"].as_str().unwrap().contains("## alpha: waits for an answer"));
+}
+
+#[test]
+fn the_money_of_agents_is_the_money_of_the_run() {
+    let dear = Usage { input: 3_000_000, ..Usage::default() };
+    let look = |model: &str, turn| says(model, turn, Reply::call("list_files", json!({"path": "."})).with_usage(dear));
+    let rig = rig([
+        says("main", 0, start(&["alpha"])),
+        look("alpha", 0),
+        look("alpha", 1),
+        look("alpha", 2),
+        says("main", 1, Reply::text("Done.")),
+    ]);
+    agent(&rig, "alpha", "", "You spend.");
+    let ran = rig.task(&["--max-budget-usd", "5", "spend"]);
+    assert_eq!((ran.code(), ran.result()["code"].clone()), (4, json!("max_budget")), "{}", ran.stderr());
+    assert_eq!((requests_of(&rig, "alpha").len(), requests_of(&rig, "main").len()), (2, 1));
+}
+
+#[test]
+fn an_undo_takes_back_what_agents_changed() {
+    let rig = rig([
+        says("main", 0, start(&["alpha"])),
+        says("main", 1, Reply::text("Done.")),
+        says("alpha", 0, Reply::call("write_to_file", json!({"path": "a.txt", "content": "x"}))),
+        says("alpha", 1, Reply::text("Written.")),
+    ]);
+    agent(&rig, "alpha", "", "You write.");
+    assert_eq!(rig.task(&["write"]).code(), 0);
+    assert!(rig.project().join("a.txt").exists());
+    assert_eq!(rig.run(&["undo"]).code(), 0);
+    assert!(!rig.project().join("a.txt").exists());
+}
+
+#[test]
+fn evidence_is_read_with_recall() {
+    let rig = rig([
+        says("main", 0, start(&["alpha"])),
+        says("main", 1, Reply::text("Done.")),
+        says("alpha", 0, Reply::call("read_file", json!({"path": "notes.txt"}))),
+        says("alpha", 1, Reply::text("Read.")),
+    ]);
+    rig.write("notes.txt", "word for word\n");
+    agent(&rig, "alpha", "", "You read.");
+    let ran = rig.task(&["read"]);
+    let text = results(&ran)[0]["text"].as_str().unwrap().to_owned();
+    let id = text.split("Evidence: ").nth(1).unwrap()[..8].to_owned();
+    assert!(text.contains(&format!("Evidence: {id} (read_file notes.txt)")), "{text}");
+    let script = Script::replies([Reply::call("recall", json!({"message_id": id})), Reply::text("I see.")]);
+    let rig = rig.with_script(script.unwrap(), Api::Anthropic);
+    configure(&rig);
+    let ran = rig.task(&["-c", "what did it say?"]);
+    assert!(results(&ran)[0]["text"].as_str().unwrap().contains("word for word"), "{}", ran.stdout());
+}
+
+/// How many processes work in a folder.
+fn processes_in(folder: &Path) -> usize {
+    let works_there = |pid: &str| {
+        let alive = std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+        alive && std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
+    };
+    let entries = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name());
+    entries.filter(|name| works_there(&name.to_string_lossy())).count()
+}
+
+/// A run that hangs: `alpha` in a command that says it is there, `beta` in a request.
+struct Hanging {
+    rig: Rig,
+    child: Child,
+    printed: PathBuf,
+}
+
+fn hang(replies: impl IntoIterator<Item = Reply>) -> Hanging {
+    let line = "touch there; sleep 1000";
+    let command = Reply::call("execute_command", json!({"command": line, "requires_approval": false}));
+    let mut all = vec![says("alpha", 0, command)];
+    all.extend(replies);
+    let rig = rig(all);
+    for name in ["alpha", "beta", "gamma"] {
+        agent(&rig, name, "", "You wait.");
+    }
+    let printed = rig.home().join("printed");
+    let mut command = rig.command(&["run", "--output-format", "stream-json", "--permission-mode", "yolo", "wait"]);
+    let child = command.stdout(File::create(&printed).unwrap()).stderr(Stdio::inherit()).spawn().unwrap();
+    let hanging = Hanging { rig, child, printed };
+    hanging.until("the command runs", Hanging::runs);
+    hanging
+}
+
+impl Hanging {
+    fn runs(&self) -> bool {
+        self.rig.project().join("there").exists()
+    }
+
+    fn printed(&self) -> String {
+        std::fs::read_to_string(&self.printed).unwrap()
+    }
+
+    fn until(&self, what: &str, there: impl Fn(&Self) -> bool) {
+        let begun = Instant::now();
+        while !there(self) {
+            assert!(begun.elapsed() < Duration::from_mins(1), "never: {what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.child.id().cast_signed()).unwrap(), signal).unwrap();
+    }
+}
+
+#[test]
+fn cancelling_reaches_all_and_leaves_nothing() {
+    let slow = Reply { delay_ms: 600_000, ..Reply::text("Too late.") };
+    let mut hanging = hang([
+        says("main", 0, start(&["alpha", "beta"])),
+        says("main", 1, Reply::text("They were cancelled.")),
+        says("beta", 0, slow),
+    ]);
+    hanging.until("beta asks", |hanging| !requests_of(&hanging.rig, "beta").is_empty());
+    assert!(processes_in(&hanging.rig.project()) > 0);
+    hanging.signal(Signal::INT);
+    assert_eq!(hanging.child.wait().unwrap().code(), Some(130), "{}", hanging.printed());
+    assert_eq!(processes_in(&hanging.rig.project()), 0, "no process is left");
+    hanging.until("no request is open", |hanging| hanging.rig.server.open_connections() == 0);
+    let rig = &hanging.rig;
+    let ran = rig.task(&["-c"]);
+    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("They were cancelled.")), "{}", ran.stderr());
+    let last = requests_of(rig, "main").pop().unwrap();
+    assert!(last.last_contains("## alpha: cancelled") && last.last_contains("## beta: cancelled"), "{last}");
+    assert_eq!(requests_of(rig, "alpha").len(), 1, "nothing was started again");
+}
+
+#[test]
+fn after_a_kill_answers_are_kept_and_the_rest_is_told_as_uncertain() {
+    let mut hanging = hang([
+        says("main", 0, start(&["alpha", "beta"])),
+        says("main", 1, Reply::text("I know where they are.")),
+        says("beta", 0, Reply::text("The answer of beta.")),
+    ]);
+    hanging.until("beta is done", |hanging| hanging.printed().contains("\"phase\":\"finished\",\"name\":\"beta\""));
+    hanging.signal(Signal::KILL);
+    hanging.child.wait().unwrap();
+    let rig = &hanging.rig;
+    let ran = rig.task(&["-c"]);
+    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("I know where they are.")), "{}", ran.stderr());
+    let last = requests_of(rig, "main").pop().unwrap();
+    for said in [
+        "## beta: completed\n\nThe answer of beta.",
+        "## alpha: interrupted",
+        "uncertain whether its `execute_command` took effect",
+    ] {
+        assert!(last.last_contains(said), "{said}: {last}");
+    }
+    assert_eq!((requests_of(rig, "alpha").len(), requests_of(rig, "beta").len()), (1, 1), "nothing was started again");
+}
+
+#[test]
+fn an_agent_that_was_interrupted_goes_on_in_its_own_conversation() {
+    let ask = Reply::call("ask_followup_question", json!({"question": "Left or right?"}));
+    let rig = rig([says("main", 0, start(&["alpha"])), says("main", 1, Reply::text("Ask me.")), says("alpha", 0, ask)]);
+    agent(&rig, "alpha", "", "You ask.");
+    let ran = rig.task(&["go"]);
+    let text = results(&ran)[0]["text"].as_str().unwrap().to_owned();
+    assert!(text.contains("## alpha: waits for an answer") && text.contains("Left or right?"), "{text}");
+    let id = text.split("Conversation: ").nth(1).unwrap().trim();
+    let work = format!("subagents: [{{name: alpha, task: Left., conversation: {id}}}]");
+    let script = Script::replies([
+        says("main", 1, Reply::call("run_named_subagents", json!({"subagents": work}))),
+        says("main", 2, Reply::text("It went.")),
+        says("alpha", 1, Reply::text("I went left.")),
+    ]);
+    let rig = rig.with_script(script.unwrap(), Api::Anthropic);
+    configure(&rig);
+    let ran = rig.task(&["-c", "left"]);
+    assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
+    assert!(results(&ran)[0]["text"].as_str().unwrap().contains("I went left."));
+    assert!(requests_of(&rig, "alpha")[0].last_contains("The user answered: Left."));
+}

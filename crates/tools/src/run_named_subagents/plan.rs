@@ -1,0 +1,82 @@
+//! The work as the model writes it: YAML text, or the same as an object.
+
+use haft_tool::{Assignment, WorkOrder};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// More than this is a mistake.
+const MOST: usize = 32;
+
+/// What was written.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum Written {
+    Text(String),
+    /// Some models send the object instead of its text.
+    Object(Value),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Plan {
+    mode: Option<String>,
+    subagents: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: String,
+    task: String,
+    conversation: Option<String>,
+}
+
+impl Written {
+    /// What it says, or what is wrong with it.
+    pub(super) fn read(self) -> Result<(WorkOrder, Vec<Assignment>), String> {
+        let plan = match self {
+            Self::Text(text) => from_yaml(&text)?,
+            Self::Object(value) if value.is_array() => Plan { mode: None, subagents: from_json(value)? },
+            Self::Object(value) => from_json(value)?,
+        };
+        let order = match plan.mode.as_deref().map(str::trim) {
+            None | Some("parallel") => WorkOrder::Parallel,
+            Some("serial") => WorkOrder::Serial,
+            Some(other) => return Err(format!("`mode` is `parallel` or `serial`, not `{other}`")),
+        };
+        if plan.subagents.is_empty() {
+            return Err("`subagents` is empty".to_owned());
+        }
+        if plan.subagents.len() > MOST {
+            return Err(format!("{} tasks are more than {MOST}; give them out in several calls", plan.subagents.len()));
+        }
+        let work: Result<_, _> = plan.subagents.into_iter().enumerate().map(assignment).collect();
+        work.map(|work| (order, work))
+    }
+}
+
+fn assignment((index, entry): (usize, Entry)) -> Result<Assignment, String> {
+    let (name, task) = (entry.name.trim(), entry.task.trim());
+    if name.is_empty() || task.is_empty() {
+        return Err(format!("entry {} needs a `name` and a `task`", index + 1));
+    }
+    let conversation = entry.conversation.map(|id| id.trim().to_owned()).filter(|id| !id.is_empty());
+    Ok(Assignment { name: name.to_owned(), task: task.to_owned(), conversation, place: None })
+}
+
+fn from_yaml(text: &str) -> Result<Plan, String> {
+    let whole = serde_saphyr::from_str::<Plan>(text);
+    let error = match whole {
+        Ok(plan) => return Ok(plan),
+        Err(error) => error,
+    };
+    if let Ok(subagents) = serde_saphyr::from_str::<Vec<Entry>>(text) {
+        return Ok(Plan { mode: None, subagents });
+    }
+    let told = error.without_snippet().to_string();
+    Err(format!("`subagents` is not the YAML expected: {}", told.lines().next().unwrap_or("it cannot be read")))
+}
+
+fn from_json<T: for<'de> Deserialize<'de>>(value: Value) -> Result<T, String> {
+    serde_json::from_value(value).map_err(|error| format!("`subagents` is not what is expected: {error}"))
+}

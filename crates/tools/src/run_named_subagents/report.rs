@@ -1,0 +1,85 @@
+//! What the model reads of the work it gave out.
+
+use std::fmt::Write as _;
+
+use haft_text::{Limits, cut_lines};
+use haft_tool::{AgentReport, OutputLimits, WorkOrder};
+use haft_types::{Envelope, Outcome, ToolError, ToolStatus};
+use serde_json::{Value, json};
+
+/// One section for each agent, in the order given.
+pub(super) fn envelope(order: WorkOrder, reports: &[AgentReport], limits: OutputLimits) -> Envelope {
+    let share = reports.len().max(1);
+    let limits = Limits { lines: limits.lines / share, bytes: limits.bytes / share };
+    let sections: Vec<_> = reports.iter().map(|report| section(report, limits)).collect();
+    let data = json!({ "mode": mode(order), "agents": reports.iter().map(as_data).collect::<Vec<_>>() });
+    let completed = reports.iter().filter(|report| report.outcome == Outcome::Completed).count();
+    let status = match completed {
+        0 => ToolStatus::Error,
+        some if some < reports.len() => ToolStatus::Partial,
+        _ => ToolStatus::Success,
+    };
+    let error = (status == ToolStatus::Error).then(|| ToolError {
+        code: "no_agent_completed".to_owned(),
+        message: "none of the agents completed its task".to_owned(),
+    });
+    Envelope { status, error, ..Envelope::success(sections.join("\n\n")).with_data(data) }
+}
+
+fn section(report: &AgentReport, limits: Limits) -> String {
+    let mut text = format!("## {}: {}\n", report.name, word(report.outcome));
+    // Writing to a String cannot fail.
+    if report.outcome != Outcome::Completed {
+        let _ = write!(text, "\n{}\n", report.message);
+    }
+    if !report.answer.trim().is_empty() {
+        let cut = cut_lines(report.answer.trim(), limits);
+        let _ = write!(text, "\n{}\n", cut.text);
+        if let Some(last) = report.evidence.last().filter(|_| cut.is_cut()) {
+            let _ = writeln!(text, "[Cut; `recall` with `{}` reads the whole answer.]", last.id);
+        }
+    }
+    if !report.merged.is_empty() {
+        let _ = write!(text, "\n{}\n", report.merged);
+    }
+    if !report.evidence.is_empty() {
+        let named: Vec<_> = report.evidence.iter().map(|one| format!("{} ({})", one.id, one.what)).collect();
+        let _ = write!(text, "\nEvidence: {}\n", named.join(", "));
+    }
+    if let Some(conversation) = &report.conversation {
+        let _ = writeln!(text, "Conversation: {conversation}");
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+fn as_data(report: &AgentReport) -> Value {
+    json!({
+        "name": report.name,
+        "outcome": report.outcome,
+        "code": report.code,
+        "answer": report.answer,
+        "conversation": report.conversation,
+        "evidence": report.evidence.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(),
+        "turns": report.turns,
+        "usage": report.usage,
+        "cost": report.cost.map(|cost| cost.total),
+    })
+}
+
+fn mode(order: WorkOrder) -> &'static str {
+    match order {
+        WorkOrder::Parallel => "parallel",
+        WorkOrder::Serial => "serial",
+    }
+}
+
+fn word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed => "completed",
+        Outcome::Waiting => "waits for an answer",
+        Outcome::Aborted => "cancelled",
+        Outcome::Exhausted => "reached a limit",
+        Outcome::Failed => "failed",
+    }
+}
