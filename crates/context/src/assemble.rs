@@ -26,10 +26,11 @@ use crate::placement::Place;
 use crate::policy::Policy;
 use crate::prefix::{Done, Sent, compare};
 use crate::pricing::Priced;
-use crate::prune::{Cleared, Limits, prune};
+use crate::prune::{Cleared, Limits, Obsolete, prune};
 use crate::rounds::{Item, Line};
 use crate::scale::Scale;
 use crate::snapshot::Snapshot;
+use crate::surgery;
 use crate::view::{self, View};
 
 static NO_MARKS: Marks = Marks { deleted: BTreeSet::new(), pinned: BTreeSet::new(), masked: BTreeSet::new() };
@@ -48,19 +49,6 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     drop_archived(&mut line, snapshot.recent_from);
     let marks = snapshot.marks.unwrap_or(&NO_MARKS);
     let deleted = marks::delete(&mut line, marks);
-    match policy.compress {
-        Compress::RoundEnd => compress_finished(&mut line, policy.compress_limits, maker),
-        Compress::Never => {}
-    }
-    match model.tool_protocol {
-        ToolProtocol::React => show_envelopes(&mut line, maker),
-        ToolProtocol::Native | ToolProtocol::Xml => {}
-    }
-    match policy.view {
-        View::Layered => {}
-        View::Execute => view::forget_old_steps(&mut line),
-    }
-
     let room = Room::new(model, policy);
     // Decisions are kept for the zone as it is written: the factor is corrected from reply to reply, and that must not take
     // them back.
@@ -69,10 +57,28 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     let target = scale.down(zone);
     let decided = Cleared::valid(snapshot.cleared, zone);
     ladder::drop_remembered(&mut line, decided);
-
     let mut layers = Layers::new(snapshot, line);
+    let (mut compressed_rounds, mut obsolete) = (0, Obsolete::First);
+    match policy.compress {
+        Compress::RoundEnd => compress_finished(&mut layers.line, round, policy.compress_limits, maker),
+        Compress::WhenFree => {
+            compressed_rounds = surgery::compress_when_free(&mut layers, target, snapshot);
+            if surgery::is_rewritten(&layers.line, 0, snapshot) {
+                obsolete = Obsolete::Now;
+            }
+        }
+        Compress::Never => {}
+    }
+    match model.tool_protocol {
+        ToolProtocol::React => show_envelopes(&mut layers.line, maker),
+        ToolProtocol::Native | ToolProtocol::Xml => {}
+    }
+    match policy.view {
+        View::Layered => {}
+        View::Execute => view::forget_old_steps(&mut layers.line),
+    }
     let fixed = layers.fixed() + hints::tokens(&layers.line, policy.message_ids, snapshot.counter);
-    let limits = Limits { fixed, target, policy, marks };
+    let limits = Limits { fixed, target, policy, marks, obsolete };
     let pruned = prune(&mut layers.line, decided, limits, maker);
     match policy.view {
         View::Layered => hints::add(&mut layers.line, policy.message_ids, maker),
@@ -91,7 +97,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         // The end of this view is new every time, as a moving run is.
         View::Execute => (Run::Moves, (view::execute(snapshot, &layers), Vec::new())),
     };
-    let carried = Carried { copies };
+    let carried = Carried { copies, compressed_rounds };
     let mut request = Request {
         segments,
         tools,
@@ -110,7 +116,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     sent.copy_boundaries(&request);
     let priced = Priced { now: &sent, model, tool_tokens: request.tools.tokens };
     // What is not in the cache any more can neither be read nor lost.
-    let last = last.filter(|_| !snapshot.is_cold());
+    let last = last.filter(|_| !snapshot.has_expired());
     let expected = priced.expected(request.tokens(), last);
     if let (Some((last, kept)), Some(broken)) = (last, prefix.as_mut().and_then(|prefix| prefix.broken.as_mut())) {
         priced.settle(broken, last, kept);

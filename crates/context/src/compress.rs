@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::memo::{Form, Maker};
-use crate::rounds::Line;
+use crate::rounds::{Item, Line};
 
 /// When results are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +20,8 @@ pub enum Compress {
     /// From the first request of the next round on.
     #[default]
     RoundEnd,
+    /// When the prefix is cold or rewritten anyway, the safe zone is exceeded, or it pays; together with what waits.
+    WhenFree,
     /// Never.
     Never,
 }
@@ -61,12 +63,18 @@ pub const TOOL: &str = "tool";
 /// Who puts compressed results into a request.
 const COMPRESSED: &str = "history:compressed";
 
-/// Replaces every result of a finished round by its compressed form.
-pub(crate) fn compress_finished(line: &mut Line, limits: CompressLimits, maker: Maker<'_>) {
-    for item in line.items.iter_mut().filter(|item| item.round < line.round && item.role() == Role::Tool) {
+/// Replaces every result of a round before this one by its compressed form.
+pub(crate) fn compress_finished(line: &mut Line, round: u32, limits: CompressLimits, maker: Maker<'_>) {
+    let whole = |item: &Item| item.role() == Role::Tool && item.owner != COMPRESSED;
+    for item in line.items.iter_mut().filter(|item| item.round < round && whole(item)) {
         item.entry = compressed_entry(&item.entry, limits, maker);
         item.owner = COMPRESSED;
     }
+}
+
+/// The tokens of the compressed form.
+pub(crate) fn compressed_tokens(item: &Item, limits: CompressLimits, maker: Maker<'_>) -> u32 {
+    compressed_entry(&item.entry, limits, maker).tokens
 }
 
 fn compressed_entry(entry: &Arc<Entry>, limits: CompressLimits, maker: Maker<'_>) -> Arc<Entry> {

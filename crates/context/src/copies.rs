@@ -31,6 +31,8 @@ use crate::view::View;
 pub struct Carried {
     /// Copies of reminders in the order they stand, for `cache-aware` placement.
     pub copies: Vec<ReminderCopy>,
+    /// Results of rounds before this one are compressed, where that waits until it is free.
+    pub compressed_rounds: u32,
 }
 
 /// A copy of a reminder as it was sent.

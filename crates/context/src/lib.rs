@@ -129,7 +129,10 @@ mod reminders;
 mod rounds;
 mod safe_zone;
 mod scale;
+mod simulate;
 mod snapshot;
+mod superseded;
+mod surgery;
 mod system;
 mod transcript;
 mod view;
@@ -161,7 +164,9 @@ pub use reminders::{
     folder_notes_text, todo_text, useful_text,
 };
 pub use safe_zone::{SafeZone, SafeZoneError};
+pub use simulate::{CacheSimulator, Piece, pieces};
 pub use snapshot::Snapshot;
+pub use surgery::Edit;
 pub use system::{Environment, RoleText, SystemInput, render_system, system_entry};
 pub use transcript::transcript;
 pub use view::{ExecutionState, PlanStep, View};

@@ -1,7 +1,7 @@
 //! Stage two of pruning: above the safe zone old results and large arguments are cleared, oldest first (SPEC 5.2, 5.4, 5.5).
 //!
 //! ```text
-//! U  A T  A T  A T … A T  A T        the oldest results become notices until the request fits,
+//! U  A T  A T  A T … A T  A T        obsolete results, then the oldest, become notices until the request fits,
 //!      ▒    ▒    ·     ·    ·        the newest `prune_keep` cleanable messages stay
 //! ```
 //!
@@ -20,6 +20,7 @@ use crate::marks::Marks;
 use crate::memo::{Form, Maker};
 use crate::policy::Policy;
 use crate::rounds::{Item, Line};
+use crate::superseded::superseded;
 
 /// What has been left out so far because room was short. Keep it with the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +61,16 @@ pub(crate) struct Limits<'a> {
     pub(crate) target: u64,
     pub(crate) policy: &'a Policy,
     pub(crate) marks: &'a Marks,
+    pub(crate) obsolete: Obsolete,
+}
+
+/// When results go that later ones have made obsolete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Obsolete {
+    /// First, once something has to go.
+    First,
+    /// Now: nothing of the prefix is in the cache, so it costs nothing.
+    Now,
 }
 
 /// Applies what was decided before (and still holds), then clears as much more as is needed.
@@ -67,16 +78,17 @@ pub(crate) fn prune(line: &mut Line, cleared: Option<&Cleared>, limits: Limits<'
     let none = BTreeSet::new();
     let remembered = cleared.map_or(&none, |cleared| &cleared.ids);
     let mut pruned = Pruned::default();
-    if remembered.is_empty() && limits.marks.masked.is_empty() && limits.fixed + line.tokens() <= limits.target {
+    let quiet = remembered.is_empty() && limits.marks.masked.is_empty() && limits.obsolete == Obsolete::First;
+    if quiet && limits.fixed + line.tokens() <= limits.target {
         pruned.steps = line.items.len();
         return pruned;
     }
-    let mut cleanable = 0;
+    let mut cleanable = Vec::new();
     let mut total = limits.fixed + line.summaries.iter().map(|entry| u64::from(entry.tokens)).sum::<u64>();
-    for item in &mut line.items {
+    for (index, item) in line.items.iter_mut().enumerate() {
         pruned.steps += 1;
         if is_cleanable(item, limits.policy) {
-            cleanable += 1;
+            cleanable.push(index);
             if remembered.contains(&item.id()) || limits.marks.masked.contains(&item.id()) {
                 pruned.tokens += clear(item, limits.policy, maker);
             }
@@ -84,20 +96,21 @@ pub(crate) fn prune(line: &mut Line, cleared: Option<&Cleared>, limits: Limits<'
         total += u64::from(item.entry.tokens);
     }
 
-    if total <= limits.target {
+    if total <= limits.target && limits.obsolete == Obsolete::First {
         return pruned;
     }
-    let goal = (limits.target as f64 * limits.policy.prune_to) as u64;
-    let mut left = cleanable;
-    for item in &mut line.items {
-        if total <= goal || left <= limits.policy.prune_keep {
+    let goal =
+        if total > limits.target { (limits.target as f64 * limits.policy.prune_to) as u64 } else { limits.target };
+    cleanable.truncate(cleanable.len().saturating_sub(limits.policy.prune_keep as usize));
+    let obsolete = superseded(&line.items);
+    let (first, others): (Vec<_>, Vec<_>) = cleanable.into_iter().partition(|index| obsolete.contains(index));
+    for index in first.into_iter().chain(others) {
+        let free = limits.obsolete == Obsolete::Now && obsolete.contains(&index);
+        if total <= goal && !free {
             break;
         }
         pruned.steps += 1;
-        if !is_cleanable(item, limits.policy) {
-            continue;
-        }
-        left -= 1;
+        let item = &mut line.items[index];
         if item.owner == CLEARED || limits.marks.pinned.contains(&item.id()) {
             continue;
         }

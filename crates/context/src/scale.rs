@@ -12,7 +12,11 @@ pub(crate) struct Scale(f64);
 impl Scale {
     /// The model's factor. One that is no positive number is taken as 1.
     pub(crate) fn of(model: &ModelSpec) -> Self {
-        let factor = model.tokenizer_factor;
+        Self::new(model.tokenizer_factor)
+    }
+
+    /// This factor; the same holds of one that makes no sense.
+    pub(crate) fn new(factor: f64) -> Self {
         Self(if factor.is_finite() && factor > 0.0 { factor } else { 1.0 })
     }
 

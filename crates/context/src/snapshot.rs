@@ -91,10 +91,13 @@ impl<'a> Snapshot<'a> {
 
     /// Whether the provider's cache can hold nothing of the request before.
     pub(crate) fn is_cold(&self) -> bool {
-        let cache = &self.model.cache;
-        let expired = self.idle.zip(cache.life()).is_some_and(|(idle, life)| idle > life);
         let unknown = self.last.is_none_or(|last| last.model != self.model.full_name());
-        unknown || expired || cache.rule.finds() == CacheMatch::Nothing
+        unknown || self.has_expired() || self.model.cache.rule.finds() == CacheMatch::Nothing
+    }
+
+    /// Whether the request before was sent too long ago for anything of it to be in the cache, whatever this one holds.
+    pub(crate) fn has_expired(&self) -> bool {
+        self.idle.zip(self.model.cache.life()).is_some_and(|(idle, life)| idle > life)
     }
 
     pub(crate) fn maker(&self) -> Maker<'a> {

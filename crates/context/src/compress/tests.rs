@@ -73,7 +73,8 @@ fn pictures_are_left_out_and_counted() {
 fn react_models_read_the_whole_envelope_while_the_round_runs() {
     let mut line = Line::new(crate::blocks::repair(&conversation("UATUAT"), &Quarter));
     let maker = Maker { counter: &Quarter, memo: None };
-    compress_finished(&mut line, CompressLimits::default(), maker);
+    let round = line.round;
+    compress_finished(&mut line, round, CompressLimits::default(), maker);
     let before = line.items[2].entry.clone();
     show_envelopes(&mut line, maker);
     assert_eq!(line.items[2].entry, before, "what is compressed stays so");

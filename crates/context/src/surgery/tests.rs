@@ -1,0 +1,197 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_types::{CacheKind, CacheRule, Entry, Envelope, Price, Segment};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::testing::{Quarter, conversation, model, system, tool_set, whole_conversation};
+use crate::{Account, Assembly, Carried, Cause, Cleared, Compress, Policy, SafeZone, assemble, repair};
+
+const PRICE: Price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0, long: None };
+
+fn priced(rule: CacheKind) -> ModelSpec {
+    ModelSpec { price: Some(PRICE), cache: CacheRule { rule, min: 1, ..CacheRule::default() }, ..model() }
+}
+
+/// `(w − r)/r · R/X`: 11.5 requests where as much is written again as is saved.
+#[test]
+fn an_edit_pays_from_the_break_even_on() {
+    let edit = Edit { saved: 1_000, rewritten: 1_000 };
+    let markers = priced(CacheKind::Anthropic);
+    assert!(!edit.pays(11, &markers) && edit.pays(12, &markers));
+    // Writing costs no more than input here: 9 requests.
+    let prefix = priced(CacheKind::Automatic);
+    assert!(!edit.pays(9, &prefix) && edit.pays(10, &prefix));
+    assert!(!Edit { saved: 0, ..edit }.pays(u64::MAX, &markers));
+    assert!(Edit { rewritten: 0, ..edit }.pays(1, &markers));
+    assert!(edit.pays(1, &priced(CacheKind::None)));
+    assert!(!edit.pays(u64::MAX, &ModelSpec { price: None, ..markers }), "no price is guessed");
+}
+
+/// A conversation with results of 100 lines, as the engine carries it.
+struct World {
+    model: ModelSpec,
+    policy: Policy,
+    history: Vec<Arc<Entry>>,
+    last: Option<Account>,
+    carried: Carried,
+    cleared: Cleared,
+    idle: Duration,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            model: ModelSpec { price: None, ..priced(CacheKind::Anthropic) },
+            policy: Policy { compress: Compress::WhenFree, ..Policy::default() },
+            history: Vec::new(),
+            last: None,
+            carried: Carried::default(),
+            cleared: Cleared::default(),
+            idle: Duration::ZERO,
+        }
+    }
+
+    fn build(&self) -> Assembly {
+        let (system, tools) = (system(), tool_set(&["read_file"]));
+        let plain = Snapshot::new(&self.model, &self.policy, &system, &tools, &self.history, &Quarter);
+        assemble(&Snapshot {
+            last: self.last.as_ref().map(|account| &account.sent),
+            carried: Some(&self.carried),
+            cleared: Some(&self.cleared),
+            idle: Some(self.idle),
+            ..plain
+        })
+        .unwrap()
+    }
+
+    /// The next request: `t` for a compressed result, `.` for a cleared one; and why it breaks the prefix.
+    fn send(&mut self, shape: &str) -> (String, Option<Cause>) {
+        self.history = long_results(&conversation(shape));
+        let assembly = self.build();
+        let letter = |segment: &Segment| match (segment.owner, segment.entry.message.role) {
+            ("history:compressed", _) => 't',
+            ("history:cleared", _) => '.',
+            (_, Role::Tool) => 'T',
+            (_, Role::Assistant) => 'A',
+            (_, Role::System) => 'S',
+            (_, Role::User | Role::Summary) => 'U',
+        };
+        let shape = assembly.request.segments.iter().map(letter).collect();
+        let cause = assembly.account.prefix.as_ref().and_then(|prefix| prefix.broken.as_ref()).map(|one| one.cause);
+        self.keep(assembly.account);
+        (shape, cause)
+    }
+
+    fn keep(&mut self, account: Account) {
+        self.carried = account.carried.clone().unwrap_or_else(|| self.carried.clone());
+        self.cleared = account.cleared.clone().unwrap_or_else(|| self.cleared.clone());
+        self.last = Some(account);
+    }
+}
+
+/// The conversation with every result a listing of 100 entries, of which 20 survive compression.
+fn long_results(history: &[Arc<Entry>]) -> Vec<Arc<Entry>> {
+    let long = |entry: &Arc<Entry>| {
+        let mut message = entry.message.clone();
+        for part in &mut message.content {
+            if let haft_types::Part::ToolResult(result) = part {
+                let id = message.message_id.short();
+                let entries: Vec<_> = (0..100).map(|number| format!("{id}/file-{number}")).collect();
+                let text = entries.join("\n");
+                result.name = "list_files".into();
+                result.envelope = Envelope::success(text).with_data(json!({"entries": entries}));
+            }
+        }
+        Entry::new(message, &Quarter)
+    };
+    history.iter().map(long).collect()
+}
+
+#[test]
+fn finished_rounds_wait_for_a_cold_cache() {
+    let mut world = World::new();
+    assert_eq!(world.send("UAT"), ("SUAT".into(), None));
+    assert_eq!(world.send("UATaU"), ("SUATAU".into(), None), "warm, and no price to weigh: it waits");
+    assert_eq!(world.send("UATaUAT"), ("SUATAUAT".into(), None));
+    world.idle = Duration::from_hours(1);
+    assert_eq!(world.send("UATaUATaU"), ("SUAtAUAtAU".into(), Some(Cause::Compression)), "everything that waits");
+    world.idle = Duration::ZERO;
+    assert_eq!(world.send("UATaUATaUAT"), ("SUAtAUAtAUAT".into(), None), "what was compressed stays so");
+    assert_eq!(world.send("UATaUATaUATaU"), ("SUAtAUAtAUATAU".into(), None), "and the next round waits again");
+    world.model.name = "other".into();
+    assert_eq!(world.send("UATaUATaUATaU"), ("SUAtAUAtAUAtAU".into(), Some(Cause::ModelSwitched)));
+}
+
+#[test]
+fn a_price_decides_on_a_warm_cache() {
+    let mut world = World { model: priced(CacheKind::Anthropic), ..World::new() };
+    assert_eq!(world.send("UAT").1, None);
+    assert_eq!(world.send("UATaU").1, None, "two requests do not pay for writing the round again");
+    let rounds = format!("{}U", "UATa".repeat(60));
+    world.send(&rounds);
+    assert_eq!(world.carried.compressed_rounds, 61, "sixty requests do");
+}
+
+#[test]
+fn a_request_above_the_safe_zone_compresses_before_it_clears() {
+    let mut world = World::new();
+    world.policy.compress = Compress::Never;
+    world.send("UATaUATAT");
+    let room = world.last.take().unwrap().budget.used();
+    let mut world = World::new();
+    world.policy.safe_zone = SafeZone::Tokens(room + 200);
+    world.policy.prune_keep = 1;
+    assert_eq!(world.send("UAT").0, "SUAT");
+    assert_eq!(world.send("UATaUAT"), ("SUATAUAT".into(), None));
+    assert_eq!(world.send("UATaUATATAT"), ("SUAtAUATATAT".into(), Some(Cause::Compression)), "no longer fits");
+}
+
+#[test]
+fn at_a_cold_point_obsolete_results_go_too() {
+    let mut world = World::new();
+    world.policy.prune_keep = 1;
+    // Every call of these conversations reads the same file.
+    assert_eq!(world.send("UATATAT"), ("SUA.A.AT".into(), None), "nothing was sent before");
+    assert_eq!(world.send("UATATATAT"), ("SUA.A.ATAT".into(), None), "warm");
+    world.idle = Duration::from_hours(1);
+    assert_eq!(world.send("UATATATATAT").0, "SUA.A.A.A.AT");
+    world.idle = Duration::ZERO;
+    assert_eq!(world.send("UATATATATATAT"), ("SUA.A.A.A.ATAT".into(), None));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn without_a_price_only_a_cold_cache_changes_anything(
+        history in whole_conversation(50),
+        cold in prop::collection::vec(0_u8..8, 60),
+    ) {
+        let history = long_results(&history);
+        let mut world = World::new();
+        for (message, cold) in history.iter().zip(cold.iter().cycle()) {
+            world.history.push(Arc::clone(message));
+            if !repair(&world.history, &Quarter).repairs.is_empty() || message.message.role == Role::Assistant {
+                continue;
+            }
+            world.idle = Duration::from_secs(if *cold == 0 { 3_600 } else { 1 });
+            let assembly = world.build();
+            let broken = assembly.account.prefix.as_ref().and_then(|prefix| prefix.broken.as_ref());
+            prop_assert!(*cold == 0 || broken.is_none(), "{:?}", broken);
+            let waiting = assembly.request.segments.iter().filter(|one| one.owner == "history" && one.entry.message.role == Role::Tool);
+            if *cold == 0 {
+                // Only results of the running round are whole, and there is no more than that.
+                let start = world.history.iter().rposition(|entry| entry.message.opens_round()).unwrap_or(0);
+                let running: Vec<_> = world.history[start..].iter().map(|entry| entry.message.message_id).collect();
+                for segment in waiting {
+                    prop_assert!(running.contains(&segment.entry.message.message_id));
+                }
+            }
+            prop_assert_eq!(&world.build().request, &assembly.request);
+            world.keep(assembly.account);
+        }
+    }
+}
