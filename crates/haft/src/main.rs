@@ -23,6 +23,7 @@ mod slash;
 mod spill;
 mod stream;
 mod tool_help;
+mod web;
 mod wiring;
 
 use std::process::ExitCode;

@@ -36,6 +36,7 @@ use crate::sandbox;
 use crate::secrets;
 use crate::spill;
 use crate::tool_help;
+use crate::web::Web;
 
 /// One thread is enough to wait for a model, and quick to start.
 pub(crate) fn runtime() -> anyhow::Result<Runtime> {
@@ -218,8 +219,8 @@ fn prepare(
     let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
     let child_environment = Arc::new(haft_sandbox::child_environment(std::env::vars_os()));
     let gathered = mcp::gathered(places, &config, &plan.project.root, &standing);
-    let rag = Rag::of(places, &config);
-    let own = own.into_iter().chain(mcp::secrets(&gathered.servers)).chain(rag.secrets());
+    let (rag, web) = (Rag::of(places, &config), Web::of(&config));
+    let own = own.into_iter().chain(mcp::secrets(&gathered.servers)).chain(rag.secrets()).chain(web.secret);
     let masker = Masker::knowing(haft_sandbox::secret_values(std::env::vars_os()).into_iter().chain(own));
     let permissions = permissions(&config.permissions, plan.mode, sandbox::confinement(&sandbox))?;
     let permissions = mcp::permitted(permissions, &gathered.servers);
@@ -267,7 +268,7 @@ fn prepare(
         tool_help: ToolHelp::new(HelpCache::at(places.tool_help()), None),
         libraries: Libraries::at(places.libraries()),
         permissions,
-        further_tools: mcp.tools(&model, &O200k).into_iter().chain(rag.tools()).collect(),
+        further_tools: mcp.tools(&model, &O200k).into_iter().chain(rag.tools()).chain(web.tools).collect(),
         offered_tools: plan.offered_tools,
         tool_profiles: plan.tool_profiles,
         plugins: Vec::new(),
@@ -280,6 +281,7 @@ fn prepare(
             .into_iter()
             .chain(mcp.notices())
             .chain(rag.notices())
+            .chain(web.notice)
             .collect(),
         model,
     };

@@ -49,6 +49,13 @@ pub(crate) struct Config {
     pub(crate) mcp_servers: BTreeMap<String, ServerConfig>,
     /// Collections of documents by name.
     pub(crate) rag: BTreeMap<String, CollectionConfig>,
+    /// Reading and searching the web.
+    #[cfg(feature = "web")]
+    pub(crate) web: haft_web::WebConfig,
+    /// Not understood by this build, and told so when a session begins.
+    #[cfg(not(feature = "web"))]
+    #[serde(skip_serializing_if = "toml::Table::is_empty")]
+    pub(crate) web: toml::Table,
     /// Where conversations are kept.
     pub(crate) store: StoreConfig,
     /// How failed requests are tried again.

@@ -36,4 +36,5 @@ mod surface;
 mod text_protocols;
 mod turns;
 mod undo;
+mod web;
 mod zoo;

@@ -1,0 +1,100 @@
+//! The web tools from the configuration to the model and back.
+
+#[cfg(feature = "web")]
+use std::io::{Read, Write};
+#[cfg(feature = "web")]
+use std::net::TcpListener;
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+#[cfg(feature = "web")]
+use serde_json::json;
+
+use crate::rig::Rig;
+
+fn rig(replies: impl IntoIterator<Item = Reply>, section: &str) -> Rig {
+    let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
+    let file = rig.home().join("config.toml");
+    let before = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(file, format!("{before}{section}")).unwrap();
+    rig
+}
+
+/// A site of one page that is also a search service; gives back its address.
+#[cfg(feature = "web")]
+fn site() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut piece = [0; 8192];
+            let read = stream.read(&mut piece).unwrap();
+            let request = String::from_utf8_lossy(&piece[..read]).into_owned();
+            let (head, body) = match request.split(' ').nth(1).unwrap_or_default() {
+                "/page" => ("200 OK\r\ncontent-type: text/html", "<title>Stripes</title><p>Forty stripes, all told."),
+                "/search?q=zebra+stripes&format=json" => (
+                    "200 OK\r\ncontent-type: application/json",
+                    r#"{"results":[{"title":"Stripes","url":"https://zoo.example/stripes","content":"How many."}]}"#,
+                ),
+                _ => ("404 Not Found", ""),
+            };
+            let length = body.len();
+            // Whoever asked may be gone.
+            let _ = write!(stream, "HTTP/1.1 {head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
+        }
+    });
+    format!("http://{address}")
+}
+
+#[cfg(feature = "web")]
+#[test]
+fn a_page_is_read_with_permission_for_its_host_only() {
+    let site = site();
+    let read = || Reply::call("web_crawl", json!({"url": format!("{site}/page")}));
+    let section = "[web]\ncrawl = true\nallow_private = [\"127.0.0.1\"]\n";
+    let rig = rig([read(), Reply::text("Done."), read(), Reply::text("Done.")], section);
+    let asking = |task: &str| {
+        let ran = rig.run(&["run", "--permission-mode", "ask", "--output-format", "stream-json", task]);
+        let result = ran.events().into_iter().find(|event| event["type"] == "tool_result");
+        result.expect("a tool was called")["text"].as_str().unwrap().to_owned()
+    };
+    let refused = asking("read it");
+    assert!(refused.contains("haft permissions add \"web_crawl(domain:127.0.0.1)\""), "{refused}");
+    rig.run(&["permissions", "add", "WebFetch(domain:127.0.0.1)"]);
+    let text = asking("read it again");
+    assert!(text.starts_with("What follows comes from the web"), "{text}");
+    assert!(text.contains(&format!("# Stripes\n{site}/page\n\nForty stripes, all told.")), "{text}");
+}
+
+#[cfg(feature = "web")]
+#[test]
+fn a_search_asks_the_service_that_is_configured() {
+    let section = format!("[web]\nsearch = \"searxng\"\nsearch_url = \"{}\"\n", site());
+    let rig = rig([Reply::call("web_search", json!({"query": "zebra stripes"})), Reply::text("Done.")], &section);
+    let ran = rig.task(&["search"]);
+    let result = ran.events().into_iter().find(|event| event["type"] == "tool_result").expect("a tool was called");
+    let text = result["text"].as_str().unwrap();
+    assert!(text.ends_with("\n1. Stripes\n   https://zoo.example/stripes\n   How many.\n"), "{text}");
+    let offered = rig.server.generations()[0].seen().unwrap().tools;
+    assert!(offered.iter().all(|tool| tool.name != "web_crawl"), "only what is switched on is offered");
+}
+
+#[cfg(feature = "web")]
+#[test]
+fn a_service_without_its_key_is_told_and_costs_no_session() {
+    let section = "[web]\nsearch = \"brave\"\napi_key_env = \"HAFT_TEST_NO_SUCH_KEY\"\n";
+    let ran = rig([Reply::text("Done.")], section).task(&["hello"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let told = ran.events().into_iter().find(|event| event["type"] == "error").expect("a notice");
+    assert!(told["message"].as_str().unwrap().contains("`HAFT_TEST_NO_SUCH_KEY`"), "{told}");
+}
+
+#[cfg(not(feature = "web"))]
+#[test]
+fn a_build_without_the_web_says_so() {
+    let ran = rig([Reply::text("Done.")], "[web]\ncrawl = true\n").task(&["hello"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let told = ran.events().into_iter().find(|event| event["type"] == "error").expect("a notice");
+    assert!(told["message"].as_str().unwrap().contains("--features web"), "{told}");
+}

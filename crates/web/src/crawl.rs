@@ -1,0 +1,58 @@
+//! Several pages of one host, one after another, from a first one on.
+
+use std::collections::{HashMap, VecDeque};
+
+use url::Url;
+
+use crate::fetch::{Fetcher, WebError};
+use crate::page::Page;
+
+/// How far a crawl goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) pages: usize,
+    pub(crate) depth: usize,
+}
+
+/// What a crawl found.
+#[derive(Debug, Default)]
+pub(crate) struct Crawled {
+    pub(crate) pages: Vec<Page>,
+    /// Pages that could not be read, with why.
+    pub(crate) failed: Vec<(Url, WebError)>,
+    /// Pages that were named and not read.
+    pub(crate) left: usize,
+}
+
+/// Reads a page, and those it names on the same host. Only a first page that cannot be read is an error.
+pub(crate) async fn crawl(fetcher: &Fetcher, first: Url, bounds: Bounds) -> Result<Crawled, WebError> {
+    let mut crawled = Crawled::default();
+    let mut robots = HashMap::new();
+    let mut seen = vec![first.clone()];
+    let mut waiting = VecDeque::from([(first, 0)]);
+    while let Some((url, depth)) = waiting.pop_front() {
+        // What fails counts too: a site of dead links must end.
+        if crawled.pages.len() + crawled.failed.len() >= bounds.pages {
+            crawled.left = waiting.len() + 1;
+            break;
+        }
+        let page = match fetcher.page(&url, &mut robots).await.and_then(Page::read) {
+            Ok(page) => page,
+            Err(error) if depth == 0 => return Err(error),
+            Err(error) => {
+                crawled.failed.push((url, error));
+                continue;
+            }
+        };
+        if depth < bounds.depth {
+            for link in &page.links {
+                if !seen.contains(link) {
+                    seen.push(link.clone());
+                    waiting.push_back((link.clone(), depth + 1));
+                }
+            }
+        }
+        crawled.pages.push(page);
+    }
+    Ok(crawled)
+}

@@ -1,0 +1,272 @@
+//! What may be reached, and how much of it.
+//!
+//! Invariant: no connection is made to an address that is not public, unless the user named the host; that holds for every
+//! redirect and whatever a name resolves to at that moment, because the connection is made to the very addresses that were
+//! checked. A page never takes more than its bytes and its time.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION, USER_AGENT};
+use url::{Host, Url};
+
+use crate::address::is_public;
+use crate::robots::{AGENT, Robots};
+
+/// Of a page so many bytes are read, unpacked.
+const LARGEST: usize = 5 << 20;
+/// Of a `robots.txt`.
+const LARGEST_ROBOTS: usize = 512 << 10;
+/// A page takes no longer than this, redirects included.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// So many redirects are followed.
+const REDIRECTS: usize = 5;
+
+/// Why a page was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum WebError {
+    /// It is no address of a page.
+    #[error("`{0}` is not the address of a page; it begins with `https://` or `http://` and holds no password")]
+    Address(String),
+    /// It is on this machine or its network.
+    #[error(
+        "`{0}` is on this machine or a private network and is not reached; the user can name it in `web.allow_private`"
+    )]
+    Private(String),
+    /// The site asks robots to leave it alone.
+    #[error("the site asks robots not to read `{0}` (robots.txt); use another source, or ask the user")]
+    Robots(String),
+    /// It has moved to another host.
+    #[error("`{from}` has moved to another host; call again with `{to}` if that is what you want")]
+    Elsewhere {
+        /// What was asked for.
+        from: String,
+        /// Where it is.
+        to: String,
+    },
+    /// It leads in circles.
+    #[error("`{0}` leads from one address to the next without end")]
+    Circles(String),
+    /// The server says no.
+    #[error("`{url}` answers with {status}")]
+    Status {
+        /// The page.
+        url: String,
+        /// The HTTP status.
+        status: u16,
+    },
+    /// It is nothing that can be read as text.
+    #[error("`{url}` is `{kind}`, not a page; download it with `execute_command` if it is needed")]
+    NotText {
+        /// The page.
+        url: String,
+        /// Its type.
+        kind: String,
+    },
+    /// It could not be reached.
+    #[error("`{url}` cannot be reached: {why}")]
+    Unreachable {
+        /// The page.
+        url: String,
+        /// Why.
+        why: String,
+    },
+}
+
+impl WebError {
+    /// A stable name for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Address(_) => "invalid_arguments",
+            Self::Private(_) => "private_address",
+            Self::Robots(_) => "robots",
+            Self::Elsewhere { .. } => "moved",
+            Self::Circles(_) | Self::Unreachable { .. } => "unreachable",
+            Self::Status { .. } => "http_status",
+            Self::NotText { .. } => "not_text",
+        }
+    }
+}
+
+/// What was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Fetched {
+    /// Where it really is.
+    pub(crate) url: Url,
+    pub(crate) content_type: Option<String>,
+    pub(crate) bytes: Vec<u8>,
+    /// Whether there was more of it.
+    pub(crate) cut: bool,
+}
+
+/// Reads pages.
+#[derive(Clone)]
+pub struct Fetcher {
+    client: reqwest::Client,
+    private: Arc<Vec<String>>,
+}
+
+impl Fetcher {
+    /// One that reaches public hosts, and those the user named.
+    pub fn new(allow_private: &[String]) -> Result<Self, WebError> {
+        // Fails only if a provider is installed already, which is just as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let private: Arc<Vec<String>> = Arc::new(allow_private.iter().map(|host| host.trim().to_lowercase()).collect());
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .dns_resolver(Arc::new(Guarded { private: Arc::clone(&private) }))
+            .connect_timeout(Duration::from_secs(10))
+            .no_proxy()
+            .build()
+            .map_err(|error| WebError::Unreachable { url: String::new(), why: error.to_string() })?;
+        Ok(Self { client, private })
+    }
+
+    /// Reads a page, unless its site asks not to. `known` remembers what sites asked.
+    pub(crate) async fn page(&self, url: &Url, known: &mut HashMap<String, Robots>) -> Result<Fetched, WebError> {
+        let late = || WebError::Unreachable { url: url.to_string(), why: "it takes too long".to_owned() };
+        tokio::time::timeout(PATIENCE, self.page_in_time(url, known)).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    async fn page_in_time(&self, first: &Url, known: &mut HashMap<String, Robots>) -> Result<Fetched, WebError> {
+        let mut url = first.clone();
+        for _ in 0..=REDIRECTS {
+            if !self.robots(&url, known).await?.allows(&url[url::Position::BeforePath..url::Position::AfterQuery]) {
+                return Err(WebError::Robots(url.to_string()));
+            }
+            match self.once(&url, LARGEST).await? {
+                Step::Read(fetched) => return Ok(fetched),
+                Step::Moved(to) if to.host_str() == first.host_str() => url = to,
+                Step::Moved(to) => {
+                    return Err(WebError::Elsewhere { from: first.to_string(), to: to.to_string() });
+                }
+            }
+        }
+        Err(WebError::Circles(first.to_string()))
+    }
+
+    /// What the site of a page asks of robots. One that cannot say is left alone; one that has nothing to say asks nothing.
+    async fn robots<'a>(&self, url: &Url, known: &'a mut HashMap<String, Robots>) -> Result<&'a Robots, WebError> {
+        let site = url.origin().ascii_serialization();
+        if !known.contains_key(&site) {
+            let mut at = url.join("/robots.txt").map_err(|_| WebError::Address(url.to_string()))?;
+            let mut robots = Robots::default();
+            for _ in 0..=REDIRECTS {
+                match self.once(&at, LARGEST_ROBOTS).await {
+                    Ok(Step::Read(fetched)) => robots = Robots::parse(&String::from_utf8_lossy(&fetched.bytes)),
+                    // Rules of another host are not asked for: nobody permitted to reach it.
+                    Ok(Step::Moved(to)) if to.host_str() == url.host_str() => {
+                        at = to;
+                        continue;
+                    }
+                    Err(WebError::Status { status, .. }) if status >= 500 => robots = Robots::nothing(),
+                    Ok(Step::Moved(_)) | Err(WebError::Status { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+                break;
+            }
+            known.insert(site.clone(), robots);
+        }
+        known.get(&site).ok_or_else(|| WebError::Address(url.to_string()))
+    }
+
+    async fn once(&self, url: &Url, largest: usize) -> Result<Step, WebError> {
+        self.check(url)?;
+        let agent = concat!("haft/", env!("CARGO_PKG_VERSION"));
+        debug_assert!(agent.starts_with(AGENT));
+        let request =
+            self.client.get(url.clone()).header(USER_AGENT, agent).header(ACCEPT, "text/html, text/*, */*;q=0.5");
+        let reply = request.send().await.map_err(|error| failure(url, &error))?;
+        let header = |name| reply.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        if reply.status().is_redirection()
+            && let Some(to) = header(LOCATION)
+        {
+            return url.join(&to).map(Step::Moved).map_err(|_| WebError::Address(to));
+        }
+        if !reply.status().is_success() {
+            return Err(WebError::Status { url: url.to_string(), status: reply.status().as_u16() });
+        }
+        let content_type = header(CONTENT_TYPE);
+        let mut fetched = Fetched { url: url.clone(), content_type, bytes: Vec::new(), cut: false };
+        let mut pieces = reply.bytes_stream();
+        while let Some(piece) = pieces.next().await {
+            let piece = piece.map_err(|error| failure(url, &error))?;
+            let room = largest - fetched.bytes.len();
+            fetched.bytes.extend_from_slice(piece.get(..room).unwrap_or(&piece));
+            if piece.len() > room {
+                fetched.cut = true;
+                break;
+            }
+        }
+        Ok(Step::Read(fetched))
+    }
+
+    /// Whether an address may be asked for at all. Names are checked when they are resolved.
+    fn check(&self, url: &Url) -> Result<(), WebError> {
+        let wrong = || WebError::Address(url.to_string());
+        if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() || url.password().is_some() {
+            return Err(wrong());
+        }
+        let address: Option<IpAddr> = match url.host().ok_or_else(wrong)? {
+            Host::Domain(_) => None,
+            Host::Ipv4(address) => Some(address.into()),
+            Host::Ipv6(address) => Some(address.into()),
+        };
+        let host = url.host_str().unwrap_or_default();
+        if address.is_some_and(|address| !is_public(address)) && !is_named(&self.private, host) {
+            return Err(WebError::Private(host.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+enum Step {
+    Read(Fetched),
+    Moved(Url),
+}
+
+fn is_named(private: &[String], host: &str) -> bool {
+    let host = host.trim_end_matches('.').to_lowercase();
+    private.contains(&host)
+}
+
+/// Resolves names, and refuses those that lead to where they should not.
+struct Guarded {
+    private: Arc<Vec<String>>,
+}
+
+/// A name that leads to a private address.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` has a private address")]
+struct PrivateName(String);
+
+impl Resolve for Guarded {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (host, private) = (name.as_str().to_owned(), Arc::clone(&self.private));
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
+            if !is_named(&private, &host) && found.iter().any(|address| !is_public(address.ip())) {
+                return Err(PrivateName(host).into());
+            }
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+fn failure(url: &Url, error: &reqwest::Error) -> WebError {
+    let mut cause: &(dyn std::error::Error + 'static) = error;
+    loop {
+        if let Some(PrivateName(host)) = cause.downcast_ref() {
+            return WebError::Private(host.clone());
+        }
+        match cause.source() {
+            Some(inner) => cause = inner,
+            None => break,
+        }
+    }
+    WebError::Unreachable { url: url.to_string(), why: cause.to_string() }
+}

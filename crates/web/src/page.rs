@@ -1,0 +1,206 @@
+//! From what was read to Markdown.
+//!
+//! Invariant: whatever a page holds, something bounded comes out. Pages nested so deeply that no person made them are shown
+//! without their tags, because reading them needs a stack as deep.
+
+use dom_query::Document;
+use dom_smoothie::{Config, Readability};
+use haft_text::sanitise;
+use url::Url;
+
+use crate::decode::decode;
+use crate::fetch::{Fetched, WebError};
+
+/// Tags open at once; more makes no sense on a page.
+const DEEPEST: usize = 1_000;
+/// Room for what is nested.
+const STACK: usize = 64 << 20;
+/// What of a page is never text.
+const SKIPPED: [&str; 9] = ["script", "style", "noscript", "template", "svg", "iframe", "nav", "footer", "form"];
+
+/// A page as the model reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Page {
+    pub(crate) url: Url,
+    pub(crate) title: String,
+    pub(crate) text: String,
+    /// Pages of the same host it names.
+    pub(crate) links: Vec<Url>,
+    /// Whether there was more of it.
+    pub(crate) cut: bool,
+}
+
+enum Kind {
+    Html,
+    Text,
+}
+
+impl Page {
+    /// Reads what was fetched; what is no text is refused.
+    pub(crate) fn read(fetched: Fetched) -> Result<Self, WebError> {
+        let Fetched { url, content_type, bytes, cut } = fetched;
+        let kind = kind(content_type.as_deref(), &bytes)
+            .ok_or_else(|| WebError::NotText { url: url.to_string(), kind: named(content_type.as_deref()) })?;
+        let text = decode(&bytes, content_type.as_deref());
+        let (title, text, links) = match kind {
+            Kind::Text => (String::new(), text, Vec::new()),
+            Kind::Html => of_html(&text, &url),
+        };
+        Ok(Self {
+            url,
+            title: sanitise(title.trim()).into_owned(),
+            text: sanitise(text.trim()).into_owned(),
+            links,
+            cut,
+        })
+    }
+}
+
+fn named(content_type: Option<&str>) -> String {
+    content_type.map_or("of an unknown type", |kind| kind.split(';').next().unwrap_or(kind).trim()).to_owned()
+}
+
+fn kind(content_type: Option<&str>, bytes: &[u8]) -> Option<Kind> {
+    let said = named(content_type).to_ascii_lowercase();
+    let is_text = !bytes.get(..4096).unwrap_or(bytes).contains(&0);
+    match said.as_str() {
+        "text/html" | "application/xhtml+xml" => Some(Kind::Html),
+        "application/json" | "application/xml" | "application/javascript" | "application/yaml" | "application/toml" => {
+            Some(Kind::Text)
+        }
+        said if said.starts_with("text/") || said.ends_with("+json") || said.ends_with("+xml") => Some(Kind::Text),
+        "of an unknown type" | "application/octet-stream" if is_text => {
+            let start = String::from_utf8_lossy(bytes.get(..512).unwrap_or(bytes)).trim_start().to_ascii_lowercase();
+            let html = start.starts_with("<!doctype html") || start.starts_with("<html");
+            Some(if html { Kind::Html } else { Kind::Text })
+        }
+        _ => None,
+    }
+}
+
+/// Title, Markdown and links. Done in a thread of its own, which has the stack for it.
+fn of_html(html: &str, url: &Url) -> (String, String, Vec<Url>) {
+    if depth(html) > DEEPEST {
+        return (String::new(), without_tags(html), Vec::new());
+    }
+    let (page, at) = (html.to_owned(), url.clone());
+    let converted = std::thread::Builder::new().stack_size(STACK).spawn(move || convert(&page, &at));
+    let converted = converted.ok().and_then(|thread| thread.join().ok());
+    converted.unwrap_or_else(|| (String::new(), without_tags(html), Vec::new()))
+}
+
+fn convert(html: &str, url: &Url) -> (String, String, Vec<Url>) {
+    let document = Document::from(html);
+    let links = links(&document, url);
+    let mut title = document.select("title").text().trim().to_owned();
+    let markdown = htmd::HtmlToMarkdown::builder().skip_tags(SKIPPED.to_vec()).build();
+    let config = Config { max_elements_to_parse: 50_000, ..Config::default() };
+    let article = Readability::with_document(document, Some(url.as_str()), Some(config));
+    let article = article.and_then(|mut readable| readable.parse()).ok();
+    let mut text = String::new();
+    if let Some(article) = article {
+        text = markdown.convert(&article.content).unwrap_or_default();
+        if title.is_empty() {
+            title = article.title;
+        }
+    }
+    // A page that is no article: everything that is not furniture.
+    if text.trim().len() < 200 {
+        let whole = markdown.convert(html).unwrap_or_default();
+        if whole.trim().len() > text.trim().len() {
+            text = whole;
+        }
+    }
+    (title, text, links)
+}
+
+fn links(document: &Document, url: &Url) -> Vec<Url> {
+    let base = document.select("base[href]").attr("href").and_then(|href| url.join(&href).ok());
+    let base = base.unwrap_or_else(|| url.clone());
+    let mut found: Vec<Url> = Vec::new();
+    for link in &document.select("a[href]") {
+        let Some(mut to) = link.attr("href").and_then(|href| base.join(href.trim()).ok()) else { continue };
+        to.set_fragment(None);
+        if matches!(to.scheme(), "http" | "https") && to.host_str() == url.host_str() && !found.contains(&to) {
+            found.push(to);
+        }
+    }
+    found
+}
+
+/// How many tags are open at once at most, roughly; tags that need no end are not counted.
+fn depth(html: &str) -> usize {
+    const VOID: [&str; 14] =
+        ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "p"];
+    let (mut open, mut most) = (0_usize, 0);
+    for tag in html.split('<').skip(1) {
+        if tag.starts_with('/') {
+            open = open.saturating_sub(1);
+        } else if tag.starts_with(|first: char| first.is_ascii_alphabetic()) {
+            let name = tag.split(|one: char| !one.is_ascii_alphanumeric()).next().unwrap_or_default();
+            if !VOID.iter().any(|void| name.eq_ignore_ascii_case(void)) {
+                open += 1;
+                most = most.max(open);
+            }
+        }
+    }
+    most
+}
+
+fn without_tags(html: &str) -> String {
+    let mut text = String::new();
+    for piece in html.split('<') {
+        text.push_str(piece.split_once('>').map_or("", |(_, after)| after));
+        text.push(' ');
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(content_type: &str, body: &str) -> Result<Page, WebError> {
+        let url = Url::parse("https://example.com/docs/a").unwrap();
+        let content_type = (!content_type.is_empty()).then(|| content_type.to_owned());
+        Page::read(Fetched { url, content_type, bytes: body.as_bytes().to_vec(), cut: false })
+    }
+
+    #[test]
+    fn a_page_becomes_markdown_without_its_furniture() {
+        let body = format!(
+            "<html><head><title>How it works</title><script>alert(1)</script></head><body><nav><a href='/x'>Menu</a></nav>\
+             <article><h1>How it works</h1><p>{}</p><pre><code>let a = 1;</code></pre><p><a href='b?q=1#top'>Next</a> \
+             <a href='https://other.org/'>Other</a></p></article></body></html>",
+            "It works by doing the work. ".repeat(20)
+        );
+        let page = page("text/html", &body).unwrap();
+        assert_eq!(page.title, "How it works");
+        assert!(page.text.contains("It works by doing the work."), "{}", page.text);
+        assert!(page.text.contains("let a = 1;"), "{}", page.text);
+        assert!(!page.text.contains("alert") && !page.text.contains("Menu"), "{}", page.text);
+        let links: Vec<_> = page.links.iter().map(Url::as_str).collect();
+        assert_eq!(links, ["https://example.com/x", "https://example.com/docs/b?q=1"]);
+    }
+
+    #[test]
+    fn text_stays_as_it_is_and_data_is_refused() {
+        assert_eq!(page("text/plain", "a\nb").unwrap().text, "a\nb");
+        assert_eq!(page("application/json; charset=utf-8", "{}").unwrap().text, "{}");
+        assert_eq!(page("", "plain words").unwrap().text, "plain words");
+        assert!(page("", "<!DOCTYPE html><p>hello").unwrap().text.contains("hello"));
+        assert_eq!(page("application/pdf", "%PDF-").unwrap_err().code(), "not_text");
+        assert_eq!(page("", "\0\0\0").unwrap_err().code(), "not_text");
+        assert_eq!(page("image/png", "x").unwrap_err().code(), "not_text");
+    }
+
+    #[test]
+    fn a_page_no_person_made_is_survived() {
+        let deep = format!("{}deep down{}", "<div>".repeat(200_000), "</div>".repeat(200_000));
+        assert!(page("text/html", &deep).unwrap().text.contains("deep down"));
+        let wide = "<b><i>x</b></i><table><tr><td>y".repeat(20_000);
+        page("text/html", &wide).unwrap();
+        page("text/html", "<<<>>><a href='http://['>x").unwrap();
+        assert!(!page("text/html", "<p>\u{1b}[2Jhello").unwrap().text.contains('\u{1b}'));
+    }
+}

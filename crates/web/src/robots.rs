@@ -1,0 +1,127 @@
+//! What a site asks robots to leave alone (RFC 9309).
+
+/// The name haft gives itself.
+pub(crate) const AGENT: &str = "haft";
+
+/// The rules of one site for haft.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Robots {
+    rules: Vec<(Word, String)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Word {
+    Disallow,
+    Allow,
+}
+
+impl Robots {
+    /// Nothing may be read: the site could not say what may.
+    pub(crate) fn nothing() -> Self {
+        Self { rules: vec![(Word::Disallow, "/".to_owned())] }
+    }
+
+    /// Reads a `robots.txt`: the group that names haft, or else the one for everybody.
+    pub(crate) fn parse(text: &str) -> Self {
+        let (mut own, mut everybodys) = (Vec::new(), Vec::new());
+        let (mut names_own, mut names_all, mut found_own) = (false, false, false);
+        let mut naming = false;
+        for line in text.lines() {
+            let line = line.split('#').next().unwrap_or_default();
+            let Some((key, value)) = line.split_once(':') else { continue };
+            let (key, value) = (key.trim().to_ascii_lowercase(), value.trim());
+            let word = match key.as_str() {
+                "user-agent" => {
+                    if !naming {
+                        (names_own, names_all) = (false, false);
+                    }
+                    naming = true;
+                    names_own |= value.eq_ignore_ascii_case(AGENT);
+                    names_all |= value == "*";
+                    found_own |= names_own;
+                    continue;
+                }
+                "allow" => Word::Allow,
+                "disallow" => Word::Disallow,
+                _ => continue,
+            };
+            naming = false;
+            if value.is_empty() {
+                continue;
+            }
+            if names_own {
+                own.push((word, value.to_owned()));
+            }
+            if names_all {
+                everybodys.push((word, value.to_owned()));
+            }
+        }
+        Self { rules: if found_own { own } else { everybodys } }
+    }
+
+    /// Whether a path with its query may be read: the longest pattern that fits decides, and to allow wins.
+    pub(crate) fn allows(&self, path: &str) -> bool {
+        let fitting = self.rules.iter().filter(|(_, pattern)| fits(pattern, path));
+        fitting.map(|(word, pattern)| (pattern.len(), *word)).max().is_none_or(|(_, word)| word == Word::Allow)
+    }
+}
+
+/// Whether a path begins as a pattern says: `*` stands for anything, `$` for the end.
+fn fits(pattern: &str, path: &str) -> bool {
+    let (pattern, whole) = match pattern.strip_suffix('$') {
+        Some(pattern) => (pattern, true),
+        None => (pattern, false),
+    };
+    let mut pieces = pattern.split('*');
+    let Some(mut rest) = path.strip_prefix(pieces.next().unwrap_or_default()) else { return false };
+    let pieces: Vec<&str> = pieces.collect();
+    for (index, piece) in pieces.iter().enumerate() {
+        if whole && index + 1 == pieces.len() {
+            return rest.ends_with(piece);
+        }
+        let Some(at) = rest.find(piece) else { return false };
+        rest = rest.get(at + piece.len()..).unwrap_or_default();
+    }
+    !whole || rest.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_longest_pattern_decides() {
+        let robots =
+            Robots::parse("User-agent: *\nDisallow: /private\nAllow: /private/open\nDisallow: /*.pdf$ # papers\n");
+        for (path, allowed) in [
+            ("/", true),
+            ("/private", false),
+            ("/private/x", false),
+            ("/private/open/x", true),
+            ("/a/b.pdf", false),
+            ("/a/b.pdf?x", true),
+            ("/public", true),
+        ] {
+            assert_eq!(robots.allows(path), allowed, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_own_group_wins_over_everybodys() {
+        let text = "user-agent: *\ndisallow: /\n\nuser-agent: other\nuser-agent: Haft\ndisallow: /only\n";
+        assert!(Robots::parse(text).allows("/x") && !Robots::parse(text).allows("/only/x"));
+        assert!(!Robots::parse("User-agent: *\nDisallow: /\n").allows("/x"));
+        assert!(Robots::parse("User-agent: *\nDisallow:\n").allows("/x"));
+        assert!(Robots::parse("<html>not found</html>").allows("/x"));
+        assert!(!Robots::nothing().allows("/"));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_a_site_says_is_too_much(text in "([a-zA-Z:*$/ #-]{0,30}\n){0,20}", path in "/[a-z*$/]{0,20}") {
+            Robots::parse(&text).allows(&path);
+        }
+    }
+}

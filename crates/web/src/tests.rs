@@ -1,0 +1,227 @@
+//! Pages over real sockets, from servers that mean no good.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use url::Url;
+
+use crate::crawl::{Bounds, Crawled, crawl};
+use crate::fetch::{Fetcher, WebError};
+
+/// A server that answers every request by its path, and remembers the paths.
+struct Site {
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+type Answer = fn(&str, &mut TcpStream) -> std::io::Result<()>;
+
+impl Site {
+    fn new(answer: Answer) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (address, asked) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(Vec::new())));
+        let seen = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { return };
+                let seen = Arc::clone(&seen);
+                std::thread::spawn(move || {
+                    let Some(path) = path(&mut stream) else { return };
+                    seen.lock().unwrap().push(path.clone());
+                    // Whoever has enough closes the connection while more is sent.
+                    let _ = answer(&path, &mut stream);
+                });
+            }
+        });
+        Self { address, asked }
+    }
+
+    fn url(&self, path: &str) -> Url {
+        format!("http://{}{path}", self.address).parse().unwrap()
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn path(stream: &mut TcpStream) -> Option<String> {
+    let (mut request, mut piece) = (Vec::new(), [0; 4096]);
+    while !request.windows(4).any(|four| four == b"\r\n\r\n") {
+        let read = stream.read(&mut piece).ok().filter(|read| *read > 0)?;
+        request.extend_from_slice(&piece[..read]);
+    }
+    String::from_utf8_lossy(&request).split(' ').nth(1).map(str::to_owned)
+}
+
+fn reply(stream: &mut TcpStream, head: &str, body: &[u8]) -> std::io::Result<()> {
+    write!(stream, "HTTP/1.1 {head}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len())?;
+    stream.write_all(body)
+}
+
+fn html(stream: &mut TcpStream, body: &str) -> std::io::Result<()> {
+    reply(stream, "200 OK\r\ncontent-type: text/html", body.as_bytes())
+}
+
+fn fetcher(private: &[&str]) -> Fetcher {
+    Fetcher::new(&private.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>()).unwrap()
+}
+
+async fn read(url: Url) -> Result<Crawled, WebError> {
+    crawl(&fetcher(&["127.0.0.1"]), url, Bounds { pages: 1, depth: 1 }).await
+}
+
+#[tokio::test]
+async fn addresses_of_this_machine_are_refused_however_they_are_written() {
+    let site = Site::new(|_, stream| html(stream, "<p>secret"));
+    let port = site.address.port();
+    for host in [
+        "127.0.0.1",
+        "127.1",
+        "2130706433",
+        "0x7f.0.0.1",
+        "localhost",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "0.0.0.0",
+        "169.254.169.254",
+    ] {
+        let url: Url = format!("http://{host}:{port}/").parse().unwrap();
+        let error = crawl(&fetcher(&[]), url, Bounds { pages: 1, depth: 1 }).await.unwrap_err();
+        assert_eq!(error.code(), "private_address", "{host}: {error}");
+    }
+    for wrong in ["ftp://example.com/", "file:///etc/passwd", "http://me:secret@example.com/"] {
+        let error = crawl(&fetcher(&[]), wrong.parse().unwrap(), Bounds { pages: 1, depth: 1 }).await.unwrap_err();
+        assert_eq!(error.code(), "invalid_arguments", "{wrong}: {error}");
+    }
+    assert!(site.asked().is_empty(), "nothing was connected to: {:?}", site.asked());
+}
+
+#[tokio::test]
+async fn a_host_the_user_named_is_reached_and_no_other() {
+    let site = Site::new(|_, stream| html(stream, "<title>Here</title><p>hello"));
+    assert!(read(site.url("/")).await.unwrap().pages[0].text.contains("hello"));
+    let other: Url = format!("http://localhost:{}/", site.address.port()).parse().unwrap();
+    assert_eq!(read(other.clone()).await.unwrap_err().code(), "private_address");
+    let named = crawl(&fetcher(&["LocalHost"]), other, Bounds { pages: 1, depth: 1 }).await.unwrap();
+    assert_eq!(named.pages[0].title, "Here");
+}
+
+#[tokio::test]
+async fn redirects_stay_on_their_host_and_end() {
+    let site = Site::new(|path, stream| {
+        let to = match path {
+            "/here" => "/there",
+            "/inside" => "http://169.254.169.254/latest/meta-data",
+            "/local" => "http://localhost:1/",
+            "/file" => "file:///etc/passwd",
+            "/round" => "/round",
+            _ => return html(stream, "<p>arrived"),
+        };
+        reply(stream, &format!("302 Found\r\nlocation: {to}"), b"")
+    });
+    let arrived = read(site.url("/here")).await.unwrap();
+    assert_eq!(arrived.pages[0].url, site.url("/there"));
+    for path in ["/inside", "/local", "/file"] {
+        let error = read(site.url(path)).await.unwrap_err();
+        assert_eq!(error.code(), "moved", "{path}: {error}");
+    }
+    let error = read(site.url("/round")).await.unwrap_err();
+    assert!(matches!(error, WebError::Circles(_)), "{error}");
+}
+
+#[tokio::test]
+async fn what_robots_may_not_read_is_left_alone() {
+    let site = Site::new(|path, stream| match path {
+        "/robots.txt" => reply(stream, "200 OK", b"User-agent: *\nDisallow: /private\n"),
+        _ => html(stream, "<a href='/private/a'>a</a> <a href='/b'>b</a><p>text"),
+    });
+    assert_eq!(read(site.url("/private/a")).await.unwrap_err().code(), "robots");
+    let both = crawl(&fetcher(&["127.0.0.1"]), site.url("/"), Bounds { pages: 5, depth: 1 }).await.unwrap();
+    let pages: Vec<_> = both.pages.iter().map(|page| page.url.path()).collect();
+    assert_eq!(pages, ["/", "/b"]);
+    let failed: Vec<_> = both.failed.iter().map(|(url, error)| (url.path(), error.code())).collect();
+    assert_eq!(failed, [("/private/a", "robots")]);
+    assert!(site.asked().iter().all(|path| !path.starts_with("/private")), "{:?}", site.asked());
+
+    let broken = Site::new(|path, stream| match path {
+        "/robots.txt" => reply(stream, "503 Service Unavailable", b""),
+        _ => html(stream, "<p>text"),
+    });
+    assert_eq!(read(broken.url("/")).await.unwrap_err().code(), "robots", "a site that cannot say is left alone");
+}
+
+#[tokio::test]
+async fn endless_and_unpacking_pages_are_cut() {
+    let site = Site::new(|path, stream| match path {
+        "/endless" => {
+            write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n")?;
+            loop {
+                stream.write_all(&[b'x'; 8192])?;
+            }
+        }
+        "/bomb" => {
+            let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+            for _ in 0..5_000 {
+                packer.write_all(&[b'y'; 10_000])?;
+            }
+            reply(stream, "200 OK\r\ncontent-type: text/plain\r\ncontent-encoding: gzip", &packer.finish()?)
+        }
+        _ => reply(stream, "404 Not Found", b""),
+    });
+    for path in ["/endless", "/bomb"] {
+        let page = read(site.url(path)).await.unwrap().pages.remove(0);
+        assert!(page.cut && page.text.len() <= 5 << 20, "{path}: {}", page.text.len());
+    }
+    assert_eq!(read(site.url("/missing")).await.unwrap_err().code(), "http_status");
+}
+
+#[tokio::test]
+async fn a_wrong_charset_costs_no_page_and_data_is_refused() {
+    let site = Site::new(|path, stream| match path {
+        "/wrong" => reply(stream, "200 OK\r\ncontent-type: text/html; charset=utf-8", b"<p>caf\xE9 and more"),
+        "/unknown" => reply(stream, "200 OK\r\ncontent-type: text/html; charset=klingon", b"<p>plain and more"),
+        "/pdf" => reply(stream, "200 OK\r\ncontent-type: application/pdf", b"%PDF-1.7"),
+        _ => reply(stream, "404 Not Found", b""),
+    });
+    for path in ["/wrong", "/unknown"] {
+        assert!(read(site.url(path)).await.unwrap().pages[0].text.contains("and more"), "{path}");
+    }
+    let error = read(site.url("/pdf")).await.unwrap_err().to_string();
+    assert!(error.contains("`application/pdf`"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_answers_is_given_up() {
+    // Accepts and says nothing. Time goes on by itself while everybody waits.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url: Url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    let held = tokio::spawn(async move {
+        let mut all = Vec::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            all.push(stream);
+        }
+    });
+    let error = read(url).await.unwrap_err();
+    assert_eq!(error.code(), "unreachable", "{error}");
+    held.abort();
+}
+
+#[tokio::test]
+async fn a_crawl_ends_at_its_bounds() {
+    let site = Site::new(|path, stream| {
+        if path == "/robots.txt" {
+            return reply(stream, "404 Not Found", b"");
+        }
+        let number: u32 = path.trim_start_matches("/p").parse().unwrap_or(0);
+        let links = [1, 2, 3].map(|step| format!("<a href='/p{}'>next</a> ", number * 3 + step)).concat();
+        html(stream, &format!("<p>page {number} {links}"))
+    });
+    let go =
+        async |pages, depth| crawl(&fetcher(&["127.0.0.1"]), site.url("/"), Bounds { pages, depth }).await.unwrap();
+    let few = go(3, 3).await;
+    assert_eq!((few.pages.len(), few.left > 0), (3, true));
+    let near = go(20, 1).await;
+    assert_eq!((near.pages.len(), near.left), (4, 0), "the first page and those it names");
+}

@@ -1,0 +1,149 @@
+//! `web_crawl`: pages as Markdown.
+
+use std::fmt::Write as _;
+use std::fs::DirBuilder;
+use std::io::Write as _;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use async_trait::async_trait;
+use haft_text::{Limits, cut_lines};
+use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolOutput, parse_arguments, schema_of};
+use haft_types::{Envelope, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::NOTICE;
+use crate::crawl::{Bounds, Crawled, crawl};
+use crate::fetch::{Fetcher, WebError};
+
+const NAME: &str = "web_crawl";
+const MOST_PAGES: u32 = 20;
+const DEEPEST: u32 = 3;
+
+static MANUAL: Manual = Manual {
+    example_of: "Reading the documentation of a library",
+    example: r#"{"url": "https://docs.rs/regex/latest/regex/"}"#,
+    ..Manual::of(Group::Others)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The address of the page.
+    url: String,
+    /// How many pages at most; 1 when absent.
+    #[schemars(range(min = 1, max = 20))]
+    max_pages: Option<u32>,
+    /// How many links away from the first page; 1 when absent.
+    #[schemars(range(min = 1, max = 3))]
+    max_depth: Option<u32>,
+}
+
+/// The tool.
+pub struct WebCrawl {
+    spec: ToolSpec,
+    fetcher: Fetcher,
+}
+
+impl WebCrawl {
+    /// The tool over what this fetcher reaches.
+    pub fn new(fetcher: Fetcher) -> Self {
+        let spec = ToolSpec {
+            name: NAME.to_owned(),
+            description: include_str!("prompt.md").trim_end().to_owned(),
+            parameters: schema_of::<Parameters>(),
+        };
+        Self { spec, fetcher }
+    }
+}
+
+#[async_trait]
+impl Tool for WebCrawl {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
+    }
+
+    fn access(&self) -> Access {
+        Access::Read
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        let url = arguments.get("url").and_then(Value::as_str).and_then(|url| Url::parse(url.trim()).ok());
+        match url.as_ref().and_then(Url::host_str) {
+            Some(host) => Intent::Hosts(vec![host.to_owned()]),
+            // The tool itself will say what is wrong with it.
+            None => Intent::Nothing,
+        }
+    }
+
+    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
+        let Parameters { url, max_pages, max_depth } = match parse_arguments(NAME, arguments) {
+            Ok(parameters) => parameters,
+            Err(error) => return Envelope::failure("invalid_arguments", error.to_string()).into(),
+        };
+        let Ok(first) = Url::parse(url.trim()) else { return failed(&WebError::Address(url)).into() };
+        let bounds = Bounds {
+            pages: max_pages.unwrap_or(1).clamp(1, MOST_PAGES) as usize,
+            depth: max_depth.unwrap_or(1).clamp(1, DEEPEST) as usize,
+        };
+        let crawled = tokio::select! {
+            crawled = crawl(&self.fetcher, first, bounds) => crawled,
+            () = context.cancel.cancelled() => return Envelope::failure("cancelled", "Reading was cancelled.").into(),
+        };
+        match crawled {
+            Ok(crawled) => shown(context, &url, &crawled).into(),
+            Err(error) => failed(&error).into(),
+        }
+    }
+}
+
+fn failed(error: &WebError) -> Envelope {
+    Envelope::failure(error.code(), haft_text::sanitise(&error.to_string()))
+}
+
+fn shown(context: &ToolContext, asked: &str, crawled: &Crawled) -> Envelope {
+    let mut text = format!("{NOTICE}\n");
+    // Writing to a String cannot fail.
+    for page in &crawled.pages {
+        let title = if page.title.is_empty() { page.url.as_str() } else { &page.title };
+        let _ = write!(text, "\n# {}\n{}\n\n{}\n", title.replace('\n', " "), page.url, page.text);
+        if page.cut {
+            text.push_str("\n(The page is longer; this is its beginning.)\n");
+        }
+    }
+    for (url, error) in &crawled.failed {
+        let _ = write!(text, "\nNot read: {url}: {}\n", haft_text::sanitise(&error.to_string()));
+    }
+    if crawled.left > 0 && crawled.pages.len() > 1 {
+        let _ = write!(text, "\n{} more pages are named and were not read.\n", crawled.left);
+    }
+    let pages: Vec<_> =
+        crawled.pages.iter().map(|page| json!({"url": page.url.as_str(), "title": page.title})).collect();
+    let mut data = json!({ "url": asked, "pages": pages });
+    let cut = cut_lines(&text, Limits { lines: context.limits.lines, bytes: context.limits.bytes });
+    let mut told = cut.text.clone();
+    if cut.is_cut() {
+        data["truncated"] = true.into();
+        if let Some(whole) = spill(&context.workspace.spill, &text) {
+            let _ = write!(told, "\nThe whole is in `{whole}`; read it with `read_file`, by range.");
+            data["spill"] = json!([whole]);
+        }
+    }
+    Envelope::success(told).with_data(data)
+}
+
+/// Keeps the whole in a file of its own; where that fails, what is shown must do.
+fn spill(folder: &Path, text: &str) -> Option<String> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).ok()?;
+    let mut file = tempfile::Builder::new().prefix("web-").suffix(".md").tempfile_in(folder).ok()?;
+    file.write_all(text.as_bytes()).ok()?;
+    let (_, path) = file.keep().ok()?;
+    Some(path.display().to_string())
+}
