@@ -78,15 +78,26 @@ pub fn summary_request(
     };
     let instructions = render_text("summary", include_str!("../templates/summary.md"), &values)?;
     let archive = render_text("archive", include_str!("../templates/archive.md"), &values)?;
+    Ok(plain_request(&instructions, "archive", &archive, model, counter))
+}
+
+/// A request beside the conversation: instructions, and what they are about. No tools, and no cache to keep.
+pub(crate) fn plain_request(
+    instructions: &str,
+    owner: &'static str,
+    about: &str,
+    model: &ModelSpec,
+    counter: &dyn TokenCounter,
+) -> Request {
     let segment = |layer, owner, entry| Segment { layer, owner, entry, boundary: false };
     let system = system_entry(instructions.trim(), counter);
-    let archive = message(Maker { counter, memo: None }, "archive", archive.trim());
-    Ok(Request {
-        segments: vec![segment(Layer::System, "system", system), segment(Layer::Current, "archive", archive)],
+    let about = message(Maker { counter, memo: None }, owner, about.trim());
+    Request {
+        segments: vec![segment(Layer::System, "system", system), segment(Layer::Current, owner, about)],
         tools: ToolSet::new(Vec::new(), counter),
         max_output_tokens: model.max_output_tokens,
         cache_key: None,
-    })
+    }
 }
 
 const FIRST_KEPT: &str = "first_kept";

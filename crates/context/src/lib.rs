@@ -104,6 +104,7 @@
 //! them), and a [`Memo`], which only saves work.
 
 mod account;
+mod active;
 mod assemble;
 mod blocks;
 mod boundaries;
@@ -141,6 +142,7 @@ mod view;
 mod testing;
 
 pub use account::{Account, Assembly, Warning};
+pub use active::{ChangedFile, FolderChange, active_request};
 pub use assemble::assemble;
 pub use blocks::{Blocks, Repair, interrupted, repair};
 pub use budget::Budget;
@@ -165,7 +167,7 @@ pub use reminders::{
 };
 pub use safe_zone::{SafeZone, SafeZoneError};
 pub use simulate::{CacheSimulator, Piece, pieces};
-pub use snapshot::Snapshot;
+pub use snapshot::{Snapshot, is_cold};
 pub use surgery::Edit;
 pub use system::{Environment, RoleText, SystemInput, render_system, system_entry};
 pub use transcript::transcript;

@@ -43,6 +43,8 @@ pub struct Policy {
     pub compact_at: f64,
     /// Messages below which compaction is never due.
     pub compact_min_messages: u32,
+    /// Whether descriptions of the project's folders are sent, and written anew after a turn that changed files.
+    pub active: bool,
     /// Seconds a summary may take.
     pub summary_timeout: u32,
     /// Files mentioned with `@` that the model is told to read, at most.
@@ -77,6 +79,7 @@ impl Default for Policy {
             keep_rounds: 10,
             compact_at: 0.8,
             compact_min_messages: 3,
+            active: false,
             summary_timeout: 120,
             mentions: 5,
             ladder_at: 0.9,

@@ -91,16 +91,25 @@ impl<'a> Snapshot<'a> {
 
     /// Whether the provider's cache can hold nothing of the request before.
     pub(crate) fn is_cold(&self) -> bool {
-        let unknown = self.last.is_none_or(|last| last.model != self.model.full_name());
-        unknown || self.has_expired() || self.model.cache.rule.finds() == CacheMatch::Nothing
+        is_cold(self.model, self.last, self.idle)
     }
 
     /// Whether the request before was sent too long ago for anything of it to be in the cache, whatever this one holds.
     pub(crate) fn has_expired(&self) -> bool {
-        self.idle.zip(self.model.cache.life()).is_some_and(|(idle, life)| idle > life)
+        has_expired(self.model, self.idle)
     }
 
     pub(crate) fn maker(&self) -> Maker<'a> {
         Maker { counter: self.counter, memo: self.memo }
     }
+}
+
+/// Whether the provider's cache can hold nothing of the last request, which was sent so long ago.
+pub fn is_cold(model: &ModelSpec, last: Option<&Sent>, idle: Option<Duration>) -> bool {
+    let unknown = last.is_none_or(|last| last.model != model.full_name());
+    unknown || has_expired(model, idle) || model.cache.rule.finds() == CacheMatch::Nothing
+}
+
+fn has_expired(model: &ModelSpec, idle: Option<Duration>) -> bool {
+    idle.zip(model.cache.life()).is_some_and(|(idle, life)| idle > life)
 }

@@ -15,3 +15,5 @@ pub(crate) const EXECUTE: &str = "execute_command";
 pub(crate) const OF_MODULES: [&str; 3] = ["ac_mod_list", "ac_mod_read", "ac_mod_write"];
 /// Changes the TODO list, which is the main agent's.
 pub(crate) const TODO_WRITE: &str = "todo_write";
+/// Reads a skill.
+pub(crate) const USE_SKILL: &str = "use_skill";

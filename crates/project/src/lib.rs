@@ -5,8 +5,9 @@
 //!
 //! Read first: [`TrustList`] (who is trusted), [`Footprint`] (what trust is given to), [`Ground`] (where knowledge is looked
 //! for). Each kind of knowledge has a module with a `load`: [`rules`], [`instructions`], [`agents`], [`skills`],
-//! [`commands`], [`external`], [`library`], [`modules`]. What is wrong with a file is a [`Problem`] that names it; the rest works.
+//! [`commands`], [`external`], [`library`], [`modules`], [`active`]. What is wrong with a file is a [`Problem`] that names it; the rest works.
 
+pub mod active;
 pub mod agents;
 pub mod commands;
 mod compat;

@@ -90,6 +90,14 @@ impl Registry {
         self.cases.push(case);
     }
 
+    /// Adds a text about how some tools are best used; one of the same name is replaced in its place.
+    pub fn set_case(&mut self, case: CaseDocument) {
+        match self.cases.iter_mut().find(|known| known.name == case.name) {
+            Some(known) => *known = case,
+            None => self.cases.push(case),
+        }
+    }
+
     /// The texts about tools that are offered, in order.
     pub fn cases(&self) -> impl Iterator<Item = &CaseDocument> {
         self.cases.iter().filter(|case| case.tools.iter().any(|name| self.get(name).is_some()))

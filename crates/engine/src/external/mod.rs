@@ -2,7 +2,7 @@
 //!
 //! A tool is asked at most once for each state of its file, in a sandbox, each way for a few seconds; what it said is remembered
 //! on disk. Invariant: a request waits for tools that were never asked before, and never longer than [`Asking::wait`] for all of
-//! them together; what answers later is remembered for the next session.
+//! them together; what answers later is remembered, and told when the prefix is cold.
 
 mod shelf;
 
@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use shelf::ExternalShelf;
+pub(crate) use shelf::{ExternalShelf, Late};
 
 /// So many tools are asked at once.
 const AT_ONCE: usize = 4;

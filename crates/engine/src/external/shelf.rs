@@ -1,6 +1,7 @@
 //! The external tools of a session, and the document about them.
 //!
-//! Invariant: what was sent of a tool stays as it is until its file changes, so that an answer which comes late breaks no prefix.
+//! Invariant: while a prefix is warm, what was sent of a tool stays as it is until its file changes: an answer that comes late
+//! breaks nothing.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,6 +12,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::ToolHelp;
 use crate::stamps::Stamps;
+
+/// What becomes of answers that came after a tool was told of without them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Late {
+    /// They are told now: no prefix is lost by it.
+    Welcome,
+    /// They wait.
+    Wait,
+}
 
 /// The tools as they were last seen.
 pub(crate) struct ExternalShelf {
@@ -69,8 +79,12 @@ impl ExternalShelf {
     }
 
     /// Looks for tools, and asks those that nothing is known of yet.
-    pub(crate) async fn learn(&mut self, cancel: &CancellationToken) {
+    pub(crate) async fn learn(&mut self, late: Late, cancel: &CancellationToken) {
         self.look();
+        match late {
+            Late::Welcome => self.told.clear(),
+            Late::Wait => {}
+        }
         let known =
             |tool: &ExternalTool| self.told.get(&tool.path).is_some_and(|(version, _)| *version == tool.version);
         let new: Vec<_> = self.tools.iter().filter(|tool| !known(tool)).cloned().collect();

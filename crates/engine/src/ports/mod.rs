@@ -19,7 +19,7 @@ pub(crate) use knowledge::{Knowledge, Shared};
 pub use marks::StoredMarks;
 pub use notes::StoredNotes;
 pub(crate) use reads::Reads;
-pub(crate) use skills::FoundSkills;
+pub(crate) use skills::{FoundSkills, SkillWatch};
 pub(crate) use todo::StoredTodo;
 pub(crate) use tokens::ModelTokens;
 pub(crate) use transcript::StoredTranscript;

@@ -1,14 +1,16 @@
 //! The skills of a project and its user, read from their files.
 
 use haft_project::skills::{self, Skill};
-use haft_project::{Found, Ground};
+use haft_project::{Found, Ground, Kind, Problem};
 use haft_text::Masker;
 use haft_tool::{CaseDocument, OpenedSkill, SkillShelf};
+
+use crate::stamps::Stamps;
 
 /// So many files of a skill are named.
 const MOST_FILES: usize = 100;
 
-/// The skills as they were found; their text is read when they are used.
+/// The skills as they were found; their text is read when they are used. What they are told by is looked at before every request.
 pub(crate) struct FoundSkills {
     ground: Ground,
     masker: Masker,
@@ -18,7 +20,7 @@ pub(crate) struct FoundSkills {
 impl FoundSkills {
     /// Looks for skills; none when there are none.
     pub(crate) fn look(ground: &Ground, masker: &Masker) -> Option<Self> {
-        // What is wrong with one is told by `haft skills list`.
+        // What is wrong with one is told by `SkillWatch`.
         let found = skills::load(ground, &mut Vec::new());
         (!found.items.is_empty()).then(|| Self { ground: ground.clone(), masker: masker.clone(), found })
     }
@@ -32,6 +34,41 @@ impl FoundSkills {
             lines.join("\n")
         );
         CaseDocument { name: "Skills".to_owned(), text, tools: vec!["use_skill".to_owned()] }
+    }
+}
+
+/// The files that skills come from, as they were when they were last told of.
+pub(crate) struct SkillWatch {
+    stamps: Stamps,
+    /// What people have not been told yet.
+    problems: Vec<Problem>,
+}
+
+impl SkillWatch {
+    /// Looks at them.
+    pub(crate) fn of(ground: &Ground) -> Self {
+        let tops: Vec<_> = ground.folders(Kind::Skills).into_iter().map(|folder| folder.path).collect();
+        let below = tops.iter().filter_map(|top| std::fs::read_dir(top).ok()).flatten().flatten();
+        let folders: Vec<_> = below.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+        let files = folders.iter().map(|folder| folder.join("SKILL.md"));
+        let stamps = Stamps::of(tops.iter().cloned().chain(folders.iter().cloned()).chain(files));
+        let mut problems = Vec::new();
+        skills::load(ground, &mut problems);
+        Self { stamps, problems }
+    }
+
+    /// What people should know and have not been told.
+    pub(crate) fn take_problems(&mut self) -> Vec<String> {
+        self.problems.drain(..).map(|problem| problem.to_string()).collect()
+    }
+
+    /// Whether one of them was added, changed or removed since.
+    pub(crate) fn changed(&mut self, ground: &Ground) -> bool {
+        if self.stamps.same() {
+            return false;
+        }
+        *self = Self::of(ground);
+        true
     }
 }
 

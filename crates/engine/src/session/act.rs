@@ -210,6 +210,7 @@ impl Session {
         self.append_result(call, envelope, images).await?;
         emitter.emit(event);
         for change in changes {
+            self.active.note(&self.config.workspace.root, &change);
             self.last_write = Some(self.config.workspace.display(&change.path));
             emitter.emit(EventBody::FileChanged {
                 path: self.config.workspace.display(&change.path),

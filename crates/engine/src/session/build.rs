@@ -9,14 +9,15 @@ use haft_context::{
     SentSegment, Snapshot, SystemInput, Todo, assemble, render_system, system_entry, todo_text,
 };
 use haft_store::{LoggedRequest, Store};
-use haft_tool::TodoState;
+use haft_tool::{Source, TodoState};
 use haft_types::{ConversationId, Entry, EventBody, Layer, Request, Role, TokenCounter, ToolSet};
 
 use super::told::Told;
-use super::{EngineError, Session, SessionConfig};
+use super::{EngineError, Session, SessionConfig, open};
 use crate::documents::StandingDocuments;
 use crate::emit::Emitter;
 use crate::external::ExternalShelf;
+use crate::names;
 use crate::subagents::Rank;
 use crate::touched::Touched;
 
@@ -36,12 +37,14 @@ impl Session {
     pub(super) fn tell_again(&mut self) -> Result<(), ContextError> {
         let counter = self.services.counter.as_ref();
         self.told = Told::of(&self.config.model, &self.registry, counter);
-        self.system = system_of(&self.config, &self.told, &self.documents, counter)?;
+        self.system = system_of(&self.config, &self.told, &self.documents, self.active.text(), counter)?;
         Ok(())
     }
 
     /// Looks at the project's documents; what they change of the system message is rendered anew.
     pub(super) fn look_at_documents(&mut self) -> Result<Vec<String>, ContextError> {
+        self.look_at_skills()?;
+        self.look_at_descriptions()?;
         self.mentions.look(&self.history, &self.config.ground);
         let touched = Touched { reads: &self.reads, mentions: &self.mentions };
         if let Some(external) = &mut self.external {
@@ -52,8 +55,28 @@ impl Session {
             self.tell_again()?;
         }
         let mut problems = self.documents.take_problems();
+        problems.extend(self.skills.take_problems());
         problems.extend(self.external.as_mut().into_iter().flat_map(ExternalShelf::take_problems));
         Ok(problems)
+    }
+
+    /// Looks whether skills were added, changed or removed, and tells of them as they are now.
+    fn look_at_skills(&mut self) -> Result<(), ContextError> {
+        if !self.skills.changed(&self.config.ground) {
+            return Ok(());
+        }
+        let before: Vec<_> = self.registry.cases().cloned().collect();
+        match open::skills_now(&self.config, &self.services) {
+            Some((tool, listed)) => {
+                self.registry.register(tool, Source::BuiltIn);
+                self.registry.set_case(listed);
+            }
+            None => drop(self.registry.remove(names::USE_SKILL)),
+        }
+        if !before.iter().eq(self.registry.cases()) {
+            self.tell_again()?;
+        }
+        Ok(())
     }
 
     pub(super) fn assembly(&self) -> Result<Assembly, ContextError> {
@@ -65,7 +88,7 @@ impl Session {
             ..ExecutionState::default()
         };
         let role = assembled_role(&self.config, &self.documents);
-        let input = system_input(&self.config, &self.told, role.as_deref());
+        let input = system_input(&self.config, &self.told, role.as_deref(), self.active.text());
         let plain = Snapshot::new(
             &self.config.model,
             &self.config.policy,
@@ -92,7 +115,7 @@ impl Session {
     }
 
     /// How long ago the model was asked last.
-    fn idle(&self) -> Option<Duration> {
+    pub(super) fn idle(&self) -> Option<Duration> {
         let asked = self.history.iter().rfind(|entry| entry.message.role == Role::Assistant)?.message.created_at;
         self.services.clock.now().duration_since(asked).try_into().ok()
     }
@@ -194,7 +217,12 @@ fn assembled_role(config: &SessionConfig, documents: &StandingDocuments) -> Opti
     Some(parts.join())
 }
 
-fn system_input<'a>(config: &'a SessionConfig, told: &'a Told, role: Option<&'a str>) -> SystemInput<'a> {
+fn system_input<'a>(
+    config: &'a SessionConfig,
+    told: &'a Told,
+    role: Option<&'a str>,
+    descriptions: Option<&'a str>,
+) -> SystemInput<'a> {
     let role = match (&config.roles.system_prompt, role) {
         (Some(prompt), _) => RoleText::Custom(prompt),
         (None, Some(role)) => RoleText::Role(role),
@@ -211,6 +239,7 @@ fn system_input<'a>(config: &'a SessionConfig, told: &'a Told, role: Option<&'a 
         cases: &told.cases,
         environment: &config.environment,
         focus_files: &config.focus_files,
+        package_context: descriptions,
         ..SystemInput::default()
     }
 }
@@ -219,10 +248,11 @@ pub(super) fn system_of(
     config: &SessionConfig,
     told: &Told,
     documents: &StandingDocuments,
+    descriptions: Option<&str>,
     counter: &dyn TokenCounter,
 ) -> Result<Arc<Entry>, ContextError> {
     let role = assembled_role(config, documents);
-    Ok(system_entry(render_system(&system_input(config, told, role.as_deref()))?, counter))
+    Ok(system_entry(render_system(&system_input(config, told, role.as_deref(), descriptions))?, counter))
 }
 
 /// The name of what broke the prefix, as programs and the log know it.

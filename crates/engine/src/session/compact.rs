@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use haft_context::{CompactionPlan, compaction_due, plan_compaction, summary_message, summary_request};
+use haft_context::{CompactionPlan, ContextError, compaction_due, plan_compaction, summary_message, summary_request};
 use haft_model::{Delta, Reply};
-use haft_types::{CompactionPhase, EventBody, LlmMetadata, ModelSpec, Part, Role, StopReason};
+use haft_types::{CompactionPhase, EventBody, LlmMetadata, ModelSpec, Part, Request, Role, StopReason, TokenCounter};
 use tokio_util::sync::CancellationToken;
 
 use super::{EngineError, Session};
@@ -43,10 +43,11 @@ impl Session {
         let tell = |phase, message: String| EventBody::Compaction { phase, rounds, message };
         emitter.emit(tell(CompactionPhase::Started, format!("Archiving {rounds} older rounds…")));
         match self.summarise(&plan, emitter, cancel).await {
-            Ok(Summary { reply, by }) => {
+            Ok(made) => {
+                let text = made.text();
+                let Summary { reply, by } = made;
                 let usage = reply.usage;
                 let cost = self.spend(by.price, usage);
-                let text: String = reply.parts.iter().filter_map(text_of).collect();
                 let mut summary = summary_message(self.fresh_id(), self.services.clock.now(), text.trim(), &plan);
                 let model = by.full_name();
                 summary.llm_metadata = Some(LlmMetadata::new(&model, self.round(), usage, cost));
@@ -69,10 +70,23 @@ impl Session {
         Ok(())
     }
 
-    /// Asks the models that write summaries, one after another while they have too much to do, and the main model last.
     async fn summarise(
         &mut self,
         plan: &CompactionPlan,
+        emitter: &mut Emitter<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Summary, String> {
+        let policy = self.config.policy.clone();
+        let limit = Duration::from_secs(policy.summary_timeout.into());
+        let request = |by: &ModelSpec, counter: &dyn TokenCounter| summary_request(plan, None, by, &policy, counter);
+        self.ask_summariser(&request, limit, emitter, cancel).await
+    }
+
+    /// Asks the models that write summaries, one after another while they have too much to do, and the main model last.
+    pub(super) async fn ask_summariser(
+        &mut self,
+        request: &(dyn Fn(&ModelSpec, &dyn TokenCounter) -> Result<Request, ContextError> + Sync),
+        limit: Duration,
         emitter: &mut Emitter<'_>,
         cancel: &CancellationToken,
     ) -> Result<Summary, String> {
@@ -80,12 +94,9 @@ impl Session {
             if self.summariser.is_none() {
                 self.open_summariser(emitter);
             }
-            let policy = &self.config.policy;
             let client = self.summariser.as_deref_mut().unwrap_or(&mut self.services.client);
             let by = client.spec().clone();
-            let request = summary_request(plan, None, &by, policy, self.services.counter.as_ref())
-                .map_err(|error| error.to_string())?;
-            let limit = Duration::from_secs(policy.summary_timeout.into());
+            let request = request(&by, self.services.counter.as_ref()).map_err(|error| error.to_string())?;
             let mut tell = |delta: Delta| {
                 if let Delta::Retry { attempt, limit, delay_ms, reason } = delta {
                     emitter.emit(EventBody::Retry { attempt, limit, delay_ms, reason });
@@ -133,10 +144,17 @@ impl Session {
 }
 
 /// A summary as a model wrote it.
-struct Summary {
-    reply: Reply,
+pub(super) struct Summary {
+    pub(super) reply: Reply,
     /// Who wrote it.
-    by: ModelSpec,
+    pub(super) by: ModelSpec,
+}
+
+impl Summary {
+    /// Its words.
+    pub(super) fn text(&self) -> String {
+        self.reply.parts.iter().filter_map(text_of).collect()
+    }
 }
 
 /// The reply, if it holds a summary.

@@ -18,6 +18,7 @@ use super::act::{Interruption, interrupted};
 use super::build::cause_of;
 use super::{EngineError, Notice, Session};
 use crate::emit::{Emitter, EventSink};
+use crate::external::Late;
 use crate::names;
 use crate::resume::{self, Resumption};
 use crate::subagents::Rank;
@@ -61,6 +62,7 @@ impl Session {
             let reason = Reason { code: "store".into(), message: error.to_string() };
             End { outcome: Outcome::Failed, reason, text: String::new() }
         });
+        self.describe_changes(end.outcome, &mut emitter, cancel).await;
         let report = self.report(end, &run, &mut emitter).await;
         self.seq = emitter.seq();
         self.resumed = true;
@@ -189,13 +191,15 @@ impl Session {
         self.take_letters().await?;
         self.compact_if_due("", emitter, cancel).await?;
         let failed = |error: ContextError| Input::Failed(Reason { code: "context".into(), message: error.to_string() });
+        let cold = self.is_cold();
         if let Some(external) = &mut self.external {
-            external.learn(cancel).await;
+            external.learn(if cold { Late::Welcome } else { Late::Wait }, cancel).await;
         }
         match self.look_at_documents() {
             Ok(problems) => problems.into_iter().for_each(|problem| emitter.error("document", problem)),
             Err(error) => return Ok(failed(error)),
         }
+        self.keep_descriptions().await?;
         match self.assembly() {
             Ok(Assembly { request, account }) => {
                 run.cause = cause_of(&account);

@@ -3,6 +3,7 @@
 //! Invariant: a message is in `history` exactly when it is in the store, in the same order.
 
 mod act;
+mod active;
 mod agents;
 mod build;
 mod compact;
@@ -40,13 +41,14 @@ use crate::external::{ExternalShelf, ToolHelp};
 use crate::files::Watch;
 use crate::hub::{Hub, Mailbox};
 use crate::permit::Permit;
-use crate::ports::{Knowledge, Reads, StoredTodo};
+use crate::ports::{Knowledge, Reads, SkillWatch, StoredTodo};
 use crate::resume::Begun;
 use crate::secrets;
 use crate::subagents::{Household, Purse, Rank, Relayed};
 use crate::touched::Mentions;
 use crate::turn::{Limits, Spent};
 
+use active::Active;
 use told::Told;
 
 pub use drive::RunReport;
@@ -213,6 +215,8 @@ pub struct Session {
     documents: StandingDocuments,
     /// Programs the model may run; none where it can run nothing.
     external: Option<ExternalShelf>,
+    skills: SkillWatch,
+    active: Active,
     /// What was made for earlier requests.
     memo: Memo,
     /// The request before.

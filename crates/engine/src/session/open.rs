@@ -6,10 +6,11 @@ use std::sync::Arc;
 use haft_context::{ContextError, Memo};
 use haft_project::{Ground, modules};
 use haft_store::{Conversation, Fact, Found, NewFork, Scope, StoreError, WriteLock};
-use haft_tool::{Registry, Source, UnknownChoice};
+use haft_tool::{CaseDocument, Registry, Source, Tool, UnknownChoice};
 use haft_tools::{PlanModeRespond, RunNamedSubagents, Running, TalkTo, TalkToGroup, UseSkill};
 use haft_types::{ConversationId, Entry, Message, MessageId, Metadata, PermissionMode};
 
+use super::active::Active;
 use super::build::{CARRIED, CLEARED, last_sent, system_of};
 use super::models::FACTORS;
 use super::steady::Steady;
@@ -21,7 +22,7 @@ use crate::files::Watch;
 use crate::hub::{Hub, HubPost, Mailbox};
 use crate::names;
 use crate::permit::Permit;
-use crate::ports::{FoundSkills, Knowledge, Reads, StoredTodo};
+use crate::ports::{FoundSkills, Knowledge, Reads, SkillWatch, StoredTodo};
 use crate::resume::Begun;
 use crate::subagents::{Household, Kin, Purse, Rank, Relayed};
 use crate::touched::{Mentions, Touched};
@@ -130,6 +131,7 @@ impl Session {
         let safe_zone = config.policy.safe_zone.tokens(config.model.context_window).map_err(ContextError::from)?;
         config.environment.safe_zone_tokens = Some(safe_zone);
         let known = resumed.then_some(&conversation.id);
+        let skills = SkillWatch::of(&config.ground);
         let to_keep = Steady::restore(&mut registry, services.store.as_ref(), known).await?;
         let told = Told::of(&config.model, &registry, services.counter.as_ref());
         let store = &services.store;
@@ -156,7 +158,8 @@ impl Session {
             ExternalShelf::new(config.ground.clone(), config.tool_help.clone(), built_in)
         });
         documents.look(Touched { reads: &reads, mentions: &mentions }, external.as_ref(), counter);
-        let system = system_of(&config, &told, &documents, counter)?;
+        let active = Active::open(store.as_ref(), known, &config).await?;
+        let system = system_of(&config, &told, &documents, active.text(), counter)?;
         let sent = if resumed { last_sent(store.as_ref(), &conversation.id, &config, counter).await? } else { None };
         let cleared = if resumed { store.state(&conversation.id, CLEARED).await? } else { None };
         let carried = if resumed { store.state(&conversation.id, CARRIED).await? } else { None };
@@ -205,6 +208,8 @@ impl Session {
             system,
             documents,
             external,
+            skills,
+            active,
             memo: Memo::default(),
             sent,
             cleared: cleared.and_then(|value| serde_json::from_value(value).ok()),
@@ -266,7 +271,7 @@ pub fn all_tools(running: &Arc<Running>) -> Registry {
 fn every_tool(config: &SessionConfig, services: &Services, company: Company<'_>) -> Registry {
     let mut registry = all_tools(&services.running);
     if let Some(skills) = FoundSkills::look(&config.ground, &config.masker) {
-        registry.add_case(skills.listed());
+        registry.set_case(skills.listed());
         registry.register(Arc::new(UseSkill::new(Arc::new(skills))), Source::BuiltIn);
     }
     if config.permissions.mode == PermissionMode::Plan {
@@ -309,6 +314,22 @@ fn offered(config: &SessionConfig, services: &Services, company: Company<'_>) ->
     let mut registry = every_tool(config, services, company);
     registry.select(&wanted_tools(&config.offered_tools, &config.ground), &config.tool_profiles)?;
     Ok(registry)
+}
+
+/// The skills there are now: the tool to read them with and what is told of them, if the choice of tools has it.
+pub(super) fn skills_now(config: &SessionConfig, services: &Services) -> Option<(Arc<dyn Tool>, CaseDocument)> {
+    let skills = FoundSkills::look(&config.ground, &config.masker)?;
+    let listed = skills.listed();
+    let tool: Arc<dyn Tool> = Arc::new(UseSkill::new(Arc::new(skills)));
+    let mut registry = all_tools(&services.running);
+    registry.register(Arc::clone(&tool), Source::BuiltIn);
+    // One after another: what else is chosen may be a tool that is not among these.
+    let has_it = |choice: &String| {
+        let mut chosen = registry.clone();
+        chosen.select(std::slice::from_ref(choice), &config.tool_profiles).is_ok()
+            && chosen.get(names::USE_SKILL).is_some()
+    };
+    wanted_tools(&config.offered_tools, &config.ground).iter().any(has_it).then_some((tool, listed))
 }
 
 /// What the choice of tools means in a project: where modules are described, the default set has the tools about them.

@@ -60,8 +60,9 @@ pub(crate) enum CatalogueCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct LibArgs {
+    /// A list when absent.
     #[command(subcommand)]
-    pub(crate) command: LibCommand,
+    pub(crate) command: Option<LibCommand>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -89,6 +90,7 @@ pub(crate) enum LibCommand {
         common: Common,
     },
     /// Print the documentation of a library as it is sent.
+    #[command(visible_alias = "show")]
     Docs {
         /// `library` or `user/library`.
         name: String,

@@ -8,14 +8,27 @@ use super::Common;
 
 #[derive(Debug, Args)]
 pub(crate) struct UsefulArgs {
+    /// A list when absent.
     #[command(subcommand)]
-    pub(crate) command: UsefulCommand,
+    pub(crate) command: Option<UsefulCommand>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UsefulCommand {
     /// List the file ranges the model keeps in view.
     List {
+        #[command(flatten)]
+        of: OfConversation,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Show a file range as the model sees it: its current lines.
+    Show {
+        /// Its number, as `list` shows it.
+        number: u32,
         #[command(flatten)]
         of: OfConversation,
         /// As JSON.
@@ -52,7 +65,7 @@ pub(crate) enum UsefulCommand {
 }
 
 /// Which conversation is meant.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct OfConversation {
     /// An id, the beginning of one, or a name; the current conversation when absent.
     #[arg(long, value_name = "ID")]
@@ -80,8 +93,9 @@ impl FromStr for Lines {
 
 #[derive(Debug, Args)]
 pub(crate) struct NotesArgs {
+    /// A list when absent.
     #[command(subcommand)]
-    pub(crate) command: NotesCommand,
+    pub(crate) command: Option<NotesCommand>,
 }
 
 #[derive(Debug, Subcommand)]

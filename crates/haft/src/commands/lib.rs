@@ -15,8 +15,8 @@ use crate::output::{self, Table};
 use crate::project::Project;
 use crate::wiring;
 
-pub(super) fn run(command: LibCommand) -> anyhow::Result<Exit> {
-    match command {
+pub(super) fn run(command: Option<LibCommand>) -> anyhow::Result<Exit> {
+    match command.unwrap_or(LibCommand::List { json: false, common: Common::default() }) {
         LibCommand::Add { name, common } => add(&name, &common)?,
         LibCommand::Remove { name, common } => {
             let (libraries, project) = place(&common)?;

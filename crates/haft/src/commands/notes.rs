@@ -13,7 +13,8 @@ use crate::output::{self, Table};
 use crate::project::Project;
 use crate::wiring;
 
-pub(super) fn run(command: NotesCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: Option<NotesCommand>) -> anyhow::Result<Exit> {
+    let command = command.unwrap_or(NotesCommand::List { json: false, common: Common::default() });
     wiring::runtime()?.block_on(async {
         match command {
             NotesCommand::List { json, common } => list(json, &common).await,

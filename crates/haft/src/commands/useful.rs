@@ -14,10 +14,13 @@ use crate::output::{self, Table};
 use crate::project::Project;
 use crate::wiring;
 
-pub(super) fn run(command: UsefulCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: Option<UsefulCommand>) -> anyhow::Result<Exit> {
+    let all = UsefulCommand::List { of: OfConversation::default(), json: false, common: Common::default() };
+    let command = command.unwrap_or(all);
     wiring::runtime()?.block_on(async {
         match command {
             UsefulCommand::List { of, json, common } => list(&of, json, &common).await,
+            UsefulCommand::Show { number, of, json, common } => show(number, &of, json, &common).await,
             UsefulCommand::Add { path, lines, description, of, json, common } => {
                 let (conversation, useful) = open(&of, &common).await?;
                 let new = locate(&conversation, &path, lines, &description)?;
@@ -59,6 +62,24 @@ async fn list(of: &OfConversation, json: bool, common: &Common) -> anyhow::Resul
         table.row(vec![number.to_string(), path, format!("{start_line}-{end_line}"), description]);
     }
     output::print(&table.to_string())
+}
+
+async fn show(number: u32, of: &OfConversation, json: bool, common: &Common) -> anyhow::Result<()> {
+    let (conversation, useful) = open(of, common).await?;
+    let items = useful.list().await.map_err(told)?;
+    let found = items.into_iter().find(|item| item.number == number);
+    let item = found
+        .ok_or_else(|| mistake(format!("nothing in view has the number {number}; `haft useful list` shows all")))?;
+    let path = Path::new(&conversation.namespace).join(&item.path);
+    let range = item.start_line as usize..=item.end_line as usize;
+    let text = haft_tools::excerpt(&path, range, OutputLimits::default());
+    if json {
+        let mut value = serde_json::to_value(&item)?;
+        value["text"] = text.ok().into();
+        return output::print_json(&value);
+    }
+    let text = text.unwrap_or_else(|error| format!("(cannot be read now: {error})"));
+    output::print(&sanitised(&format!("{}\n\n{}\n", line(&item), text.trim_end())))
 }
 
 /// The range as it is in the file now. The file is named relative to the conversation's project where it lies inside.

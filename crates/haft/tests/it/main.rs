@@ -3,9 +3,11 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test, a panic is the report")]
 #![expect(clippy::format_collect, reason = "short, and speed is not at stake here")]
 
+mod active_context;
 mod agents;
 mod architecture;
 mod bad_input;
+mod broken;
 mod catalogue;
 mod context;
 mod conversations;
@@ -15,6 +17,7 @@ mod edits;
 mod engine_of_context;
 mod external_tools;
 mod hostile;
+mod hot_reload;
 mod jobs;
 mod knowledge;
 mod lib_docs;

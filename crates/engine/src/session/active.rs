@@ -1,0 +1,223 @@
+//! Active context (SPEC 13.7): descriptions of the project's folders, part of the system message, and written anew after a turn
+//! that changed files.
+//!
+//! Invariant: while what was sent can still be in the provider's cache, what was sent of them stays as it is, also in another
+//! process: the text is kept with the conversation. A description that cannot be written is a warning and changes nothing.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use haft_context::{ChangedFile, ContextError, FolderChange, active_request, is_cold};
+use haft_project::active;
+use haft_store::{Store, StoreError};
+use haft_tool::FileChange;
+use haft_types::{ChangeKind, ConversationId, EventBody, ModelSpec, Outcome, PermissionMode, Role, TokenCounter};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::{EngineError, Session, SessionConfig};
+use crate::emit::Emitter;
+
+/// Under which name the store keeps what was sent.
+const SENT: &str = "active_context";
+/// So many folders are described after one turn.
+const MOST_FOLDERS: usize = 8;
+/// So many files of a folder are shown to whoever describes it, and so many bytes of each.
+const MOST_FILES: usize = 10;
+const MOST_BYTES: usize = 4 * 1024;
+/// So many names of a folder, and so many characters of the task and of the answer.
+const MOST_NAMES: usize = 100;
+const MOST_CHARACTERS: usize = 2_000;
+
+/// The files of each folder that changed, and what became of each.
+type Changed = BTreeMap<PathBuf, BTreeMap<PathBuf, ChangeKind>>;
+
+/// What is sent of the descriptions, and what has to be described.
+#[derive(Default)]
+pub(super) struct Active {
+    text: Option<String>,
+    /// Whether the store knows the text.
+    kept: bool,
+    changed: Changed,
+}
+
+impl Active {
+    /// What was sent last of them; of a conversation that sent nothing yet, what there is.
+    pub(super) async fn open(
+        store: &dyn Store,
+        known: Option<&ConversationId>,
+        config: &SessionConfig,
+    ) -> Result<Self, StoreError> {
+        if !config.policy.active {
+            return Ok(Self::default());
+        }
+        let kept = match known {
+            Some(id) => store.state(id, SENT).await?,
+            None => None,
+        };
+        let text = match &kept {
+            Some(value) => value.as_str().map(str::to_owned),
+            None => current(config),
+        };
+        Ok(Self { text, kept: kept.is_some(), changed: Changed::new() })
+    }
+
+    /// The text for the system message.
+    pub(super) fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    /// Notes what a call changed.
+    pub(super) fn note(&mut self, root: &Path, change: &FileChange) {
+        let Ok(inside) = change.path.strip_prefix(root) else { return };
+        let hidden = |part: std::path::Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
+        let folder = inside.parent().unwrap_or(Path::new(""));
+        if !folder.components().any(hidden) {
+            self.changed.entry(folder.to_owned()).or_default().insert(inside.to_owned(), change.kind);
+        }
+    }
+}
+
+/// The descriptions as they are on disk.
+fn current(config: &SessionConfig) -> Option<String> {
+    let found = active::load(&config.ground, &mut Vec::new());
+    active::text(&found).map(|text| config.masker.mask(&text).into_owned())
+}
+
+impl Session {
+    /// Whether nothing of what was sent last can be in the provider's cache any more.
+    pub(super) fn is_cold(&self) -> bool {
+        is_cold(&self.config.model, self.sent.as_ref(), self.idle())
+    }
+
+    /// Takes over what the descriptions say now, if that costs nothing.
+    pub(super) fn look_at_descriptions(&mut self) -> Result<(), ContextError> {
+        if !self.config.policy.active || !self.is_cold() {
+            return Ok(());
+        }
+        let now = current(&self.config);
+        if now != self.active.text {
+            self.active.text = now;
+            self.active.kept = false;
+            self.tell_again()?;
+        }
+        Ok(())
+    }
+
+    /// Keeps with the conversation what is sent of them.
+    pub(super) async fn keep_descriptions(&mut self) -> Result<(), EngineError> {
+        if self.config.policy.active && !self.active.kept {
+            let text = self.active.text.clone().map_or(Value::Null, Value::String);
+            self.services.store.set_state(&self.conversation.id, SENT, text).await?;
+            self.active.kept = true;
+        }
+        Ok(())
+    }
+
+    /// After a turn: has the folders described anew in which files changed.
+    pub(super) async fn describe_changes(
+        &mut self,
+        outcome: Outcome,
+        emitter: &mut Emitter<'_>,
+        cancel: &CancellationToken,
+    ) {
+        let mut changed = std::mem::take(&mut self.active.changed);
+        let wanted = match outcome {
+            Outcome::Completed | Outcome::Waiting => true,
+            // Nobody wants to wait or to pay for more.
+            Outcome::Aborted | Outcome::Exhausted | Outcome::Failed => false,
+        };
+        let may_write = self.config.ground.obeyed && self.config.permissions.mode != PermissionMode::Plan;
+        if !self.config.policy.active || !wanted || !may_write {
+            return;
+        }
+        changed.retain(|folder, _| self.config.ground.root.join(folder).is_dir());
+        let until = Instant::now() + Duration::from_secs(self.config.policy.summary_timeout.into());
+        for (folder, files) in changed.into_iter().take(MOST_FOLDERS) {
+            let left = until.saturating_duration_since(Instant::now());
+            if let Err(why) = self.describe(&folder, &files, left, emitter, cancel).await {
+                let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { &folder };
+                let message = format!("the description of `{}` was not brought up to date: {why}", folder.display());
+                emitter.error("active_context", message);
+            }
+        }
+    }
+
+    async fn describe(
+        &mut self,
+        folder: &Path,
+        files: &BTreeMap<PathBuf, ChangeKind>,
+        limit: Duration,
+        emitter: &mut Emitter<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<(), String> {
+        let masker = self.config.masker.clone();
+        let masked = |text: &str| masker.mask(text).into_owned();
+        let ground = self.config.ground.clone();
+        let before = active::load(&ground, &mut Vec::new()).into_iter().find(|one| one.folder == folder);
+        let before = before.map(|one| masked(&one.text));
+        let names = names_in(&ground.root.join(folder));
+        let shown: Vec<_> = files
+            .iter()
+            .take(MOST_FILES)
+            .map(|(path, kind)| ChangedFile {
+                path: path.display().to_string(),
+                change: word(*kind),
+                text: masked(&beginning(&ground.root.join(path))),
+            })
+            .collect();
+        let (task, answer) = (self.newest(Role::User), self.newest(Role::Assistant));
+        let name = folder.display().to_string();
+        let change = FolderChange {
+            folder: if name.is_empty() { "." } else { &name },
+            before: before.as_deref(),
+            names: &names,
+            files: &shown,
+            task: &task,
+            answer: &answer,
+        };
+        let request = |by: &ModelSpec, counter: &dyn TokenCounter| active_request(&change, by, counter);
+        let made = self.ask_summariser(&request, limit, emitter, cancel).await?;
+        let usage = made.reply.usage;
+        let cost = self.spend(made.by.price, usage);
+        emitter.emit(EventBody::Usage { model: made.by.full_name(), usage, cost });
+        active::write(&ground, folder, &masked(&made.text())).map_err(|error| error.to_string())
+    }
+
+    /// The newest words of the user or of the model, not too many.
+    fn newest(&self, role: Role) -> String {
+        let texts = self.history.iter().rev().map(|entry| &entry.message).filter(|message| message.role == role);
+        let text = texts.map(haft_types::Message::joined_text).find(|text| !text.trim().is_empty());
+        text.unwrap_or_default().chars().take(MOST_CHARACTERS).collect()
+    }
+}
+
+fn word(kind: ChangeKind) -> &'static str {
+    match kind {
+        ChangeKind::Added => "added",
+        ChangeKind::Modified => "modified",
+        ChangeKind::Deleted => "deleted",
+    }
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.retain(|name| !name.starts_with('.'));
+    names.sort();
+    names.truncate(MOST_NAMES);
+    names
+}
+
+/// The beginning of a text file; empty for anything else.
+fn beginning(path: &Path) -> String {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+    let read = std::fs::File::open(path).and_then(|file| file.take(MOST_BYTES as u64).read_to_end(&mut bytes));
+    if !is_file || read.is_err() || bytes.contains(&0) {
+        return String::new();
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

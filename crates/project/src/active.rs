@@ -1,0 +1,133 @@
+//! Active context: short descriptions of a project's folders, which haft writes and reads itself (SPEC 13.7).
+//!
+//! That of `src/pay` is `.haft/active-context/src/pay/active.md`. Nothing is written through a link that leads elsewhere.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use crate::file;
+use crate::ground::Ground;
+use crate::problem::Problem;
+use crate::replace::replace;
+
+/// Where they lie.
+const FOLDER: &str = ".haft/active-context";
+const FILE: &str = "active.md";
+/// So many are read, so deep, and so much of each: they are part of every request.
+const MOST: usize = 100;
+const DEEPEST: usize = 12;
+const LARGEST: usize = 4 * 1024;
+
+/// The description of a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// The folder, below the project's root; empty for the root itself.
+    pub folder: PathBuf,
+    /// What it says.
+    pub text: String,
+}
+
+/// All descriptions of a project that is obeyed, in the order of their folders. Those of folders that are gone are left out.
+pub fn load(ground: &Ground, problems: &mut Vec<Problem>) -> Vec<Description> {
+    let mut found = Vec::new();
+    if ground.obeyed {
+        read(ground, Path::new(""), 0, &mut found, problems);
+    }
+    found
+}
+
+fn read(ground: &Ground, folder: &Path, depth: usize, found: &mut Vec<Description>, problems: &mut Vec<Problem>) {
+    let place = ground.root.join(FOLDER).join(folder);
+    let names = file::names(&place);
+    let path = place.join(FILE);
+    let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+    if is_file && found.len() < MOST && ground.root.join(folder).is_dir() {
+        let read = file::read(ground, &path, problems);
+        let text = read.map(|read| cut(read.text.trim()).to_owned()).filter(|text| !text.is_empty());
+        found.extend(text.map(|text| Description { folder: folder.to_owned(), text }));
+    }
+    if depth < DEEPEST {
+        let is_folder = |name: &String| place.join(name).symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+        for name in names.iter().filter(|name| is_folder(name)) {
+            read(ground, &folder.join(name), depth + 1, found, problems);
+        }
+    }
+}
+
+fn cut(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(LARGEST)).unwrap_or_default()
+}
+
+/// All of them as the model reads them; none when there are none.
+pub fn text(descriptions: &[Description]) -> Option<String> {
+    let one = |description: &Description| {
+        let folder = description.folder.display().to_string();
+        let folder = if folder.is_empty() { ".".to_owned() } else { folder };
+        format!("## `{folder}`\n\n{}", description.text)
+    };
+    let all: Vec<_> = descriptions.iter().map(one).collect();
+    (!all.is_empty()).then(|| {
+        format!(
+            "What folders of this project hold, and what changed there last. Files may have changed since.\n\n{}",
+            all.join("\n\n")
+        )
+    })
+}
+
+/// Writes the description of a folder.
+pub fn write(ground: &Ground, folder: &Path, text: &str) -> io::Result<()> {
+    let path = place(ground, folder)?;
+    let is_link = |path: &Path| path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+    let mut inside = path.ancestors().take_while(|path| *path != ground.root);
+    if let Some(link) = inside.find(|path| is_link(path)) {
+        return Err(io::Error::other(format!("{} is a link", link.display())));
+    }
+    replace(&path, &format!("{}\n", cut(text.trim())))
+}
+
+/// The file of a folder's description.
+fn place(ground: &Ground, folder: &Path) -> io::Result<PathBuf> {
+    if folder.components().all(|part| matches!(part, Component::Normal(_))) {
+        return Ok(ground.root.join(FOLDER).join(folder).join(FILE));
+    }
+    Err(io::Error::other(format!("{} is not a folder of the project", folder.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn ground(root: &Path, obeyed: bool) -> Ground {
+        Ground { root: root.to_owned(), cwd: root.to_owned(), user: "/u".into(), obeyed, home: None }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_while_its_folder_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let ground = ground(&root, true);
+        assert_eq!(text(&load(&ground, &mut Vec::new())), None);
+        fs::create_dir_all(root.join("src/pay")).unwrap();
+        write(&ground, Path::new("src/pay"), " Takes money.\n").unwrap();
+        write(&ground, Path::new(""), &"x".repeat(10_000)).unwrap();
+        write(&ground, Path::new("gone"), "Nothing.").unwrap();
+        let found = load(&ground, &mut Vec::new());
+        assert_eq!(found.iter().map(|one| one.folder.to_str().unwrap()).collect::<Vec<_>>(), ["", "src/pay"]);
+        assert_eq!(found[0].text.len(), LARGEST);
+        assert!(text(&found).unwrap().ends_with("## `src/pay`\n\nTakes money."));
+        assert!(load(&self::ground(&root, false), &mut Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn nothing_is_written_elsewhere() {
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let ground = ground(&folder.path().canonicalize().unwrap(), true);
+        assert!(write(&ground, Path::new("../out"), "x").is_err());
+        fs::create_dir_all(ground.root.join(FOLDER)).unwrap();
+        std::os::unix::fs::symlink(other.path(), ground.root.join(FOLDER).join("src")).unwrap();
+        assert!(write(&ground, Path::new("src/deep"), "x").is_err());
+        assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0);
+    }
+}
