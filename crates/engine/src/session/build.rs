@@ -240,7 +240,6 @@ fn system_input<'a>(
         environment: &config.environment,
         focus_files: &config.focus_files,
         package_context: descriptions,
-        ..SystemInput::default()
     }
 }
 
