@@ -62,7 +62,10 @@ pub(crate) fn admit(call: ToolCall, reply: &ReplyFacts<'_>, registry: &Registry)
     let arguments = match strict_json::object(&call.arguments) {
         Ok(Value::Object(arguments)) => match alias {
             Some(alias) => Value::Object((alias.translate)(arguments)),
-            None => Value::Object(arguments),
+            None => {
+                let arguments = Value::Object(arguments);
+                tool.stand_in(&call.name, &arguments).unwrap_or(arguments)
+            }
         },
         Ok(arguments) => arguments,
         Err(why) => {

@@ -236,7 +236,10 @@ impl Servers {
                         other => other,
                     };
                 }
-                () = cancel.cancelled() => return Err(McpError::Cancelled),
+                () = cancel.cancelled() => {
+                    connection.heard().give_up();
+                    return Err(McpError::Cancelled);
+                }
                 changed = signs.changed() => {
                     if changed.is_err() {
                         return Err(silent());

@@ -66,6 +66,12 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Its own arguments for a call of something else that it stands for, by the name the model used; none where it does not
+    /// stand for that.
+    fn stand_in(&self, _name: &str, _arguments: &Value) -> Option<Value> {
+        None
+    }
+
     /// What a call may do.
     fn access(&self) -> Access;
 

@@ -127,15 +127,17 @@ impl Registry {
         self.tools.iter().map(|known| &known.tool).find(|tool| tool.spec().name == name)
     }
 
-    /// The tool of this name, or the one that answers to it.
+    /// The tool of this name, or the one that answers to it or stands for it.
     pub fn resolve(&self, name: &str) -> Option<Resolved<'_>> {
         if let Some(tool) = self.get(name) {
             return Some(Resolved { tool, alias: None });
         }
-        self.iter().find_map(|tool| {
+        let aliased = self.iter().find_map(|tool| {
             let alias = tool.manual().aliases.iter().find(|alias| alias.name == name)?;
             Some(Resolved { tool, alias: Some(alias) })
-        })
+        });
+        let stands = || self.iter().find(|tool| tool.stand_in(name, &Value::Null).is_some());
+        aliased.or_else(|| stands().map(|tool| Resolved { tool, alias: None }))
     }
 
     /// All tools, in order.

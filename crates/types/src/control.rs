@@ -3,7 +3,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use crate::form::Field;
 
 /// A line of standard input (`--input-format stream-json`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,6 +28,28 @@ pub enum InputLine {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         message: String,
     },
+    /// Answers a `form_request`.
+    Form {
+        /// The id of the request.
+        id: String,
+        /// What becomes of it.
+        decision: FormDecision,
+        /// With `accept`: the answers, by the names of the fields.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        values: Map<String, Value>,
+    },
+}
+
+/// What may become of a form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FormDecision {
+    /// It is filled in.
+    Accept,
+    /// It is not, and the server may go on without.
+    Decline,
+    /// It is not, and the call should end.
+    Cancel,
 }
 
 /// What may be answered to an approval request.
@@ -60,6 +84,17 @@ pub enum ControlLine {
         reason: String,
         /// The rules that `always` would write; without any, `always` means this once.
         remember: Vec<String>,
+    },
+    /// An MCP server wants something filled in, in the middle of a call (`--ask`). All words in it are the server's.
+    FormRequest {
+        /// By which the answer names it.
+        id: String,
+        /// Who asks.
+        from: String,
+        /// What for.
+        message: String,
+        /// What is wanted, in order.
+        fields: Vec<Field>,
     },
     /// A line of the input could not be read; it was left out.
     InputError {

@@ -1,10 +1,11 @@
 //! A form that somebody outside, such as an MCP server, wants a person to fill in.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
 /// What is asked of a person. All words in it come from outside: clean them before a terminal shows them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Form {
     /// Who asks, in words.
     pub from: String,
@@ -15,7 +16,7 @@ pub struct Form {
 }
 
 /// One thing that is wanted.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Field {
     /// Under which name the answer is given.
     pub name: String,
@@ -32,7 +33,7 @@ pub struct Field {
 }
 
 /// What can be answered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldKind {
     /// Words.
@@ -50,7 +51,7 @@ pub enum FieldKind {
 }
 
 /// Something that can be chosen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Choice {
     /// What is answered.
     pub value: String,

@@ -20,7 +20,7 @@ mod sandbox;
 mod tool;
 mod usage;
 
-pub use control::{ApprovalDecision, ControlLine, InputLine};
+pub use control::{ApprovalDecision, ControlLine, FormDecision, InputLine};
 pub use event::{
     BudgetLayer, CallPhase, ChangeKind, CompactionPhase, Event, EventBody, SubagentPhase, TaskPhase, TurnResult,
 };

@@ -89,6 +89,10 @@ impl Tool for AsBefore {
         self.tool.declared_by()
     }
 
+    fn stand_in(&self, name: &str, arguments: &Value) -> Option<Value> {
+        self.tool.stand_in(name, arguments)
+    }
+
     fn access(&self) -> Access {
         self.tool.access()
     }

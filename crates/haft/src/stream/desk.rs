@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use haft_engine::{Answer, Approval, Approver};
-use haft_types::Decision;
+use haft_types::{Decision, Filled, Form};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +28,8 @@ struct State {
     turn: Option<CancellationToken>,
     /// Who waits for an answer.
     waiting: HashMap<String, oneshot::Sender<Answer>>,
+    /// Who waits for a form.
+    forms: HashMap<String, oneshot::Sender<Filled>>,
     /// Whether nothing more will be said.
     over: bool,
 }
@@ -54,6 +56,7 @@ impl Desk {
             state.over = true;
             // Whoever waits is told no by the end of its channel.
             state.waiting.clear();
+            state.forms.clear();
         });
         (desk, heard)
     }
@@ -82,6 +85,10 @@ impl Desk {
             Ok(Said::Answer { id, answer }) => match self.state().waiting.remove(&id) {
                 Some(waiting) => drop(waiting.send(answer)),
                 None => self.complain(&format!("nothing was asked with the id `{id}`")),
+            },
+            Ok(Said::Filled { id, filled }) => match self.state().forms.remove(&id) {
+                Some(waiting) => drop(waiting.send(filled)),
+                None => self.complain(&format!("no form was sent with the id `{id}`")),
             },
             Ok(Said::Reply(reply)) => output::print_line(&reply),
             Ok(Said::Nothing) => {}
@@ -122,6 +129,27 @@ impl Desk {
     }
 }
 
+impl Desk {
+    /// Sends a form, and waits until it comes back.
+    async fn fill(&self, form: &Form) -> Filled {
+        let id = uuid::Uuid::new_v4().to_string();
+        let Some(line) = self.dialect.form(&id, form) else { return Filled::Declined };
+        let (sender, answered) = oneshot::channel();
+        {
+            let mut state = self.state();
+            if state.over {
+                return Filled::Declined;
+            }
+            state.forms.insert(id.clone(), sender);
+        }
+        let mut asked = Asked { desk: self, id, open: true };
+        output::print_line(&line);
+        let filled = answered.await;
+        asked.open = false;
+        filled.unwrap_or(Filled::Declined)
+    }
+}
+
 /// A question that was asked; it is taken back when its turn is cancelled.
 struct Asked<'a> {
     desk: &'a Desk,
@@ -131,7 +159,11 @@ struct Asked<'a> {
 
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
-        self.desk.state().waiting.remove(&self.id);
+        {
+            let mut state = self.desk.state();
+            state.waiting.remove(&self.id);
+            state.forms.remove(&self.id);
+        }
         if self.open {
             self.desk.dialect.take_back(&self.id).iter().for_each(output::print_line);
         }
@@ -154,6 +186,10 @@ impl StreamApprover {
 impl Approver for StreamApprover {
     async fn ask(&self, approval: &Approval) -> Answer {
         self.desk.ask(approval).await
+    }
+
+    async fn fill(&self, form: &Form) -> Filled {
+        self.desk.fill(form).await
     }
 
     async fn remember(&self, rules: &[String]) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! What lines mean: in haft's own shape, or in that of another program.
 
 use haft_engine::{Answer, Approval};
-use haft_types::{ApprovalDecision, ControlLine, InputLine};
+use haft_types::{ApprovalDecision, ControlLine, Filled, Form, FormDecision, InputLine};
 use serde_json::Value;
 
 use super::claude;
@@ -32,6 +32,13 @@ pub(super) enum Said {
         /// The answer.
         answer: Answer,
     },
+    /// Somebody has filled in a form, or not.
+    Filled {
+        /// The id of the form.
+        id: String,
+        /// What came of it.
+        filled: Filled,
+    },
     /// Nothing is to be done but to say this.
     Reply(Value),
     /// Nothing is to be done.
@@ -60,6 +67,19 @@ impl Dialect {
                 remember: approval.remember.clone(),
             }),
             Self::Claude => claude::ask(id, approval),
+        }
+    }
+
+    /// The line that asks to fill in a form; none in a shape that has no forms.
+    pub(super) fn form(self, id: &str, form: &Form) -> Option<Value> {
+        match self {
+            Self::Haft => Some(to_value(&ControlLine::FormRequest {
+                id: id.to_owned(),
+                from: form.from.clone(),
+                message: form.message.clone(),
+                fields: form.fields.clone(),
+            })),
+            Self::Claude => None,
         }
     }
 
@@ -95,6 +115,14 @@ fn read(line: &str) -> Result<Said, String> {
                 ApprovalDecision::Deny => Answer::No { words: message },
             };
             Said::Answer { id, answer }
+        }
+        InputLine::Form { id, decision, values } => {
+            let filled = match decision {
+                FormDecision::Accept => Filled::Accepted(values),
+                FormDecision::Decline => Filled::Declined,
+                FormDecision::Cancel => Filled::Cancelled,
+            };
+            Said::Filled { id, filled }
         }
     })
 }

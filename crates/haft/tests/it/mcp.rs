@@ -115,6 +115,19 @@ fn calls_are_asked_and_rules_know_them_by_name() {
 }
 
 #[test]
+fn a_tool_of_a_server_can_be_called_by_the_name_people_know() {
+    let there = McpServer::start(Revision::Current).unwrap();
+    let direct = |server: &str| Reply::call(&format!("mcp__{server}__echo"), json!({"text": "hello"}));
+    let rig = rig([direct("web"), direct("other"), Reply::text("Done.")]);
+    web(&rig, &there);
+    let ran =
+        rig.run(&["run", "--output-format", "stream-json", "--set", "permissions.allow=[\"mcp__web__echo\"]", "task"]);
+    let results = results(&ran);
+    assert_eq!(results[0]["text"], r#"{"text":"hello"}"#, "permitted by the same name: {}", ran.stdout());
+    assert_eq!(results[1]["error"]["code"], "unknown_tool", "{}", ran.stdout());
+}
+
+#[test]
 fn a_server_can_be_allowed_or_denied_as_a_whole() {
     for (permission, status) in [("allow", "success"), ("deny", "error")] {
         let there = McpServer::start(Revision::Previous).unwrap();

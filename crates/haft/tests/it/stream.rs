@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
+use haft_testkit::test::{McpServer, Revision};
 use haft_testkit::{Reply, Script};
 use haft_types::{Api, Usage};
 use serde_json::{Value, json};
@@ -131,6 +132,35 @@ fn whoever_drives_is_asked_for_permission() {
         let told = rig.server.generations()[1].seen().unwrap();
         assert_eq!(told.last_contains("They said: not now"), !exists);
         assert_eq!(driven.end().0, 0);
+    }
+}
+
+#[test]
+fn whoever_drives_fills_in_the_forms_of_servers() {
+    let filled = json!({"decision": "accept", "values": {"name": "Ada"}});
+    for (answer, wanted) in [
+        (Some(filled), r#"{"action":"accept","content":{"name":"Ada"}}"#),
+        (Some(json!({"decision": "decline"})), r#"{"action":"decline"}"#),
+        (None, r#"{"action":"decline"}"#),
+    ] {
+        let there = McpServer::start(Revision::Previous).unwrap();
+        let ask = json!({"server_name": "web", "tool_name": "ask", "arguments": {}});
+        let rig = rig([Reply::call("use_mcp_tool", ask), Reply::text("Done.")]);
+        let file = rig.home().join("config.toml");
+        let more = format!("[mcp_servers.web]\nurl = \"{}\"\npermission = \"allow\"\n", there.url());
+        std::fs::write(&file, format!("{}{more}", std::fs::read_to_string(&file).unwrap())).unwrap();
+        let mut driven = Driven::start(&rig, &["--ask", "use it"]);
+        let form = driven.until_type("form_request");
+        assert_eq!((&form["from"], &form["message"]), (&json!("the MCP server `web`"), &json!("Your name?")));
+        assert_eq!((&form["fields"][0]["name"], &form["fields"][0]["kind"]), (&json!("name"), &json!("text")));
+        if let Some(mut answer) = answer {
+            answer["type"] = "form".into();
+            answer["id"] = form["id"].clone();
+            driven.say(&answer);
+        }
+        let (code, lines) = driven.end();
+        let result = lines.iter().find(|line| line["type"] == "tool_result").unwrap();
+        assert_eq!((code, &result["text"]), (0, &json!(wanted)));
     }
 }
 

@@ -13,7 +13,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::form::form;
 
@@ -33,6 +33,8 @@ pub(crate) struct Heard {
     signs: watch::Sender<u64>,
     /// How many people are being asked for it.
     asking: AtomicU64,
+    /// Told when nobody waits for their answers any more.
+    given_up: Notify,
     listeners: Mutex<Vec<(u64, Arc<dyn Progress>)>>,
     next: AtomicU64,
 }
@@ -62,6 +64,11 @@ impl Heard {
     /// Whether it waits for a person, who may take longer than it may itself.
     pub(crate) fn is_asking(&self) -> bool {
         self.asking.load(Ordering::Acquire) > 0
+    }
+
+    /// Takes back what people are being asked.
+    pub(crate) fn give_up(&self) {
+        self.given_up.notify_waiters();
     }
 
     fn ask(self: &Arc<Self>) -> Asking {
@@ -129,7 +136,7 @@ impl ClientHandler for Handler {
     async fn create_elicitation(
         &self,
         request: ElicitRequestParams,
-        _context: RequestContext<RoleClient>,
+        context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, rmcp::ErrorData> {
         let form = match request {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
@@ -142,7 +149,11 @@ impl ClientHandler for Handler {
         let filled = match &self.elicitor {
             Some(elicitor) => {
                 let _asking = self.heard.ask();
-                elicitor.fill(form).await
+                tokio::select! {
+                    filled = elicitor.fill(form) => filled,
+                    () = self.heard.given_up.notified() => Filled::Cancelled,
+                    () = context.ct.cancelled() => Filled::Cancelled,
+                }
             }
             None => Filled::Declined,
         };

@@ -7,7 +7,7 @@ use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolOutput, pa
 use haft_types::{Envelope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::servers::Servers;
 
@@ -58,6 +58,13 @@ impl Tool for UseMcpTool {
 
     fn declared_by(&self) -> Option<&str> {
         Some(&self.declared_by)
+    }
+
+    /// Models that know other agents call `mcp__server__tool` as if it were a tool of its own.
+    fn stand_in(&self, name: &str, arguments: &Value) -> Option<Value> {
+        let (server, tool) = name.strip_prefix("mcp__")?.split_once("__")?;
+        let known = self.servers.iter().any(|one| one.name == server);
+        known.then(|| json!({ "server_name": server, "tool_name": tool, "arguments": arguments }))
     }
 
     fn access(&self) -> Access {

@@ -1,6 +1,6 @@
 //! Both revisions over HTTP.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -160,6 +160,41 @@ fn questions_are_declined_unless_somebody_answers() {
     let answered = block_on(all.call("s", "ask", arguments(json!({})), nowhere(), &never())).unwrap();
     let answered: Value = serde_json::from_str(&answered.text()).unwrap();
     assert_eq!(answered, json!({"action": "accept", "content": {"name": "Ada"}}));
+}
+
+/// Somebody who tells that they were asked, and never answers.
+struct Nobody(CancellationToken, Arc<Mutex<u32>>);
+
+struct TakenBack(Arc<Mutex<u32>>);
+
+impl Drop for TakenBack {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap() += 1;
+    }
+}
+
+#[async_trait]
+impl Elicitor for Nobody {
+    async fn fill(&self, _form: Form) -> Filled {
+        let _told = TakenBack(Arc::clone(&self.1));
+        self.0.cancel();
+        std::future::pending().await
+    }
+}
+
+#[test]
+fn a_question_is_taken_back_when_its_call_is_cancelled() {
+    let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(Revision::Previous).unwrap());
+    let (cancel, taken_back) = (CancellationToken::new(), Arc::new(Mutex::new(0)));
+    let nobody = Nobody(cancel.clone(), Arc::clone(&taken_back));
+    let all = asking(state.path(), vec![http("s", &there.url())], Arc::new(nobody));
+    block_on(async {
+        let error = all.call("s", "ask", arguments(json!({})), nowhere(), &cancel).await.unwrap_err();
+        assert_eq!(error, McpError::Cancelled);
+        while *taken_back.lock().unwrap() == 0 {
+            tokio::task::yield_now().await;
+        }
+    });
 }
 
 #[test]
