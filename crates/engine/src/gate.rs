@@ -60,13 +60,13 @@ pub(crate) fn admit(call: ToolCall, reply: &ReplyFacts<'_>, registry: &Registry)
         return refuse(call, Envelope::failure("masked", message));
     }
     let arguments = match strict_json::object(&call.arguments) {
-        Ok(Value::Object(arguments)) => match alias {
-            Some(alias) => Value::Object((alias.translate)(arguments)),
-            None => {
-                let arguments = Value::Object(arguments);
-                tool.stand_in(&call.name, &arguments).unwrap_or(arguments)
-            }
-        },
+        Ok(Value::Object(arguments)) => {
+            let translated = Value::Object(match alias {
+                Some(alias) => (alias.translate)(arguments),
+                None => arguments,
+            });
+            tool.stand_in(&call.name, &translated).unwrap_or(translated)
+        }
         Ok(arguments) => arguments,
         Err(why) => {
             let message =
