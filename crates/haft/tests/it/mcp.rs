@@ -117,7 +117,7 @@ fn calls_are_asked_and_rules_know_them_by_name() {
 #[test]
 fn a_tool_of_a_server_can_be_called_by_the_name_people_know() {
     let there = McpServer::start(Revision::Current).unwrap();
-    let direct = |server: &str| Reply::call(&format!("mcp__{server}__echo"), json!({"text": "hello"}));
+    let direct = |server: &str| Reply::call(format!("mcp__{server}__echo"), json!({"text": "hello"}));
     let rig = rig([direct("web"), direct("other"), Reply::text("Done.")]);
     web(&rig, &there);
     let ran =
