@@ -1,7 +1,7 @@
 //! Measures haft and its context engine and prints every figure beside its goal.
 //!
 //! `haft-bench startup|turns|search|mcp PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
-//! assemble|policies|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
+//! assemble|policies|rag|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
 //! decides a test: a goal that is missed is printed as missed.
 
 mod assemble;
@@ -9,6 +9,7 @@ mod figures;
 mod mcp;
 mod model;
 mod policies;
+mod rag;
 mod recorded;
 mod scan;
 mod search;
@@ -23,9 +24,9 @@ use anyhow::{Context, bail};
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let name = arguments
-        .next()
-        .context("usage: haft-bench startup|turns|search|mcp PATH-TO-HAFT, haft-bench assemble|policies|scan|store")?;
+    let name = arguments.next().context(
+        "usage: haft-bench startup|turns|search|mcp PATH-TO-HAFT, haft-bench assemble|policies|rag|scan|store",
+    )?;
     let mut haft = || -> anyhow::Result<PathBuf> {
         let haft = PathBuf::from(arguments.next().context("the path of the haft binary is missing")?);
         haft.canonicalize().with_context(|| format!("no haft binary at `{}`", haft.display()))
@@ -37,10 +38,13 @@ fn main() -> anyhow::Result<()> {
         "assemble" => assemble::run(),
         "scan" => scan::run(),
         "search" => search::run(&haft()?),
+        "rag" => rag::run(),
         "store" => store::run(),
         "policies" => policies::run(std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from)),
         other => {
-            bail!("there is no benchmark `{other}`; use startup, turns, mcp, assemble, policies, scan, search or store")
+            bail!(
+                "there is no benchmark `{other}`; use startup, turns, mcp, assemble, policies, rag, scan, search or store"
+            )
         }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) use knowledge::{Lines, NotesArgs, NotesCommand, OfConversation, Usefu
 pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpListArgs, McpNameArgs, McpTestArgs, Transport};
 pub(crate) use models::{AddArgs, CountArgs, ListArgs, ModelsArgs, ModelsCommand, RolesArgs, ShowModelArgs, TestArgs};
 pub(crate) use permissions::{ExplainArgs, PermissionsArgs, PermissionsCommand};
-pub(crate) use rag::{RagAddArgs, RagArgs, RagCommand, RagListArgs, RagQueryArgs};
+pub(crate) use rag::{RagAddArgs, RagArgs, RagCommand, RagListArgs, RagQueryArgs, RagServeArgs};
 pub(crate) use review::{ReviewArgs, ReviewOf};
 pub(crate) use sandbox::{SandboxArgs, SandboxCommand, SandboxStatusArgs, SandboxTestArgs};
 pub(crate) use tools::{ToolListArgs, ToolsArgs, ToolsCommand};
@@ -65,7 +65,7 @@ Knowledge:
   commands       List, show, add and remove prompts you call by name
   agents         List, show, add and remove roles for sub-agents
   lib            Send the documentation of libraries this project uses
-  rag            List, add, remove and ask collections of documents
+  rag            List, add, remove, ask and serve collections of documents
   useful         Keep file ranges in view of a conversation
   notes          Write and read notes on folders and files of this project
 

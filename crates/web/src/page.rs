@@ -16,7 +16,8 @@ const DEEPEST: usize = 1_000;
 /// Room for what is nested.
 const STACK: usize = 64 << 20;
 /// What of a page is never text.
-const SKIPPED: [&str; 9] = ["script", "style", "noscript", "template", "svg", "iframe", "nav", "footer", "form"];
+const SKIPPED: [&str; 10] =
+    ["title", "script", "style", "noscript", "template", "svg", "iframe", "nav", "footer", "form"];
 
 /// A page as the model reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]

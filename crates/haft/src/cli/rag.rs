@@ -27,6 +27,8 @@ pub(crate) enum RagCommand {
     },
     /// Ask a collection, as the model would.
     Query(RagQueryArgs),
+    /// Answer other programs of this machine as a chat server whose models are the collections.
+    Serve(RagServeArgs),
 }
 
 #[derive(Debug, Default, Args)]
@@ -73,6 +75,21 @@ pub(crate) struct RagQueryArgs {
     /// As JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RagServeArgs {
+    /// The collections; all that are made of folders when absent.
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Where to listen, on this machine; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8107")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// The environment variable that holds the token clients must send; one is made and printed when absent.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) token_env: Option<String>,
     #[command(flatten)]
     pub(crate) common: Common,
 }

@@ -1,8 +1,8 @@
 //! Collections from the command line to the model and back.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 
 use haft_testkit::{Reply, Script};
@@ -127,6 +127,64 @@ fn a_server_is_asked_only_with_permission() {
     let answered = result(&asking(&rig, "ask it"));
     answering.join().unwrap();
     assert_eq!(answered["text"], "Forty.\n\nSources:\n- stripes.md");
+}
+
+#[test]
+fn what_is_served_is_a_collection_again() {
+    let rig = rig([ask("again", "zebra stripes"), Reply::text("Done.")]);
+    rig.run(&["rag", "add", "zoo", &documents(&rig)]);
+    let refused = rig.run(&["rag", "serve", "--listen", "0.0.0.0:0"]);
+    assert_eq!(refused.code(), 2, "{}", refused.stdout());
+    let mut server = rig.command(&["rag", "serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let url = lines.next().unwrap().unwrap().strip_prefix("Serving zoo at ").unwrap().to_owned();
+    let token = lines.next().unwrap().unwrap().strip_prefix("Token: ").unwrap().to_owned();
+    let address = url.strip_prefix("http://").unwrap().strip_suffix("/v1").unwrap().to_owned();
+
+    let say = |method: &str, path: &str, headers: &str, body: &str| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+        )
+        .unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        reply
+    };
+    let known = format!("host: {address}\r\nauthorization: Bearer {token}\r\n");
+    let body = r#"{"model":"zoo","messages":[{"role":"user","content":"stripes of a zebra"}]}"#;
+    for (headers, status) in [
+        (format!("host: {address}\r\n"), "401"),
+        (format!("host: {address}\r\nauthorization: Bearer wrong\r\n"), "401"),
+        (format!("host: evil.example\r\nauthorization: Bearer {token}\r\n"), "403"),
+        (format!("{known}origin: https://evil.example\r\n"), "403"),
+    ] {
+        let reply = say("POST", "/v1/chat/completions", &headers, body);
+        assert!(reply.starts_with(&format!("HTTP/1.1 {status}")), "{headers}: {reply}");
+        assert!(!reply.contains("stripes"), "{reply}");
+    }
+    let models = say("GET", "/v1/models", &known, "");
+    assert!(models.contains(r#""id":"zoo""#), "{models}");
+    let whole = say("POST", "/v1/chat/completions", &known, body);
+    assert!(whole.contains("counted by its stripes") && whole.contains("zebra.md:1-3\"]"), "{whole}");
+    let stream = say("POST", "/v1/chat/completions", &known, &body.replace("}]}", "}],\"stream\":true}"));
+    assert!(stream.contains("text/event-stream") && stream.ends_with("data: [DONE]\n\n"), "{stream}");
+    assert!(say("POST", "/v1/chat/completions", &known, "{").starts_with("HTTP/1.1 400"));
+    assert!(say("GET", "/elsewhere", &known, "").starts_with("HTTP/1.1 404"));
+
+    // And haft asks it like any other.
+    let file = rig.home().join("config.toml");
+    let section = format!("[rag.again]\nurl = \"{url}\"\napi_key_env = \"ZOO_TOKEN\"\n");
+    fs::write(&file, format!("{}{section}", fs::read_to_string(&file).unwrap())).unwrap();
+    let run = ["run", "--permission-mode", "yolo", "--output-format", "stream-json", "ask it"];
+    let ran = rig.command(&run).env("ZOO_TOKEN", &token).output().unwrap();
+    let told = String::from_utf8(ran.stdout).unwrap();
+    assert!(told.contains("counted by its stripes") && told.contains("Sources:"), "{told}");
+    assert!(!told.contains(&token));
+    server.kill().unwrap();
+    server.wait().unwrap();
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod change;
 mod list;
 mod query;
+mod serve;
 
 use haft_rag::Collection;
 
@@ -16,6 +17,7 @@ pub(super) fn run(command: Option<RagCommand>) -> anyhow::Result<Exit> {
         RagCommand::Add(args) => change::add(&args)?,
         RagCommand::Remove { name, common } => change::remove(&name, &common)?,
         RagCommand::Query(args) => query::run(&args)?,
+        RagCommand::Serve(args) => serve::run(&args)?,
     }
     Ok(Exit::Completed)
 }

@@ -1,0 +1,79 @@
+//! `haft rag serve`.
+
+use std::sync::Arc;
+
+use haft_rag::{Collection, Kind, Serving, Token, serve};
+use uuid::Uuid;
+
+use crate::cli::RagServeArgs;
+use crate::clock::WallClock;
+use crate::exit::mistake;
+use crate::output;
+use crate::rag::Rag;
+use crate::wiring;
+
+pub(super) fn run(args: &RagServeArgs) -> anyhow::Result<()> {
+    if !args.listen.ip().is_loopback() {
+        return Err(mistake(format!(
+            "`{}` is not an address of this machine alone; use 127.0.0.1 or [::1]",
+            args.listen
+        )));
+    }
+    let (places, loaded) = super::super::configuration(&args.common)?;
+    let rag = Rag::of(&places, &loaded.config);
+    let collections = chosen(&rag, &args.names)?;
+    let names: Vec<_> = collections.iter().map(|one| one.name.clone()).collect();
+    let (token, shown) = token(args.token_env.as_deref())?;
+    wiring::runtime()?.block_on(async {
+        let listener = tokio::net::TcpListener::bind(args.listen).await;
+        let listener = listener.map_err(|error| mistake(format!("cannot listen on `{}`: {error}", args.listen)))?;
+        let shown = shown.map_or(String::new(), |word| format!("Token: {word}\n"));
+        output::print(&format!("Serving {} at http://{}/v1\n{shown}", names.join(", "), listener.local_addr()?))?;
+        let end = async {
+            // Where signals cannot be waited for, the system's own way to end a program is left.
+            if tokio::signal::ctrl_c().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        serve(listener, Serving { collections, token, clock: Arc::new(WallClock) }, end).await;
+        Ok(())
+    })
+}
+
+/// Only folders are served: a server can be asked itself.
+fn chosen(rag: &Rag, names: &[String]) -> anyhow::Result<Vec<Collection>> {
+    let is_local = |collection: &Collection| match collection.kind {
+        Kind::Local(_) => true,
+        Kind::Remote(_) => false,
+    };
+    let mut chosen = Vec::new();
+    for name in names {
+        let collection = super::named(rag, name)?;
+        if !is_local(collection) {
+            return Err(mistake(format!("`{name}` is a server already; only collections of folders are served")));
+        }
+        chosen.push(collection.clone());
+    }
+    if names.is_empty() {
+        chosen.extend(rag.collections.iter().filter(|one| is_local(one)).cloned());
+    }
+    if chosen.is_empty() {
+        return Err(mistake("there is no collection of folders to serve; `haft rag add NAME DIR` makes one"));
+    }
+    Ok(chosen)
+}
+
+/// The token, and what of it the user must be shown.
+fn token(variable: Option<&str>) -> anyhow::Result<(Token, Option<String>)> {
+    let Some(variable) = variable else {
+        let word = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+        return Ok((Token::new(word.clone()), Some(word)));
+    };
+    let word = std::env::var(variable).ok().map(|word| word.trim().to_owned()).filter(|word| !word.is_empty());
+    let missing = || {
+        mistake(format!(
+            "the environment variable `{variable}` is not set; export the token, or leave `--token-env` out"
+        ))
+    };
+    Ok((Token::new(word.ok_or_else(missing)?), None))
+}

@@ -1,0 +1,268 @@
+//! `haft rag serve`: collections behind the chat protocol, for other programs of this machine.
+//!
+//! The name of the model is the collection, the last message of the user is the question, and the answer is the passages that
+//! answer it, with their sources in `citations`. Invariant: nothing is answered without the token, to a page in a browser, or
+//! under a host name that is not this machine's.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use haft_types::Clock;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::collection::{Answer, Collection};
+
+/// A request has no more bytes than this.
+const LARGEST: usize = 1 << 20;
+/// So many passages answer a question.
+const TOP: usize = 10;
+
+/// What a client must know to be answered.
+#[derive(Clone)]
+pub struct Token(String);
+
+impl Token {
+    /// This word.
+    pub fn new(word: String) -> Self {
+        Self(word)
+    }
+
+    /// Compared by hash, so that how long it takes tells nothing.
+    fn is(&self, given: &str) -> bool {
+        blake3::hash(given.as_bytes()) == blake3::hash(self.0.as_bytes())
+    }
+}
+
+/// What is served.
+pub struct Serving {
+    /// The collections, by whose names clients ask.
+    pub collections: Vec<Collection>,
+    /// What clients must know.
+    pub token: Token,
+    /// Tells when an answer was made.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Answers until `end`. The listener should be one of this machine only.
+pub async fn serve(listener: TcpListener, serving: Serving, end: impl Future<Output = ()>) {
+    let serving = Arc::new(serving);
+    let mut end = std::pin::pin!(end);
+    loop {
+        let accepted = tokio::select! {
+            () = &mut end => return,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((stream, _)) = accepted else {
+            // Out of descriptors, or a client that went away: the next one may be luckier.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let serving = Arc::clone(&serving);
+        tokio::spawn(async move {
+            let answer = service_fn(|request| {
+                let serving = Arc::clone(&serving);
+                async move { Ok::<_, Infallible>(serving.answer(request).await) }
+            });
+            // A client that breaks off is its own business.
+            let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+        });
+    }
+}
+
+type Reply = Response<Full<Bytes>>;
+
+/// What is told to a client instead of an answer.
+struct Refusal(StatusCode, String);
+
+impl Serving {
+    async fn answer(&self, request: Request<Incoming>) -> Reply {
+        match self.answered(request).await {
+            Ok(reply) => reply,
+            Err(Refusal(status, message)) => {
+                let error =
+                    json!({"error": {"message": message, "type": "invalid_request_error", "code": status.as_u16()}});
+                reply(status, "application/json", error.to_string())
+            }
+        }
+    }
+
+    async fn answered(&self, request: Request<Incoming>) -> Result<Reply, Refusal> {
+        self.admit(&request)?;
+        let (method, path) = (request.method().clone(), request.uri().path().trim_end_matches('/').to_owned());
+        match (method, path.as_str()) {
+            (Method::GET, "/v1/models" | "/models") => {
+                let one = |collection: &Collection| json!({"id": collection.name, "object": "model", "created": 0, "owned_by": "haft"});
+                let data: Vec<_> = self.collections.iter().map(one).collect();
+                Ok(reply(StatusCode::OK, "application/json", json!({"object": "list", "data": data}).to_string()))
+            }
+            (Method::POST, "/v1/chat/completions" | "/chat/completions") => {
+                let body = Limited::new(request.into_body(), LARGEST).collect().await;
+                let body =
+                    body.map_err(|_| refuse(StatusCode::PAYLOAD_TOO_LARGE, "the request is larger than 1 MB"))?;
+                self.complete(&body.to_bytes()).await
+            }
+            _ => Err(refuse(StatusCode::NOT_FOUND, "there are `GET /v1/models` and `POST /v1/chat/completions`")),
+        }
+    }
+
+    /// Whether a request may be answered at all.
+    fn admit(&self, request: &Request<Incoming>) -> Result<(), Refusal> {
+        let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
+        if !header(HOST).is_some_and(is_this_machine) {
+            return Err(refuse(StatusCode::FORBIDDEN, "this server answers under the names of this machine only"));
+        }
+        if request.headers().contains_key(ORIGIN) {
+            return Err(refuse(StatusCode::FORBIDDEN, "this server answers no pages in browsers"));
+        }
+        let given = header(AUTHORIZATION).and_then(|value| value.split_once(' '));
+        let fits =
+            given.is_some_and(|(scheme, word)| scheme.eq_ignore_ascii_case("bearer") && self.token.is(word.trim()));
+        if fits {
+            Ok(())
+        } else {
+            Err(refuse(StatusCode::UNAUTHORIZED, "the token is missing or wrong; send it as the API key"))
+        }
+    }
+
+    async fn complete(&self, body: &[u8]) -> Result<Reply, Refusal> {
+        let bad = |why: String| Refusal(StatusCode::BAD_REQUEST, why);
+        let asked: Asked =
+            serde_json::from_slice(body).map_err(|error| bad(format!("the request cannot be read: {error}")))?;
+        let collection = self.collection(&asked.model)?;
+        let question =
+            asked.question().ok_or_else(|| bad("there is no message of the user with text in it".to_owned()))?;
+        let answer = collection.ask(&question, TOP).await;
+        let answer = answer.map_err(|error| Refusal(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+        let (text, citations) = in_words(&answer);
+        let created = self.clock.now().as_second();
+        let id = format!(
+            "chatcmpl-{}",
+            blake3::hash(format!("{created}{question}").as_bytes()).to_hex().get(..24).unwrap_or("0")
+        );
+        let of = |object: &str, choice: Value| json!({"id": id, "object": object, "created": created, "model": collection.name, "choices": [choice]});
+        if !asked.stream {
+            let message = json!({"role": "assistant", "content": text});
+            let mut whole = of("chat.completion", json!({"index": 0, "message": message, "finish_reason": "stop"}));
+            whole["usage"] = json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0});
+            whole["citations"] = json!(citations);
+            return Ok(reply(StatusCode::OK, "application/json", whole.to_string()));
+        }
+        let delta = json!({"role": "assistant", "content": text});
+        let first = of("chat.completion.chunk", json!({"index": 0, "delta": delta, "finish_reason": null}));
+        let mut last = of("chat.completion.chunk", json!({"index": 0, "delta": {}, "finish_reason": "stop"}));
+        last["citations"] = json!(citations);
+        Ok(reply(StatusCode::OK, "text/event-stream", format!("data: {first}\n\ndata: {last}\n\ndata: [DONE]\n\n")))
+    }
+
+    /// The collection a client calls its model. Where there is only one, any name will do.
+    fn collection(&self, model: &str) -> Result<&Collection, Refusal> {
+        if let [only] = self.collections.as_slice() {
+            return Ok(only);
+        }
+        self.collections.iter().find(|one| one.name == model).ok_or_else(|| {
+            let names: Vec<_> = self.collections.iter().map(|one| one.name.as_str()).collect();
+            Refusal(StatusCode::NOT_FOUND, format!("there is no collection `{model}`; there are {}", names.join(", ")))
+        })
+    }
+}
+
+fn refuse(status: StatusCode, message: &str) -> Refusal {
+    Refusal(status, message.to_owned())
+}
+
+fn reply(status: StatusCode, content_type: &'static str, body: String) -> Reply {
+    let mut reply = Response::new(Full::new(Bytes::from(body)));
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(content_type));
+    reply
+}
+
+/// Whether a `Host` header names this machine: a page that got its own name resolved to it does not.
+fn is_this_machine(host: &str) -> bool {
+    let name = match host.parse::<SocketAddr>() {
+        Ok(address) => return address.ip().is_loopback(),
+        Err(_) => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost")
+        || name.trim_matches(['[', ']']).parse().is_ok_and(|one: IpAddr| one.is_loopback())
+}
+
+/// What is read of a request; the rest is for models.
+#[derive(Deserialize)]
+struct Asked {
+    #[serde(default)]
+    model: String,
+    messages: Vec<Value>,
+    #[serde(default)]
+    stream: bool,
+}
+
+impl Asked {
+    /// The text of the user's last message.
+    fn question(&self) -> Option<String> {
+        let last = self.messages.iter().rfind(|message| message["role"] == "user")?;
+        let text = match &last["content"] {
+            Value::String(text) => text.clone(),
+            Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => return None,
+        };
+        Some(text).filter(|text| !text.trim().is_empty())
+    }
+}
+
+/// The answer as a client reads it, and its sources.
+fn in_words(answer: &Answer) -> (String, Vec<String>) {
+    match answer {
+        Answer::Told { text, sources } => (text.clone(), sources.clone()),
+        Answer::Passages(found) if found.passages.is_empty() => ("Nothing was found.".to_owned(), Vec::new()),
+        Answer::Passages(found) => {
+            let passages: Vec<_> =
+                found.passages.iter().map(|one| format!("{}\n\n{}", one.source(), one.text.trim_end())).collect();
+            (passages.join("\n\n---\n\n"), found.passages.iter().map(crate::Passage::source).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_answered() {
+        for own in ["127.0.0.1", "127.0.0.1:8107", "localhost", "LOCALHOST:1", "[::1]:8107", "[::1]"] {
+            assert!(is_this_machine(own), "{own}");
+        }
+        for other in
+            ["", "example.com", "example.com:8107", "localhost.example.com", "10.0.0.1:8107", "127.0.0.1.nip.io"]
+        {
+            assert!(!is_this_machine(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_question_is_the_last_message_of_the_user() {
+        let asked = |messages: Value| Asked {
+            model: String::new(),
+            messages: serde_json::from_value(messages).unwrap(),
+            stream: false,
+        };
+        let user = |content: Value| json!({"role": "user", "content": content});
+        let answer = json!({"role": "assistant", "content": "b"});
+        assert_eq!(asked(json!([user(json!("a")), answer])).question().as_deref(), Some("a"));
+        let parts = json!([{"type": "text", "text": "c"}, {"type": "image_url"}, {"type": "text", "text": "d"}]);
+        assert_eq!(asked(json!([user(json!("a")), user(parts)])).question().as_deref(), Some("c\nd"));
+        assert_eq!(asked(json!([user(json!(" "))])).question(), None);
+        assert_eq!(asked(json!([])).question(), None);
+    }
+}
