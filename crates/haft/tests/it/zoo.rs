@@ -21,11 +21,13 @@ struct Case {
     prompt: String,
     cwd: String,
     read: Vec<String>,
+    /// Configuration of the user's, as `--set` takes it.
+    set: Vec<String>,
 }
 
 impl Default for Case {
     fn default() -> Self {
-        Self { prompt: "Hello.".into(), cwd: String::new(), read: Vec::new() }
+        Self { prompt: "Hello.".into(), cwd: String::new(), read: Vec::new(), set: Vec::new() }
     }
 }
 
@@ -65,22 +67,37 @@ fn prepare(folder: &Path) -> (Rig, Case) {
 
 fn run(rig: &Rig, case: &Case) -> Ran {
     let cwd = rig.project().join("shop").join(&case.cwd);
-    rig.task(&["--cwd", cwd.to_str().unwrap(), &case.prompt])
+    let set = case.set.iter().flat_map(|one| ["--set", one]);
+    let arguments: Vec<_> = ["--cwd", cwd.to_str().unwrap()].into_iter().chain(set).chain([&*case.prompt]).collect();
+    rig.task(&arguments)
 }
 
-/// The messages of the newest request, without the system message, and what was told.
+/// The messages of the newest request, of the system message what it says of folders, of results what they say of modules, and
+/// what was told.
 fn seen(rig: &Rig, ran: &Ran) -> String {
     let home = rig.home().canonicalize().unwrap().display().to_string();
     let project = rig.project().join("shop").display().to_string();
     let requests = rig.server.requests();
     let body: Value = serde_json::from_slice(&requests.last().unwrap().body).unwrap();
     let mut text = String::new();
-    for message in body["messages"].as_array().unwrap().iter().filter(|message| message["role"] != "system") {
-        let role = message["role"].as_str().unwrap();
-        if role == "tool" || message["tool_calls"].is_array() {
-            continue;
+    for message in body["messages"].as_array().unwrap() {
+        let content = message["content"].as_str().unwrap_or_default();
+        match message["role"].as_str().unwrap() {
+            "system" => {
+                let folders = content.split_once("PROJECT PACKAGE CONTEXT\n");
+                if let Some((_, rest)) = folders {
+                    let folders = rest.split("====").next().unwrap_or_default().trim();
+                    write!(text, "[folders]\n{folders}\n\n").unwrap();
+                }
+            }
+            "tool" => {
+                for line in content.lines().filter(|line| line.starts_with("[It belongs to the module")) {
+                    writeln!(text, "(result) {line}").unwrap();
+                }
+            }
+            _ if message["tool_calls"].is_array() => {}
+            role => write!(text, "[{role}]\n{content}\n\n").unwrap(),
         }
-        write!(text, "[{role}]\n{}\n\n", message["content"].as_str().unwrap_or_default()).unwrap();
     }
     for event in ran.events().iter().filter(|event| event["type"] == "error" && event["code"] == "document") {
         writeln!(text, "(told) {}", event["message"].as_str().unwrap()).unwrap();
@@ -119,6 +136,7 @@ fn nothing_of_a_project_is_sent_before_it_is_trusted() {
         assert_eq!(ran.code(), 0, "{}: {}", folder.display(), ran.stderr());
         let seen = seen(&rig, &ran);
         let headings: Vec<_> = seen.lines().filter(|line| line.starts_with("# ")).collect();
+        assert!(!seen.contains("[folders]"), "{}: {seen}", folder.display());
         // One document is about all tools, and the user's own are there.
         let of_user = |line: &str| line.starts_with("# HOME") || line.starts_with("# External tools");
         assert!(headings.iter().all(|heading| of_user(heading)), "{}: {headings:?}", folder.display());
