@@ -80,6 +80,17 @@ impl StandingDocuments {
         self.problems.drain(..).map(|problem| problem.to_string()).collect()
     }
 
+    /// Whether anything they come from is not as it was.
+    pub(crate) fn is_stale(&self, touched: Touched<'_>, tools: Option<&ExternalShelf>) -> bool {
+        let external = tools.and_then(ExternalShelf::document);
+        self.external.as_ref() != external || self.counts != touched.counts() || !self.watched.same()
+    }
+
+    /// What the documents of a kind are headed by.
+    pub(crate) fn headings(&self, of: impl Fn(DocumentKind) -> bool) -> Vec<String> {
+        self.documents.iter().filter(|one| of(one.kind)).map(|one| one.heading.clone()).collect()
+    }
+
     /// Looks whether anything changed, and says whether the layer is a new one.
     pub(crate) fn look(
         &mut self,
@@ -87,11 +98,10 @@ impl StandingDocuments {
         tools: Option<&ExternalShelf>,
         counter: &dyn TokenCounter,
     ) -> bool {
-        let external = tools.and_then(ExternalShelf::document);
-        if self.external.as_ref() == external && self.counts == touched.counts() && self.watched.same() {
+        if !self.is_stale(touched, tools) {
             return false;
         }
-        self.external = external.cloned();
+        self.external = tools.and_then(ExternalShelf::document).cloned();
         self.counts = touched.counts();
         self.touched = touched.paths();
         let before = std::mem::take(&mut self.documents);

@@ -3,9 +3,15 @@
 //! [`turn`] holds every decision and no handle; [`Session`] holds the handles and decides nothing. This crate reads no
 //! environment, terminal or wall clock: the binary gives it values, a clock and ids.
 //!
-//! Read first: [`turn::Turn`] (what happens next), [`Session`] (how it is done), [`EventSink`] (how it is watched).
+//! There are two layers. [`BaseLoop`] runs turns with a model and tools, keeps the conversation in memory and knows nothing of
+//! files: other kinds of agents are built on it. [`Session`] is the coding agent, with context engine, store and project.
+//!
+//! Read first: [`turn::Turn`] (what happens next), [`Session`] (how it is done), [`EventSink`] (how it is watched),
+//! [`Callback`] (who is called on the way).
 
 mod approval;
+mod base;
+mod callbacks;
 mod calls;
 mod documents;
 mod emit;
@@ -26,6 +32,8 @@ mod touched;
 pub mod turn;
 
 pub use approval::{Answer, Approval, Approver};
+pub use base::BaseLoop;
+pub use callbacks::{Callback, CommandHook, Moment, Occasion, Reaction, ToolName, ToolResponse, on};
 pub use emit::EventSink;
 pub use external::{Asking, HelpCell, ToolHelp};
 pub use names::MAIN;

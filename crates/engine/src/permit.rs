@@ -50,6 +50,33 @@ pub(crate) struct Denied {
     pub(crate) wants_person: bool,
 }
 
+/// What callbacks say of a call before the rules do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Opinion {
+    /// Nothing: the rules alone decide.
+    #[default]
+    None,
+    /// Nobody needs to be asked.
+    Allow,
+    /// Somebody must be asked.
+    Ask,
+}
+
+impl Opinion {
+    /// A verdict with this opinion in it. A rule that denies is never overruled.
+    fn weigh(self, mut verdict: Verdict) -> Verdict {
+        match (verdict.decision, self) {
+            (Decision::Ask, Self::Allow) => verdict.decision = Decision::Allow,
+            (Decision::Allow, Self::Ask) => {
+                verdict.decision = Decision::Ask;
+                "a hook wants it to be asked".clone_into(&mut verdict.reason);
+            }
+            (Decision::Allow | Decision::Ask | Decision::Deny, _) => {}
+        }
+        verdict
+    }
+}
+
 impl Permit {
     pub(crate) fn new(permissions: Permissions, approver: Option<Arc<dyn Approver>>, workspace: Workspace) -> Self {
         let (permissions, agent) = (Arc::new(Mutex::new(permissions)), names::MAIN.to_owned());
@@ -68,14 +95,15 @@ impl Permit {
     }
 
     /// Decides on a call, asking where that is needed.
-    pub(crate) async fn decide(&self, tool: &dyn Tool, arguments: &Value) -> Result<Granted, Denied> {
+    pub(crate) async fn decide(&self, tool: &dyn Tool, arguments: &Value, opinion: Opinion) -> Result<Granted, Denied> {
         let call = Call::of(tool, arguments);
-        let (mut verdict, mode) = self.verdict(&call);
+        let (verdict, mode) = self.verdict(&call);
+        let mut verdict = opinion.weigh(verdict);
         let mut _alone = None;
         if verdict.decision == Decision::Ask && self.approver.is_some() {
             _alone = Some(self.asking.lock().await);
             // Whoever was asked before may have allowed this too.
-            verdict = self.verdict(&call).0;
+            verdict = opinion.weigh(self.verdict(&call).0);
         }
         match (verdict.decision, &self.approver) {
             (Decision::Allow, _) => Ok(Granted { outside: verdict.outside, ..Granted::default() }),
@@ -152,7 +180,7 @@ impl Permit {
 #[async_trait]
 impl Guard for Permit {
     async fn permit(&self, tool: &dyn Tool, workspace: &Workspace, arguments: &Value) -> Result<(), Envelope> {
-        let granted = self.decide(tool, arguments).await.map_err(|denied| denied.envelope)?;
+        let granted = self.decide(tool, arguments, Opinion::None).await.map_err(|denied| denied.envelope)?;
         if granted.changed.is_some() {
             let message =
                 format!("A plugin and the user both changed this call of `{}`; it did not run.", tool.spec().name);

@@ -5,6 +5,7 @@ mod changes;
 mod context;
 mod conversations;
 mod doctor;
+mod hooks;
 mod jobs;
 mod knowledge;
 mod mcp;
@@ -30,6 +31,7 @@ pub(crate) use conversations::{
     ShowConversationArgs, StatsArgs, UseArgs,
 };
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use hooks::{HookListArgs, HooksArgs, HooksCommand};
 pub(crate) use jobs::{AttachArgs, JobsArgs, JobsCommand, KillArgs, ListJobsArgs, LogsArgs, ShowJobArgs};
 pub(crate) use knowledge::{Lines, NotesArgs, NotesCommand, OfConversation, UsefulArgs, UsefulCommand};
 pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpListArgs, McpNameArgs, McpTestArgs, Transport};
@@ -80,6 +82,7 @@ Safety:
   redo           Bring back what an undo took back
   permissions    Show, add and explain what may happen without asking
   sandbox        Show what holds commands in, and try to leave it
+  hooks          List the commands that are run at points of a run
 
 Models:
   models         List, show, declare and test models
@@ -185,6 +188,8 @@ pub(crate) enum Command {
     Permissions(PermissionsArgs),
     /// Show what holds commands in, and try to leave it.
     Sandbox(SandboxArgs),
+    /// List the commands that are run at points of a run, yours and those of the project.
+    Hooks(HooksArgs),
     /// List, show, declare and test models.
     Models(ModelsArgs),
     /// Count the tokens of files.

@@ -10,6 +10,7 @@ mod commands;
 mod config;
 mod demo;
 mod exit;
+mod hooks;
 mod jobs;
 mod mcp;
 mod network;

@@ -27,6 +27,7 @@ use haft_types::{Message, PermissionMode};
 use crate::clock::{RandomIds, WallClock};
 use crate::config::{Config, ModelRole};
 use crate::exit::mistake;
+use crate::hooks;
 use crate::mcp::{self, Mcp};
 use crate::network;
 use crate::places::Places;
@@ -217,6 +218,7 @@ fn prepare(
     let own = key.as_ref().map(|key| key.expose().to_owned());
     let (ground, standing) = ground(places, &plan.project)?;
     let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
+    let (found, problems) = hooks::found(places, &config.hooks, &ground);
     let child_environment = Arc::new(haft_sandbox::child_environment(std::env::vars_os()));
     let gathered = mcp::gathered(places, &config, &plan.project.root, &standing);
     let (rag, web) = (Rag::of(places, &config), Web::of(&config));
@@ -242,7 +244,7 @@ fn prepare(
         models,
         hub: Arc::new(Hub::with_groups(config.groups)),
         counter: Arc::new(O200k),
-        running: Arc::new(Running::new(supervisor, config.limits).held_in(sandbox)),
+        running: Arc::new(Running::new(Arc::clone(&supervisor), config.limits).held_in(sandbox)),
         approver: plan.approver,
         clock: Arc::new(WallClock),
         ids: Arc::new(RandomIds),
@@ -262,7 +264,7 @@ fn prepare(
             journal: places.journal(),
         },
         private: vec![places.data.clone(), places.state.clone(), places.cache.clone()],
-        child_environment,
+        child_environment: Arc::clone(&child_environment),
         masker,
         ground,
         tool_help: ToolHelp::new(HelpCache::at(places.tool_help()), None),
@@ -272,6 +274,7 @@ fn prepare(
         offered_tools: plan.offered_tools,
         tool_profiles: plan.tool_profiles,
         plugins: Vec::new(),
+        callbacks: hooks::callbacks(found, &supervisor, &child_environment),
         focus_files: plan.focus_files,
         limits: plan.limits,
         goal: plan.goal,
@@ -282,6 +285,7 @@ fn prepare(
             .chain(mcp.notices())
             .chain(rag.notices())
             .chain(web.notice)
+            .chain(problems)
             .collect(),
         model,
     };

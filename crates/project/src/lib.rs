@@ -5,7 +5,8 @@
 //!
 //! Read first: [`TrustList`] (who is trusted), [`Footprint`] (what trust is given to), [`Ground`] (where knowledge is looked
 //! for). Each kind of knowledge has a module with a `load`: [`rules`], [`instructions`], [`agents`], [`skills`],
-//! [`commands`], [`external`], [`library`], [`modules`], [`active`]. What is wrong with a file is a [`Problem`] that names it; the rest works.
+//! [`commands`], [`external`], [`library`], [`modules`], [`active`], [`hooks`]. What is wrong with a file is a [`Problem`] that
+//! names it; the rest works.
 
 pub mod active;
 pub mod agents;
@@ -16,6 +17,7 @@ mod file;
 pub mod footprint;
 mod front_matter;
 mod ground;
+pub mod hooks;
 pub mod instructions;
 pub mod library;
 pub mod modules;

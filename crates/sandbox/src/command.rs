@@ -61,11 +61,13 @@ impl Command {
 
 /// What a command reads from its standard input, unless it is at a terminal. Otherwise there is none: it has a session of its
 /// own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Stdin {
     /// Nothing: the end of input comes at once, so that a command that asks a question ends instead of waiting.
     #[default]
     Null,
+    /// This text, and then the end of input. It holds no NUL character.
+    Text(String),
 }
 
 /// How a command ended.

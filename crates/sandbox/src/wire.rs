@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::confine::{self, Confined, Failed, Policy, Way};
-use crate::{Command, PidNamespace, Reaper, SandboxError};
+use crate::{Command, PidNamespace, Reaper, SandboxError, Stdin};
 
 /// Longer ones are refused on both sides; the kernel's own limit for arguments and environment is lower.
 const MAX_REQUEST: usize = 16 << 20;
@@ -24,6 +24,8 @@ pub(crate) struct Request {
     pub(crate) timeout: Option<Duration>,
     pub(crate) namespace: PidNamespace,
     pub(crate) console: Console,
+    /// What it reads, if anything.
+    pub(crate) input: Option<String>,
     /// What holds it in.
     pub(crate) confined: Option<Confined>,
     pub(crate) cwd: PathBuf,
@@ -52,6 +54,11 @@ impl Request {
         if command.argv.iter().any(|arg| nul(arg)) || nul(command.cwd.as_os_str()) {
             return invalid("an argument or the folder contains a NUL character");
         }
+        let input = match &command.stdin {
+            Stdin::Null => None,
+            Stdin::Text(text) if text.contains('\0') => return invalid("what it is to read contains a NUL character"),
+            Stdin::Text(text) => Some(text.clone()),
+        };
         for (name, value) in &command.env {
             if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
                 return invalid(
@@ -70,6 +77,7 @@ impl Request {
             timeout: u64::try_from(command.timeout.as_millis()).ok().map(Duration::from_millis),
             namespace,
             console,
+            input,
             confined: command.confined.as_deref().cloned(),
             cwd: command.cwd.clone(),
             argv: command.argv.clone(),
@@ -94,6 +102,10 @@ impl Request {
             Console::Terminal => b"terminal",
             Console::Socket => b"socket",
         });
+        match &self.input {
+            None => field(b""),
+            Some(text) => field(&[b"=", text.as_bytes()].concat()),
+        }
         match &self.confined {
             None => field(b"open"),
             Some(confined) => {
@@ -149,6 +161,11 @@ impl Request {
             b"socket" => Console::Socket,
             _ => return None,
         };
+        let input = match fields.next()? {
+            [] => None,
+            [b'=', given @ ..] => Some(text(given)?),
+            _ => return None,
+        };
         let way = match fields.next()? {
             b"open" => None,
             b"namespace" => Some(Way::Namespace),
@@ -172,7 +189,7 @@ impl Request {
                 Some((owned(&field[..at]), owned(&field[at + 1..])))
             })
             .collect::<Option<_>>()?;
-        Some(Self { timeout, namespace, console, confined, cwd, argv, env })
+        Some(Self { timeout, namespace, console, input, confined, cwd, argv, env })
     }
 }
 

@@ -6,6 +6,7 @@
 //! Read first: [`Tool`] (what a tool is), [`ToolContext`] (what it is given), [`Registry`] (where it is found and how it is
 //! called), [`Plugin`] (who looks over its shoulder).
 
+mod bare;
 mod context;
 mod guard;
 mod intent;

@@ -9,6 +9,7 @@ mod control;
 mod event;
 mod form;
 mod hash;
+mod hook;
 mod id;
 mod message;
 mod model;
@@ -26,6 +27,7 @@ pub use event::{
 };
 pub use form::{Choice, Field, FieldKind, Filled, Form};
 pub use hash::{ContentHash, Hasher};
+pub use hook::HookPoint;
 pub use id::{Clock, ConversationId, IdSource, MessageId, ShortId};
 pub use message::{Entry, LlmMetadata, Message, Metadata, Origin, Role};
 pub use model::{Api, CacheKind, CacheMatch, CacheRule, Capabilities, ModelSpec, ToolProtocol};

@@ -34,3 +34,16 @@ pub enum Outcome {
     /// It could not go on.
     Failed,
 }
+
+impl Outcome {
+    /// Its name in events.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Waiting => "waiting",
+            Self::Aborted => "aborted",
+            Self::Exhausted => "exhausted",
+            Self::Failed => "failed",
+        }
+    }
+}

@@ -92,8 +92,8 @@ fn line(command: &str) -> Value {
 #[tokio::test]
 async fn where_nobody_can_be_asked_asking_means_no() {
     let permit = permit(&["execute_command(ls:*)"], &["execute_command(rm:*)"], None);
-    assert_eq!(permit.decide(&execute(), &line("ls -l")).await, Ok(Granted::default()));
-    let denied = permit.decide(&execute(), &line("make check")).await.unwrap_err();
+    assert_eq!(permit.decide(&execute(), &line("ls -l"), Opinion::None).await, Ok(Granted::default()));
+    let denied = permit.decide(&execute(), &line("make check"), Opinion::None).await.unwrap_err();
     assert!(denied.wants_person);
     assert!(denied.envelope.text.contains("nobody can be asked"), "{}", denied.envelope.text);
     assert!(
@@ -101,14 +101,16 @@ async fn where_nobody_can_be_asked_asking_means_no() {
         "{}",
         denied.envelope.text
     );
-    let denied = permit.decide(&execute(), &line("rm x")).await.unwrap_err();
+    let denied = permit.decide(&execute(), &line("rm x"), Opinion::None).await.unwrap_err();
     assert!(
         denied.envelope.text.contains("the rule `execute_command(rm:*)` denies `rm x`"),
         "{}",
         denied.envelope.text
     );
-    let outside =
-        permit.decide(&Fake::new("read_file", Access::Read), &json!({ "path": "/etc/passwd" })).await.unwrap_err();
+    let outside = permit
+        .decide(&Fake::new("read_file", Access::Read), &json!({ "path": "/etc/passwd" }), Opinion::None)
+        .await
+        .unwrap_err();
     assert_eq!(outside.envelope.error.map(|error| error.code), Some("outside_workspace".into()));
     assert!(!outside.wants_person);
 }
@@ -119,13 +121,13 @@ async fn a_person_sees_the_whole_and_decides() {
     let permit = permit(&[], &[], Some(Arc::clone(&approver) as _));
     let write = Fake::new("write_to_file", Access::Write);
     let arguments = json!({ "path": "a.txt", "content": "one\ntwo\n" });
-    assert_eq!(permit.decide(&write, &arguments).await, Ok(Granted::default()));
-    let denied = permit.decide(&execute(), &line("cargo build")).await.unwrap_err();
+    assert_eq!(permit.decide(&write, &arguments, Opinion::None).await, Ok(Granted::default()));
+    let denied = permit.decide(&execute(), &line("cargo build"), Opinion::None).await.unwrap_err();
     assert!(denied.envelope.text.contains("They said: use make instead"), "{}", denied.envelope.text);
     assert!(!denied.wants_person);
-    assert_eq!(permit.decide(&execute(), &line("make")).await, Ok(Granted::default()));
+    assert_eq!(permit.decide(&execute(), &line("make"), Opinion::None).await, Ok(Granted::default()));
     // Remembered: it is not asked again.
-    assert_eq!(permit.decide(&execute(), &line("make")).await, Ok(Granted::default()));
+    assert_eq!(permit.decide(&execute(), &line("make"), Opinion::None).await, Ok(Granted::default()));
     let asked = approver.asked.lock().unwrap();
     assert_eq!(asked[0].subject, "path: a.txt\ncontent:\none\ntwo\n");
     assert_eq!(asked[1].subject, "cargo build");
@@ -137,15 +139,24 @@ async fn a_person_sees_the_whole_and_decides() {
 async fn an_approved_file_outside_can_be_reached() {
     let approver = Scripted::new([Answer::Once]);
     let permit = permit(&[], &[], Some(approver as _));
-    let granted = permit.decide(&Fake::new("read_file", Access::Read), &json!({ "path": "/etc/hosts" })).await.unwrap();
+    let granted = permit
+        .decide(&Fake::new("read_file", Access::Read), &json!({ "path": "/etc/hosts" }), Opinion::None)
+        .await
+        .unwrap();
     assert_eq!(granted.outside, [PathBuf::from("/etc/hosts")]);
 }
 
 #[tokio::test]
 async fn a_call_that_lacks_what_it_needs_is_left_to_the_tool() {
     let permit = permit(&[], &[], None);
-    assert_eq!(permit.decide(&execute(), &json!({ "requires_approval": false })).await, Ok(Granted::default()));
-    assert_eq!(permit.decide(&Fake::new("write_to_file", Access::Write), &json!({})).await, Ok(Granted::default()));
+    assert_eq!(
+        permit.decide(&execute(), &json!({ "requires_approval": false }), Opinion::None).await,
+        Ok(Granted::default())
+    );
+    assert_eq!(
+        permit.decide(&Fake::new("write_to_file", Access::Write), &json!({}), Opinion::None).await,
+        Ok(Granted::default())
+    );
 }
 
 #[tokio::test]
@@ -160,4 +171,19 @@ async fn what_a_plugin_makes_of_a_call_is_decided_again() {
     let read = Fake::new("read_file", Access::Read);
     let outside = guard.permit(&read, &workspace(), &json!({ "path": "/etc/hosts" })).await;
     assert!(outside.is_err(), "what the call may reach was settled before the plugin changed it");
+}
+
+#[tokio::test]
+async fn an_opinion_spares_a_question_or_asks_one_but_overrules_no_rule() {
+    let permit = permit(&["execute_command(ls:*)"], &["execute_command(rm:*)"], None);
+    for (command, opinion, runs) in [
+        ("ls", Opinion::None, true),
+        ("ls", Opinion::Ask, false),
+        ("make", Opinion::None, false),
+        ("make", Opinion::Allow, true),
+        ("rm x", Opinion::Allow, false),
+    ] {
+        let decided = permit.decide(&execute(), &line(command), opinion).await;
+        assert_eq!(decided.is_ok(), runs, "{command} {opinion:?}");
+    }
 }

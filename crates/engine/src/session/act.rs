@@ -8,9 +8,10 @@ use std::sync::Arc;
 use haft_store::Fact;
 use haft_store::versions::CallName;
 use haft_tool::{Flow, ToolContext, ToolOutput};
-use haft_types::{Envelope, EventBody, MessageId, Role, StopReason, ToolCall};
+use haft_types::{ContentHash, Envelope, EventBody, Hasher, MessageId, Role, StopReason, ToolCall};
 use tokio_util::sync::CancellationToken;
 
+use super::calling::Ran;
 use super::progress::Shown;
 use super::{EngineError, Session};
 use crate::calls;
@@ -28,6 +29,8 @@ struct Permitted {
     admitted: Admitted,
     /// Files outside the workspace it may reach.
     outside: Vec<PathBuf>,
+    /// Whether it runs with other arguments than the model gave.
+    changed: bool,
 }
 
 impl Session {
@@ -58,6 +61,7 @@ impl Session {
                     if refused.denied {
                         done.denied = Some(refused.envelope.text.clone());
                     }
+                    done.seen.push(fingerprint(&refused.call, &refused.envelope));
                     self.answer(&refused.call, refused.envelope.into(), emitter).await?;
                 }
             }
@@ -87,18 +91,23 @@ impl Session {
         emitter: &mut Emitter<'_>,
         cancel: &CancellationToken,
     ) -> Option<Result<Permitted, Box<Refused>>> {
+        let (call, opinion, mut changed) = match self.before_call(call, emitter, cancel).await {
+            Ok(heard) => heard,
+            Err(refused) => return Some(Err(refused)),
+        };
         let decided = tokio::select! {
             biased;
             () = cancel.cancelled() => return None,
-            decided = self.permit.decide(call.tool.as_ref(), &call.arguments) => decided,
+            decided = self.permit.decide(call.tool.as_ref(), &call.arguments, opinion) => decided,
         };
         Some(match decided {
-            Ok(Granted { outside, changed, notice }) => {
+            Ok(Granted { outside, changed: other, notice }) => {
                 if let Some(notice) = notice {
                     emitter.error("permissions", notice);
                 }
-                let arguments = changed.unwrap_or(call.arguments);
-                Ok(Permitted { admitted: Admitted { arguments, ..call }, outside })
+                changed |= other.is_some();
+                let arguments = other.unwrap_or(call.arguments);
+                Ok(Permitted { admitted: Admitted { arguments, ..call }, outside, changed })
             }
             Err(Denied { envelope, wants_person }) => {
                 Err(Box::new(Refused { call: call.call, envelope, denied: wants_person }))
@@ -121,7 +130,7 @@ impl Session {
     ) -> Result<(), EngineError> {
         let mut started = Vec::with_capacity(group.len());
         let mut shown = Shown::new();
-        for Permitted { admitted: call, outside } in group {
+        for Permitted { admitted: call, outside, changed } in group {
             let recorder = Arc::new(self.recorder(&call.call));
             // Before it is noted as begun: should haft be killed while it scans, the call has certainly not run.
             let watched = Watched::begin(Arc::clone(&recorder), call.tool.access()).await;
@@ -130,13 +139,16 @@ impl Session {
             }
             let mut context = self.tool_context(&call.call, recorder, cancel, &shown);
             context.workspace.extra.extend(outside);
+            let ran = Ran { arguments: self.kept_arguments(&call, changed), changed };
             let (call, task) = calls::start(call, self.registry.clone(), context);
-            started.push((call, task, watched));
+            started.push((call, task, watched, ran));
         }
-        for (call, task, watched) in started {
+        for (call, task, watched, ran) in started {
             let output = shown.until(calls::finish(&call, task), &mut self.relayed, emitter).await;
             self.take_relayed_usage();
-            let output = watched.end(output).await;
+            let mut output = watched.end(output).await;
+            self.after_call(&call, &ran, &mut output, emitter, cancel).await;
+            done.seen.push(fingerprint(&call, &output.envelope));
             take_flow(&output.flow, done, emitter);
             if !calls::waits_for_user(&output.flow) {
                 self.answer(&call, output, emitter).await?;
@@ -221,7 +233,15 @@ impl Session {
     }
 }
 
-fn take_flow(flow: &Flow, done: &mut ToolsDone, emitter: &mut Emitter<'_>) {
+/// What tells one call and its result from another.
+pub(crate) fn fingerprint(call: &ToolCall, envelope: &Envelope) -> ContentHash {
+    let mut hasher = Hasher::default();
+    hasher.update(call.name.as_bytes()).update(call.arguments.as_bytes());
+    hasher.update(&[envelope.status as u8]).update(envelope.text.as_bytes());
+    hasher.finish()
+}
+
+pub(crate) fn take_flow(flow: &Flow, done: &mut ToolsDone, emitter: &mut Emitter<'_>) {
     match flow {
         Flow::Continue => {}
         Flow::Ask { question, options } => {

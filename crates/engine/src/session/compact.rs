@@ -10,6 +10,7 @@ use haft_types::{CompactionPhase, EventBody, LlmMetadata, ModelSpec, Part, Reque
 use tokio_util::sync::CancellationToken;
 
 use super::{EngineError, Session};
+use crate::callbacks::Moment;
 use crate::emit::Emitter;
 
 impl Session {
@@ -41,6 +42,7 @@ impl Session {
     ) -> Result<(), EngineError> {
         let rounds = plan.rounds;
         let tell = |phase, message: String| EventBody::Compaction { phase, rounds, message };
+        self.call_back(Moment::PreCompact { trigger: "auto", rounds }, emitter, cancel).await;
         emitter.emit(tell(CompactionPhase::Started, format!("Archiving {rounds} older rounds…")));
         match self.summarise(&plan, emitter, cancel).await {
             Ok(made) => {

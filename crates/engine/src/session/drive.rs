@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::act::{Interruption, interrupted};
 use super::build::cause_of;
 use super::{EngineError, Notice, Session};
+use crate::callbacks::Moment;
 use crate::emit::{Emitter, EventSink};
 use crate::external::Late;
 use crate::names;
@@ -45,7 +46,11 @@ impl Session {
         let mut emitter = Emitter::new(sink, id, masker, self.config.agent.clone()).after(self.seq);
         self.totals.begin(self.config.model.price);
         let mut run = Run { turn: Turn::new(self.config.limits), request: None, cause: None, never_valid: false };
-        let position = if self.stored {
+        let position = if let Err(reason) = self.greet(input.as_deref(), cancel).await {
+            self.announce(&mut emitter);
+            let end = End::new(Outcome::Waiting, reason);
+            return self.finish(end, &run, &mut emitter, cancel).await;
+        } else if self.stored {
             self.announce(&mut emitter);
             self.take_input(input, &mut emitter, cancel).await
         } else {
@@ -60,10 +65,20 @@ impl Session {
         };
         let end = end.unwrap_or_else(|EngineError::Store(error)| {
             let reason = Reason { code: "store".into(), message: error.to_string() };
-            End { outcome: Outcome::Failed, reason, text: String::new() }
+            End::new(Outcome::Failed, reason)
         });
         self.describe_changes(end.outcome, &mut emitter, cancel).await;
-        let report = self.report(end, &run, &mut emitter).await;
+        self.finish(end, &run, &mut emitter, cancel).await
+    }
+
+    async fn finish(
+        &mut self,
+        end: End,
+        run: &Run,
+        emitter: &mut Emitter<'_>,
+        cancel: &CancellationToken,
+    ) -> RunReport {
+        let report = self.report(end, run, emitter, cancel).await;
         self.seq = emitter.seq();
         self.resumed = true;
         report
@@ -80,6 +95,7 @@ impl Session {
         for Notice { code, message } in std::mem::take(&mut self.config.notices) {
             emitter.emit(EventBody::Error { code: code.to_owned(), message });
         }
+        self.tell_hooked(emitter);
     }
 
     async fn drive(
@@ -107,12 +123,20 @@ impl Session {
                         let note = nudge.text().to_owned() + &self.what_is_left(nudge, run.turn.replies());
                         self.append_user(note, Origin::Engine).await?;
                     }
+                    Action::Conclude(end) => {
+                        let conclusion = self.conclude(&end, run.turn.objections(), emitter, cancel).await;
+                        next = Some(Input::Concluded(conclusion));
+                    }
+                    Action::Correct(text) => self.append_user(text, Origin::Engine).await?,
                     Action::End(end) => return Ok(end),
                 }
             }
             let input = match next {
                 _ if cancel.is_cancelled() => Input::Cancelled,
-                Some(input) => input,
+                Some(input) => match self.hooked.take_stop() {
+                    Some(reason) => Input::Stopped(reason),
+                    None => input,
+                },
                 // The turn always asks for something or ends; should it not, that is told as its own bug.
                 None => Input::Built,
             };
@@ -189,13 +213,14 @@ impl Session {
     ) -> Result<Input, EngineError> {
         self.announce_tasks(emitter).await?;
         self.take_letters().await?;
+        self.append_context().await?;
         self.compact_if_due("", emitter, cancel).await?;
         let failed = |error: ContextError| Input::Failed(Reason { code: "context".into(), message: error.to_string() });
         let cold = self.is_cold();
         if let Some(external) = &mut self.external {
             external.learn(if cold { Late::Welcome } else { Late::Wait }, cancel).await;
         }
-        match self.look_at_documents() {
+        match self.refresh_documents(emitter).await {
             Ok(problems) => problems.into_iter().for_each(|problem| emitter.error("document", problem)),
             Err(error) => return Ok(failed(error)),
         }
@@ -219,6 +244,10 @@ impl Session {
     ) -> Result<Input, EngineError> {
         loop {
             let Some(request) = run.request.take() else { return Ok(Input::Built) };
+            self.call_back(self.request_start(&request), emitter, cancel).await;
+            if let Some(reason) = self.hooked.take_stop() {
+                return Ok(Input::Stopped(reason));
+            }
             let sent = SentRequest {
                 model: self.config.model.full_name(),
                 api: self.config.model.api,
@@ -228,12 +257,25 @@ impl Session {
             };
             // The log must not delay the request: it is written while the model thinks.
             drop(self.services.store.log_request(&self.conversation.id, sent));
-            let mut tell = |delta: Delta| tell_delta(delta, emitter);
-            let error = match self.services.client.stream(&request, cancel, &mut tell).await {
+            let (mut teller, listener) = self.hooked.generation(&self.registry);
+            let client = &mut self.services.client;
+            let told = &mut *emitter;
+            let arriving = async {
+                let mut tell = move |delta: Delta| {
+                    teller.hear(&delta);
+                    tell_delta(delta, told);
+                };
+                client.stream(&request, cancel, &mut tell).await
+            };
+            let (arrived, ()) = futures::join!(arriving, listener.listen(cancel));
+            let ended = self.request_end(&arrived);
+            let error = match arrived {
                 Ok(reply) => {
                     self.learn_factor(request.tokens(), reply.usage).await?;
                     let (reply, failure) = self.continued(&request, reply, emitter, cancel).await;
                     let replied = self.take_reply(reply, emitter).await?;
+                    // Not before: whatever hooks do, the reply is stored.
+                    self.call_back(ended, emitter, cancel).await;
                     return Ok(match failure {
                         None => Input::Replied(replied),
                         Some(ModelError::Cancelled) => Input::Cancelled,
@@ -241,7 +283,10 @@ impl Session {
                     });
                 }
                 Err(ModelError::Cancelled) => return Ok(Input::Cancelled),
-                Err(error) => error,
+                Err(error) => {
+                    self.call_back(ended, emitter, cancel).await;
+                    error
+                }
             };
             let switched = if error.is_overload() { self.switch_model(&error, emitter) } else { Ok(false) };
             match switched {
@@ -320,7 +365,18 @@ impl Session {
         Ok(replied)
     }
 
-    async fn report(&mut self, end: End, run: &Run, emitter: &mut Emitter<'_>) -> RunReport {
+    async fn report(
+        &mut self,
+        end: End,
+        run: &Run,
+        emitter: &mut Emitter<'_>,
+        cancel: &CancellationToken,
+    ) -> RunReport {
+        if end.outcome == Outcome::Waiting && self.rank == Rank::Main {
+            let moment = Moment::Notification { notification_type: "idle_prompt", message: end.reason.message.clone() };
+            self.call_back(moment, emitter, cancel).await;
+        }
+        self.note_end(end.outcome);
         if end.outcome == Outcome::Failed {
             emitter.error(&end.reason.code, &end.reason.message);
         }
@@ -345,7 +401,7 @@ impl Session {
             duration_ms: millis(self.totals.since.elapsed()),
             usage: self.totals.usage,
             cost: self.totals.cost,
-            structured_output: None,
+            structured_output: end.output,
         };
         emitter.emit(EventBody::Result(result.clone()));
         RunReport { result, never_valid: run.never_valid && run.turn.replies() == 0 }
@@ -392,7 +448,7 @@ fn spoken(message: &Message, protocol: ToolProtocol) -> String {
     thoughts.collect()
 }
 
-pub(super) fn tell_delta(delta: Delta, emitter: &mut Emitter<'_>) {
+pub(crate) fn tell_delta(delta: Delta, emitter: &mut Emitter<'_>) {
     emitter.emit(match delta {
         Delta::Text(text) => EventBody::Text { text },
         Delta::Thinking(text) => EventBody::Thinking { text },
@@ -412,7 +468,7 @@ pub(super) fn tell_delta(delta: Delta, emitter: &mut Emitter<'_>) {
     });
 }
 
-fn call_finished(call: &ToolCall) -> EventBody {
+pub(crate) fn call_finished(call: &ToolCall) -> EventBody {
     EventBody::ToolCall {
         id: call.id.clone(),
         name: call.name.clone(),

@@ -6,9 +6,11 @@ mod act;
 mod active;
 mod agents;
 mod build;
+mod calling;
 mod compact;
 mod cut;
 mod drive;
+mod hooked;
 mod models;
 mod open;
 mod progress;
@@ -36,6 +38,7 @@ use haft_types::{
 };
 
 use crate::approval::Approver;
+use crate::callbacks::Callback;
 use crate::documents::StandingDocuments;
 use crate::external::{ExternalShelf, ToolHelp};
 use crate::files::Watch;
@@ -49,13 +52,16 @@ use crate::touched::Mentions;
 use crate::turn::{Limits, Spent};
 
 use active::Active;
-use told::Told;
+use hooked::Hooked;
 
+pub(crate) use act::{fingerprint, take_flow};
 pub use drive::RunReport;
+pub(crate) use drive::{call_finished, tell_delta};
 pub use models::{Models, Standby};
 pub(crate) use open::title_of;
 pub use open::{OpenError, Which, all_tools, wanted_tools};
 pub use tasks::Leftovers;
+pub(crate) use told::Told;
 
 /// Something went wrong that is not the model's or a tool's doing.
 #[derive(Debug, thiserror::Error)]
@@ -155,6 +161,8 @@ pub struct SessionConfig {
     pub tool_profiles: BTreeMap<String, Vec<String>>,
     /// Who looks over the shoulder of every call.
     pub plugins: Vec<Arc<dyn Plugin>>,
+    /// Who is called at the points of a run, in order.
+    pub callbacks: Vec<Arc<dyn Callback>>,
     /// Paths named as the focus of the task.
     pub focus_files: Vec<String>,
     /// What the run may use up.
@@ -202,6 +210,7 @@ pub struct Session {
     begun: HashSet<Begun>,
     registry: Registry,
     permit: Arc<Permit>,
+    hooked: Hooked,
     /// What the model is told of them.
     told: Told,
     /// What has to be kept of it before the next request.

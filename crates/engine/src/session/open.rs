@@ -9,13 +9,16 @@ use haft_store::{Conversation, Fact, Found, NewFork, Scope, StoreError, WriteLoc
 use haft_tool::{CaseDocument, Registry, Source, Tool, UnknownChoice};
 use haft_tools::{PlanModeRespond, RunNamedSubagents, Running, TalkTo, TalkToGroup, UseSkill};
 use haft_types::{ConversationId, Entry, Message, MessageId, Metadata, PermissionMode};
+use tokio_util::sync::CancellationToken;
 
 use super::active::Active;
 use super::build::{CARRIED, CLEARED, last_sent, system_of};
+use super::hooked::Hooked;
 use super::models::FACTORS;
 use super::steady::Steady;
 use super::told::Told;
 use super::{Notice, Services, Session, SessionConfig, Totals, tasks};
+use crate::callbacks::Moment;
 use crate::documents::StandingDocuments;
 use crate::external::ExternalShelf;
 use crate::files::Watch;
@@ -77,17 +80,25 @@ pub enum OpenError {
 impl Session {
     /// Opens a conversation and makes it the current one of its namespace. A new one is stored together with its first message.
     pub async fn open(config: SessionConfig, services: Services, which: Which) -> Result<Self, OpenError> {
+        let (hooked, cancel) = (Hooked::new(&config), CancellationToken::new());
+        hooked.call(Moment::PreToolsLoaded {}, &cancel).await;
         let household = Household::look(&config.ground, &config.masker);
         let registry = offered(&config, &services, Company::Household(household.as_ref()))?;
+        let tools = registry.iter().map(|tool| tool.spec().name.clone()).collect();
+        hooked.call(Moment::PostToolsLoaded { tools }, &cancel).await;
         let (conversation, resumed) = find_or_plan(&config, &services, which).await?;
+        let hooked = hooked.within(conversation.id.as_str());
         // Taken before anything is read: what is in memory must stay all there is.
         let lock = services.store.lock(&conversation.id).await?;
-        let messages = if resumed { services.store.messages(&conversation.id).await? } else { Vec::new() };
+        let mut messages = Vec::new();
         if resumed {
+            hooked.call(Moment::PreConversationResumed {}, &cancel).await;
+            messages = services.store.messages(&conversation.id).await?;
             services.store.set_current(&config.namespace, &conversation.id).await?;
+            hooked.call(Moment::PostConversationResumed { messages: messages.len() }, &cancel).await;
         }
         let mailbox = services.hub.register(&config.agent, config.roles.main.as_deref().unwrap_or(THE_USERS_AGENT));
-        let opened = Opened { conversation, resumed, messages, lock: Some(lock) };
+        let opened = Opened { conversation, resumed, messages, lock: Some(lock), hooked };
         let descent = Descent { household, mailbox: Some(mailbox), kin: None };
         Self::load(config, services, registry, opened, descent).await
     }
@@ -103,7 +114,8 @@ impl Session {
         let household = Household::look(&config.ground, &config.masker);
         let registry = offered(&config, &services, Company::Household(household.as_ref()))?;
         let descent = Descent { household, mailbox: None, kin: None };
-        let opened = Opened { conversation, resumed: true, messages, lock: None };
+        let hooked = Hooked::silent(&config);
+        let opened = Opened { conversation, resumed: true, messages, lock: None, hooked };
         Self::load(config, services, registry, opened, descent).await
     }
 
@@ -117,7 +129,8 @@ impl Session {
         let registry = offered_to_sub(&mut config, &services, &kin.starter)?;
         let lock = services.store.lock(&conversation.id).await?;
         let messages = if resumed { services.store.messages(&conversation.id).await? } else { Vec::new() };
-        let opened = Opened { conversation, resumed, messages, lock: Some(lock) };
+        let hooked = Hooked::new(&config).within(conversation.id.as_str());
+        let opened = Opened { conversation, resumed, messages, lock: Some(lock), hooked };
         Self::load(config, services, registry, opened, Descent { household: None, mailbox: None, kin: Some(kin) }).await
     }
 
@@ -125,7 +138,7 @@ impl Session {
         mut config: SessionConfig,
         services: Services,
         mut registry: Registry,
-        Opened { conversation, resumed, messages, lock }: Opened,
+        Opened { conversation, resumed, messages, lock, hooked }: Opened,
         Descent { household, mailbox, kin }: Descent,
     ) -> Result<Self, OpenError> {
         let safe_zone = config.policy.safe_zone.tokens(config.model.context_window).map_err(ContextError::from)?;
@@ -157,7 +170,9 @@ impl Session {
             let built_in = all_tools(&services.running).iter().map(|tool| tool.spec().name.clone()).collect();
             ExternalShelf::new(config.ground.clone(), config.tool_help.clone(), built_in)
         });
+        hooked.before_documents().await;
         documents.look(Touched { reads: &reads, mentions: &mentions }, external.as_ref(), counter);
+        hooked.after_documents(&documents).await;
         let active = Active::open(store.as_ref(), known, &config).await?;
         let system = system_of(&config, &told, &documents, active.text(), counter)?;
         let sent = if resumed { last_sent(store.as_ref(), &conversation.id, &config, counter).await? } else { None };
@@ -175,7 +190,7 @@ impl Session {
             (kin.todo, kin.permit, kin.watch.unwrap_or_else(watch), kin.purse, Some(kin.mailbox))
         } else {
             let todo = Arc::new(StoredTodo::open(Arc::clone(store), conversation.id.clone()).await?);
-            let (permissions, approver) = (config.permissions.clone(), services.approver.clone());
+            let (permissions, approver) = (config.permissions.clone(), hooked.notifying(services.approver.clone()));
             let permit = Arc::new(Permit::new(permissions, approver, config.workspace.clone()));
             (todo, permit, watch(), Purse::default(), mailbox)
         };
@@ -203,6 +218,7 @@ impl Session {
             begun,
             registry,
             permit,
+            hooked,
             told,
             to_keep,
             system,
@@ -253,6 +269,7 @@ struct Opened {
     resumed: bool,
     messages: Vec<Message>,
     lock: Option<WriteLock>,
+    hooked: Hooked,
 }
 
 /// Every tool there is, with the texts about their use. What calls leave running belongs to `running`.

@@ -6,21 +6,21 @@ use haft_tool::{CaseDocument, Registry, Tool};
 use haft_types::{ModelSpec, TokenCounter, ToolProtocol, ToolSet};
 
 /// The tools as one model is offered them, and all there is to say about their use.
-pub(super) struct Told {
+pub(crate) struct Told {
     /// The tools.
-    pub(super) tools: Arc<ToolSet>,
+    pub(crate) tools: Arc<ToolSet>,
     /// How calls are written, where they are part of the model's text.
-    pub(super) call_format: Option<String>,
+    pub(crate) call_format: Option<String>,
     /// Good calls. Only where calls are text: a schema says as much, and is sent anyway.
-    pub(super) examples: Vec<String>,
+    pub(crate) examples: Vec<String>,
     /// Rules of particular tools.
-    pub(super) guidelines: Vec<String>,
+    pub(crate) guidelines: Vec<String>,
     /// Texts about how some tools are best used.
-    pub(super) cases: Vec<String>,
+    pub(crate) cases: Vec<String>,
 }
 
 impl Told {
-    pub(super) fn of(model: &ModelSpec, registry: &Registry, counter: &dyn TokenCounter) -> Self {
+    pub(crate) fn of(model: &ModelSpec, registry: &Registry, counter: &dyn TokenCounter) -> Self {
         let tools = ToolSet::new(registry.specs(), counter);
         let call_format = haft_model::call_format(model.tool_protocol, &tools.specs);
         let guideline = |tool: &Arc<dyn Tool>| Some(tool.manual().guideline.to_owned()).filter(|rule| !rule.is_empty());

@@ -10,7 +10,10 @@ mod limits;
 #[cfg(test)]
 mod tests;
 
-use haft_types::{Outcome, StopReason, ToolCall};
+use std::collections::HashMap;
+
+use haft_types::{ContentHash, Outcome, StopReason, ToolCall};
+use serde_json::Value;
 
 pub use limits::{Limits, Spent};
 
@@ -25,6 +28,8 @@ pub enum State {
     Requesting,
     /// Tools are running.
     Running,
+    /// The model is done, unless somebody objects.
+    Concluding,
     /// It is over.
     Ended,
 }
@@ -37,7 +42,8 @@ impl State {
             Self::New => Some(Self::Building),
             Self::Building => Some(Self::Requesting),
             Self::Requesting => Some(Self::Running),
-            Self::Running => Some(Self::Ended),
+            Self::Running => Some(Self::Concluding),
+            Self::Concluding => Some(Self::Ended),
             Self::Ended => None,
         };
         std::iter::successors(Some(Self::New), next)
@@ -55,8 +61,12 @@ pub enum Input {
     Replied(Replied),
     /// Every call of the reply has a stored result, or waits for the user.
     ToolsDone(ToolsDone),
+    /// Whether the turn may end as it would.
+    Concluded(Conclusion),
     /// Something failed for good.
     Failed(Reason),
+    /// Somebody who may has ended it.
+    Stopped(Reason),
     /// The user cancelled.
     Cancelled,
 }
@@ -110,8 +120,31 @@ pub struct ToolsDone {
     pub question: Option<Question>,
     /// Why a call was denied, if one was.
     pub denied: Option<String>,
+    /// What tells each call with its result from others.
+    pub seen: Vec<ContentHash>,
     /// What the run has used up so far.
     pub spent: Spent,
+}
+
+/// Whether a turn may end as it would.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Conclusion {
+    /// It may.
+    Accepted {
+        /// The answer as data, where data was asked for.
+        output: Option<Value>,
+    },
+    /// The model is to go on.
+    Rejected(Objection),
+}
+
+/// Why a turn may not end yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Objection {
+    /// What the model reads.
+    pub text: String,
+    /// Why the turn fails when the model never mends it; without one it then ends as it would have.
+    pub otherwise: Option<Reason>,
 }
 
 /// What the user is to say something about.
@@ -160,6 +193,10 @@ pub enum Action {
     RunTools(Vec<ToolCall>),
     /// Append this note to the conversation in the user's place.
     Nudge(Nudge),
+    /// Append these words of whoever objected, likewise.
+    Correct(String),
+    /// Ask whether the turn may end so.
+    Conclude(End),
     /// Tell the user and stop.
     End(End),
 }
@@ -177,6 +214,8 @@ pub enum Nudge {
     Cut,
     /// The reply was empty.
     Empty,
+    /// The same call had the same result again and again.
+    Repeated,
 }
 
 impl Nudge {
@@ -187,6 +226,7 @@ impl Nudge {
             Self::NoCompletion => include_str!("../../prompts/nudge_no_completion.md").trim_ascii_end(),
             Self::Goal => include_str!("../../prompts/nudge_goal.md").trim_ascii_end(),
             Self::Cut => include_str!("../../prompts/nudge_cut.md").trim_ascii_end(),
+            Self::Repeated => include_str!("../../prompts/nudge_repeated.md").trim_ascii_end(),
             Self::Empty => include_str!("../../prompts/nudge_empty.md").trim_ascii_end(),
         }
     }
@@ -201,10 +241,23 @@ pub struct End {
     pub reason: Reason,
     /// The answer, the report or the question.
     pub text: String,
+    /// The answer as data, where data was asked for.
+    pub output: Option<Value>,
+}
+
+impl End {
+    /// An end without words of the model.
+    pub(crate) fn new(outcome: Outcome, reason: Reason) -> Self {
+        Self { outcome, reason, text: String::new(), output: None }
+    }
 }
 
 /// How often in a row the model may be told to go on before the turn gives up on it (SPEC 9.8).
 const NUDGES_IN_A_ROW: u32 = 3;
+/// So often in a row a call has the same result before the model is told.
+const SAME_RESULTS: u32 = 3;
+/// How often the model is corrected before the turn gives up on it (SPEC 14.4).
+const CORRECTIONS: u32 = 3;
 
 /// One turn: from an input to its outcome.
 #[derive(Clone, Debug)]
@@ -214,6 +267,14 @@ pub struct Turn {
     replies: u32,
     nudges: u32,
     denied: Option<String>,
+    /// How often in a row each call of the last reply has had the same result.
+    streaks: HashMap<ContentHash, u32>,
+    /// How often in a row the model was told that it repeats itself.
+    repeats: u32,
+    /// How often somebody objected to the end.
+    objections: u32,
+    /// How it would end.
+    concluding: Option<End>,
     text: String,
     spent: Spent,
 }
@@ -227,6 +288,10 @@ impl Turn {
             replies: 0,
             nudges: 0,
             denied: None,
+            streaks: HashMap::new(),
+            repeats: 0,
+            objections: 0,
+            concluding: None,
             text: String::new(),
             spent: Spent::default(),
         }
@@ -242,6 +307,11 @@ impl Turn {
         self.replies
     }
 
+    /// How often somebody objected to the end.
+    pub fn objections(&self) -> u32 {
+        self.objections
+    }
+
     /// Takes note of what the run has used up, before the reply it was used up for is told.
     pub fn note_spent(&mut self, spent: Spent) {
         self.spent = spent;
@@ -254,6 +324,7 @@ impl Turn {
             (_, Input::Cancelled) => self
                 .end(Outcome::Aborted, Reason::new("cancelled", "Cancelled. `haft run --continue` goes on from here.")),
             (_, Input::Failed(reason)) => self.end(Outcome::Failed, reason),
+            (_, Input::Stopped(reason)) => self.end(Outcome::Waiting, reason),
             (State::New, Input::Begin(position)) => self.begin(position),
             (State::Building, Input::Built) => {
                 self.state = State::Requesting;
@@ -264,6 +335,7 @@ impl Turn {
                 self.replied(reply)
             }
             (State::Running, Input::ToolsDone(done)) => self.tools_done(done),
+            (State::Concluding, Input::Concluded(conclusion)) => self.concluded(conclusion),
             (state, input) => {
                 let message = format!(
                     "The turn was {state:?} and cannot take {input:?}. This is a bug in haft; please report it."
@@ -321,20 +393,86 @@ impl Turn {
             return self.ask(question);
         }
         self.spent = done.spent;
+        if self.repeats_itself(&done.seen) {
+            return self.repeated();
+        }
+        self.repeats = 0;
         self.exhausted().unwrap_or_else(|| self.build())
+    }
+
+    /// Whether a call of this reply has had the same result too often in a row.
+    fn repeats_itself(&mut self, seen: &[ContentHash]) -> bool {
+        let before = std::mem::take(&mut self.streaks);
+        let streak = |hash: &ContentHash| (*hash, before.get(hash).copied().unwrap_or(0) + 1);
+        self.streaks = seen.iter().map(streak).collect();
+        self.streaks.values().any(|streak| *streak >= SAME_RESULTS)
+    }
+
+    fn repeated(&mut self) -> Vec<Action> {
+        if self.repeats == CORRECTIONS {
+            let message = "The model made the same call with the same result again and again, whatever it was told. Rephrase the task or choose another model.";
+            return self.end(Outcome::Failed, Reason::new("loop", message));
+        }
+        if let Some(end) = self.exhausted() {
+            return end;
+        }
+        self.repeats += 1;
+        let mut actions = vec![Action::Nudge(Nudge::Repeated)];
+        actions.extend(self.build());
+        actions
+    }
+
+    /// Somebody has looked at how the turn would end.
+    fn concluded(&mut self, conclusion: Conclusion) -> Vec<Action> {
+        let end = self.concluding.take().unwrap_or_else(|| {
+            End::new(
+                Outcome::Failed,
+                Reason::new("internal", "The turn had nothing to end with. This is a bug in haft."),
+            )
+        });
+        let objection = match conclusion {
+            Conclusion::Accepted { output } => return self.end_as(End { output, ..end }),
+            Conclusion::Rejected(objection) => objection,
+        };
+        if self.objections == CORRECTIONS {
+            return match objection.otherwise {
+                Some(reason) => self.end_as(End { outcome: Outcome::Failed, reason, ..end }),
+                None => self.end_as(end),
+            };
+        }
+        self.text = end.text;
+        if let Some(end) = self.exhausted() {
+            return end;
+        }
+        self.objections += 1;
+        let mut actions = vec![Action::Correct(objection.text)];
+        actions.extend(self.build());
+        actions
+    }
+
+    /// Ends the turn as completed unless somebody objects. What was completed before this run is beyond objection.
+    fn conclude(&mut self, reason: Reason) -> Vec<Action> {
+        let text = std::mem::take(&mut self.text);
+        let end = End { text, ..End::new(Outcome::Completed, reason) };
+        if self.replies == 0 {
+            return self.end_as(end);
+        }
+        self.state = State::Concluding;
+        self.concluding = Some(end.clone());
+        vec![Action::Conclude(end)]
     }
 
     /// The model spoke and wants nothing more. Right after a denial that means it could not go on without a person.
     fn answered(&mut self) -> Vec<Action> {
         match self.denied.take() {
             Some(why) => self.end(Outcome::Waiting, Reason::new("denied", why)),
-            None => self.end(Outcome::Completed, Reason::new("answered", "The model answered.")),
+            None => self.conclude(Reason::new("answered", "The model answered.")),
         }
     }
 
     fn complete(&mut self, report: String) -> Vec<Action> {
         self.text = report;
-        self.end(Outcome::Completed, Reason::new("completed", "The model reported the task as done."))
+        self.conclude(Reason::new("completed", "The model reported the task as done."))
     }
 
     fn ask(&mut self, question: Question) -> Vec<Action> {
@@ -369,7 +507,7 @@ impl Turn {
                         "The model stopped working without reporting the goal as reached. `haft run --continue --goal \"…\"` gives it your word.",
                     ),
                 ),
-                Nudge::OpenTodos | Nudge::NoCompletion | Nudge::Cut => self.answered(),
+                Nudge::OpenTodos | Nudge::NoCompletion | Nudge::Cut | Nudge::Repeated => self.answered(),
             };
         }
         if let Some(end) = self.exhausted() {
@@ -412,7 +550,12 @@ impl Turn {
     }
 
     fn end(&mut self, outcome: Outcome, reason: Reason) -> Vec<Action> {
+        let text = std::mem::take(&mut self.text);
+        self.end_as(End { text, ..End::new(outcome, reason) })
+    }
+
+    fn end_as(&mut self, end: End) -> Vec<Action> {
         self.state = State::Ended;
-        vec![Action::End(End { outcome, reason, text: std::mem::take(&mut self.text) })]
+        vec![Action::End(end)]
     }
 }

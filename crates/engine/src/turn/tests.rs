@@ -20,7 +20,7 @@ fn begun(limits: Limits) -> Turn {
 
 fn end(actions: &[Action]) -> &End {
     match actions {
-        [Action::End(end)] => end,
+        [Action::End(end) | Action::Conclude(end)] => end,
         other => panic!("expected an end, got {other:?}"),
     }
 }
@@ -30,6 +30,8 @@ fn a_reply_without_calls_completes_the_turn() {
     let mut turn = begun(Limits::default());
     let actions = turn.step(Input::Replied(reply("Done.", vec![])));
     assert_eq!((end(&actions).outcome, end(&actions).text.as_str()), (Outcome::Completed, "Done."));
+    assert_eq!(turn.state(), State::Concluding, "somebody may object");
+    turn.step(Input::Concluded(Conclusion::Accepted { output: None }));
     assert_eq!(turn.state(), State::Ended);
     assert_eq!(turn.step(Input::Built), [], "an ended turn asks for nothing");
 }
@@ -194,4 +196,97 @@ fn input_that_does_not_fit_is_reported_as_a_bug() {
     let mut turn = Turn::new(Limits::default());
     let actions = turn.step(Input::Built);
     assert_eq!((end(&actions).outcome, end(&actions).reason.code.as_str()), (Outcome::Failed, "internal"));
+}
+
+fn hash(text: &str) -> ContentHash {
+    let mut hasher = haft_types::Hasher::default();
+    hasher.update(text.as_bytes());
+    hasher.finish()
+}
+
+/// One reply with a call, and what came of it.
+fn called(turn: &mut Turn, seen: &[&str]) -> Vec<Action> {
+    turn.step(Input::Replied(reply("", vec![call("a")])));
+    let seen = seen.iter().map(|text| hash(text)).collect();
+    let actions = turn.step(Input::ToolsDone(ToolsDone { seen, ..ToolsDone::default() }));
+    turn.step(Input::Built);
+    actions
+}
+
+#[test]
+fn a_call_with_the_same_result_three_times_in_a_row_gets_a_note_and_in_the_end_an_outcome() {
+    let mut turn = begun(Limits::default());
+    for _ in 0..2 {
+        assert_eq!(called(&mut turn, &["x", "y"]), [Action::BuildRequest]);
+    }
+    for _ in 0..3 {
+        assert_eq!(called(&mut turn, &["x"]), [Action::Nudge(Nudge::Repeated), Action::BuildRequest]);
+    }
+    let actions = called(&mut turn, &["x"]);
+    assert_eq!((end(&actions).outcome, end(&actions).reason.code.as_str()), (Outcome::Failed, "loop"));
+}
+
+#[test]
+fn what_happens_between_makes_a_call_no_repetition() {
+    let mut turn = begun(Limits::default());
+    for _ in 0..9 {
+        assert_eq!(called(&mut turn, &["x"]), [Action::BuildRequest]);
+        assert_eq!(called(&mut turn, &["x"]), [Action::BuildRequest]);
+        assert_eq!(called(&mut turn, &["z"]), [Action::BuildRequest]);
+    }
+}
+
+#[test]
+fn a_model_that_takes_the_note_to_heart_starts_from_nought() {
+    let mut turn = begun(Limits::default());
+    for _ in 0..5 {
+        for _ in 0..2 {
+            called(&mut turn, &["x"]);
+        }
+        assert_eq!(called(&mut turn, &["x"]), [Action::Nudge(Nudge::Repeated), Action::BuildRequest]);
+        assert_eq!(called(&mut turn, &["z"]), [Action::BuildRequest]);
+    }
+}
+
+#[test]
+fn an_objection_keeps_the_model_going_three_times_at_most() {
+    let object = |otherwise| Input::Concluded(Conclusion::Rejected(Objection { text: "not yet".into(), otherwise }));
+    let failure = Reason { code: "schema".into(), message: "never".into() };
+    for (otherwise, outcome) in [(None, Outcome::Completed), (Some(failure), Outcome::Failed)] {
+        let mut turn = begun(Limits::default());
+        for _ in 0..3 {
+            assert!(matches!(turn.step(Input::Replied(reply("Done.", vec![])))[..], [Action::Conclude(_)]));
+            assert_eq!(turn.step(object(otherwise.clone())), [Action::Correct("not yet".into()), Action::BuildRequest]);
+            turn.step(Input::Built);
+        }
+        turn.step(Input::Replied(reply("Done.", vec![])));
+        let actions = turn.step(object(otherwise));
+        assert_eq!((end(&actions).outcome, end(&actions).text.as_str()), (outcome, "Done."));
+        assert_eq!(turn.state(), State::Ended);
+    }
+}
+
+#[test]
+fn what_is_accepted_ends_the_turn_with_its_data() {
+    let mut turn = begun(Limits::default());
+    turn.step(Input::Replied(reply("[1]", vec![])));
+    let output = Some(serde_json::json!([1]));
+    let actions = turn.step(Input::Concluded(Conclusion::Accepted { output: output.clone() }));
+    assert!(matches!(&actions[..], [Action::End(end)] if end.output == output && end.text == "[1]"), "{actions:?}");
+}
+
+#[test]
+fn an_objection_does_not_get_around_a_limit() {
+    let mut turn = begun(Limits { turns: Some(1), ..Limits::default() });
+    turn.step(Input::Replied(reply("Done.", vec![])));
+    let objection = Objection { text: "not yet".into(), otherwise: None };
+    let actions = turn.step(Input::Concluded(Conclusion::Rejected(objection)));
+    assert_eq!((end(&actions).outcome, end(&actions).reason.code.as_str()), (Outcome::Exhausted, "max_turns"));
+}
+
+#[test]
+fn whoever_may_can_end_it_anywhere() {
+    let mut turn = begun(Limits::default());
+    let actions = turn.step(Input::Stopped(Reason { code: "hook_stopped".into(), message: "enough".into() }));
+    assert_eq!((end(&actions).outcome, end(&actions).reason.code.as_str()), (Outcome::Waiting, "hook_stopped"));
 }

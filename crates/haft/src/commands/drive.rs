@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::run::{cancel_on_signals, lower, printer, usage_errors};
+use super::run::{cancel_on_signals, close, lower, printer, usage_errors};
 use crate::cli::{Compat, OutputFormat, RunArgs};
 use crate::exit::{Exit, mistake};
 use crate::stream::{Desk, Dialect, StreamApprover};
@@ -55,6 +55,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
             }
             next = tokio::select! { next = words.recv() => next, () = stop.cancelled() => None };
         }
+        close(&mut session).await;
         Ok(exit)
     })
 }

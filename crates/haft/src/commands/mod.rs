@@ -10,6 +10,7 @@ mod count;
 mod doctor;
 mod drive;
 mod events;
+mod hooks;
 mod jobs;
 mod lib;
 mod mcp;
@@ -56,6 +57,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Rewind(args)) => changes::rewind(&args),
         Some(Command::Permissions(args)) => permissions::run(args.command),
         Some(Command::Sandbox(args)) => sandbox::run(&args.command),
+        Some(Command::Hooks(args)) => hooks::run(args.command),
         Some(Command::Models(args)) => models::run(args.command),
         Some(Command::Count(args)) => count::run(&args),
         Some(Command::Trust(args)) => trust::run(&args),

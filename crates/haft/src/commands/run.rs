@@ -48,6 +48,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         cancel_on_signals(&cancel);
         let mut printer = printer(args, &session, mode);
         let report = session.run(task, &mut printer, &cancel).await;
+        close(&mut session).await;
         Ok(if report.never_valid { Exit::Usage } else { report.result.outcome.into() })
     })
 }
@@ -68,6 +69,13 @@ fn in_background(args: &RunArgs, jobs: &Jobs, task: Option<&str>, piped: Option<
         }
     }
     Ok(Exit::Completed)
+}
+
+/// Ends a session; what its hooks have to say about that comes too late to be an event.
+pub(super) async fn close(session: &mut Session) {
+    for message in session.close().await {
+        output::tell(&format!("haft: {message}"));
+    }
 }
 
 /// What prints the events of a session.

@@ -14,6 +14,7 @@ use haft_context::Policy;
 use haft_engine::hub::GroupConfig;
 use haft_mcp::ServerConfig;
 use haft_model::{ModelConfig, ProviderConfig, RetryConfig};
+use haft_project::hooks::HooksConfig;
 use haft_rag::CollectionConfig;
 use haft_sandbox::SandboxConfig;
 use haft_store::StoreConfig;
@@ -62,6 +63,8 @@ pub(crate) struct Config {
     pub(crate) retry: RetryConfig,
     /// What holds commands in.
     pub(crate) sandbox: SandboxConfig,
+    /// Commands that are run at points of a run.
+    pub(crate) hooks: HooksConfig,
     /// How much of an output is shown and kept, and how much may run at once.
     pub(crate) limits: LimitsConfig,
     /// Agents that are written to together.

@@ -45,6 +45,8 @@ fn places(state: State, rig: &Rig) -> Vec<Place> {
             Place { call: "statx", file: Some(rig.project().join("tracked.txt")), at: &[0.0, 0.5, 1.0] },
             Place { call: "pwrite64", file: Some(log), at: &[0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8] },
         ],
+        // The answer is stored, and that it ended the turn is not.
+        State::Concluding => vec![Place { call: "pwrite64", file: Some(log), at: &[0.9, 0.95] }],
         // The result is printed.
         State::Ended => vec![Place { call: "write", file: Some(printed(rig)), at: &[1.0] }],
     }

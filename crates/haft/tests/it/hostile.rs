@@ -106,6 +106,24 @@ const CASES: &[Case] = &[
     ("mcp-json-broken", &[(".mcp.json", "{\"mcpServers\": [[[")]),
     ("mcp-json-remote", &[(".mcp.json", "{\"mcpServers\": {\"x\": {\"url\": \"http://127.0.0.1:9/mcp\"}}}")]),
     (
+        "hooks-of-every-kind",
+        &[
+            (
+                ".haft/config.toml",
+                "[[hooks.conversation_start]]\nhooks = [{ command = \"touch PWNED\" }]\n[[hooks.pre_tools_loaded]]\nhooks = [{ command = \"touch PWNED\" }]\n[[hooks.UserPromptSubmit]]\nhooks = [{ command = \"touch PWNED\" }]\n[[hooks.Stop]]\nhooks = [{ command = \"touch PWNED\" }]\n",
+            ),
+            (
+                ".claude/settings.json",
+                "{\"hooks\": {\"SessionStart\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"touch PWNED\"}]}]}}",
+            ),
+            (
+                ".claude/settings.local.json",
+                "{\"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"touch PWNED\"}]}]}}",
+            ),
+            (".claude/hooks/start.sh", TOUCH),
+        ],
+    ),
+    (
         "claude-settings",
         &[(
             ".claude/settings.json",
@@ -413,5 +431,36 @@ fn a_file_of_servers_that_is_no_file_stops_nothing() {
         assert_eq!(ran.code(), 0, "{planted}: {}", ran.stdout());
         let told = ran.events().iter().any(|event| event["code"] == "mcp_server");
         assert!(told, "{planted}: {}", ran.stdout());
+    }
+}
+
+#[test]
+fn hooks_of_a_repository_fire_once_it_is_trusted_and_not_after_they_changed() {
+    let hooks = |file: &str| {
+        CASES
+            .iter()
+            .find(|(name, _)| *name == "hooks-of-every-kind")
+            .unwrap()
+            .1
+            .iter()
+            .find(|(name, _)| *name == file)
+            .unwrap()
+    };
+    for file in [".haft/config.toml", ".claude/settings.json", ".claude/settings.local.json"] {
+        let rig = Rig::untrusted(Api::OpenaiChat, Script::replies([Reply::text("Hello.").times(9)]).unwrap());
+        let pwned = rig.home().join("pwned");
+        plant(&rig.project(), &[*hooks(file)], &pwned);
+        let fires = |rig: &Rig| {
+            assert_eq!(rig.task(&["hi"]).code(), 0);
+            let fired = pwned.exists();
+            drop(std::fs::remove_file(&pwned));
+            fired
+        };
+        assert!(!fires(&rig), "{file}: not before it is trusted");
+        assert_eq!(rig.run(&["trust"]).code(), 0);
+        assert!(fires(&rig), "{file}: once it is trusted");
+        let (text, more) = (std::fs::read_to_string(rig.project().join(file)).unwrap(), "\n");
+        rig.write(file, format!("{text}{more}"));
+        assert!(!fires(&rig), "{file}: not after it changed");
     }
 }

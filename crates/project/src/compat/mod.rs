@@ -41,6 +41,11 @@ pub(crate) fn repositories(kind: Kind) -> impl Iterator<Item = &'static str> {
     of(kind).flat_map(|convention| convention.repositories).copied()
 }
 
+/// Claude Code's settings in a project, in which hooks stand.
+pub(crate) fn claude_settings() -> [&'static str; 2] {
+    claude::SETTINGS
+}
+
 /// Whether the rules of this file's program are sent in every request unless they say otherwise.
 pub(crate) fn rules_apply_always(path: &Path) -> bool {
     path.parent().is_some_and(|folder| folder.ends_with(claude::RULES))

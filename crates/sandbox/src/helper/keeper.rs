@@ -4,13 +4,14 @@
 //! them with it.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Stdio, exit};
 
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::process::{
     DumpableBehavior, Gid, Pid, Signal, Uid, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper,
@@ -169,9 +170,10 @@ fn start(request: &Request, restrictions: Option<Restrictions>) -> Result<Pid, V
         return start_nothing(restrictions.as_ref()).map_err(|error| Verdict::NoProgram(number(&error)));
     }
     let mut command = std::process::Command::new(program);
-    let stdin = match request.console {
-        Console::None => Stdio::null(),
-        Console::Terminal | Console::Socket => {
+    let stdin = match (request.console, &request.input) {
+        (Console::None, None) => Stdio::null(),
+        (Console::None, Some(text)) => in_memory(text).map_err(|error| Verdict::NoProgram(number(&error)))?,
+        (Console::Terminal | Console::Socket, _) => {
             let both = io::stdout().as_fd().try_clone_to_owned();
             both.map_err(|error| Verdict::NoProgram(number(&error)))?.into()
         }
@@ -182,6 +184,14 @@ fn start(request: &Request, restrictions: Option<Restrictions>) -> Result<Pid, V
         .spawn()
         .map_err(|error| Verdict::NoProgram(number(&error)))?;
     i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Verdict::Lost)
+}
+
+/// A file that holds the text, is nowhere on disk, and is read from its beginning. Nobody has to feed it.
+fn in_memory(text: &str) -> io::Result<Stdio> {
+    let mut file = File::from(memfd_create("haft-input", MemfdFlags::CLOEXEC)?);
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file.into())
 }
 
 /// A process in place of the command that only puts on what confines it: to find out whether that can be done.

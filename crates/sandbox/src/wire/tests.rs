@@ -15,6 +15,7 @@ fn refused(command: &Command) -> String {
 fn what_cannot_be_run_is_refused_before_anything_starts() {
     assert!(refused(&Command { argv: vec![], ..command() }).contains("names no program"));
     assert!(refused(&Command { argv: vec!["a\0b".into()], ..command() }).contains("NUL"));
+    assert!(refused(&Command { stdin: Stdin::Text("a\0b".into()), ..command() }).contains("NUL"));
     assert!(refused(&command().env(vec![("A=B".into(), String::new())])).contains("environment"));
 }
 
@@ -62,12 +63,14 @@ proptest! {
         cwd in bytes(),
         millis in any::<u64>(),
         console in prop_oneof![Just(Console::None), Just(Console::Terminal), Just(Console::Socket)],
+        input in prop::option::of("[^\0]{0,9}"),
         confined in confined(),
     ) {
         let request = Request {
             timeout: Some(Duration::from_millis(millis)),
             namespace: PidNamespace::Unprivileged,
             console,
+            input,
             confined,
             cwd: cwd.into(),
             argv,

@@ -1,0 +1,139 @@
+//! A hook: a command that reads JSON and answers by its exit code and output.
+//!
+//! Invariant: it gets no key, no process it starts outlives it, and however much it prints and however long it takes, haft goes on.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use haft_project::Level;
+use haft_project::hooks::{Hook, Words};
+use haft_sandbox::{Capture, Captured, Command, Exit, Stdin, Supervisor};
+use haft_text::Limits;
+use haft_types::{Decision, HookPoint};
+use serde_json::{Value, json};
+
+use super::{Callback, Moment, Occasion, Reaction, answer};
+
+/// How much of an output is kept.
+const OUTPUT: Limits = Limits { lines: 20_000, bytes: 256 * 1024 };
+
+/// A command that is called at a point.
+pub struct CommandHook {
+    hook: Hook,
+    supervisor: Arc<Supervisor>,
+    environment: Arc<Vec<(String, String)>>,
+}
+
+impl CommandHook {
+    /// Runs the command of this hook, with this environment.
+    pub fn new(hook: Hook, supervisor: Arc<Supervisor>, environment: Arc<Vec<(String, String)>>) -> Self {
+        Self { hook, supervisor, environment }
+    }
+
+    fn command(&self, occasion: &Occasion<'_>) -> Command {
+        let mut env = self.environment.as_ref().clone();
+        let root = occasion.root.display().to_string();
+        env.extend([("HAFT_PROJECT_DIR".to_owned(), root.clone()), ("CLAUDE_PROJECT_DIR".to_owned(), root)]);
+        let told = told(occasion, self.hook.words).to_string();
+        Command {
+            stdin: Stdin::Text(told),
+            ..Command::shell(&self.hook.command, occasion.cwd).env(env).timeout(self.hook.timeout)
+        }
+    }
+
+    /// What is heeded of what it asks for.
+    fn heeded(&self, mut reaction: Reaction) -> Reaction {
+        match self.hook.level {
+            // Files of a project can only tighten what may happen (SPEC 11.1).
+            Level::Project => reaction.permission = reaction.permission.filter(|decision| *decision != Decision::Allow),
+            Level::User | Level::Repository => {}
+        }
+        if let (Words::Claude, Some(Value::Object(input))) = (self.hook.words, &mut reaction.input)
+            && let Some(path) = input.remove("file_path")
+        {
+            input.insert("path".to_owned(), path);
+        }
+        reaction
+    }
+}
+
+#[async_trait]
+impl Callback for CommandHook {
+    fn name(&self) -> &str {
+        &self.hook.command
+    }
+
+    fn listens_to(&self, point: HookPoint) -> bool {
+        self.hook.point == point
+    }
+
+    fn wants(&self, moment: &Moment) -> bool {
+        self.hook.matcher.fits(&moment.names())
+    }
+
+    async fn call(&self, occasion: &Occasion<'_>) -> Result<Reaction, String> {
+        let capture = Capture { limits: OUTPUT, ..Capture::default() };
+        let ran = self.supervisor.run(&self.command(occasion), &capture, occasion.cancel).await;
+        let finished = ran.map_err(|error| error.to_string())?;
+        let point = self.hook.point;
+        match finished.exit {
+            Exit::Code(0) => answer::reaction(point, &whole(&finished.stdout)?).map(|reaction| self.heeded(reaction)),
+            Exit::Code(2) => Ok(answer::objection(point, &finished.stderr.text(Limits::default()).text)),
+            Exit::Code(code) => {
+                let said = finished.stderr.text(Limits { lines: 5, bytes: 1_000 }).text;
+                let said = said.trim();
+                Err(if said.is_empty() { format!("exit code {code}") } else { format!("exit code {code}: {said}") })
+            }
+            Exit::Signal(signal) => Err(format!("it was ended by signal {signal}")),
+            Exit::TimedOut => Err(format!("it took longer than {} s and was ended", self.hook.timeout.as_secs())),
+            Exit::Cancelled => Ok(Reaction::default()),
+        }
+    }
+}
+
+fn whole(output: &Captured) -> Result<String, String> {
+    if output.bytes > OUTPUT.bytes as u64 {
+        let most = OUTPUT.bytes / 1024;
+        return Err(format!("it printed {} bytes; more than {most} KB are not read", output.bytes));
+    }
+    Ok(output.text(OUTPUT).text)
+}
+
+/// What the hook reads.
+fn told(occasion: &Occasion<'_>, words: Words) -> Value {
+    let moment = occasion.moment;
+    let mut told = json!({
+        "session_id": occasion.conversation_id,
+        "cwd": occasion.cwd,
+        "permission_mode": occasion.mode.name(),
+        "hook_event_name": match words {
+            Words::Haft => moment.point().name().to_owned(),
+            Words::Claude => moment.point().claude_name(),
+        },
+    });
+    if let (Value::Object(told), Ok(Value::Object(moment))) = (&mut told, serde_json::to_value(moment)) {
+        told.extend(moment);
+    }
+    match words {
+        Words::Haft => {}
+        Words::Claude => translate(&mut told, occasion),
+    }
+    told
+}
+
+/// Names a tool and its file as hooks of Claude Code expect them.
+fn translate(told: &mut Value, occasion: &Occasion<'_>) {
+    let (Moment::PreToolCall { tool, .. }
+    | Moment::PostToolCall { tool, .. }
+    | Moment::ToolGenerationStart { tool, .. }
+    | Moment::ToolGenerationEnd { tool, .. }) = occasion.moment
+    else {
+        return;
+    };
+    if let Some(alias) = tool.also.first() {
+        told["tool_name"] = json!(alias);
+    }
+    if let Some(path) = told["tool_input"]["path"].as_str() {
+        told["tool_input"]["file_path"] = json!(occasion.cwd.join(path));
+    }
+}

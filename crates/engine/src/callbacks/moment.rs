@@ -1,0 +1,229 @@
+//! What callbacks are told of each point. The names of the fields are a contract: hooks read them as JSON.
+
+use haft_types::{HookPoint, StopReason, ToolStatus, Usage};
+use serde::Serialize;
+use serde_json::Value;
+
+/// What happens at a point of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Moment {
+    /// The first turn of a session begins.
+    ConversationStart {
+        /// `startup`, or `resume` for a conversation that existed before.
+        source: &'static str,
+        /// The model, as `provider/model`.
+        model: String,
+    },
+    /// The session is over.
+    ConversationEnd {
+        /// How its last turn ended.
+        reason: String,
+    },
+    /// A stored conversation is about to be read.
+    PreConversationResumed {},
+    /// A stored conversation was read.
+    PostConversationResumed {
+        /// How many messages it has.
+        messages: usize,
+    },
+    /// The tools are about to be gathered.
+    PreToolsLoaded {},
+    /// The tools are gathered.
+    PostToolsLoaded {
+        /// Their names.
+        tools: Vec<String>,
+    },
+    /// Rules and instructions are about to be read.
+    PreRulesLoaded {},
+    /// Rules and instructions were read.
+    PostRulesLoaded {
+        /// Where they come from.
+        documents: Vec<String>,
+    },
+    /// The documentation of libraries is about to be read.
+    PreLibrariesLoaded {},
+    /// The documentation of libraries was read.
+    PostLibrariesLoaded {
+        /// What it is of.
+        documents: Vec<String>,
+    },
+    /// The user has spoken.
+    UserPromptSubmit {
+        /// The words.
+        prompt: String,
+    },
+    /// A request is about to be sent.
+    ApiRequestStart {
+        /// The model, as `provider/model`.
+        model: String,
+        /// How many messages it has.
+        messages: usize,
+        /// Its estimated tokens.
+        tokens: u64,
+    },
+    /// A reply is there, or there is none.
+    ApiRequestEnd {
+        /// The model, as `provider/model`.
+        model: String,
+        /// Its tokens, if there is a reply.
+        usage: Option<Usage>,
+        /// Why the model stopped, if there is a reply.
+        stop_reason: Option<StopReason>,
+        /// Why there is none.
+        error: Option<String>,
+    },
+    /// The model begins to write a call.
+    ToolGenerationStart {
+        /// The tool.
+        #[serde(flatten)]
+        tool: ToolName,
+        /// The call's id.
+        tool_use_id: String,
+    },
+    /// The model has written a call.
+    ToolGenerationEnd {
+        /// The tool.
+        #[serde(flatten)]
+        tool: ToolName,
+        /// The call's id.
+        tool_use_id: String,
+    },
+    /// A call is about to run.
+    PreToolCall {
+        /// The tool.
+        #[serde(flatten)]
+        tool: ToolName,
+        /// The call's id.
+        tool_use_id: String,
+        /// Its arguments.
+        tool_input: Value,
+    },
+    /// A call has run.
+    PostToolCall {
+        /// The tool.
+        #[serde(flatten)]
+        tool: ToolName,
+        /// The call's id.
+        tool_use_id: String,
+        /// Its arguments.
+        tool_input: Value,
+        /// What came of it.
+        tool_response: ToolResponse,
+    },
+    /// Older rounds are about to be archived.
+    PreCompact {
+        /// `auto`: the window fills.
+        trigger: &'static str,
+        /// How many rounds.
+        rounds: u32,
+    },
+    /// A person is needed.
+    Notification {
+        /// `permission_prompt` or `idle_prompt`.
+        notification_type: &'static str,
+        /// What for.
+        message: String,
+    },
+    /// The model is done.
+    Stop {
+        /// Whether a hook has kept it going before in this turn.
+        stop_hook_active: bool,
+        /// Its answer.
+        last_assistant_message: String,
+    },
+    /// A sub-agent is done.
+    SubagentStop {
+        /// Its name.
+        agent_type: String,
+        /// Whether a hook has kept it going before in this turn.
+        stop_hook_active: bool,
+        /// Its answer.
+        last_assistant_message: String,
+    },
+}
+
+/// A tool, by all its names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ToolName {
+    /// Its own name.
+    #[serde(rename = "tool_name")]
+    pub name: String,
+    /// Those it also answers to.
+    #[serde(skip)]
+    pub also: Vec<&'static str>,
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ToolResponse {
+    /// How it ended.
+    pub status: ToolStatus,
+    /// What the model reads.
+    pub text: String,
+}
+
+impl Moment {
+    /// The point it belongs to.
+    pub fn point(&self) -> HookPoint {
+        match self {
+            Self::ConversationStart { .. } => HookPoint::ConversationStart,
+            Self::ConversationEnd { .. } => HookPoint::ConversationEnd,
+            Self::PreConversationResumed {} => HookPoint::PreConversationResumed,
+            Self::PostConversationResumed { .. } => HookPoint::PostConversationResumed,
+            Self::PreToolsLoaded {} => HookPoint::PreToolsLoaded,
+            Self::PostToolsLoaded { .. } => HookPoint::PostToolsLoaded,
+            Self::PreRulesLoaded {} => HookPoint::PreRulesLoaded,
+            Self::PostRulesLoaded { .. } => HookPoint::PostRulesLoaded,
+            Self::PreLibrariesLoaded {} => HookPoint::PreLibrariesLoaded,
+            Self::PostLibrariesLoaded { .. } => HookPoint::PostLibrariesLoaded,
+            Self::UserPromptSubmit { .. } => HookPoint::UserPromptSubmit,
+            Self::ApiRequestStart { .. } => HookPoint::ApiRequestStart,
+            Self::ApiRequestEnd { .. } => HookPoint::ApiRequestEnd,
+            Self::ToolGenerationStart { .. } => HookPoint::ToolGenerationStart,
+            Self::ToolGenerationEnd { .. } => HookPoint::ToolGenerationEnd,
+            Self::PreToolCall { .. } => HookPoint::PreToolCall,
+            Self::PostToolCall { .. } => HookPoint::PostToolCall,
+            Self::PreCompact { .. } => HookPoint::PreCompact,
+            Self::Notification { .. } => HookPoint::Notification,
+            Self::Stop { .. } => HookPoint::Stop,
+            Self::SubagentStop { .. } => HookPoint::SubagentStop,
+        }
+    }
+
+    /// The names a matcher is held against.
+    pub fn names(&self) -> Vec<&str> {
+        match self {
+            Self::PreToolCall { tool, .. }
+            | Self::PostToolCall { tool, .. }
+            | Self::ToolGenerationStart { tool, .. }
+            | Self::ToolGenerationEnd { tool, .. } => {
+                std::iter::once(tool.name.as_str()).chain(tool.also.iter().copied()).collect()
+            }
+            Self::ConversationStart { source, .. } => vec![source],
+            Self::ConversationEnd { reason } => vec![reason],
+            Self::PreCompact { trigger, .. } => vec![trigger],
+            Self::Notification { notification_type, .. } => vec![notification_type],
+            Self::SubagentStop { agent_type, .. } => vec![agent_type],
+            Self::PreConversationResumed {}
+            | Self::PostConversationResumed { .. }
+            | Self::PreToolsLoaded {}
+            | Self::PostToolsLoaded { .. }
+            | Self::PreRulesLoaded {}
+            | Self::PostRulesLoaded { .. }
+            | Self::PreLibrariesLoaded {}
+            | Self::PostLibrariesLoaded { .. }
+            | Self::UserPromptSubmit { .. }
+            | Self::ApiRequestStart { .. }
+            | Self::ApiRequestEnd { .. }
+            | Self::Stop { .. } => vec![""],
+        }
+    }
+
+    /// What a callback has changed is what the next one is told.
+    pub(super) fn change_input(&mut self, input: &Value) {
+        if let Self::PreToolCall { tool_input, .. } = self {
+            tool_input.clone_from(input);
+        }
+    }
+}

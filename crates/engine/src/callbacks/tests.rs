@@ -1,0 +1,216 @@
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use haft_project::Ground;
+use haft_project::hooks::{self, HooksConfig};
+use haft_sandbox::Supervisor;
+use serde_json::json;
+
+use super::moment::{ToolName, ToolResponse};
+use super::*;
+
+fn call(input: Value) -> Moment {
+    Moment::PreToolCall {
+        tool: ToolName { name: "execute_command".into(), also: vec!["Bash"] },
+        tool_use_id: "t1".into(),
+        tool_input: input,
+    }
+}
+
+/// Calls them with this moment, in a folder that is there.
+async fn called(callbacks: Vec<Arc<dyn Callback>>, moment: &Moment) -> (Reaction, Vec<String>) {
+    let (cancel, place) = (CancellationToken::new(), PathBuf::from("/"));
+    let occasion = Occasion {
+        moment,
+        conversation_id: "c1",
+        cwd: &place,
+        root: &place,
+        mode: PermissionMode::Ask,
+        cancel: &cancel,
+    };
+    Callbacks::new(callbacks).call(&occasion).await
+}
+
+/// The hooks of this configuration, as the user's own.
+fn commands(config: &str) -> Vec<Arc<dyn Callback>> {
+    let config: HooksConfig = toml::from_str(config).unwrap();
+    let ground = Ground { root: "/".into(), cwd: "/".into(), obeyed: false, user: "/nowhere".into(), home: None };
+    let found = hooks::load(&ground, &config, "/u/config.toml".as_ref(), &mut Vec::new());
+    let supervisor = Arc::new(Supervisor::for_tests().unwrap());
+    let environment = Arc::new(vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
+    let hook =
+        |hook| Arc::new(CommandHook::new(hook, Arc::clone(&supervisor), Arc::clone(&environment))) as Arc<dyn Callback>;
+    found.into_iter().map(hook).collect()
+}
+
+/// One hook of the user's at this point.
+fn command(point: HookPoint, line: &str) -> Vec<Arc<dyn Callback>> {
+    // Only what never ends by itself is to run out of time.
+    let timeout = if line.contains("sleep") { 2 } else { 60 };
+    commands(&format!("[[{point}]]\nhooks = [{{ command = '''{line}''', timeout = {timeout} }}]\n"))
+}
+
+#[tokio::test]
+async fn all_are_called_in_order_even_if_one_fails() {
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let noting = |name: &'static str, reaction: Reaction| {
+        let order = Arc::clone(&order);
+        on(HookPoint::PreToolCall, name, move |occasion| {
+            let Moment::PreToolCall { tool_input, .. } = occasion.moment else { panic!("another point") };
+            order.lock().unwrap().push((name, tool_input.clone()));
+            reaction.clone()
+        })
+    };
+    let broken = on(HookPoint::PreToolCall, "broken", |_| panic!("a bug in a callback"));
+    let elsewhere = on(HookPoint::Stop, "elsewhere", |_| panic!("must not be called"));
+    let changing = Reaction { input: Some(json!({"command": "b"})), ..Reaction::default() };
+    let blocking = Reaction { block: Some("no".into()), ..Reaction::default() };
+    let all = vec![
+        elsewhere,
+        noting("first", changing),
+        broken,
+        noting("second", blocking),
+        noting("third", Reaction::default()),
+    ];
+    let (reaction, problems) = called(all, &call(json!({"command": "a"}))).await;
+    assert_eq!(
+        *order.lock().unwrap(),
+        [("first", json!({"command": "a"})), ("second", json!({"command": "b"})), ("third", json!({"command": "b"}))]
+    );
+    assert_eq!((reaction.block.as_deref(), reaction.input), (Some("no"), Some(json!({"command": "b"}))));
+    assert_eq!(problems, ["the pre_tool_call hook `broken` failed: it crashed"]);
+}
+
+#[tokio::test]
+async fn the_strictest_decision_counts() {
+    let deciding =
+        |decision| on(HookPoint::PreToolCall, "x", move |_| Reaction { permission: decision, ..Reaction::default() });
+    let all = vec![deciding(Some(Decision::Allow)), deciding(Some(Decision::Ask)), deciding(None)];
+    assert_eq!(called(all, &call(json!({}))).await.0.permission, Some(Decision::Ask));
+}
+
+#[tokio::test]
+async fn a_command_reads_json_and_exit_code_two_blocks() {
+    let line = r#"grep -q '"tool_name":"execute_command"' && { echo "not today" >&2; exit 2; }"#;
+    let (reaction, problems) = called(command(HookPoint::PreToolCall, line), &call(json!({"command": "ls"}))).await;
+    assert_eq!((reaction.block.as_deref(), problems), (Some("not today"), vec![]));
+}
+
+#[tokio::test]
+async fn a_command_is_told_everything_documented() {
+    let line = "cat >&2; exit 2";
+    let moment = Moment::PostToolCall {
+        tool: ToolName { name: "read_file".into(), also: vec!["Read"] },
+        tool_use_id: "t1".into(),
+        tool_input: json!({"path": "a\0b"}),
+        tool_response: ToolResponse { status: haft_types::ToolStatus::Success, text: "x".into() },
+    };
+    let (reaction, _) = called(command(HookPoint::PostToolCall, line), &moment).await;
+    let told: Value = serde_json::from_str(&reaction.block.unwrap()).unwrap();
+    assert_eq!(
+        told,
+        json!({
+            "session_id": "c1", "cwd": "/", "permission_mode": "ask", "hook_event_name": "post_tool_call",
+            "tool_name": "read_file", "tool_use_id": "t1", "tool_input": {"path": "a\0b"},
+            "tool_response": {"status": "success", "text": "x"},
+        })
+    );
+}
+
+#[tokio::test]
+async fn what_a_command_prints_is_carried_out() {
+    let print = |json: Value| command(HookPoint::PreToolCall, &format!("echo '{json}'"));
+    let specific = |fields: Value| json!({"hookSpecificOutput": fields});
+    let cases = [
+        (
+            specific(json!({"permissionDecision": "deny", "permissionDecisionReason": "r"})),
+            Reaction { block: Some("r".into()), ..Reaction::default() },
+        ),
+        (
+            specific(json!({"permissionDecision": "allow"})),
+            Reaction { permission: Some(Decision::Allow), ..Reaction::default() },
+        ),
+        (
+            specific(json!({"updatedInput": {"command": "b"}})),
+            Reaction { input: Some(json!({"command": "b"})), ..Reaction::default() },
+        ),
+        (specific(json!({"additionalContext": "c"})), Reaction { context: vec!["c".into()], ..Reaction::default() }),
+        (json!({"continue": false, "stopReason": "s"}), Reaction { stop: Some("s".into()), ..Reaction::default() }),
+        (
+            json!({"systemMessage": "m", "suppressOutput": true}),
+            Reaction { messages: vec!["m".into()], ..Reaction::default() },
+        ),
+        (json!({"decision": "block", "reason": "b"}), Reaction { block: Some("b".into()), ..Reaction::default() }),
+        (json!({}), Reaction::default()),
+    ];
+    for (printed, expected) in cases {
+        assert_eq!(called(print(printed.clone()), &call(json!({}))).await, (expected, vec![]), "{printed}");
+    }
+}
+
+#[tokio::test]
+async fn words_are_context_only_where_that_is_documented() {
+    let prompt = Moment::UserPromptSubmit { prompt: "hi".into() };
+    let (reaction, _) = called(command(HookPoint::UserPromptSubmit, "echo it is raining"), &prompt).await;
+    assert_eq!(reaction.context, ["it is raining"]);
+    let (reaction, _) = called(command(HookPoint::PreToolCall, "echo it is raining"), &call(json!({}))).await;
+    assert_eq!(reaction, Reaction::default());
+}
+
+#[tokio::test]
+async fn where_nothing_can_be_kept_from_happening_the_user_is_told() {
+    let moment = Moment::PreCompact { trigger: "auto", rounds: 3 };
+    let (reaction, problems) = called(command(HookPoint::PreCompact, "echo no >&2; exit 2"), &moment).await;
+    assert_eq!((reaction.block, reaction.messages, problems), (None, vec!["no".to_owned()], vec![]));
+}
+
+#[tokio::test]
+async fn failures_of_every_kind_are_told_and_no_more() {
+    let cases = [
+        ("exit 1", "exit code 1"),
+        ("echo broken >&2; exit 7", "exit code 7: broken"),
+        ("kill -9 $$", "signal 9"),
+        ("sleep 60", "longer than 2 s"),
+        ("sleep 60 & sleep 60", "longer than 2 s"),
+        ("echo '{\"decision\": '", "cannot be read"),
+        ("echo '{\"decision\": \"maybe\"}'", "`maybe` is no decision"),
+        ("echo '{\"hookSpecificOutput\": {\"updatedInput\": 3}}'", "not an object"),
+        ("nonexistent-program", "exit code 127"),
+        ("head -c 100000000 /dev/zero | tr '\\0' x", "printed 100000000 bytes"),
+    ];
+    for (line, told) in cases {
+        let (reaction, problems) = called(command(HookPoint::PreToolCall, line), &call(json!({}))).await;
+        assert_eq!(reaction, Reaction::default(), "{line}");
+        assert!(problems.len() == 1 && problems[0].contains(told), "{line}: {problems:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_matcher_knows_a_tool_by_all_its_names() {
+    for (matcher, fits) in
+        [("execute_command", true), ("Bash", true), ("Bas", false), ("Edit|Write", false), ("*", true)]
+    {
+        let config = format!("[[PreToolUse]]\nmatcher = \"{matcher}\"\nhooks = [{{ command = \"exit 2\" }}]\n");
+        let (reaction, _) = called(commands(&config), &call(json!({}))).await;
+        assert_eq!(reaction.block.is_some(), fits, "{matcher}");
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_run_does_not_wait() {
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    let (moment, place) = (call(json!({})), PathBuf::from("/"));
+    let occasion = Occasion {
+        moment: &moment,
+        conversation_id: "",
+        cwd: &place,
+        root: &place,
+        mode: PermissionMode::Ask,
+        cancel: &cancel,
+    };
+    let hooks = Callbacks::new(command(HookPoint::PreToolCall, "sleep 60"));
+    let called = tokio::time::timeout(Duration::from_secs(1), hooks.call(&occasion)).await;
+    assert_eq!(called.unwrap(), (Reaction::default(), vec![]));
+}

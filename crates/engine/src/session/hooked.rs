@@ -1,0 +1,307 @@
+//! Calls whoever listens at the points of a run, and carries out what they ask for.
+//!
+//! Invariant: what callbacks add for the model is appended as a message of its own before the next request, never put into what was
+//! sent before: the cached prefix stays as it is.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use haft_context::{ContextError, DocumentKind};
+use haft_model::Delta;
+use haft_tool::Registry;
+use haft_types::{HookPoint, Origin, Outcome, PermissionMode};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_util::sync::CancellationToken;
+
+use super::{EngineError, Notice, Session, SessionConfig};
+use crate::approval::{Answer, Approval, Approver};
+use crate::callbacks::{Callbacks, Moment, Occasion, Reaction, ToolName};
+use crate::documents::StandingDocuments;
+use crate::emit::Emitter;
+use crate::subagents::Rank;
+use crate::touched::Touched;
+use crate::turn::Reason;
+
+/// Those who listen, and what they have asked for that is still to be done.
+#[derive(Clone)]
+pub(super) struct Hooked {
+    callbacks: Callbacks,
+    conversation_id: String,
+    cwd: PathBuf,
+    root: PathBuf,
+    mode: PermissionMode,
+    open: Arc<Mutex<Open>>,
+}
+
+/// What is still to be done.
+#[derive(Default)]
+struct Open {
+    /// For the model, with the next request.
+    context: Vec<String>,
+    /// For the user.
+    notices: Vec<Notice>,
+    /// Why the turn is to end.
+    stop: Option<String>,
+    /// Whether the first turn has begun.
+    greeted: bool,
+    /// How the last turn ended.
+    last: Option<Outcome>,
+}
+
+impl Hooked {
+    pub(super) fn new(config: &SessionConfig) -> Self {
+        Self {
+            callbacks: Callbacks::new(config.callbacks.clone()),
+            conversation_id: String::new(),
+            cwd: config.workspace.cwd.clone(),
+            root: config.workspace.root.clone(),
+            mode: config.permissions.mode,
+            open: Arc::default(),
+        }
+    }
+
+    /// With nobody who listens.
+    pub(super) fn silent(config: &SessionConfig) -> Self {
+        Self { callbacks: Callbacks::default(), ..Self::new(config) }
+    }
+
+    /// The same in this conversation.
+    pub(super) fn within(self, conversation_id: impl Into<String>) -> Self {
+        Self { conversation_id: conversation_id.into(), ..self }
+    }
+
+    /// Whether anybody may want to be called.
+    pub(super) fn listen_to(&self, point: HookPoint) -> bool {
+        self.callbacks.listen_to(point)
+    }
+
+    /// Calls everybody who wants to be called. What they have to say to the model and the user is kept until it can be said.
+    pub(super) async fn call(&self, moment: Moment, cancel: &CancellationToken) -> Reaction {
+        if !self.listen_to(moment.point()) {
+            return Reaction::default();
+        }
+        let occasion = Occasion {
+            moment: &moment,
+            conversation_id: &self.conversation_id,
+            cwd: &self.cwd,
+            root: &self.root,
+            mode: self.mode,
+            cancel,
+        };
+        let (mut reaction, problems) = self.callbacks.call(&occasion).await;
+        let notice = |code, message| Notice { code, message };
+        self.with(|open| {
+            let label = |text: String| format!("{}: {text}", moment.point());
+            open.context.extend(reaction.context.drain(..).map(label));
+            open.notices.extend(problems.into_iter().map(|problem| notice("hook", problem)));
+            open.notices.extend(reaction.messages.drain(..).map(|message| notice("hook_message", message)));
+            if let Some(why) = &reaction.stop {
+                open.stop.get_or_insert_with(|| why.clone());
+            }
+        });
+        reaction
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&mut Open) -> T) -> T {
+        look(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Something more for the model.
+    pub(super) fn add_context(&self, text: String) {
+        self.with(|open| open.context.push(text));
+    }
+
+    /// Why the turn is to end here, if it is.
+    pub(super) fn take_stop(&self) -> Option<Reason> {
+        let why = self.with(|open| open.stop.take())?;
+        Some(Reason { code: "hook_stopped".into(), message: format!("A hook stopped the turn: {why}") })
+    }
+
+    /// The project's documents are about to be read.
+    pub(super) async fn before_documents(&self) {
+        let cancel = CancellationToken::new();
+        self.call(Moment::PreRulesLoaded {}, &cancel).await;
+        self.call(Moment::PreLibrariesLoaded {}, &cancel).await;
+    }
+
+    /// They were read.
+    pub(super) async fn after_documents(&self, read: &StandingDocuments) {
+        let cancel = CancellationToken::new();
+        let of_library = |kind| kind == DocumentKind::LibraryDocs;
+        self.call(Moment::PostRulesLoaded { documents: read.headings(|kind| !of_library(kind)) }, &cancel).await;
+        self.call(Moment::PostLibrariesLoaded { documents: read.headings(of_library) }, &cancel).await;
+    }
+
+    /// Whoever is asked for permission, with a notification while they are.
+    pub(super) fn notifying(&self, approver: Option<Arc<dyn Approver>>) -> Option<Arc<dyn Approver>> {
+        let inner = approver?;
+        if !self.listen_to(HookPoint::Notification) {
+            return Some(inner);
+        }
+        Some(Arc::new(Notifying { inner, hooked: self.clone() }))
+    }
+
+    /// Hears of calls while the model writes them. The listener ends with the teller.
+    pub(super) fn generation(&self, registry: &Registry) -> (Teller, Listener) {
+        let points = [HookPoint::ToolGenerationStart, HookPoint::ToolGenerationEnd];
+        let wanted = points.into_iter().any(|point| self.listen_to(point));
+        let (sender, receiver) = unbounded_channel();
+        let teller = Teller { sender: wanted.then_some(sender), registry: registry.clone(), names: Vec::new() };
+        (teller, Listener { receiver, hooked: self.clone() })
+    }
+}
+
+/// A tool by all its names.
+pub(super) fn tool_name(registry: &Registry, name: &str) -> ToolName {
+    let Some(found) = registry.resolve(name) else { return ToolName { name: name.to_owned(), also: Vec::new() } };
+    let also = found.tool.manual().aliases.iter().map(|alias| alias.name).collect();
+    ToolName { name: found.tool.spec().name.clone(), also }
+}
+
+/// Tells of calls that are being written.
+pub(super) struct Teller {
+    sender: Option<UnboundedSender<Moment>>,
+    registry: Registry,
+    /// The names of calls that have begun, by their ids.
+    names: Vec<(String, String)>,
+}
+
+impl Teller {
+    pub(super) fn hear(&mut self, delta: &Delta) {
+        let Some(sender) = &self.sender else { return };
+        let moment = match delta {
+            Delta::CallStarted { id, name } => {
+                self.names.push((id.clone(), name.clone()));
+                Moment::ToolGenerationStart { tool: tool_name(&self.registry, name), tool_use_id: id.clone() }
+            }
+            Delta::CallFinished { id } => {
+                let name = self.names.iter().find(|(known, _)| known == id).map_or("", |(_, name)| name.as_str());
+                Moment::ToolGenerationEnd { tool: tool_name(&self.registry, name), tool_use_id: id.clone() }
+            }
+            Delta::Text(_) | Delta::Thinking(_) | Delta::CallArguments { .. } | Delta::Retry { .. } => return,
+        };
+        // Whoever does not listen any more has been cancelled.
+        drop(sender.send(moment));
+    }
+}
+
+/// Calls back while a reply arrives.
+pub(super) struct Listener {
+    receiver: UnboundedReceiver<Moment>,
+    hooked: Hooked,
+}
+
+impl Listener {
+    pub(super) async fn listen(mut self, cancel: &CancellationToken) {
+        while let Some(moment) = self.receiver.recv().await {
+            self.hooked.call(moment, cancel).await;
+        }
+    }
+}
+
+/// Tells that a person is needed while that person is asked.
+struct Notifying {
+    inner: Arc<dyn Approver>,
+    hooked: Hooked,
+}
+
+#[async_trait]
+impl Approver for Notifying {
+    async fn ask(&self, approval: &Approval) -> Answer {
+        let cancel = CancellationToken::new();
+        let moment = Moment::Notification {
+            notification_type: "permission_prompt",
+            message: format!("{} needs your permission: {}", approval.tool, approval.reason),
+        };
+        let mut notified = std::pin::pin!(self.hooked.call(moment, &cancel));
+        let mut answered = self.inner.ask(approval);
+        // The answer does not wait for the notification, which ends with it.
+        tokio::select! {
+            answer = &mut answered => answer,
+            _ = &mut notified => answered.await,
+        }
+    }
+
+    async fn remember(&self, rules: &[String]) -> Result<(), String> {
+        self.inner.remember(rules).await
+    }
+}
+
+impl Session {
+    /// Calls everybody who wants to be called, and tells the user what they have to say.
+    pub(super) async fn call_back(
+        &self,
+        moment: Moment,
+        emitter: &mut Emitter<'_>,
+        cancel: &CancellationToken,
+    ) -> Reaction {
+        let reaction = self.hooked.call(moment, cancel).await;
+        self.tell_hooked(emitter);
+        reaction
+    }
+
+    /// Tells the user what callbacks have to say.
+    pub(super) fn tell_hooked(&self, emitter: &mut Emitter<'_>) {
+        for Notice { code, message } in self.hooked.with(|open| std::mem::take(&mut open.notices)) {
+            emitter.error(code, message);
+        }
+    }
+
+    /// What callbacks have to say before the first event: whether the turn may begin with these words.
+    pub(super) async fn greet(&self, input: Option<&str>, cancel: &CancellationToken) -> Result<(), Reason> {
+        // A sub-agent's task is not the user's word, and its conversation not theirs.
+        if self.rank == Rank::Sub {
+            return Ok(());
+        }
+        if !self.hooked.with(|open| std::mem::replace(&mut open.greeted, true)) {
+            let source = if self.resumed { "resume" } else { "startup" };
+            let moment = Moment::ConversationStart { source, model: self.config.model.full_name() };
+            self.hooked.call(moment, cancel).await;
+        }
+        if let Some(prompt) = input {
+            let asked = self.hooked.call(Moment::UserPromptSubmit { prompt: prompt.to_owned() }, cancel).await;
+            if let Some(why) = asked.block {
+                let message = format!("A hook did not let these words pass: {why}");
+                return Err(Reason { code: "hook_blocked".into(), message });
+            }
+        }
+        self.hooked.take_stop().map_or(Ok(()), Err)
+    }
+
+    /// Looks at the project's documents, with those who want to know when they are read anew.
+    pub(super) async fn refresh_documents(&mut self, emitter: &mut Emitter<'_>) -> Result<Vec<String>, ContextError> {
+        self.mentions.look(&self.history, &self.config.ground);
+        let touched = Touched { reads: &self.reads, mentions: &self.mentions };
+        if !self.documents.is_stale(touched, self.external.as_ref()) {
+            return self.look_at_documents();
+        }
+        self.hooked.before_documents().await;
+        let problems = self.look_at_documents()?;
+        self.hooked.after_documents(&self.documents).await;
+        self.tell_hooked(emitter);
+        Ok(problems)
+    }
+
+    /// Appends what callbacks have for the model.
+    pub(super) async fn append_context(&mut self) -> Result<(), EngineError> {
+        let context = self.hooked.with(|open| std::mem::take(&mut open.context));
+        if context.is_empty() {
+            return Ok(());
+        }
+        let text = format!("<hook_context>\n{}\n</hook_context>", context.join("\n\n"));
+        self.append_user(text, Origin::Engine).await
+    }
+
+    /// How the turn ended, for those who are told at the end.
+    pub(super) fn note_end(&self, outcome: Outcome) {
+        self.hooked.with(|open| open.last = Some(outcome));
+    }
+
+    /// Ends the session: whoever wants to know is told. Gives back what they have to say to the user.
+    pub async fn close(&mut self) -> Vec<String> {
+        let reason = self.hooked.with(|open| open.last).map_or("", Outcome::name).to_owned();
+        self.hooked.call(Moment::ConversationEnd { reason }, &CancellationToken::new()).await;
+        self.hooked.with(|open| std::mem::take(&mut open.notices)).into_iter().map(|notice| notice.message).collect()
+    }
+}

@@ -1,0 +1,65 @@
+//! `haft hooks`: which commands are run at points of a run, and whose they are.
+
+use haft_project::Level;
+use haft_project::hooks::{self, Hook};
+use serde_json::{Value, json};
+
+use crate::cli::{HookListArgs, HooksCommand};
+use crate::exit::Exit;
+use crate::output::{self, Table};
+use crate::project::Project;
+use crate::wiring;
+
+pub(super) fn run(command: Option<HooksCommand>) -> anyhow::Result<Exit> {
+    match command.unwrap_or_else(|| HooksCommand::List(HookListArgs::default())) {
+        HooksCommand::List(args) => list(&args)?,
+    }
+    Ok(Exit::Completed)
+}
+
+fn list(args: &HookListArgs) -> anyhow::Result<()> {
+    let (places, loaded) = super::configuration(&args.common)?;
+    let (mut ground, standing) = wiring::ground(&places, &Project::find(None)?)?;
+    // They are shown whether or not they would run: that is what is asked.
+    ground.obeyed = true;
+    let mut problems = Vec::new();
+    let found = hooks::load(&ground, &loaded.config.hooks, &places.config_file(), &mut problems);
+    for problem in &problems {
+        output::tell(&format!("haft: {problem}"));
+    }
+    let runs = |hook: &Hook| match hook.level {
+        Level::User | Level::Repository => true,
+        Level::Project => standing.is_trusted(),
+    };
+    if args.json {
+        let rows: Vec<_> = found.iter().map(|hook| as_json(hook, runs(hook))).collect();
+        return output::print_json(&rows.into());
+    }
+    if found.is_empty() {
+        return output::print("There are no hooks. `docs/hooks.md` says how to add one.\n");
+    }
+    let mut table = Table::new(&["POINT", "MATCHER", "COMMAND", "SECONDS", "SOURCE", "RUNS"]);
+    for hook in &found {
+        table.row(vec![
+            hook.point.name().to_owned(),
+            Some(hook.matcher.text()).filter(|text| !text.is_empty()).unwrap_or("*").to_owned(),
+            hook.command.replace('\n', " "),
+            hook.timeout.as_secs().to_string(),
+            ground.shown(&hook.path),
+            if runs(hook) { "yes" } else { "no, not trusted" }.to_owned(),
+        ]);
+    }
+    output::print(&table.to_string())
+}
+
+fn as_json(hook: &Hook, runs: bool) -> Value {
+    json!({
+        "point": hook.point.name(),
+        "matcher": hook.matcher.text(),
+        "command": hook.command,
+        "timeout": hook.timeout.as_secs(),
+        "level": hook.level.name(),
+        "source": hook.path,
+        "runs": runs,
+    })
+}

@@ -1,0 +1,28 @@
+//! The hooks of the user and of a trusted project, ready to be called.
+
+use std::sync::Arc;
+
+use haft_engine::{Callback, CommandHook, Notice};
+use haft_project::Ground;
+use haft_project::hooks::{self, Hook, HooksConfig};
+use haft_sandbox::Supervisor;
+
+use crate::places::Places;
+
+/// The hooks that are to be called, and what is wrong with others.
+pub(crate) fn found(places: &Places, config: &HooksConfig, ground: &Ground) -> (Vec<Hook>, Vec<Notice>) {
+    let mut problems = Vec::new();
+    let found = hooks::load(ground, config, &places.config_file(), &mut problems);
+    let notice = |problem: haft_project::Problem| Notice { code: "hooks", message: problem.to_string() };
+    (found, problems.into_iter().map(notice).collect())
+}
+
+/// Hooks as callbacks, in the same order.
+pub(crate) fn callbacks(
+    found: Vec<Hook>,
+    supervisor: &Arc<Supervisor>,
+    environment: &Arc<Vec<(String, String)>>,
+) -> Vec<Arc<dyn Callback>> {
+    let callback = |hook| Arc::new(CommandHook::new(hook, Arc::clone(supervisor), Arc::clone(environment))) as _;
+    found.into_iter().map(callback).collect()
+}

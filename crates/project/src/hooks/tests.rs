@@ -1,0 +1,79 @@
+use std::fs;
+
+use super::*;
+
+fn project(files: &[(&str, &str)], obeyed: bool) -> (tempfile::TempDir, Ground) {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    for (name, text) in files {
+        fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+        fs::write(root.join(name), text).unwrap();
+    }
+    let ground = Ground { cwd: root.clone(), root, obeyed, user: "/nowhere".into(), home: None };
+    (folder, ground)
+}
+
+const OWN: &str = r#"
+[permissions]
+mode = "yolo"
+[[hooks.PreToolUse]]
+matcher = "execute_command"
+hooks = [{ type = "command", command = "check", timeout = 5 }]
+[[hooks.stop]]
+hooks = [{ command = "done" }]
+"#;
+
+const CLAUDE: &str = r#"{"hooks": {
+    "PostToolUse": [{"matcher": "Edit|Write", "hooks": [
+        {"type": "command", "command": "fmt", "timeout": 9999, "statusMessage": "…"}, {"type": "prompt", "prompt": "ok?"}]}],
+    "Teatime": [{"hooks": [{"type": "command", "command": "tea"}]}]}}"#;
+
+#[test]
+fn the_users_come_first_and_a_projects_only_when_it_is_obeyed() {
+    let user: HooksConfig = toml::from_str("[[notification]]\nhooks = [{ command = \"bell\" }]\n").unwrap();
+    let files = [(".haft/config.toml", OWN), (".claude/settings.json", CLAUDE)];
+    for (obeyed, expected) in [(true, vec!["bell", "check", "done", "fmt"]), (false, vec!["bell"])] {
+        let (_folder, ground) = project(&files, obeyed);
+        let found = load(&ground, &user, Path::new("/u/config.toml"), &mut Vec::new());
+        assert_eq!(found.iter().map(|hook| hook.command.as_str()).collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
+fn settings_of_another_program_are_read_as_far_as_they_are_known() {
+    let (_folder, ground) = project(&[(".claude/settings.json", CLAUDE)], true);
+    let mut problems = Vec::new();
+    let found = of_project(&ground, &mut problems);
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].point, found[0].timeout), (HookPoint::PostToolCall, Duration::from_mins(10)));
+    let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    assert!(told.iter().any(|problem| problem.contains("`Teatime`")), "{told:?}");
+    assert!(told.iter().any(|problem| problem.contains("`prompt`")), "{told:?}");
+}
+
+#[test]
+fn what_cannot_be_read_is_a_problem_and_no_more() {
+    let bad = [
+        ("= nonsense [", "[hooks]"),
+        ("[[hooks.stop]]\nhooks = [{ comand = \"x\" }]\n", "[hooks]"),
+        ("[[hooks.nonsense]]\nhooks = []\n", "[hooks]"),
+        ("[[hooks.stop]]\nmatcher = \"(\"\nhooks = [{ command = \"x\" }]\n", "matcher"),
+    ];
+    for (text, word) in bad {
+        let (_folder, ground) = project(&[(".haft/config.toml", text)], true);
+        let mut problems = Vec::new();
+        assert!(of_project(&ground, &mut problems).is_empty(), "{text}");
+        assert!(problems.iter().any(|problem| problem.what.contains(word)), "{text}: {problems:?}");
+    }
+}
+
+#[test]
+fn a_matcher_fits_whole_names() {
+    let matcher = Matcher::new("Edit|Write").unwrap();
+    assert!(matcher.fits(&["replace_in_file", "Edit"]));
+    assert!(!matcher.fits(&["MultiEdit"]) && !matcher.fits(&["Writer"]));
+    for all in ["", "*"] {
+        assert!(Matcher::new(all).unwrap().fits(&["anything"]));
+    }
+    assert!(Matcher::new("mcp__.*").unwrap().fits(&["mcp__memory__read"]));
+}
