@@ -1,11 +1,12 @@
 //! Measures haft and its context engine and prints every figure beside its goal.
 //!
 //! `haft-bench startup|turns|search|mcp PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
-//! assemble|policies|rag|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
+//! assemble|policies|lab|rag|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
 //! decides a test: a goal that is missed is printed as missed.
 
 mod assemble;
 mod figures;
+mod lab;
 mod mcp;
 mod model;
 mod policies;
@@ -25,7 +26,7 @@ use anyhow::{Context, bail};
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().context(
-        "usage: haft-bench startup|turns|search|mcp PATH-TO-HAFT, haft-bench assemble|policies|rag|scan|store",
+        "usage: haft-bench startup|turns|search|mcp PATH-TO-HAFT, haft-bench assemble|policies|lab|rag|scan|store",
     )?;
     let mut haft = || -> anyhow::Result<PathBuf> {
         let haft = PathBuf::from(arguments.next().context("the path of the haft binary is missing")?);
@@ -41,9 +42,10 @@ fn main() -> anyhow::Result<()> {
         "rag" => rag::run(),
         "store" => store::run(),
         "policies" => policies::run(std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from)),
+        "lab" => lab::run(std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from)),
         other => {
             bail!(
-                "there is no benchmark `{other}`; use startup, turns, mcp, assemble, policies, rag, scan, search or store"
+                "there is no benchmark `{other}`; use startup, turns, mcp, assemble, policies, lab, rag, scan, search or store"
             )
         }
     }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use flate2::read::GzDecoder;
@@ -23,6 +24,23 @@ pub(crate) struct Conversation {
     pub(crate) prompt: String,
     /// A tool for every name that is called.
     pub(crate) tools: Arc<ToolSet>,
+    /// The program that had it.
+    pub(crate) agent: String,
+    /// When each message was made, counted from the first; absent where that was not recorded.
+    pub(crate) times: Vec<Option<Duration>>,
+    /// What the provider counted, request by request, with the index of the message that answered it.
+    pub(crate) billed: Vec<Billed>,
+}
+
+/// What a provider counted of one request.
+#[derive(Clone, Copy, Deserialize)]
+pub(crate) struct Billed {
+    pub(crate) at: usize,
+    pub(crate) input: u64,
+    pub(crate) read: u64,
+    pub(crate) write: u64,
+    #[serde(default)]
+    pub(crate) w1h: u64,
 }
 
 impl Conversation {
@@ -37,7 +55,12 @@ impl Conversation {
 
 #[derive(Deserialize)]
 struct Line {
+    agent: Option<String>,
     messages: Vec<Recorded>,
+    #[serde(default)]
+    ts: Vec<Option<Timestamp>>,
+    #[serde(default)]
+    usage: Vec<Billed>,
 }
 
 #[derive(Deserialize)]
@@ -77,6 +100,9 @@ pub(crate) fn read(
 }
 
 fn conversation(line: Line, counter: &dyn TokenCounter) -> Conversation {
+    let start = line.ts.iter().flatten().min().copied();
+    let since = |time: Timestamp| Duration::try_from(time.duration_since(start?)).ok();
+    let times = line.ts.iter().map(|time| time.and_then(since)).collect();
     let (system, said): (Vec<_>, Vec<_>) = line.messages.into_iter().partition(|one| one.role == Role::System);
     let prompt = system.into_iter().filter_map(|one| one.content).collect::<Vec<_>>().join("\n\n");
     let history: Vec<_> =
@@ -87,7 +113,9 @@ fn conversation(line: Line, counter: &dyn TokenCounter) -> Conversation {
         let parameters = json!({"type": "object", "properties": {}});
         ToolSpec { name, description: "A recorded tool.".into(), parameters }
     };
-    Conversation { history, prompt, tools: ToolSet::new(names.into_iter().map(spec).collect(), counter) }
+    let tools = ToolSet::new(names.into_iter().map(spec).collect(), counter);
+    let agent = line.agent.unwrap_or_default();
+    Conversation { history, prompt, tools, agent, times, billed: line.usage }
 }
 
 fn message(number: usize, recorded: Recorded) -> Message {

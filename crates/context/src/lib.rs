@@ -114,6 +114,7 @@ mod compress;
 mod copies;
 mod documents;
 mod error;
+mod gate;
 mod hints;
 mod input;
 mod integrity;
@@ -127,6 +128,7 @@ mod prefix;
 mod pricing;
 mod prune;
 mod reminders;
+mod replay;
 mod rounds;
 mod safe_zone;
 mod scale;
@@ -151,6 +153,7 @@ pub use compress::{Compress, CompressLimits, TOOL, compress};
 pub use copies::{Carried, ReminderCopy};
 pub use documents::{Document, DocumentKind, Documents, Need};
 pub use error::ContextError;
+pub use gate::{LedgerItem, LedgerKind, Refusal, Standing, accept, fallback, ledger, missing};
 pub use hints::{MessageIds, strip_hints};
 pub use input::treat_input;
 pub use integrity::IntegrityError;
@@ -165,6 +168,7 @@ pub use reminders::{
     FolderNotes, ListOwner, MissingRole, Progress, Reminders, RoleParts, Todo, UsefulRange, check_subagent_role,
     folder_notes_text, todo_text, useful_text,
 };
+pub use replay::{Recording, Replay, Replayed, Step, replay};
 pub use safe_zone::{SafeZone, SafeZoneError};
 pub use simulate::{CacheSimulator, Piece, pieces};
 pub use snapshot::{Snapshot, is_cold};
