@@ -1,9 +1,10 @@
 //! Measures haft and its context engine and prints every figure beside its goal.
 //!
-//! `haft-bench startup|turns|search|mcp PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
+//! `haft-bench startup|turns|search|mcp|agents PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
 //! assemble|policies|lab|rag|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
 //! decides a test: a goal that is missed is printed as missed.
 
+mod agents;
 mod assemble;
 mod figures;
 mod lab;
@@ -26,13 +27,14 @@ use anyhow::{Context, bail};
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().context(
-        "usage: haft-bench startup|turns|search|mcp PATH-TO-HAFT, haft-bench assemble|policies|lab|rag|scan|store",
+        "usage: haft-bench startup|turns|search|mcp|agents PATH-TO-HAFT, haft-bench assemble|policies|lab|rag|scan|store",
     )?;
     let mut haft = || -> anyhow::Result<PathBuf> {
         let haft = PathBuf::from(arguments.next().context("the path of the haft binary is missing")?);
         haft.canonicalize().with_context(|| format!("no haft binary at `{}`", haft.display()))
     };
     match name.as_str() {
+        "agents" => agents::run(&haft()?),
         "startup" => startup::run(&haft()?),
         "mcp" => mcp::run(&haft()?),
         "turns" => turns::run(&haft()?),
@@ -45,7 +47,7 @@ fn main() -> anyhow::Result<()> {
         "lab" => lab::run(std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from)),
         other => {
             bail!(
-                "there is no benchmark `{other}`; use startup, turns, mcp, assemble, policies, lab, rag, scan, search or store"
+                "there is no benchmark `{other}`; use startup, turns, mcp, agents, assemble, policies, lab, rag, scan, search or store"
             )
         }
     }

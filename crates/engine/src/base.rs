@@ -220,7 +220,7 @@ impl BaseLoop {
         for call in &replied.calls {
             emitter.emit(call_finished(call));
         }
-        emitter.emit(EventBody::Usage { model, usage: reply.usage, cost });
+        emitter.emit(EventBody::Usage { model, usage: reply.usage, cost, saved_tokens: 0 });
         replied
     }
 

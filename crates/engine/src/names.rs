@@ -9,6 +9,8 @@ pub(crate) const ASK: &str = "ask_followup_question";
 pub(crate) const PLAN: &str = "plan_mode_respond";
 /// Reports the task as done.
 pub(crate) const COMPLETE: &str = "attempt_completion";
+/// Reads a file.
+pub(crate) const READ: &str = "read_file";
 /// Runs a command line.
 pub(crate) const EXECUTE: &str = "execute_command";
 /// Those about module documents.

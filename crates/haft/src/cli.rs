@@ -244,6 +244,10 @@ pub(crate) struct RunArgs {
     #[arg(short, long)]
     pub(crate) model: Option<String>,
 
+    /// Take the role, tools and model of this agent (`haft agents list` shows them).
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+
     /// Go on with the current conversation of this project; without a prompt, with its interrupted turn.
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub(crate) resume_current: bool,

@@ -3,6 +3,7 @@
 //! The only crate that reads the environment, the home folder and the wall clock. `main` maps a result to an exit code and
 //! nothing else; [`cli::Cli`] is the literal command line, [`commands`] does what it says.
 
+mod agent;
 mod approve;
 mod cli;
 mod clock;

@@ -15,6 +15,9 @@ pub enum InputLine {
     User {
         /// The words.
         text: String,
+        /// The sub-agent they are for, by the name its events have. It reads them before its next request; no turn begins.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
     },
     /// Ends the running turn as `aborted`. The next words go on from there.
     Interrupt {},

@@ -172,6 +172,9 @@ pub enum EventBody {
         usage: Usage,
         /// Money by class; null without prices.
         cost: Option<Cost>,
+        /// Tokens this request did not hold because what was read again was referred to; left out when there are none.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        saved_tokens: u64,
     },
     /// How full the window is; before each request.
     Window {
@@ -345,4 +348,9 @@ pub struct TurnResult {
     /// The answer as data, where a schema was asked for and the answer fits it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_output: Option<Value>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

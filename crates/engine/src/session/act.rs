@@ -212,6 +212,7 @@ impl Session {
     ) -> Result<(), EngineError> {
         let ToolOutput { mut envelope, images, changes, flow: _, health: _ } = output;
         secrets::mask_envelope(&self.config.masker, &mut envelope);
+        self.refer_to_earlier(&call.name, &mut envelope);
         let event = EventBody::ToolResult {
             id: call.id.clone(),
             name: call.name.clone(),

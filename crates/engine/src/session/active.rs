@@ -181,7 +181,7 @@ impl Session {
         let made = self.ask_summariser(&request, limit, emitter, cancel).await?;
         let usage = made.reply.usage;
         let cost = self.spend(made.by.price, usage);
-        emitter.emit(EventBody::Usage { model: made.by.full_name(), usage, cost });
+        emitter.emit(EventBody::Usage { model: made.by.full_name(), usage, cost, saved_tokens: 0 });
         active::write(&ground, folder, &masked(&made.text())).map_err(|error| error.to_string())
     }
 

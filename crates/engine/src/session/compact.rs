@@ -55,7 +55,7 @@ impl Session {
                 summary.llm_metadata = Some(LlmMetadata::new(&model, self.round(), usage, cost));
                 self.append_message(summary).await?;
                 self.recent_from = None;
-                emitter.emit(EventBody::Usage { model, usage, cost });
+                emitter.emit(EventBody::Usage { model, usage, cost, saved_tokens: 0 });
                 emitter.emit(tell(
                     CompactionPhase::Finished,
                     format!("{rounds} older rounds are archived behind a summary."),

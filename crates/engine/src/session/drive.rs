@@ -361,7 +361,12 @@ impl Session {
         for event in finished {
             emitter.emit(event);
         }
-        emitter.emit(EventBody::Usage { model, usage: reply.usage, cost });
+        emitter.emit(EventBody::Usage {
+            model,
+            usage: reply.usage,
+            cost,
+            saved_tokens: std::mem::take(&mut self.saved_tokens),
+        });
         Ok(replied)
     }
 

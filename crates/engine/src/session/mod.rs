@@ -14,6 +14,7 @@ mod hooked;
 mod models;
 mod open;
 mod progress;
+mod repeated;
 mod steady;
 mod tasks;
 mod told;
@@ -203,6 +204,8 @@ pub struct Session {
     relayed: Relayed,
     /// Where messages of other agents arrive; none where nothing is run.
     mailbox: Option<Mailbox>,
+    /// Tokens that references to earlier reads have saved since this was last told.
+    saved_tokens: u64,
     /// What all turns have used, with their sub-agents.
     purse: Purse,
     history: Vec<Arc<Entry>>,

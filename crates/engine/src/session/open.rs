@@ -206,6 +206,7 @@ impl Session {
             household,
             relayed,
             mailbox,
+            saved_tokens: 0,
             purse,
             config,
             services,

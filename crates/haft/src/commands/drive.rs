@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::run::{cancel_on_signals, close, lower, printer, usage_errors};
+use crate::agent;
 use crate::cli::{Compat, OutputFormat, RunArgs};
 use crate::exit::{Exit, mistake};
 use crate::stream::{Desk, Dialect, StreamApprover};
@@ -36,11 +37,13 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         }
         let Some(first) = first else { return Err(mistake("standard input ended without a message of type `user`")) };
         let mut plan = lower(args, &loaded.config, Some(&first))?;
+        agent::put_on(&mut plan, args, &places)?;
         let mode = plan.mode;
         if args.ask {
             plan.approver = Some(Arc::new(StreamApprover::new(Arc::clone(&desk), places.config_file())));
         }
         let mut session = wiring::open_session(&places, loaded.config, plan).await.map_err(usage_errors)?;
+        desk.reach(Arc::clone(session.hub()));
         let mut printer = printer(args, &session, mode);
         let mut next = Some(first);
         let mut exit = Exit::Completed;

@@ -11,6 +11,7 @@ use haft_types::PermissionMode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::agent;
 use crate::approve::TerminalApprover;
 use crate::cli::{Compat, InputFormat, OutputFormat, RunArgs};
 use crate::clock::RandomIds;
@@ -34,6 +35,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let piped = piped_input()?;
     let task = task(args, &places, &loaded.config, piped.as_deref())?;
     let mut plan = lower(args, &loaded.config, task.as_deref())?;
+    agent::put_on(&mut plan, args, &places)?;
     let mode = plan.mode;
     if args.bg {
         return in_background(args, &Jobs::at(places.jobs()), task.as_deref(), piped.as_deref());

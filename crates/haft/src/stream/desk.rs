@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::io::BufRead;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
+use haft_engine::hub::{Hub, Letter, USER};
 use haft_engine::{Answer, Approval, Approver};
 use haft_types::{Decision, Filled, Form};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +22,9 @@ use crate::output;
 pub(crate) struct Desk {
     dialect: Dialect,
     state: Mutex<State>,
+    /// Where words for sub-agents are carried, and who carries them.
+    hub: OnceLock<Arc<Hub>>,
+    carrier: Handle,
 }
 
 #[derive(Default)]
@@ -40,7 +45,8 @@ impl Desk {
         dialect: Dialect,
         input: impl BufRead + Send + 'static,
     ) -> (Arc<Self>, UnboundedReceiver<String>) {
-        let desk = Arc::new(Self { dialect, state: Mutex::default() });
+        let desk = Self { dialect, state: Mutex::default(), hub: OnceLock::new(), carrier: Handle::current() };
+        let desk = Arc::new(desk);
         let (words, heard) = unbounded_channel();
         let reader = Arc::clone(&desk);
         std::thread::spawn(move || {
@@ -71,11 +77,32 @@ impl Desk {
         self.state().turn = None;
     }
 
-    fn take(&self, line: &str, words: &UnboundedSender<String>) {
+    /// From now on words for sub-agents reach them.
+    pub(crate) fn reach(&self, hub: Arc<Hub>) {
+        // There is one session, and it is opened once.
+        drop(self.hub.set(hub));
+    }
+
+    /// Gives the user's words to a sub-agent.
+    fn carry(self: &Arc<Self>, to: String, text: String) {
+        let Some(hub) = self.hub.get().map(Arc::clone) else {
+            return self.complain(&format!("no agent `{to}` is running"));
+        };
+        let desk = Arc::clone(self);
+        self.carrier.spawn(async move {
+            let letter = Letter { from: USER.to_owned(), to, group: None, text };
+            if let Err(why) = hub.send(letter).await {
+                desk.complain(&why.to_string());
+            }
+        });
+    }
+
+    fn take(self: &Arc<Self>, line: &str, words: &UnboundedSender<String>) {
         match self.dialect.read(line) {
             // A turn without words would be none.
             Ok(Said::Words(text)) if text.trim().is_empty() => self.complain("the message is empty"),
             Ok(Said::Words(text)) => drop(words.send(text)),
+            Ok(Said::ToAgent { agent, text }) => self.carry(agent, text),
             Ok(Said::Interrupt { heard }) => {
                 if let Some(turn) = &self.state().turn {
                     turn.cancel();

@@ -20,6 +20,13 @@ pub(crate) enum Dialect {
 pub(super) enum Said {
     /// The user speaks.
     Words(String),
+    /// The user speaks to a sub-agent.
+    ToAgent {
+        /// Its name.
+        agent: String,
+        /// The words.
+        text: String,
+    },
     /// The running turn is to end.
     Interrupt {
         /// What tells that it was heard, where somebody waits for that.
@@ -106,7 +113,8 @@ fn to_value(line: &ControlLine) -> Value {
 
 fn read(line: &str) -> Result<Said, String> {
     Ok(match serde_json::from_str(line).map_err(|error| error.to_string())? {
-        InputLine::User { text } => Said::Words(text),
+        InputLine::User { text, agent: None } => Said::Words(text),
+        InputLine::User { text, agent: Some(agent) } => Said::ToAgent { agent, text },
         InputLine::Interrupt {} => Said::Interrupt { heard: None },
         InputLine::Approval { id, decision, message } => {
             let answer = match decision {

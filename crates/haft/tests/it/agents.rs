@@ -1,6 +1,7 @@
 //! Sub-agents from the outside: their requests, events, conversations and ends.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -430,4 +431,77 @@ fn an_agent_that_was_interrupted_goes_on_in_its_own_conversation() {
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
     assert!(results(&ran)[0]["text"].as_str().unwrap().contains("I went left."));
     assert!(requests_of(&rig, "alpha")[0].last_contains("The user answered: Left."));
+}
+
+#[test]
+fn the_user_can_write_to_an_agent_that_runs() {
+    let rig = rig([
+        says("main", 0, start(&["alpha"])),
+        says("main", 1, Reply::text("Done.")),
+        says("alpha", 0, Reply { delay_ms: 2_000, ..Reply::call("list_files", json!({"path": "."})) }),
+        says("alpha", 1, Reply::text("Heard.")),
+    ]);
+    agent(&rig, "alpha", "", "You listen.");
+    let arguments = ["run", "--input-format", "stream-json", "--output-format", "stream-json", "go"];
+    let mut child = rig.command(&arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while requests_of(&rig, "alpha").is_empty() {
+        assert!(begun.elapsed() < Duration::from_mins(1), "alpha never asks");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut input = child.stdin.take().unwrap();
+    for (to, text) in [("nobody", "Are you there?"), ("alpha", "Only the Rust files.")] {
+        writeln!(input, "{}", json!({"type": "user", "agent": to, "text": text})).unwrap();
+    }
+    drop(input);
+    let ran = Ran(child.wait_with_output().unwrap());
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let heard = requests_of(&rig, "alpha").pop().unwrap().texts(SeenRole::User).join("\n");
+    assert!(heard.contains("Only the Rust files."), "{heard}");
+    assert!(!format!("{}", requests_of(&rig, "main").pop().unwrap()).contains("Only the Rust files."));
+    assert!(ran.stdout().contains("no agent `nobody` is running"), "{}", ran.stdout());
+}
+
+#[test]
+fn what_an_agent_reads_again_is_not_sent_again() {
+    let read = |model: &str, results| says(model, results, Reply::call("read_file", json!({"path": "notes.txt"})));
+    let rig = rig([
+        says("main", 0, start(&["alpha"])),
+        says("main", 1, Reply::text("Done.")),
+        read("alpha", 0),
+        read("alpha", 1),
+        says("alpha", 2, Reply::call("write_to_file", json!({"path": "notes.txt", "content": "new words\n"}))),
+        read("alpha", 3),
+        says("alpha", 4, Reply::text("Read.")),
+    ]);
+    rig.write("notes.txt", "the same words\n".repeat(50));
+    agent(&rig, "alpha", "", "You read.");
+    let ran = rig.task(&["read"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let requests = requests_of(&rig, "alpha");
+    let again = format!("{}", requests[2]);
+    assert!(again.contains("`notes.txt` has not changed since you read lines 1-50"), "{again}");
+    assert_eq!(again.matches("the same words").count(), 50);
+    assert!(requests[4].last_contains("new words"), "what changed is shown");
+    let saved =
+        |event: &Value| event["type"] == "usage" && event["saved_tokens"].as_u64().is_some_and(|saved| saved > 100);
+    assert_eq!(ran.events().iter().filter(|event| saved(event)).count(), 1, "{}", ran.stdout());
+}
+
+#[test]
+fn the_main_agent_takes_the_role_tools_and_model_of_a_file() {
+    let rig = rig([Reply::text("Here.").when(When { model: Some("beta".into()), ..When::default() })]);
+    agent(&rig, "beta", "tools: Read, Grep", "You are beta.");
+    agent(&rig, "gamma", "", "");
+    assert_eq!(rig.task(&["--agent", "beta", "who are you?"]).code(), 0);
+    let seen = &requests_of(&rig, "beta")[0];
+    assert!(seen.system.starts_with("You are beta.\n\nWorking directory:"), "{}", seen.system);
+    let tools: Vec<_> = seen.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(tools, ["read_file", "search_files"]);
+    assert!(seen.texts(SeenRole::User).join("\n").contains("## Agent Role Definition\n\nYou are beta."));
+    for (name, says) in [("gama", "there are: beta, gamma"), ("gamma", ".haft/agents/gamma.md")] {
+        let ran = rig.task(&["--agent", name, "who are you?"]);
+        assert_eq!(ran.code(), 2);
+        assert!(ran.stderr().contains(says), "{}", ran.stderr());
+    }
 }

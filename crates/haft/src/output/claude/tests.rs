@@ -28,7 +28,12 @@ fn text(text: &str) -> EventBody {
 }
 
 fn usage() -> EventBody {
-    EventBody::Usage { model: "m/x".into(), usage: Usage { input: 3, output: 2, ..Usage::default() }, cost: None }
+    EventBody::Usage {
+        model: "m/x".into(),
+        usage: Usage { input: 3, output: 2, ..Usage::default() },
+        cost: None,
+        saved_tokens: 0,
+    }
 }
 
 fn call(phase: CallPhase) -> EventBody {
