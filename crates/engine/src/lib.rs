@@ -9,6 +9,7 @@
 //! Read first: [`turn::Turn`] (what happens next), [`Session`] (how it is done), [`EventSink`] (how it is watched),
 //! [`Callback`] (who is called on the way).
 
+mod answer;
 mod approval;
 mod base;
 mod callbacks;
@@ -31,6 +32,7 @@ mod subagents;
 mod touched;
 pub mod turn;
 
+pub use answer::{AnswerSchema, SchemaError};
 pub use approval::{Answer, Approval, Approver};
 pub use base::BaseLoop;
 pub use callbacks::{Callback, CommandHook, Moment, Occasion, Reaction, ToolName, ToolResponse, on};

@@ -301,6 +301,11 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) goal: bool,
 
+    /// The answer must be JSON that fits this schema: the schema itself, or a file that holds it. The answer is in
+    /// `structured_output` of the result.
+    #[arg(long, value_name = "SCHEMA")]
+    pub(crate) json_schema: Option<String>,
+
     /// Stop after this many replies of the model.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,

@@ -9,8 +9,8 @@ use haft_context::Environment;
 use haft_engine::hub::Hub;
 use haft_engine::turn::Limits;
 use haft_engine::{
-    Approver, Leftovers, Models, Notice, ProjectRules, Roles, Services, Session, SessionConfig, Standby, ToolHelp,
-    Which,
+    AnswerSchema, Approver, Leftovers, Models, Notice, ProjectRules, Roles, Services, Session, SessionConfig, Standby,
+    ToolHelp, Which,
 };
 use haft_model::{Catalogue, Client, Declared, O200k, RetryConfig, Secret};
 use haft_project::external::HelpCache;
@@ -108,6 +108,7 @@ pub(crate) struct RunPlan {
     pub(crate) focus_files: Vec<String>,
     pub(crate) limits: Limits,
     pub(crate) goal: bool,
+    pub(crate) answer: Option<AnswerSchema>,
     pub(crate) which: Which,
 }
 
@@ -278,6 +279,7 @@ fn prepare(
         focus_files: plan.focus_files,
         limits: plan.limits,
         goal: plan.goal,
+        answer: plan.answer,
         leftovers: Leftovers::End,
         namespace: plan.project.namespace(),
         notices: untrusted(&standing, &plan.project.root)

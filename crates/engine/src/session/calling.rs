@@ -125,6 +125,9 @@ impl Session {
         emitter: &mut Emitter<'_>,
         cancel: &CancellationToken,
     ) -> Conclusion {
+        let answer = self.config.answer.as_ref();
+        let looked_at = answer.map_or(Conclusion::Accepted { output: None }, |schema| schema.conclude(&end.text));
+        let Conclusion::Accepted { output } = looked_at else { return looked_at };
         let (stop_hook_active, last_assistant_message) = (objections > 0, end.text.clone());
         let moment = match self.rank {
             Rank::Main => Moment::Stop { stop_hook_active, last_assistant_message },
@@ -135,7 +138,7 @@ impl Session {
         };
         match self.call_back(moment, emitter, cancel).await.block {
             Some(why) => Conclusion::Rejected(Objection { text: format!("Not done yet: {why}"), otherwise: None }),
-            None => Conclusion::Accepted { output: None },
+            None => Conclusion::Accepted { output },
         }
     }
 }

@@ -179,6 +179,10 @@ impl Session {
                 self.take_words(&text, Origin::User, emitter, cancel).await?;
             }
         }
+        if let Some(schema) = &self.config.answer {
+            let instruction = schema.instruction();
+            self.append_user(instruction, Origin::Engine).await?;
+        }
         Ok(Position::WantsReply)
     }
 

@@ -38,6 +38,7 @@ use haft_types::{
     ShortId, TokenCounter, ToolCall, ToolResult, Usage,
 };
 
+use crate::answer::AnswerSchema;
 use crate::approval::Approver;
 use crate::callbacks::Callback;
 use crate::documents::StandingDocuments;
@@ -162,6 +163,8 @@ pub struct SessionConfig {
     pub tool_profiles: BTreeMap<String, Vec<String>>,
     /// Who looks over the shoulder of every call.
     pub plugins: Vec<Arc<dyn Plugin>>,
+    /// What the final answer must look like.
+    pub answer: Option<AnswerSchema>,
     /// Who is called at the points of a run, in order.
     pub callbacks: Vec<Arc<dyn Callback>>,
     /// Paths named as the focus of the task.

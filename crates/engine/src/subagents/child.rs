@@ -205,6 +205,7 @@ fn configuration(home: &Home, agent: &Agent, name: &str, model: ModelSpec, turns
         focus_files: Vec::new(),
         limits: Limits { turns, ..home.config.limits },
         goal: false,
+        answer: None,
         leftovers: Leftovers::End,
         notices: Vec::new(),
         ..home.config.clone()

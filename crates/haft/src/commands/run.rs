@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haft_context::ContextError;
 use haft_engine::turn::Limits;
-use haft_engine::{OpenError, Roles, Session, Which};
+use haft_engine::{AnswerSchema, OpenError, Roles, Session, Which};
 use haft_types::PermissionMode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -122,6 +122,7 @@ pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyh
         tool_profiles: config.tools.profiles.clone(),
         focus_files: args.file.clone(),
         goal: goal(args)?,
+        answer: args.json_schema.as_deref().map(answer_schema).transpose()?,
         limits: Limits {
             turns: args.max_turns,
             tokens: args.max_total_tokens,
@@ -144,6 +145,17 @@ fn goal(args: &RunArgs) -> anyhow::Result<bool> {
         ));
     }
     Ok(args.goal)
+}
+
+/// The schema as it was given, or the one in the file of that name.
+fn answer_schema(given: &str) -> anyhow::Result<AnswerSchema> {
+    let text = if given.trim_start().starts_with(['{', '[']) {
+        given.to_owned()
+    } else {
+        std::fs::read_to_string(given).map_err(|error| mistake(format!("`--json-schema {given}`: {error}")))?
+    };
+    let schema = serde_json::from_str(&text).map_err(|error| mistake(format!("`--json-schema`: {error}")))?;
+    AnswerSchema::new(schema).map_err(|error| mistake(format!("`--json-schema`: {error}")))
 }
 
 fn main_model(args: &RunArgs, config: &Config) -> anyhow::Result<String> {

@@ -89,6 +89,7 @@ async fn drive(args: &DemoArgs, home: &Path, project: &Path) -> anyhow::Result<(
         focus_files: Vec::new(),
         limits: Limits::default(),
         goal: false,
+        answer: None,
         which: Which::New { title: TASK.into() },
     };
     let places = Places::under(&home.join("home"));

@@ -240,3 +240,27 @@ fn an_edit_survives_a_resume_without_reading_again() {
     assert_eq!(ran.code(), 0);
     assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "new\n", "{}", ran.stdout());
 }
+
+const NUMBER: &str = r#"{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}"#;
+
+#[test]
+fn an_answer_that_does_not_fit_the_schema_is_asked_for_again() {
+    let rig = rig([Reply::text("It is three."), Reply::text("{\"n\": \"3\"}"), Reply::text("{\"n\": 3}")]);
+    let ran = rig.task(&["--json-schema", NUMBER, "count"]);
+    assert_eq!((ran.code(), ran.result()["structured_output"].clone()), (0, json!({"n": 3})), "{:?}", ran.result());
+    let told: Vec<_> = rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
+    assert!(told[0].last_contains("fit this JSON schema") && told[1].last_contains("not one JSON value"));
+    assert!(told[2].last_contains("`/n`"));
+}
+
+#[test]
+fn a_model_that_never_fits_the_schema_fails_the_turn() {
+    let rig = rig((0..4).map(|_| Reply::text("Three.")));
+    let ran = rig.task(&["--json-schema", NUMBER, "count"]);
+    assert_eq!((ran.code(), ran.result()["code"].clone()), (1, json!("schema")));
+    assert_eq!(ran.result().get("structured_output"), None);
+    assert_eq!(rig.server.generations().len(), 4);
+    for bad in ["{\"type\": 3}", "{", "/nonexistent.json"] {
+        assert_eq!(rig.task(&["--json-schema", bad, "count"]).code(), 2, "{bad}");
+    }
+}
