@@ -5,7 +5,7 @@
 //! under a host name that is not this machine's.
 
 use std::convert::Infallible;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -190,12 +190,12 @@ fn reply(status: StatusCode, content_type: &'static str, body: String) -> Reply 
 
 /// Whether a `Host` header names this machine: a page that got its own name resolved to it does not.
 fn is_this_machine(host: &str) -> bool {
-    let name = match host.parse::<SocketAddr>() {
-        Ok(address) => return address.ip().is_loopback(),
-        Err(_) => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    let names_it = |name: &str| {
+        let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+        name.eq_ignore_ascii_case("localhost") || address.parse().is_ok_and(|one: IpAddr| one.is_loopback())
     };
-    name.eq_ignore_ascii_case("localhost")
-        || name.trim_matches(['[', ']']).parse().is_ok_and(|one: IpAddr| one.is_loopback())
+    let with_port = |(name, port): (&str, &str)| port.parse::<u16>().is_ok() && names_it(name);
+    names_it(host) || host.rsplit_once(':').is_some_and(with_port)
 }
 
 /// What is read of a request; the rest is for models.

@@ -193,10 +193,12 @@ fn a_failing_summary_sends_recent_history_and_says_so() {
 
 #[test]
 fn what_pruning_cleared_stays_cleared_after_a_restart() {
-    let read = || Reply::call("read_file", json!({"path": "big.txt"}));
-    let replies = (0..10).map(|_| read()).chain([Reply::text("Enough."), Reply::text("Still here.")]);
+    let read = |number: u32| Reply::call("read_file", json!({"path": format!("{number}.txt")}));
+    let replies = (0..10).map(read).chain([Reply::text("Enough."), Reply::text("Still here.")]);
     let rig = rig(Api::Anthropic, replies);
-    rig.write("big.txt", "some words that fill a line of text\n".repeat(900));
+    for number in 0..10 {
+        rig.write(&format!("{number}.txt"), "some words that fill a line of text\n".repeat(900));
+    }
     let settings = ["--set", "context.safe_zone=60k", "--set", "context.compress=never"];
     let first = rig.task(&[&settings[..], &["read"]].concat());
     assert_eq!(first.code(), 0, "{}", first.stderr());

@@ -108,9 +108,11 @@ fn breaks_by_request(events: &[Value]) -> Vec<Option<String>> {
 
 #[test]
 fn without_such_events_requests_only_append() {
-    let replies = (0..60).map(|_| Reply::call("read_file", json!({"path": "notes.txt"}))).chain([Reply::text("Done.")]);
+    // Each reads something else: a call repeated with the same result would be told of.
+    let read = |line: u32| Reply::call("read_file", json!({"path": "notes.txt", "start_line": line, "end_line": line}));
+    let replies = (1..=60).map(read).chain([Reply::text("Done.")]);
     let rig = Rig::new(Api::OpenaiResponses, Script::replies(replies).unwrap());
-    rig.write("notes.txt", "one\ntwo\n");
+    rig.write("notes.txt", (1..=60).map(|line| format!("line {line}\n")).collect::<String>());
     let ran = rig.task(&["read on"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(ran.events().iter().all(|event| event["type"] != "prefix_break"));
