@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use haft_engine::turn::State;
@@ -14,6 +14,7 @@ use haft_testkit::{Reply, Script, When};
 use haft_types::{Api, Usage};
 use serde_json::{Value, json};
 
+use crate::jobs::{runs_in, until};
 use crate::rig::{Rig, has_strace};
 
 /// Calls to the system that a state makes.
@@ -230,7 +231,7 @@ fn a_kill_in_a_tool_is_reported_and_the_tool_never_runs_again() {
     assert_eq!(std::fs::read_to_string(rig.project().join("effects.txt")).unwrap(), "ran\n");
     let told = rig.server.generations()[1].seen().unwrap();
     assert!(told.last_contains("uncertain whether it took effect"));
-    assert!(!works_in(&rig.project()), "and nothing of it is left");
+    until("nothing of it is left", || !runs_in(&rig.project()));
 }
 
 #[test]
@@ -267,10 +268,4 @@ fn a_kill_in_a_compaction_leaves_the_conversation_as_it_was() {
     let messages = rig.export()["messages"].as_array().unwrap().clone();
     assert_eq!(messages.iter().filter(|message| message["content"] == "four").count(), 1);
     assert_eq!(messages.iter().filter(|message| message["role"] == "summary").count(), 1);
-}
-
-/// Whether some process works in this folder.
-fn works_in(folder: &Path) -> bool {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    processes.filter_map(|entry| std::fs::read_link(entry.path().join("cwd")).ok()).any(|cwd| cwd == folder)
 }

@@ -29,7 +29,7 @@ fn shown(rig: &Rig, id: &str) -> Value {
 }
 
 /// Waits for something that will happen, however busy the machine is.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < Duration::from_mins(1), "{what}");
@@ -100,7 +100,7 @@ fn a_killed_job_leaves_no_process_and_can_be_gone_on_with() {
 
     let killed = rig.run(&["jobs", "kill", &id]);
     assert_eq!((killed.code(), killed.stdout()), (0, format!("{id} ended (aborted)\n")));
-    assert!(!runs_in(&rig.project()), "the command is gone with it");
+    until("the command is gone with it", || !runs_in(&rig.project()));
     assert_eq!(rig.run(&["jobs", "attach", &id]).code(), 130);
     let again = rig.run(&["jobs", "kill", &id]);
     assert_eq!((again.code(), again.stdout()), (0, format!("{id} was not running (aborted)\n")));
@@ -139,7 +139,7 @@ fn what_cannot_begin_is_said_at_once_and_leaves_no_job() {
 }
 
 /// Whether some process works in this folder.
-fn runs_in(folder: &Path) -> bool {
+pub(crate) fn runs_in(folder: &Path) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes.filter_map(|entry| std::fs::read_link(entry.path().join("cwd")).ok()).any(|cwd| cwd == folder)
 }
