@@ -161,7 +161,9 @@ impl Servers {
             return Err(McpError::UnknownTool { server: name.to_owned(), tool: tool.to_owned(), hint });
         }
         let connection = self.connection(slot, cancel).await?;
-        if connection.heard().take_stale() {
+        let has = |listing: Arc<Listing>| tool == READ_RESOURCE || listing.tools.iter().any(|known| known.name == tool);
+        // The word that a list has changed may come after the answer it came with: before a tool is unknown, its server is asked.
+        if connection.heard().take_stale() || !slot.known().is_none_or(has) {
             self.refresh(slot, &connection).await?;
         }
         if let Some(listing) = slot.known()
