@@ -44,3 +44,4 @@ pub use session::{
     EngineError, Leftovers, Models, Notice, OpenError, ProjectRules, Roles, RunReport, Services, Session,
     SessionConfig, Standby, Which, all_tools, wanted_tools,
 };
+pub use subagents::Purse;

@@ -15,6 +15,7 @@ mod rag;
 mod review;
 mod sandbox;
 mod tools;
+mod workflows;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -41,6 +42,7 @@ pub(crate) use rag::{RagAddArgs, RagArgs, RagCommand, RagListArgs, RagQueryArgs,
 pub(crate) use review::{ReviewArgs, ReviewOf};
 pub(crate) use sandbox::{SandboxArgs, SandboxCommand, SandboxStatusArgs, SandboxTestArgs};
 pub(crate) use tools::{ToolListArgs, ToolsArgs, ToolsCommand};
+pub(crate) use workflows::{WorkflowRunArgs, WorkflowsArgs, WorkflowsCommand};
 
 /// The top of `haft --help`: commands in groups, in the order people meet them.
 const HELP: &str = "\
@@ -51,6 +53,7 @@ const HELP: &str = "\
 Run:
   run            Give the model a task and print what comes of it
   review         Have the model look at a change, without touching anything
+  workflows      Run steps for agents, each once what it needs is done
   jobs           List, show, watch and end runs in the background
   demo           Watch the agent fix a bug, with no key and no network
 
@@ -138,6 +141,11 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Have the model look at a change, without touching anything: what is not committed, a branch, or a commit.
     Review(Box<ReviewArgs>),
+    /// Run steps for agents, each once what it needs is done; list, show, add and remove such workflows.
+    ///
+    /// They lie in `.haft/workflows` of the project and in your own `workflows` folder, as YAML. `docs/workflows.md` describes them.
+    #[command(visible_alias = "workflow")]
+    Workflows(WorkflowsArgs),
     /// List, show, watch and end runs in the background, which `haft run --bg` starts.
     Jobs(JobsArgs),
     /// Watch the agent fix a bug, with no key and no network: a scripted model drives the real agent.

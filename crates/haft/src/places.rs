@@ -112,6 +112,11 @@ impl Places {
         self.state.join("jobs")
     }
 
+    /// Runs of workflows.
+    pub(crate) fn workflows(&self) -> PathBuf {
+        self.state.join("workflows")
+    }
+
     /// What external tools said of their use.
     pub(crate) fn tool_help(&self) -> PathBuf {
         self.cache.join("tool-help")

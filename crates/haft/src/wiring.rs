@@ -9,8 +9,8 @@ use haft_context::Environment;
 use haft_engine::hub::Hub;
 use haft_engine::turn::Limits;
 use haft_engine::{
-    AnswerSchema, Approver, Leftovers, Models, Notice, ProjectRules, Roles, Services, Session, SessionConfig, Standby,
-    ToolHelp, Which,
+    AnswerSchema, Approver, Leftovers, Models, Notice, ProjectRules, Purse, Roles, Services, Session, SessionConfig,
+    Standby, ToolHelp, Which,
 };
 use haft_model::{Catalogue, Client, Declared, O200k, RetryConfig, Secret};
 use haft_project::external::HelpCache;
@@ -110,7 +110,19 @@ pub(crate) struct RunPlan {
     pub(crate) goal: bool,
     pub(crate) answer: Option<AnswerSchema>,
     pub(crate) which: Which,
+    pub(crate) part: Option<Part>,
 }
+
+/// A run that is one step of several.
+pub(crate) struct Part {
+    /// The name its events carry.
+    pub(crate) name: String,
+    /// What all of them have used.
+    pub(crate) purse: Purse,
+}
+
+/// The namespace of the conversations of steps: beside those of the project, and never the current one.
+const STEPS: &str = "#workflows";
 
 /// Opens the session a run works in.
 pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan) -> anyhow::Result<Session> {
@@ -236,6 +248,11 @@ fn prepare(
     );
     let mcp = Mcp::new(gathered, host);
     let models = models(&config);
+    let namespace = plan.project.namespace();
+    let (agent, purse, conversations) = match plan.part {
+        Some(Part { name, purse }) => (name, purse, format!("{namespace}{STEPS}")),
+        None => (haft_engine::MAIN.to_owned(), Purse::default(), namespace.clone()),
+    };
     let services = Services {
         store,
         versions: versions(places, &config),
@@ -244,6 +261,7 @@ fn prepare(
         client: Client::new(declared, key, config.retry).map_err(|error| mistake(error.to_string()))?,
         models,
         hub: Arc::new(Hub::with_groups(config.groups)),
+        purse,
         counter: Arc::new(O200k),
         running: Arc::new(Running::new(Arc::clone(&supervisor), config.limits).held_in(sandbox)),
         approver: plan.approver,
@@ -252,7 +270,7 @@ fn prepare(
     };
     let spill = places.spill();
     let session = SessionConfig {
-        agent: haft_engine::MAIN.to_owned(),
+        agent,
         rules: ProjectRules::Told,
         environment: environment(&plan.project),
         policy: config.context,
@@ -281,7 +299,8 @@ fn prepare(
         goal: plan.goal,
         answer: plan.answer,
         leftovers: Leftovers::End,
-        namespace: plan.project.namespace(),
+        namespace: conversations,
+        notes: namespace,
         notices: untrusted(&standing, &plan.project.root)
             .into_iter()
             .chain(mcp.notices())

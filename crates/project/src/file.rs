@@ -68,7 +68,14 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
 
 /// The Markdown files directly in a folder, in the order of their names.
 pub(crate) fn markdown(folder: &Path) -> Vec<PathBuf> {
-    let is_markdown = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "md") && path.is_file();
+    with_ending(folder, &["md"])
+}
+
+/// The files directly in a folder whose names end so, in the order of their names.
+pub(crate) fn with_ending(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
+    let fits = |path: &PathBuf| {
+        path.extension().is_some_and(|ending| endings.iter().any(|one| ending == *one)) && path.is_file()
+    };
     let shown = names(folder).into_iter().filter(|name| !name.starts_with('.'));
-    shown.map(|name| folder.join(name)).filter(is_markdown).collect()
+    shown.map(|name| folder.join(name)).filter(fits).collect()
 }

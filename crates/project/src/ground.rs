@@ -20,6 +20,8 @@ pub enum Kind {
     Commands,
     /// Programs the model may run.
     Tools,
+    /// Steps for agents, run by name.
+    Workflows,
 }
 
 impl Kind {
@@ -31,6 +33,7 @@ impl Kind {
             Self::Skills => "skills",
             Self::Commands => "commands",
             Self::Tools => "tools",
+            Self::Workflows => "workflows",
         }
     }
 }
@@ -180,7 +183,7 @@ mod tests {
 
     #[test]
     fn nothing_of_a_project_that_is_not_obeyed_is_looked_for() {
-        for kind in [Kind::Rules, Kind::Agents, Kind::Skills, Kind::Commands, Kind::Tools] {
+        for kind in [Kind::Rules, Kind::Agents, Kind::Skills, Kind::Commands, Kind::Tools, Kind::Workflows] {
             assert!(paths(&ground(false), kind).iter().all(|path| path.starts_with("/home/u")), "{kind:?}");
         }
     }

@@ -5,8 +5,8 @@
 //!
 //! Read first: [`TrustList`] (who is trusted), [`Footprint`] (what trust is given to), [`Ground`] (where knowledge is looked
 //! for). Each kind of knowledge has a module with a `load`: [`rules`], [`instructions`], [`agents`], [`skills`],
-//! [`commands`], [`external`], [`library`], [`modules`], [`active`], [`hooks`]. What is wrong with a file is a [`Problem`] that
-//! names it; the rest works.
+//! [`commands`], [`external`], [`library`], [`modules`], [`active`], [`hooks`], [`workflows`]. What is wrong with a file is a
+//! [`Problem`] that names it; the rest works.
 
 pub mod active;
 pub mod agents;
@@ -27,6 +27,7 @@ mod replace;
 pub mod rules;
 pub mod skills;
 mod trust;
+pub mod workflows;
 
 pub use footprint::Footprint;
 pub use ground::{Folder, Ground, Kind, Level};

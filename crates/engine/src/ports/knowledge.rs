@@ -37,7 +37,7 @@ impl Knowledge {
             shared.clone()
         } else {
             let root = config.workspace.root.clone();
-            let notes = StoredNotes::open(store(), &config.namespace, root, Arc::clone(&services.clock)).await?;
+            let notes = StoredNotes::open(store(), &config.notes, root, Arc::clone(&services.clock)).await?;
             let useful = StoredUseful::open(store(), conversation.clone()).await?;
             Shared { useful: Arc::new(useful), notes: Arc::new(notes) }
         };

@@ -89,6 +89,8 @@ pub struct Services {
     pub models: Models,
     /// The agents that run in this process, and the groups they are in.
     pub hub: Arc<Hub>,
+    /// What is used, where several sessions share their limits.
+    pub purse: Purse,
     /// Counts tokens.
     pub counter: Arc<dyn TokenCounter>,
     /// What this conversation has running beside its calls.
@@ -177,6 +179,8 @@ pub struct SessionConfig {
     pub leftovers: Leftovers,
     /// Under which current conversations are kept, usually the project's path.
     pub namespace: String,
+    /// Under which the project's notes are kept, usually the namespace.
+    pub notes: String,
     /// What the user must be told first, once.
     pub notices: Vec<Notice>,
 }

@@ -27,7 +27,7 @@ use crate::names;
 use crate::permit::Permit;
 use crate::ports::{FoundSkills, Knowledge, Reads, SkillWatch, StoredTodo};
 use crate::resume::Begun;
-use crate::subagents::{Household, Kin, Purse, Rank, Relayed};
+use crate::subagents::{Household, Kin, Rank, Relayed};
 use crate::touched::{Mentions, Touched};
 
 /// Which conversation to open.
@@ -192,7 +192,7 @@ impl Session {
             let todo = Arc::new(StoredTodo::open(Arc::clone(store), conversation.id.clone()).await?);
             let (permissions, approver) = (config.permissions.clone(), hooked.notifying(services.approver.clone()));
             let permit = Arc::new(Permit::new(permissions, approver, config.workspace.clone()));
-            (todo, permit, watch(), Purse::default(), mailbox)
+            (todo, permit, watch(), services.purse.clone(), mailbox)
         };
         let (events, relayed) = Relayed::new();
         registry.set_guard(Arc::clone(&permit) as _);

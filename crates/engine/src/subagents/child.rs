@@ -221,6 +221,7 @@ fn services(home: &Home, client: Client) -> Services {
         summarisers: VecDeque::new(),
         models: home.models.clone(),
         hub: Arc::clone(&home.hub),
+        purse: home.purse.clone(),
         counter: Arc::clone(&home.counter),
         running: Arc::new(home.running.anew()),
         // Whoever is asked is asked by the permit.

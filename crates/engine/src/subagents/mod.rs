@@ -31,7 +31,7 @@ use crate::hub;
 pub(crate) use child::Rank;
 pub(crate) use evidence::evidence;
 pub(crate) use home::{Home, Kin};
-pub(crate) use purse::Purse;
+pub use purse::Purse;
 pub(crate) use relay::Relayed;
 
 /// How long a sub-agent may take.

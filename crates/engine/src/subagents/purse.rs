@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What was used so far. Clones are the same purse.
+/// What was used so far. Clones are the same purse: sessions that have one share their limits of tokens and money.
 #[derive(Clone, Default)]
-pub(crate) struct Purse(Arc<Mutex<Used>>);
+pub struct Purse(Arc<Mutex<Used>>);
 
 #[derive(Clone, Copy, Default)]
 struct Used {
@@ -24,11 +24,13 @@ impl Purse {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn tokens(&self) -> u64 {
+    /// The tokens used so far, of all kinds together.
+    pub fn tokens(&self) -> u64 {
         self.used().tokens
     }
 
-    pub(crate) fn usd(&self) -> f64 {
+    /// The money spent so far.
+    pub fn usd(&self) -> f64 {
         self.used().usd
     }
 }

@@ -24,6 +24,7 @@ mod sandbox;
 mod tools;
 mod trust;
 mod useful;
+mod workflows;
 
 use haft_project::Kind;
 
@@ -37,6 +38,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         Some(Command::Run(args)) => run::run(&args),
         Some(Command::Review(args)) => review::run(*args),
+        Some(Command::Workflows(args)) => workflows::run(args.command),
         Some(Command::Jobs(args)) => jobs::run(args.command),
         Some(Command::Demo(args)) => crate::demo::run(&args),
         Some(Command::Conversations(args)) => conversations::run(args.command),

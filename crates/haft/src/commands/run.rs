@@ -130,6 +130,7 @@ pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyh
             wall_time: args.max_wall_time,
         },
         which,
+        part: None,
     })
 }
 

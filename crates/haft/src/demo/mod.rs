@@ -91,6 +91,7 @@ async fn drive(args: &DemoArgs, home: &Path, project: &Path) -> anyhow::Result<(
         goal: false,
         answer: None,
         which: Which::New { title: TASK.into() },
+        part: None,
     };
     let places = Places::under(&home.join("home"));
     // It was written here a moment ago.

@@ -41,4 +41,5 @@ mod text_protocols;
 mod turns;
 mod undo;
 mod web;
+mod workflows;
 mod zoo;

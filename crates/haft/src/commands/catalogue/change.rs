@@ -114,6 +114,7 @@ fn file_of(kind: Kind, folder: &Path, name: &str) -> PathBuf {
         Kind::Skills => folder.join(name).join("SKILL.md"),
         Kind::Tools => folder.join(name),
         Kind::Rules | Kind::Agents | Kind::Commands => folder.join(format!("{name}.md")),
+        Kind::Workflows => folder.join(format!("{name}.yaml")),
     }
 }
 
@@ -132,7 +133,7 @@ fn is_name(kind: Kind, name: &str) -> bool {
     // A tool is called with its ending.
     let stem = match (kind, name.rsplit_once('.')) {
         (Kind::Tools, Some((stem, ending))) if ending.chars().all(plain) => stem,
-        (Kind::Tools | Kind::Rules | Kind::Agents | Kind::Skills | Kind::Commands, _) => name,
+        (Kind::Tools | Kind::Rules | Kind::Agents | Kind::Skills | Kind::Commands | Kind::Workflows, _) => name,
     };
     !stem.is_empty() && stem.chars().all(plain)
 }

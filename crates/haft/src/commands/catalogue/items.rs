@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use haft_project::agents::{self, AgentTools};
 use haft_project::external::Help;
 use haft_project::rules::{self, Applies};
-use haft_project::{Found, Ground, Kind, Level, Named, Problem, Shadowed, commands, external, skills};
+use haft_project::{Found, Ground, Kind, Level, Named, Problem, Shadowed, commands, external, skills, workflows};
 use serde_json::{Value, json};
 
 use super::Place;
@@ -57,6 +57,12 @@ pub(super) fn of(kind: Kind, ground: &Ground, place: &Place) -> Items {
         Kind::Commands => named(commands::load(ground, &mut problems), |command| {
             let more = json!({"description": command.description, "argument_hint": command.argument_hint});
             (command.description.clone(), command.text.clone(), more)
+        }),
+        Kind::Workflows => named(workflows::load(ground, &mut problems), |workflow| {
+            let step = |step: &workflows::Step| json!({"name": step.name, "agent": step.agent, "model": step.model, "needs": step.needs});
+            let steps: Vec<_> = workflow.steps.iter().map(step).collect();
+            let more = json!({"description": workflow.description, "inputs": workflow.inputs, "steps": steps});
+            (workflow.description.clone(), workflow.text.trim_end().to_owned(), more)
         }),
         Kind::Tools => named(external::load(ground, &|name| place.is_built_in(name), &mut problems), |tool| {
             let help = place.help.known(tool);

@@ -54,7 +54,7 @@ impl Place {
     fn prompts(&self, kind: Kind) -> anyhow::Result<Vec<Prompt>> {
         match kind {
             Kind::Commands => Ok(prompts::known(&Mcp::open(&self.places, &self.config, &self.project)?.0.servers)),
-            Kind::Rules | Kind::Agents | Kind::Skills | Kind::Tools => Ok(Vec::new()),
+            Kind::Rules | Kind::Agents | Kind::Skills | Kind::Tools | Kind::Workflows => Ok(Vec::new()),
         }
     }
 }
@@ -152,7 +152,7 @@ pub(super) fn details(kind: Kind, shadowed: &[Shadowed], place: &Place) -> Strin
 fn kind_column(kind: Kind) -> &'static str {
     match kind {
         Kind::Rules => "SENT",
-        Kind::Agents | Kind::Skills | Kind::Commands | Kind::Tools => "DESCRIPTION",
+        Kind::Agents | Kind::Skills | Kind::Commands | Kind::Tools | Kind::Workflows => "DESCRIPTION",
     }
 }
 

@@ -1,0 +1,130 @@
+//! `haft workflows`: steps for agents, each run once what it needs is done.
+
+mod drive;
+mod record;
+mod step;
+mod told;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use haft_engine::Purse;
+use haft_project::agents::{self, Agent};
+use haft_project::workflows::{self, Workflow};
+use haft_project::{Found, Ground, Kind, Problem};
+use tokio_util::sync::CancellationToken;
+
+use super::catalogue;
+use super::run::{cancel_on_signals, configured_model};
+use crate::cli::{WorkflowRunArgs, WorkflowsCommand};
+use crate::config::Config;
+use crate::exit::{Exit, mistake};
+use crate::output;
+use crate::project::Project;
+use crate::wiring;
+
+use drive::Drive;
+use record::Records;
+use told::Told;
+
+pub(super) fn run(command: Option<WorkflowsCommand>) -> anyhow::Result<Exit> {
+    match command {
+        None => catalogue::run(Kind::Workflows, None),
+        Some(WorkflowsCommand::Catalogue(command)) => catalogue::run(Kind::Workflows, Some(command)),
+        Some(WorkflowsCommand::Run(args)) => run_one(*args),
+    }
+}
+
+fn run_one(args: WorkflowRunArgs) -> anyhow::Result<Exit> {
+    let (places, loaded) = super::configuration(&args.common)?;
+    let project = Project::find(args.cwd.as_deref())?;
+    let (ground, standing) = wiring::ground(&places, &project)?;
+    let untrusted = (!standing.is_trusted()).then(|| {
+        format!("; `{}` is not trusted, so that nothing of it is used (`haft trust`)", project.root.display())
+    });
+    let (workflow, agents) = find(&ground, &args.name, untrusted.as_deref().unwrap_or_default())?;
+    check_models(&workflow, &agents, &args, &loaded.config)?;
+    let records = Records::at(places.workflows());
+    let namespace = project.namespace();
+    let record = if args.resume {
+        records.newest(&workflow, &namespace)?
+    } else {
+        records.begin(&workflow, &namespace, inputs(&workflow, &args.inputs)?)?
+    };
+    let told = Arc::new(Mutex::new(Told::new(args.output_format, args.verbose)));
+    let work = async {
+        let cancel = CancellationToken::new();
+        cancel_on_signals(&cancel);
+        let drive =
+            Drive { places, config: loaded.config, args, workflow, agents, purse: Purse::default(), told, cancel };
+        drive.run(record).await
+    };
+    // Steps are not moved between threads: one is enough to wait for models.
+    wiring::runtime()?.block_on(tokio::task::LocalSet::new().run_until(work))
+}
+
+/// The workflow, with everything that could stop it found before it begins.
+fn find(ground: &Ground, name: &str, untrusted: &str) -> anyhow::Result<(Workflow, Found<Agent>)> {
+    let mut problems = Vec::new();
+    let found = workflows::load(ground, &mut problems);
+    let Some(workflow) = found.get(name) else {
+        let own = problems.iter().filter(|problem| problem.path.file_stem().is_some_and(|stem| stem == name));
+        let own: Vec<&Problem> = own.collect();
+        if !own.is_empty() {
+            return Err(refused(ground, name, &own));
+        }
+        let names: Vec<_> = found.items.iter().map(|workflow| workflow.name.as_str()).collect();
+        let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        return Err(mistake(format!("there is no workflow `{name}`; there are: {there}{untrusted}")));
+    };
+    let agents = agents::load(ground, &mut Vec::new());
+    let wrong = workflow.wrong_agents(&agents);
+    if !wrong.is_empty() {
+        return Err(refused(ground, name, &wrong.iter().collect::<Vec<_>>()));
+    }
+    Ok((workflow.clone(), agents))
+}
+
+/// A model that cannot be asked is told of before others have been.
+fn check_models(
+    workflow: &Workflow,
+    agents: &Found<Agent>,
+    args: &WorkflowRunArgs,
+    config: &Config,
+) -> anyhow::Result<()> {
+    for step in &workflow.steps {
+        let named = step::model(step, agents, args).or_else(|| configured_model(config));
+        let known = match named {
+            Some(name) => wiring::declared(config, &name).map(drop),
+            None => Err(mistake("no model is chosen; use `-m provider/model`, or set `model` in config.toml")),
+        };
+        known.map_err(|error| {
+            mistake(format!("the step `{}` cannot be run: {error}; nothing was started", step.name))
+        })?;
+    }
+    Ok(())
+}
+
+/// Every problem has a line of its own; the last one is the failure.
+fn refused(ground: &Ground, name: &str, problems: &[&Problem]) -> anyhow::Error {
+    for problem in problems {
+        let line = problem.line.map_or_else(String::new, |line| format!(", line {line}"));
+        output::tell(&format!("haft: {}{line}: {}", ground.shown(&problem.path), problem.what));
+    }
+    mistake(format!("the workflow `{name}` cannot be run; nothing was started"))
+}
+
+/// What was told, and for the rest what the file says.
+fn inputs(workflow: &Workflow, told: &[(String, String)]) -> anyhow::Result<BTreeMap<String, String>> {
+    let declared = || workflow.inputs.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    if let Some((name, _)) = told.iter().find(|(name, _)| !workflow.inputs.contains_key(name)) {
+        let there = if workflow.inputs.is_empty() { "none".to_owned() } else { declared() };
+        return Err(mistake(format!("`{}` has no input `{name}`; there are: {there}", workflow.name)));
+    }
+    let told: BTreeMap<_, _> = told.iter().cloned().collect();
+    let value = |(name, otherwise): (&String, &Option<String>)| match told.get(name).or(otherwise.as_ref()) {
+        Some(value) => Ok((name.clone(), value.clone())),
+        None => Err(mistake(format!("`{}` must be told `--input {name}=VALUE`", workflow.name))),
+    };
+    workflow.inputs.iter().map(value).collect()
+}

@@ -1,0 +1,339 @@
+//! Workflows from the outside: order, failure, resumption and what is told.
+
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+use haft_testkit::{Reply, Script, Seen, When};
+use haft_types::Api;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::rig::{Ran, Rig};
+
+fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
+    Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap())
+}
+
+/// Writes a workflow and trusts the project again.
+fn workflow(rig: &Rig, name: &str, text: &str) {
+    std::fs::create_dir_all(rig.project().join(".haft/workflows")).unwrap();
+    rig.write(&format!(".haft/workflows/{name}.yaml"), text);
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+}
+
+fn agent(rig: &Rig, name: &str, role: &str) {
+    std::fs::create_dir_all(rig.project().join(".haft/agents")).unwrap();
+    rig.write(&format!(".haft/agents/{name}.md"), format!("---\nname: {name}\ndescription: Looks\n---\n{role}\n"));
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+}
+
+/// What the model says to whoever asks this.
+fn on(words: &str, reply: Reply) -> Reply {
+    reply.when(When { last_contains: Some(words.into()), ..When::default() })
+}
+
+fn run(rig: &Rig, arguments: &[&str]) -> Ran {
+    let mut all = vec!["workflow", "run", "--output-format", "stream-json", "--permission-mode", "yolo"];
+    all.extend(arguments);
+    rig.run(&all)
+}
+
+fn step(result: &Value, name: &str) -> Value {
+    result["steps"].as_array().unwrap().iter().find(|step| step["name"] == name).unwrap().clone()
+}
+
+fn asked(rig: &Rig) -> Vec<Seen> {
+    rig.server.generations().iter().map(|request| request.seen().unwrap()).collect()
+}
+
+const THREE: &str = "\
+description: Look twice, then mend
+inputs: {area: src}
+steps:
+  - name: look
+    agent: reviewer
+    prompt: LOOK at {{ inputs.area }}.
+  - name: count
+    prompt: COUNT what is there.
+  - name: mend
+    needs: [look, count]
+    prompt: |
+      MEND it: {{ steps.look.output }} / {{ steps.count.output }}
+";
+
+#[test]
+fn steps_run_when_what_they_need_is_done_and_get_its_output() {
+    let rig = rig([
+        on("LOOK at lib.", Reply::text("Two mistakes.")),
+        on("COUNT", Reply::text("Seven.")),
+        on("MEND it: Two mistakes. / Seven.", Reply::text("Mended.")),
+    ]);
+    agent(&rig, "reviewer", "You look very closely.");
+    workflow(&rig, "mend", THREE);
+    let ran = run(&rig, &["mend", "--input", "area=lib"]);
+    assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
+    let result = ran.result();
+    assert_eq!((&result["text"], &result["outcome"]), (&json!("Mended."), &json!("completed")));
+    assert_eq!(result["message"], "All 3 steps are done.");
+    let names: Vec<_> = result["steps"].as_array().unwrap().iter().map(|step| step["name"].clone()).collect();
+    assert_eq!(names, ["look", "count", "mend"]);
+
+    let requests = asked(&rig);
+    assert_eq!(requests.len(), 3);
+    let of = |words: &str| requests.iter().find(|seen| format!("{seen}").contains(words)).unwrap();
+    assert!(of("LOOK").system.starts_with("You look very closely."), "the agent's role");
+    assert!(!of("COUNT").system.contains("very closely"), "the main agent's own");
+
+    // One stream: numbers without gaps, each step with its name and a beginning and an end, one result.
+    let events = ran.events();
+    for (index, event) in events.iter().enumerate() {
+        assert_eq!(event["seq"], json!(index + 1));
+    }
+    let marks: Vec<_> = events.iter().filter(|event| event["type"] == "subagent").collect();
+    assert_eq!(marks.len(), 6);
+    let place = |name: &str, phase: &str| {
+        marks.iter().position(|event| event["agent"] == name && event["phase"] == phase).unwrap()
+    };
+    assert!(place("mend", "started") > place("look", "finished").max(place("count", "finished")));
+    assert_eq!(events.iter().filter(|event| event["type"] == "result").count(), 1);
+
+    // What they cost is added up, and their conversations are kept apart from those of the project.
+    let cost = |value: &Value| value["cost"]["total"].as_f64().unwrap();
+    let all: f64 = result["steps"].as_array().unwrap().iter().map(cost).sum();
+    assert!((cost(&result) - all).abs() < 1e-9 && all > 0.0, "{result}");
+    assert_eq!(rig.run(&["conversations", "list", "--json"]).json().as_array().unwrap().len(), 0);
+    let listed = rig.run(&["conversations", "list", "--all", "--json"]).json();
+    let mut names: Vec<_> = listed.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["mend: count", "mend: look", "mend: mend"]);
+}
+
+#[test]
+fn steps_that_do_not_need_each_other_run_at_the_same_time() {
+    // Each waits for a file that the other one makes.
+    let meet = |words: &str, own: &str, other: &str| {
+        let wait = format!("touch {own}; for i in $(seq 200); do [ -e {other} ] && exit 0; sleep 0.1; done; exit 1");
+        let when = When { last_contains: Some(words.into()), tool_results: Some(0), ..When::default() };
+        Reply::call("execute_command", json!({"command": wait, "requires_approval": false})).when(when)
+    };
+    let met = When { tool_results: Some(1), ..When::default() };
+    let rig =
+        rig([meet("LEFT", "left", "right"), meet("RIGHT", "right", "left"), Reply::text("Met.").when(met).times(2)]);
+    workflow(&rig, "meet", "steps:\n  - {name: one, prompt: LEFT}\n  - {name: two, prompt: RIGHT}\n");
+    let ran = run(&rig, &["meet"]);
+    assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
+    let results: Vec<_> = ran.events().into_iter().filter(|event| event["type"] == "tool_result").collect();
+    assert!(results.len() == 2 && results.iter().all(|result| result["status"] == "success"), "{results:?}");
+}
+
+#[test]
+fn people_read_the_answer_and_programs_one_object() {
+    let replies = || [on("ONE", Reply::text("First.")), on("TWO", Reply::text("Second."))];
+    let text = "steps:\n  - {name: one, prompt: ONE}\n  - {name: two, prompt: TWO}\n";
+    let rig = rig(replies());
+    workflow(&rig, "both", text);
+    let ran = rig.run(&["workflow", "run", "both"]);
+    assert_eq!((ran.code(), ran.stdout().as_str()), (0, "## one\n\nFirst.\n\n## two\n\nSecond.\n"));
+    assert!(ran.stderr().contains("[one] begins") && ran.stderr().contains("[two] ends"), "{}", ran.stderr());
+    let rig = rig.with_script(Script::replies(replies()).unwrap(), Api::OpenaiChat);
+    let ran = rig.run(&["workflow", "run", "both", "--output-format", "json"]);
+    assert_eq!((ran.stdout().lines().count(), &ran.json()["workflow"]), (1, &json!("both")));
+}
+
+#[test]
+fn a_failing_step_stops_what_needs_it_and_continue_runs_only_the_rest() {
+    let text = "\
+steps:
+  - {name: good, prompt: GOOD}
+  - {name: bad, prompt: BAD}
+  - {name: after, prompt: AFTER, needs: [bad]}
+  - {name: beside, prompt: 'BESIDE {{ steps.good.output }}', needs: [good]}
+";
+    let rig = rig([
+        on("GOOD", Reply::text("Fine.")),
+        on("BESIDE Fine.", Reply::text("Done beside.")),
+        on("BAD", Reply::error(400, "no such thing")),
+    ]);
+    workflow(&rig, "four", text);
+    let ran = run(&rig, &["four"]);
+    assert_eq!(ran.code(), 1, "{}", ran.stdout());
+    let result = ran.result();
+    assert_eq!((&result["outcome"], &result["code"]), (&json!("failed"), &json!("step_failed")));
+    assert_eq!(
+        (&step(&result, "beside")["outcome"], &step(&result, "after")["outcome"]),
+        (&json!("completed"), &Value::Null)
+    );
+    let message = result["message"].as_str().unwrap();
+    assert!(message.starts_with("2 of 4 steps are done. `bad` failed: "), "{message}");
+    assert!(message.contains("`after` did not begin, because it needs `bad`"), "{message}");
+    assert!(message.ends_with("`haft workflows run four --continue` goes on."), "{message}");
+    assert!(asked(&rig).iter().all(|seen| !format!("{seen}").contains("AFTER")));
+
+    let rig = rig.with_script(
+        Script::replies([on("BAD", Reply::text("Better.")), on("AFTER", Reply::text("At last."))]).unwrap(),
+        Api::OpenaiChat,
+    );
+    let ran = run(&rig, &["four", "--continue"]);
+    assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
+    let result = ran.result();
+    assert_eq!(asked(&rig).len(), 2, "what was done is not done again");
+    assert_eq!(step(&result, "good")["text"], "Fine.");
+    assert_eq!(result["text"], "## after\n\nAt last.\n\n## beside\n\nDone beside.");
+    assert_eq!(result["turns"], 2, "of this process");
+
+    // A run that is done has nothing left, and a file that was changed begins anew.
+    let ran = run(&rig, &["four", "--continue"]);
+    assert_eq!((ran.code(), asked(&rig).len()), (0, 2));
+    workflow(&rig, "four", &text.replace("AFTER", "LATER"));
+    let ran = run(&rig, &["four", "--continue"]);
+    assert_eq!(ran.code(), 2);
+    assert!(ran.stderr().contains("was changed since the run"), "{}", ran.stderr());
+}
+
+#[test]
+fn what_is_wrong_is_told_with_file_and_line_before_anything_starts() {
+    let rig = rig([Reply::text("Hello.")]);
+    let told = |name: &str, text: &str, says: &str| {
+        workflow(&rig, name, text);
+        let ran = rig.run(&["workflow", "run", name]);
+        assert_eq!(ran.code(), 2, "{}", ran.stderr());
+        assert!(ran.stderr().contains(says), "{}", ran.stderr());
+        assert!(ran.stderr().contains("nothing was started"), "{}", ran.stderr());
+    };
+    told(
+        "round",
+        "steps:\n  - {name: a, prompt: x, needs: [b]}\n  - {name: b, prompt: x, needs: [a]}\n",
+        ".haft/workflows/round.yaml, line 2: steps wait for each other: `a` needs `b` needs `a`",
+    );
+    told(
+        "who",
+        "steps:\n  - name: a\n    prompt: x\n    agent: nobody\n",
+        ".haft/workflows/who.yaml, line 4: there is no agent `nobody`; there are: none",
+    );
+    told(
+        "bad",
+        "steps:\n  - name: a\n    prompt: |\n      x\n      {{ oops\n",
+        ".haft/workflows/bad.yaml, line 5: the template",
+    );
+    told(
+        "model",
+        "steps:\n  - {name: a, prompt: x}\n  - {name: b, prompt: x, model: nowhere/none}\n",
+        "the step `b` cannot be run: ",
+    );
+    assert!(asked(&rig).is_empty());
+
+    workflow(&rig, "asks", "inputs: {what: }\nsteps:\n  - {name: a, prompt: '{{ inputs.what }}'}\n");
+    let ran = rig.run(&["workflow", "run", "asks"]);
+    assert!(ran.code() == 2 && ran.stderr().contains("must be told `--input what=VALUE`"), "{}", ran.stderr());
+    let ran = rig.run(&["workflow", "run", "asks", "-i", "wat=1"]);
+    assert!(ran.code() == 2 && ran.stderr().contains("there are: what"), "{}", ran.stderr());
+    let ran = rig.run(&["workflow", "run", "nowhere"]);
+    assert!(ran.code() == 2 && ran.stderr().contains("there are: asks, model, who"), "{}", ran.stderr());
+    let ran = rig.run(&["workflow", "run", "asks", "--continue"]);
+    assert!(ran.code() == 2 && ran.stderr().contains("no run of `asks`"), "{}", ran.stderr());
+
+    let listed = rig.run(&["workflow", "list", "--json"]).json();
+    assert_eq!(listed["workflows"][0]["steps"][0]["name"], "a", "{listed}");
+    assert_eq!(listed["problems"].as_array().unwrap().len(), 2, "of two files: {listed}");
+    assert!(rig.run(&["workflows", "show", "asks"]).stdout().contains("prompt: '{{ inputs.what }}'"));
+}
+
+#[test]
+fn a_project_nobody_trusts_has_no_workflows() {
+    let rig = Rig::untrusted(Api::OpenaiChat, Script::replies([Reply::text("Hello.")]).unwrap());
+    std::fs::create_dir_all(rig.project().join(".haft/workflows")).unwrap();
+    rig.write(".haft/workflows/w.yaml", "steps:\n  - {name: a, prompt: x}\n");
+    let ran = rig.run(&["workflow", "run", "w"]);
+    assert!(ran.code() == 2 && ran.stderr().contains("is not trusted"), "{}", ran.stderr());
+    assert!(asked(&rig).is_empty());
+}
+
+#[test]
+fn the_money_of_all_steps_is_one_budget() {
+    let dear = || haft_types::Usage { output: 1_000_000, ..haft_types::Usage::default() };
+    let rig = rig([on("FIRST", Reply::text("One.").with_usage(dear())), on("SECOND", Reply::text("Two."))]);
+    workflow(
+        &rig,
+        "dear",
+        "steps:\n  - {name: first, prompt: FIRST}\n  - {name: second, prompt: SECOND, needs: [first]}\n",
+    );
+    let ran = run(&rig, &["dear", "--max-budget-usd", "1"]);
+    assert_eq!(ran.code(), 4, "{}", ran.stdout());
+    assert_eq!(step(&ran.result(), "first")["outcome"], "completed");
+    assert_eq!(step(&ran.result(), "second")["message"], "the budget of $1 is used up");
+    assert_eq!(asked(&rig).len(), 1);
+    let ran = run(&rig, &["dear", "--continue"]);
+    assert_eq!((ran.code(), asked(&rig).len()), (0, 2), "{}", ran.stdout());
+}
+
+#[test]
+fn after_an_interrupt_or_a_kill_only_what_is_not_done_goes_on() {
+    for (signal, code) in [(Signal::INT, Some(130)), (Signal::KILL, None)] {
+        let slow = Reply { delay_ms: 600_000, ..Reply::text("Too late.") };
+        let rig = rig([
+            on("FIRST", Reply::text("One.")),
+            on("SECOND", Reply::call("list_files", json!({"path": "."}))),
+            on("workflows", slow),
+        ]);
+        let steps = "steps:\n  - {name: first, prompt: FIRST}\n  - {name: second, prompt: 'SECOND {{ steps.first.output }}', needs: [first]}\n";
+        workflow(&rig, "two", steps);
+        rig.write("seen.txt", "x");
+        let printed = rig.home().join("printed");
+        let mut command =
+            rig.command(&["workflow", "run", "--output-format", "stream-json", "--permission-mode", "yolo", "two"]);
+        let mut child = command.stdout(File::create(&printed).unwrap()).spawn().unwrap();
+        let begun = Instant::now();
+        while rig.server.generations().len() < 3 {
+            assert!(begun.elapsed() < Duration::from_mins(1), "never asked");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        kill_process(Pid::from_raw(child.id().cast_signed()).unwrap(), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), code);
+        let told = std::fs::read_to_string(&printed).unwrap();
+        if code.is_some() {
+            let result: Value = serde_json::from_str(told.lines().last().unwrap()).unwrap();
+            assert_eq!((&result["type"], &result["outcome"]), (&json!("result"), &json!("aborted")));
+            assert_eq!(step(&result, "second")["outcome"], "aborted");
+        }
+
+        let rig = rig.with_script(Script::replies([Reply::text("Two.")]).unwrap(), Api::OpenaiChat);
+        let ran = run(&rig, &["two", "--continue"]);
+        assert_eq!((ran.code(), &ran.result()["text"]), (0, &json!("Two.")), "{}{}", ran.stdout(), ran.stderr());
+        let requests = asked(&rig);
+        assert_eq!((requests.len(), requests[0].tool_results()), (1, 1), "it goes on where it was");
+        let words = format!("{}", requests[0]);
+        assert_eq!(words.matches("SECOND One.").count(), 1, "{words}");
+        let listed = rig.run(&["conversations", "list", "--all", "--json"]).json();
+        assert_eq!(listed.as_array().unwrap().len(), 2, "no conversation was begun anew");
+    }
+}
+
+#[test]
+fn a_question_is_answered_in_the_conversation_of_its_step() {
+    let ask = Reply::call("ask_followup_question", json!({"question": "Left or right?"}));
+    let rig = rig([on("FIRST", ask), on("SECOND Left it is.", Reply::text("Done."))]);
+    workflow(
+        &rig,
+        "ask",
+        "steps:\n  - {name: first, prompt: FIRST}\n  - {name: second, prompt: 'SECOND {{ steps.first.output }}', needs: [first]}\n",
+    );
+    let ran = run(&rig, &["ask"]);
+    assert_eq!(ran.code(), 3, "{}", ran.stdout());
+    let id = step(&ran.result(), "first")["conversation_id"].as_str().unwrap().to_owned();
+    let message = ran.result()["message"].as_str().unwrap().to_owned();
+    assert!(message.contains(&format!("(answer with `haft run -r {} \"…\"`)", &id[..8])), "{message}");
+    let ran = run(&rig, &["ask", "--continue"]);
+    assert_eq!((ran.code(), asked(&rig).len()), (3, 1), "nobody has answered yet");
+    let rig = rig.with_script(
+        Script::replies([
+            on("answered: Left", Reply::text("Left it is.")),
+            on("SECOND Left it is.", Reply::text("Done.")),
+        ])
+        .unwrap(),
+        Api::OpenaiChat,
+    );
+    assert_eq!(rig.task(&["-r", &id[..8], "Left"]).code(), 0);
+    let ran = run(&rig, &["ask", "--continue"]);
+    assert_eq!((ran.code(), &ran.result()["text"]), (0, &json!("Done.")), "{}", ran.stdout());
+    assert_eq!(asked(&rig).len(), 2, "the answer is not asked for again");
+}
