@@ -82,6 +82,11 @@ impl Places {
         self.data.join("rag")
     }
 
+    /// Copies of projects in which sub-agents work.
+    pub(crate) fn worktrees(&self) -> PathBuf {
+        self.data.join("worktrees")
+    }
+
     /// Notes on changes of files that are under way.
     pub(crate) fn journal(&self) -> PathBuf {
         self.data.join("journal")

@@ -283,6 +283,7 @@ fn prepare(
             journal: places.journal(),
         },
         private: vec![places.data.clone(), places.state.clone(), places.cache.clone()],
+        worktrees: places.worktrees(),
         child_environment: Arc::clone(&child_environment),
         masker,
         ground,

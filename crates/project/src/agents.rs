@@ -32,6 +32,8 @@ pub struct Agent {
     pub model: Option<String>,
     /// Whether it is told the project's rules.
     pub include_rules: bool,
+    /// Whether it changes files in a git worktree of its own.
+    pub worktree: bool,
     /// A system prompt in place of the usual one.
     pub system_prompt: Option<String>,
     /// Who it is told to be.
@@ -53,6 +55,7 @@ struct Head {
     model: Option<String>,
     #[serde(alias = "include-rules")]
     include_rules: bool,
+    worktree: bool,
     system_prompt: Option<String>,
     system_prompt_file: Option<PathBuf>,
 }
@@ -119,6 +122,7 @@ fn agent(
         tools,
         model,
         include_rules: head.include_rules,
+        worktree: head.worktree,
         system_prompt,
         role: parted.body.trim().to_owned(),
         path: path.to_owned(),

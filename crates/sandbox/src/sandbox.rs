@@ -69,6 +69,15 @@ impl Sandbox {
         self
     }
 
+    /// The same for commands that work in these folders, and not in those of the project.
+    #[must_use]
+    pub fn for_work_in(&self, projects: Vec<PathBuf>) -> Self {
+        let moved = |confined: &Arc<Confined>| {
+            Arc::new(Confined { way: confined.way, policy: Policy { projects, ..confined.policy.clone() } })
+        };
+        Self { confined: self.confined.as_ref().map(moved), ..self.clone() }
+    }
+
     /// What holds commands in, and why it is no more.
     pub fn status(&self) -> &SandboxStatus {
         &self.status

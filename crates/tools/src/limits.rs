@@ -1,9 +1,9 @@
-//! The `[limits]` section: how much of an output is shown and kept, and how much may run at once.
+//! The `[limits]` section: how much of an output is shown and kept, how much may run at once, and how long.
 
 use haft_tool::OutputLimits;
 use serde::{Deserialize, Serialize};
 
-/// How much of an output is shown and kept, and how much may run at once.
+/// How much of an output is shown and kept, how much may run at once, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
@@ -19,6 +19,8 @@ pub struct LimitsConfig {
     pub sessions: usize,
     /// Background tasks that may run at once.
     pub background_tasks: usize,
+    /// Seconds a sub-agent may take.
+    pub agent_seconds: u64,
 }
 
 impl Default for LimitsConfig {
@@ -31,6 +33,7 @@ impl Default for LimitsConfig {
             spill_days: 30,
             sessions: 8,
             background_tasks: 16,
+            agent_seconds: 1_800,
         }
     }
 }

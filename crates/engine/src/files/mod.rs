@@ -6,6 +6,7 @@
 //!
 //! Invariant: only what haft changed is ever taken back, and an undo or redo is in the record before it is on disk.
 
+mod adopt;
 mod apply;
 mod disk;
 mod merge;
@@ -26,6 +27,7 @@ use haft_types::{ContentHash, ConversationId, MessageId};
 
 use self::plan::{Fate, Planned, Surroundings};
 
+pub(crate) use self::adopt::{Adoption, Held, NotAdopted, adopt};
 pub use self::plan::Conflict;
 pub(crate) use self::recorder::{Recorder, Watched};
 pub use self::scan::{Difference, ScanLimits, Scanned, Tree};

@@ -232,18 +232,32 @@ pub(crate) fn at_once() -> usize {
 
 /// Letters that wait for an agent in this process.
 #[derive(Default)]
-struct Slot {
-    waiting: Mutex<VecDeque<Letter>>,
+struct Slot(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    letters: VecDeque<Letter>,
+    /// Whether its owner reads no more.
+    closed: bool,
+}
+
+impl Slot {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[async_trait]
 impl Recipient for Slot {
     async fn deliver(&self, letter: Letter) -> Result<(), NotDelivered> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() >= MOST_WAITING {
-            return Err(NotDelivered::Full { name: letter.to, waiting: waiting.len() });
+        let mut waiting = self.waiting();
+        if waiting.closed {
+            return Err(NotDelivered::NobodyThere { name: letter.to, running: Vec::new() });
         }
-        waiting.push_back(letter);
+        if waiting.letters.len() >= MOST_WAITING {
+            return Err(NotDelivered::Full { name: letter.to, waiting: waiting.letters.len() });
+        }
+        waiting.letters.push_back(letter);
         Ok(())
     }
 }
@@ -259,7 +273,25 @@ pub struct Mailbox {
 impl Mailbox {
     /// Takes what has arrived, oldest first.
     pub fn take(&self) -> Vec<Letter> {
-        self.slot.waiting.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
+        self.slot.waiting().letters.drain(..).collect()
+    }
+
+    /// Whether something has arrived.
+    pub fn has_letters(&self) -> bool {
+        !self.slot.waiting().letters.is_empty()
+    }
+
+    /// Takes no more letters unless some wait to be read, and says whether it does so.
+    pub fn close_if_empty(&self) -> bool {
+        let mut waiting = self.slot.waiting();
+        waiting.closed |= waiting.letters.is_empty();
+        waiting.closed
+    }
+
+    /// Takes no more letters, and gives those that were not read.
+    pub fn close(&self) -> Vec<Letter> {
+        self.slot.waiting().closed = true;
+        self.take()
     }
 }
 

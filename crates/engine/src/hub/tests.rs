@@ -23,6 +23,23 @@ async fn who_registers_again_replaces_and_who_leaves_is_gone() {
 }
 
 #[tokio::test]
+async fn a_letter_is_read_or_its_sender_is_told() {
+    let hub = Arc::new(Hub::default());
+    let own = hub.register("a", "");
+    hub.send(letter("b", "a", "one")).await.unwrap();
+    assert!(own.has_letters() && !own.close_if_empty(), "what waits must be read first");
+    hub.send(letter("b", "a", "two")).await.unwrap();
+    assert_eq!(own.take().len(), 2);
+    assert!(own.close_if_empty());
+    assert!(matches!(hub.send(letter("b", "a", "three")).await, Err(NotDelivered::NobodyThere { .. })));
+    assert_eq!((own.take().len(), hub.history().len()), (0, 2));
+    let other = hub.register("c", "");
+    hub.send(letter("b", "c", "one")).await.unwrap();
+    assert_eq!(other.close().len(), 1);
+    assert!(hub.send(letter("b", "c", "two")).await.is_err());
+}
+
+#[tokio::test]
 async fn nobody_talks_to_themselves_and_a_full_mailbox_says_so() {
     let hub = Arc::new(Hub::default());
     let (own, _other) = (hub.register("a", ""), hub.register("b", ""));

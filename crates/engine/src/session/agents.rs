@@ -11,9 +11,9 @@ use haft_types::{ConversationId, Entry, Envelope, Event, Origin, ToolCall, ToolE
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{EngineError, Session};
-use crate::hub::{Hub, Mailbox, USER};
+use crate::hub::{Hub, Letter, Mailbox, USER};
 use crate::resume::{Begun, resumption};
-use crate::subagents::{Home, Now, child_id, evidence};
+use crate::subagents::{Home, Now, Rank, child_id, evidence};
 use crate::turn::Position;
 
 impl Session {
@@ -44,6 +44,7 @@ impl Session {
             watch: Arc::clone(&self.watch),
             purse: self.purse.clone(),
             events,
+            merging: tokio::sync::Mutex::default(),
         });
     }
 
@@ -76,6 +77,21 @@ impl Session {
             self.append_user(letter.words(), origin).await?;
         }
         Ok(())
+    }
+
+    /// Whether letters have come that no request held. A sub-agent without any takes none from now on: it is done, and whoever
+    /// writes to it is told so.
+    pub(super) fn has_unread(&self) -> bool {
+        let Some(mailbox) = &self.mailbox else { return false };
+        match self.rank {
+            Rank::Main => mailbox.has_letters(),
+            Rank::Sub => !mailbox.close_if_empty(),
+        }
+    }
+
+    /// Takes no more letters, and gives those that were never read.
+    pub(crate) fn close_mailbox(&self) -> Vec<Letter> {
+        self.mailbox.as_ref().map(Mailbox::close).unwrap_or_default()
     }
 
     /// What an interrupted call of `run_named_subagents` came to, from the conversations of its sub-agents. None for other calls.
@@ -119,6 +135,15 @@ impl Session {
         let begun: HashSet<Begun> = store.facts(id).await?.into_iter().filter_map(begun).collect();
         let found = resumption(&history, &begun, None);
         let seen: Vec<_> = evidence(&history).into_iter().map(|one| format!("{} ({})", one.id, one.what)).collect();
+        let copy = self.config.worktrees.join(id.as_str());
+        let copy = if copy.is_dir() {
+            format!(
+                "\n\nWhat it changed is NOT in the project; it is in `{}`, and is merged when the agent is named again with this `conversation` and completes.",
+                copy.display()
+            )
+        } else {
+            String::new()
+        };
         let seen = if seen.is_empty() { String::new() } else { format!("\n\nEvidence: {}", seen.join(", ")) };
         let answer = match found.position {
             Position::Completed(report) => Some(report),
@@ -126,7 +151,7 @@ impl Session {
             Position::HasReply(_) | Position::WantsReply | Position::WantsTools(_) | Position::WantsAnswer(_) => None,
         };
         if let Some(answer) = answer {
-            return Ok((format!("## {name}: completed\n\n{}{seen}\nConversation: {id}", answer.trim()), true));
+            return Ok((format!("## {name}: completed\n\n{}{copy}{seen}\nConversation: {id}", answer.trim()), true));
         }
         let uncertain: Vec<_> = found.uncertain.iter().map(|call| format!("`{}`", call.name)).collect();
         let uncertain = match uncertain.as_slice() {
@@ -136,7 +161,7 @@ impl Session {
             }
         };
         let text = format!(
-            "## {name}: interrupted\n\nIt has no answer yet.{uncertain} Name it again with this `conversation` to go on.{seen}\nConversation: {id}"
+            "## {name}: interrupted\n\nIt has no answer yet.{uncertain} Name it again with this `conversation` to go on.{copy}{seen}\nConversation: {id}"
         );
         Ok((text, false))
     }

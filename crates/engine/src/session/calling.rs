@@ -138,6 +138,7 @@ impl Session {
         };
         match self.call_back(moment, emitter, cancel).await.block {
             Some(why) => Conclusion::Rejected(Objection { text: format!("Not done yet: {why}"), otherwise: None }),
+            None if self.has_unread() => Conclusion::Unread { output },
             None => Conclusion::Accepted { output },
         }
     }

@@ -22,13 +22,14 @@ use crate::emit::{Emitter, EventSink};
 use crate::external::Late;
 use crate::names;
 use crate::resume::{self, Resumption};
+use crate::secrets::mask_text;
 use crate::subagents::Rank;
 use crate::turn::{Action, End, Input, Nudge, Position, Reason, Replied, Turn, Unfinished};
 
 /// How a run ended, and whether the model ever answered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunReport {
-    /// The last event.
+    /// The last event, without secrets.
     pub result: TurnResult,
     /// Whether no request ever got a valid reply: the fault is in the configuration or the server.
     pub never_valid: bool,
@@ -401,7 +402,7 @@ impl Session {
         if let Err(error) = self.services.store.flush().await {
             emitter.error("store", error.to_string());
         }
-        let result = TurnResult {
+        let mut result = TurnResult {
             outcome: end.outcome,
             code: end.reason.code,
             message: end.reason.message,
@@ -413,6 +414,9 @@ impl Session {
             structured_output: end.output,
         };
         emitter.emit(EventBody::Result(result.clone()));
+        // Whoever is given it may keep it or put it before another model.
+        mask_text(&self.config.masker, &mut result.message);
+        mask_text(&self.config.masker, &mut result.text);
         RunReport { result, never_valid: run.never_valid && run.turn.replies() == 0 }
     }
 }

@@ -143,6 +143,8 @@ pub struct SessionConfig {
     pub workspace: Workspace,
     /// Folders of haft's own, which no scan for changes looks into.
     pub private: Vec<PathBuf>,
+    /// Where copies of the project lie in which sub-agents work.
+    pub worktrees: PathBuf,
     /// The environment of child processes.
     pub child_environment: Arc<Vec<(String, String)>>,
     /// Where knowledge of the project is looked for, and whether its own files are obeyed.

@@ -1,6 +1,9 @@
 //! One sub-agent: opened, run to its outcome within its time, and reported.
+//!
+//! Invariant: whatever happens to it, there is a report, and nothing of the work it did in a copy of the project is lost: it is
+//! merged, or kept and said where.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,16 +12,18 @@ use haft_context::check_subagent_role;
 use haft_model::Client;
 use haft_project::agents::{Agent, AgentTools};
 use haft_store::Conversation;
-use haft_tool::{AgentReport, Assignment};
+use haft_tool::{AgentReport, Assignment, FileHistory, WorkPlace};
 use haft_types::{ConversationId, Metadata, ModelSpec, Outcome, TurnResult, Usage};
 use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use super::evidence::evidence;
 use super::home::{Home, Kin, child_namespace};
 use super::relay::Relay;
+use super::worktree::{Merged, Worktree};
 
-use crate::hub::Mailbox;
+use crate::hub::{Letter, Mailbox};
 use crate::ports::Child;
 use crate::session::{Leftovers, OpenError, ProjectRules, Roles, Services, Session, SessionConfig, title_of};
 use crate::turn::Limits;
@@ -49,6 +54,8 @@ pub(super) struct Start {
     pub(super) model: String,
     pub(super) turns: Option<u32>,
     pub(super) time: Duration,
+    /// Where changes of the project are noted as those of the call.
+    pub(super) history: Arc<dyn FileHistory>,
     pub(super) cancel: CancellationToken,
 }
 
@@ -94,6 +101,7 @@ pub(super) fn refused(name: &str, code: &str, why: &str) -> AgentReport {
         conversation: None,
         evidence: Vec::new(),
         merged: String::new(),
+        changes: Vec::new(),
         turns: 0,
         usage: Usage::default(),
         cost: None,
@@ -103,13 +111,13 @@ pub(super) fn refused(name: &str, code: &str, why: &str) -> AgentReport {
 async fn open_and_run(home: &Arc<Home>, start: Start) -> Result<AgentReport, Refusal> {
     let (time, cancel) = (start.time, start.cancel.clone());
     let (name, task) = (start.assignment.name.clone(), start.assignment.task.clone());
-    let call_id = start.call_id.clone();
-    let mut session = Box::pin(open(home, start)).await?;
+    let (call_id, history) = (start.call_id.clone(), Arc::clone(&start.history));
+    let (mut session, worktree) = Box::pin(open(home, start)).await?;
     let mut relay = Relay {
         events: home.events.clone(),
         name: name.clone(),
         parent: home.conversation.clone(),
-        call_id,
+        call_id: call_id.clone(),
         model: session.model().full_name(),
         task: task.clone(),
     };
@@ -124,7 +132,36 @@ async fn open_and_run(home: &Arc<Home>, start: Start) -> Result<AgentReport, Ref
             }
         }
     };
-    Ok(report(&name, &session, result, (!in_time).then_some(time)))
+    let mut report = report(&name, &session, result, (!in_time).then_some(time));
+    if let Some(words) = unread(&session.close_mailbox()) {
+        // Of one that completed, only the answer is read.
+        let told = if report.outcome == Outcome::Completed { &mut report.answer } else { &mut report.message };
+        told.push_str(&words);
+    }
+    if let Some(worktree) = worktree {
+        let _alone = home.merging.lock().await;
+        let outcome = report.outcome;
+        let merged = spawn_blocking(move || worktree.settle(outcome, (history.as_ref(), &call_id))).await;
+        let Merged { text, changes, conflict } = merged.unwrap_or_else(|error| Merged {
+            text: format!("Its work could not be merged ({error}); this is a bug in haft."),
+            ..Merged::default()
+        });
+        (report.merged, report.changes) = (text, changes);
+        if conflict {
+            "not_merged".clone_into(&mut report.code);
+        }
+    }
+    Ok(report)
+}
+
+/// What is said of letters that came when nothing more was asked of its model.
+fn unread(letters: &[Letter]) -> Option<String> {
+    if letters.is_empty() {
+        return None;
+    }
+    let from: BTreeSet<_> = letters.iter().map(|letter| format!("`{}`", letter.from)).collect();
+    let from = from.into_iter().collect::<Vec<_>>().join(", ");
+    Some(format!(" [It ended without reading {} messages from {from}.]", letters.len()))
 }
 
 fn report(name: &str, session: &Session, result: TurnResult, out_of_time: Option<Duration>) -> AgentReport {
@@ -149,13 +186,14 @@ fn report(name: &str, session: &Session, result: TurnResult, out_of_time: Option
         conversation: Some(session.conversation().id.as_str().to_owned()),
         evidence: evidence(session.history()),
         merged: String::new(),
+        changes: Vec::new(),
         turns,
         usage,
         cost,
     }
 }
 
-async fn open(home: &Arc<Home>, start: Start) -> Result<Session, Refusal> {
+async fn open(home: &Arc<Home>, start: Start) -> Result<(Session, Option<Worktree>), Refusal> {
     let Start { agent, assignment, running_as, mailbox, conversation, call_id, model, turns, .. } = start;
     let file = home.config.ground.shown(&agent.path);
     check_subagent_role(&agent.name, Some(&agent.role), &file).map_err(|error| Refusal::new("no_role", &error))?;
@@ -164,25 +202,55 @@ async fn open(home: &Arc<Home>, start: Start) -> Result<Session, Refusal> {
         let whose = if agent.model.is_some() { format!(", which `{file}` names,") } else { String::new() };
         Refusal::new("model", &format!("its model `{model}`{whose} cannot be used: {why}"))
     })?;
-    let config = configuration(home, &agent, &running_as, client.spec().clone(), turns);
+    let earlier = match &assignment.conversation {
+        Some(wanted) => Some(earlier(home, &agent.name, wanted).await?),
+        None => None,
+    };
+    let mut config = configuration(home, &agent, &running_as, client.spec().clone(), turns);
+    let place = assignment.place.unwrap_or(if agent.worktree { WorkPlace::Worktree } else { WorkPlace::Project });
+    let worktree = match place {
+        WorkPlace::Project => None,
+        WorkPlace::Worktree => {
+            let id = earlier.as_ref().map_or(&conversation, |stored| &stored.id);
+            Some(copy(home, id).await.map_err(|why| Refusal { code: "worktree", why })?)
+        }
+    };
+    let mut services = services(home, client);
+    if let Some(worktree) = &worktree {
+        config.workspace = worktree.workspace(&home.config.workspace);
+        config.environment.cwd = config.workspace.cwd.display().to_string();
+        let folders = std::iter::once(&config.workspace.root).chain(&config.workspace.extra).cloned().collect();
+        services.running = Arc::new(home.running.anew_in(folders));
+    }
     let kin = Kin {
         todo: Arc::clone(&home.todo),
         knowledge: home.knowledge.clone(),
         permit: Arc::new(home.permit.for_agent(&running_as, config.workspace.clone())),
-        watch: Some(Arc::clone(&home.watch)),
+        watch: worktree.is_none().then(|| Arc::clone(&home.watch)),
         purse: home.purse.clone(),
         mailbox: mailbox.unwrap_or_else(|| home.hub.register(&running_as, &agent.role)),
         starter: home.config.agent.clone(),
     };
+    let opened = if let Some(stored) = earlier {
+        (stored, true)
+    } else {
+        let child = Child { conversation: conversation.clone(), agent: agent.name.clone(), call_id: call_id.clone() };
+        home.children.add(child).await.map_err(|error| Refusal::new("store", &error))?;
+        (planned(home, &agent.name, &assignment.task, conversation, &call_id), false)
+    };
     let failed = |error: OpenError| Refusal::new("open", &error);
-    if let Some(wanted) = &assignment.conversation {
-        let stored = earlier(home, &agent.name, wanted).await?;
-        return Session::open_sub(config, services(home, client), (stored, true), kin).await.map_err(failed);
-    }
-    let child = Child { conversation: conversation.clone(), agent: agent.name.clone(), call_id: call_id.clone() };
-    home.children.add(child).await.map_err(|error| Refusal::new("store", &error))?;
-    let planned = planned(home, &agent.name, &assignment.task, conversation, &call_id);
-    Session::open_sub(config, services(home, client), (planned, false), kin).await.map_err(failed)
+    let session = Box::pin(Session::open_sub(config, services, opened, kin)).await.map_err(failed)?;
+    Ok((session, worktree))
+}
+
+/// The copy of the project a sub-agent works in.
+async fn copy(home: &Arc<Home>, conversation: &ConversationId) -> Result<Worktree, String> {
+    let (home, conversation) = (Arc::clone(home), conversation.clone());
+    // git takes locks of its own, and gives up where another holds them.
+    let _alone = home.merging.lock().await;
+    let config = home.config.clone();
+    let made = spawn_blocking(move || Worktree::open(&config, &conversation)).await;
+    made.unwrap_or_else(|error| Err(format!("its git worktree cannot be made ({error}); this is a bug in haft")))
 }
 
 /// The starting session's configuration, with what the agent's file says.

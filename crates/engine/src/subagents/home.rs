@@ -35,6 +35,8 @@ pub(crate) struct Home {
     pub(crate) watch: Arc<Watch>,
     pub(crate) purse: Purse,
     pub(crate) events: UnboundedSender<Event>,
+    /// Held while the work of one is merged into the project.
+    pub(crate) merging: tokio::sync::Mutex<()>,
 }
 
 /// What one sub-agent has from home, besides its configuration and services.

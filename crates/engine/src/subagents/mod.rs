@@ -8,12 +8,14 @@
 
 mod child;
 mod evidence;
+mod git;
 mod home;
 mod purse;
 mod relay;
 mod roster;
 #[cfg(test)]
 mod tests;
+mod worktree;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -33,9 +35,6 @@ pub(crate) use evidence::evidence;
 pub(crate) use home::{Home, Kin};
 pub use purse::Purse;
 pub(crate) use relay::Relayed;
-
-/// How long a sub-agent may take.
-const LONGEST: Duration = Duration::from_mins(30);
 
 /// The agents a session can start.
 pub(crate) struct Household {
@@ -133,6 +132,7 @@ impl SubAgents for Household {
             let why = "sub-agents can only be started by a running turn";
             return Ok(work.iter().map(|one| child::refused(&one.name, "not_running", why)).collect());
         };
+        let longest = Duration::from_secs(home.running.limits().agent_seconds);
         let names = running_names(&work);
         let (at_once, company) = match order {
             WorkOrder::Parallel => {
@@ -153,7 +153,8 @@ impl SubAgents for Household {
                 call_id: context.call_id.clone(),
                 model: now.model.clone(),
                 turns: now.turns,
-                time: now.time.map_or(LONGEST, |left| left.min(LONGEST)),
+                time: now.time.map_or(longest, |left| left.min(longest)),
+                history: Arc::clone(&context.history),
                 cancel: context.cancel.child_token(),
             };
             child::run(Arc::clone(home), start)

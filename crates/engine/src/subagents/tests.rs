@@ -12,6 +12,7 @@ fn agent(name: &str, description: &str, tools: AgentTools) -> Agent {
         tools,
         model: None,
         include_rules: false,
+        worktree: false,
         system_prompt: None,
         role: "A role.".into(),
         path: PathBuf::from("/p/a.md"),

@@ -136,6 +136,11 @@ pub enum Conclusion {
     },
     /// The model is to go on.
     Rejected(Objection),
+    /// It may, but something has arrived that the model has not read: it is asked again, within the limits.
+    Unread {
+        /// As above.
+        output: Option<Value>,
+    },
 }
 
 /// Why a turn may not end yet.
@@ -433,6 +438,13 @@ impl Turn {
         let objection = match conclusion {
             Conclusion::Accepted { output } => return self.end_as(End { output, ..end }),
             Conclusion::Rejected(objection) => objection,
+            Conclusion::Unread { output } => {
+                if self.limits.exceeded(self.replies, &self.spent).is_some() {
+                    return self.end_as(End { output, ..end });
+                }
+                self.text = end.text;
+                return self.build();
+            }
         };
         if self.objections == CORRECTIONS {
             return match objection.otherwise {

@@ -290,3 +290,18 @@ fn whoever_may_can_end_it_anywhere() {
     let actions = turn.step(Input::Stopped(Reason { code: "hook_stopped".into(), message: "enough".into() }));
     assert_eq!((end(&actions).outcome, end(&actions).reason.code.as_str()), (Outcome::Waiting, "hook_stopped"));
 }
+
+#[test]
+fn what_was_not_read_is_read_before_the_end_but_not_beyond_a_limit() {
+    let unread = || Input::Concluded(Conclusion::Unread { output: None });
+    let mut turn = begun(Limits { turns: Some(6), ..Limits::default() });
+    for _ in 0..5 {
+        assert!(matches!(turn.step(Input::Replied(reply("Done.", vec![])))[..], [Action::Conclude(_)]));
+        assert_eq!(turn.step(unread()), [Action::BuildRequest]);
+        turn.step(Input::Built);
+    }
+    assert_eq!(turn.objections(), 0, "nobody objected");
+    turn.step(Input::Replied(reply("All done.", vec![])));
+    let actions = turn.step(unread());
+    assert_eq!((end(&actions).outcome, end(&actions).text.as_str()), (Outcome::Completed, "All done."));
+}

@@ -505,3 +505,91 @@ fn the_main_agent_takes_the_role_tools_and_model_of_a_file() {
         assert!(ran.stderr().contains(says), "{}", ran.stderr());
     }
 }
+
+#[test]
+fn an_agent_that_takes_too_long_is_stopped_and_can_be_gone_on_with() {
+    let rig = rig([
+        says("main", 0, start(&["alpha", "beta"])),
+        says("main", 1, Reply::text("One was slow.")),
+        says("alpha", 0, Reply { delay_ms: 600_000, ..Reply::text("Too late.") }),
+        says("beta", 0, Reply::text("In time.")),
+    ]);
+    agent(&rig, "alpha", "", "You are slow.");
+    agent(&rig, "beta", "", "You are quick.");
+    let ran = rig.task(&["--set", "limits.agent_seconds=5", "hurry"]);
+    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("One was slow.")), "{}", ran.stderr());
+    let text = results(&ran)[0]["text"].as_str().unwrap().to_owned();
+    assert!(text.contains("## alpha: reached a limit\n\nStopped after 5 s; name it again"), "{text}");
+    assert!(text.contains("In time.") && text.contains("Conversation: "), "{text}");
+}
+
+#[test]
+fn a_letter_to_an_agent_that_ends_is_read_or_its_writer_is_told() {
+    let rig = rig([
+        says("main", 0, start(&["alpha", "beta"])),
+        says("main", 1, Reply::text("Done.")),
+        says("alpha", 0, Reply::call("talk_to", json!({"agent": "beta", "message": "Look left."}))),
+        says("alpha", 1, Reply::text("Said.")),
+        // The letter comes while this, its only reply, is on its way.
+        says("beta", 0, Reply { delay_ms: 2_000, ..Reply::text("Nothing to do.") }).times(1),
+        says("beta", 0, Reply::text("I looked left.")),
+    ]);
+    agent(&rig, "alpha", "tools: talk_to", "You write.");
+    agent(&rig, "beta", "", "You answer.");
+    let ran = rig.task(&["talk"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let beta = requests_of(&rig, "beta");
+    let read = beta.last().unwrap().texts(SeenRole::User).join("\n").contains("Look left.");
+    let of_alpha = |event: &&Value| event["type"] == "tool_result" && event["agent"] == "alpha";
+    let events = ran.events();
+    let sent = events.iter().find(of_alpha).unwrap()["status"] == "success";
+    assert_eq!(sent, read, "said to be delivered, and read");
+    let answer = results(&ran)[0]["text"].as_str().unwrap().to_owned();
+    assert_eq!(answer.contains("I looked left."), read, "{answer}");
+}
+
+#[test]
+fn hooks_see_what_agents_do_and_may_keep_them_from_ending() {
+    let rig = rig([
+        says("main", 0, start(&["alpha"])),
+        says("main", 1, Reply::text("Done.")),
+        says("alpha", 0, Reply::call("list_files", json!({"path": "."}))),
+        says("alpha", 1, Reply::text("Half.")).times(1),
+        says("alpha", 1, Reply::text("Whole.")),
+    ]);
+    agent(&rig, "alpha", "", "You work.");
+    let (log, once) = (rig.home().join("log"), rig.home().join("once"));
+    let stop = format!(
+        "cat >> {0}; echo >> {0}; test -e {1} && exit 0; touch {1}; echo the other half >&2; exit 2",
+        log.display(),
+        once.display()
+    );
+    let write = format!("cat >> {0}; echo >> {0}", log.display());
+    let hooks: String = [
+        ("subagent_stop", "alpha", &stop),
+        ("subagent_stop", "nobody", &stop),
+        ("stop", "*", &write),
+        ("pre_tool_call", "list_files", &write),
+    ]
+    .map(|(point, matcher, command)| {
+        format!("[[hooks.{point}]]\nmatcher = \"{matcher}\"\nhooks = [{{ command = '''{command}''', timeout = 60 }}]\n")
+    })
+    .concat();
+    let config = rig.home().join("config.toml");
+    std::fs::write(&config, std::fs::read_to_string(&config).unwrap() + &hooks).unwrap();
+    let ran = rig.task(&["work"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let answer = results(&ran)[0]["text"].as_str().unwrap().to_owned();
+    assert!(answer.contains("Whole."), "{answer}");
+    assert!(requests_of(&rig, "alpha")[2].texts(SeenRole::User).join("\n").contains("the other half"));
+    let lines = std::fs::read_to_string(&log).unwrap();
+    let heard: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<_> = heard.iter().map(|one| one["hook_event_name"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        ["pre_tool_call", "subagent_stop", "subagent_stop", "stop"],
+        "a sub-agent's end is not the main agent's"
+    );
+    assert_eq!((&heard[1]["agent_type"], &heard[1]["stop_hook_active"]), (&json!("alpha"), &json!(false)));
+    assert_eq!((&heard[2]["last_assistant_message"], &heard[2]["stop_hook_active"]), (&json!("Whole."), &json!(true)));
+}

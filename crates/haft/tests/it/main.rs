@@ -42,4 +42,5 @@ mod turns;
 mod undo;
 mod web;
 mod workflows;
+mod worktrees;
 mod zoo;

@@ -134,6 +134,7 @@ fn agents_that_are_not_there_or_have_no_role_are_told() {
         tools: AgentTools::All,
         model: None,
         include_rules: false,
+        worktree: false,
         system_prompt: None,
         role: role.into(),
         path: PathBuf::from("/p/mute.md"),

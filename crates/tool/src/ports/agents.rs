@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use haft_types::{Cost, Outcome, Usage};
 
-use crate::ToolContext;
+use crate::{FileChange, ToolContext};
 
 /// Whether sub-agents work at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,6 +65,8 @@ pub struct AgentReport {
     pub evidence: Vec<Evidence>,
     /// What became of files it changed elsewhere, for the model; empty when it worked in the project itself.
     pub merged: String,
+    /// Files of the project that were changed by merging.
+    pub changes: Vec<FileChange>,
     /// Replies of its model.
     pub turns: u32,
     /// Tokens of all its requests.

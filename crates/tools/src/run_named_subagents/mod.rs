@@ -90,7 +90,9 @@ impl RunNamedSubagents {
         let Parameters { subagents } = parse_arguments(RUN_SUBAGENTS, arguments)?;
         let (order, work) = subagents.read().map_err(|what| BadPlan { what, names: self.agents.names() })?;
         let reports = self.agents.run(context, order, work).await?;
-        Ok(report::envelope(order, &reports, context.limits).into())
+        let envelope = report::envelope(order, &reports, context.limits);
+        let changes = reports.into_iter().flat_map(|report| report.changes).collect();
+        Ok(ToolOutput { changes, ..envelope.into() })
     }
 }
 

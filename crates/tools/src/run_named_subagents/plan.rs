@@ -1,6 +1,6 @@
 //! The work as the model writes it: YAML text, or the same as an object.
 
-use haft_tool::{Assignment, WorkOrder};
+use haft_tool::{Assignment, WorkOrder, WorkPlace};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -29,6 +29,7 @@ struct Entry {
     name: String,
     task: String,
     conversation: Option<String>,
+    worktree: Option<bool>,
 }
 
 impl Written {
@@ -61,7 +62,8 @@ fn assignment((index, entry): (usize, Entry)) -> Result<Assignment, String> {
         return Err(format!("entry {} needs a `name` and a `task`", index + 1));
     }
     let conversation = entry.conversation.map(|id| id.trim().to_owned()).filter(|id| !id.is_empty());
-    Ok(Assignment { name: name.to_owned(), task: task.to_owned(), conversation, place: None })
+    let place = entry.worktree.map(|own| if own { WorkPlace::Worktree } else { WorkPlace::Project });
+    Ok(Assignment { name: name.to_owned(), task: task.to_owned(), conversation, place })
 }
 
 fn from_yaml(text: &str) -> Result<Plan, String> {

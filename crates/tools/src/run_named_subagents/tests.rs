@@ -1,6 +1,6 @@
 use std::sync::Mutex;
 
-use haft_tool::{AgentReport, Evidence};
+use haft_tool::{AgentReport, Evidence, WorkPlace};
 use haft_types::{Outcome, ToolStatus, Usage};
 use serde_json::json;
 
@@ -34,7 +34,12 @@ impl SubAgents for Asked {
             answer: format!("did {}", one.task),
             conversation: Some("c-1".into()),
             evidence: vec![Evidence { id: "1a2b3c4d".into(), what: "read_file a.rs".into() }],
-            merged: String::new(),
+            merged: if one.place == Some(WorkPlace::Worktree) {
+                "Merged into the project: `a`.".into()
+            } else {
+                String::new()
+            },
+            changes: Vec::new(),
             turns: 2,
             usage: Usage::default(),
             cost: None,
@@ -67,6 +72,11 @@ async fn text_and_objects_mean_the_same() {
         assert_eq!(output.envelope.status, ToolStatus::Success, "{}", output.envelope.text);
         assert_eq!(given, [(WorkOrder::Serial, vec![task("reviewer", "look: here"), task("tester", "try")])]);
     }
+    let written = "- {name: tester, task: try, worktree: true}\n- {name: tester, task: try, worktree: false}";
+    let (output, given) = call(json!({ "subagents": written })).await;
+    let places: Vec<_> = given[0].1.iter().map(|one| one.place).collect();
+    assert_eq!(places, [Some(WorkPlace::Worktree), Some(WorkPlace::Project)]);
+    assert!(output.envelope.text.contains("\n\nMerged into the project: `a`.\n\nEvidence"), "{}", output.envelope.text);
     let (_, given) = call(json!({"subagents": "- {name: tester, task: try, conversation: c-9}"})).await;
     let full = Assignment { conversation: Some("c-9".into()), ..task("tester", "try") };
     assert_eq!(given, [(WorkOrder::Parallel, vec![full])], "parallel is the default");

@@ -52,6 +52,12 @@ impl Running {
         Self::new(Arc::clone(&self.supervisor), self.limits).held_in(self.sandbox.clone())
     }
 
+    /// For another conversation, whose commands work in these folders and not in the project.
+    #[must_use]
+    pub fn anew_in(&self, folders: Vec<PathBuf>) -> Self {
+        Self::new(Arc::clone(&self.supervisor), self.limits).held_in(self.sandbox.for_work_in(folders))
+    }
+
     /// What holds commands in.
     pub fn sandbox(&self) -> &Sandbox {
         &self.sandbox

@@ -48,7 +48,12 @@ pub(super) fn of(kind: Kind, ground: &Ground, place: &Place) -> Items {
                 AgentTools::All => json!("*"),
                 AgentTools::Only(names) => json!(names),
             };
-            let more = json!({"description": agent.description, "tools": tools, "model": agent.model});
+            let more = json!({
+                "description": agent.description,
+                "tools": tools,
+                "model": agent.model,
+                "worktree": agent.worktree,
+            });
             (agent.description.clone(), agent.role.clone(), more)
         }),
         Kind::Skills => named(skills::load(ground, &mut problems), |skill| {

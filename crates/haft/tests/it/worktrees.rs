@@ -1,0 +1,230 @@
+//! Sub-agents that work in a copy of the project: what they see, what is merged, and what is kept.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use haft_testkit::{Reply, Script, Seen, When};
+use haft_types::Api;
+use serde_json::{Value, json};
+
+use crate::rig::{Ran, Rig};
+
+/// A repository with one commit, and a main agent that says so, once it has as many results.
+fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
+    let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
+    rig.write("lines.txt", "one\ntwo\nthree\nfour\nfive\n");
+    rig.write("old.txt", "old\n");
+    rig.write(".gitignore", "ignored\n");
+    git(&rig, &["init", "--quiet"]);
+    git(&rig, &["add", "--all"]);
+    git(&rig, &["commit", "--quiet", "-m", "begin"]);
+    rig
+}
+
+fn git(rig: &Rig, arguments: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=t", "-c", "user.email=t@t"]).args(arguments).current_dir(rig.project());
+    let output = command.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Whom the words of a request are for is told by the role at its head.
+fn agent(rig: &Rig, name: &str, head: &str) {
+    std::fs::create_dir_all(rig.project().join(".haft/agents")).unwrap();
+    let text = format!("---\nname: {name}\ndescription: Works\n{head}\n---\nYou are {name}.\n");
+    rig.write(&format!(".haft/agents/{name}.md"), text);
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+}
+
+fn on(words: &str, reply: Reply) -> Reply {
+    reply.when(When { last_contains: Some(words.into()), ..When::default() })
+}
+
+fn start(yaml: &str) -> Reply {
+    on("begin", Reply::call("run_named_subagents", json!({ "subagents": yaml })))
+}
+
+fn run_command(line: &str) -> Reply {
+    Reply::call("execute_command", json!({"command": line, "requires_approval": false}))
+}
+
+fn read(rig: &Rig, name: &str) -> Option<String> {
+    std::fs::read_to_string(rig.project().join(name)).ok()
+}
+
+/// The result of the main agent's call.
+fn result(ran: &Ran) -> String {
+    let of_main = |event: &Value| event["type"] == "tool_result" && event["agent"] == "main";
+    let found = ran.events().into_iter().find(of_main).unwrap_or_else(|| panic!("{}{}", ran.stdout(), ran.stderr()));
+    found["text"].as_str().unwrap().to_owned()
+}
+
+fn copies(rig: &Rig) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(rig.home().join("data/worktrees")).into_iter().flatten();
+    entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
+}
+
+#[test]
+fn what_an_agent_changed_in_its_copy_is_one_change_of_the_project() {
+    let work = "test -e new.txt && test ! -e ignored && printf 'ONE\\ntwo\\nthree\\nfour\\nfive\\n' > lines.txt && \
+                rm old.txt && mkdir -p deep/er && echo made > deep/er/made.txt && chmod +x deep/er/made.txt && echo x > ignored && pwd";
+    let rig = rig([
+        start("- {name: worker, task: TASK}"),
+        on("TASK", run_command(work)),
+        on("worktrees", Reply::text("Worked.")),
+        on("## worker", Reply::text("All done.")),
+    ]);
+    agent(&rig, "worker", "worktree: true");
+    // Neither is committed; the copy has them all the same, but not what is ignored.
+    rig.write("lines.txt", "one\ntwo\nthree\nfour\nFIVE?\n");
+    git(&rig, &["checkout", "--quiet", "lines.txt"]);
+    rig.write("new.txt", "new\n");
+    rig.write("ignored", "mine\n");
+    let (before, index) = (git(&rig, &["log", "--oneline", "--all"]), git(&rig, &["diff", "--cached"]));
+    let ran = rig.task(&["begin"]);
+    assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
+    let told = result(&ran);
+    assert!(told.contains("Merged into the project: ") && told.contains("`deep/er/made.txt`"), "{told}");
+    assert_eq!(read(&rig, "lines.txt").unwrap(), "ONE\ntwo\nthree\nfour\nfive\n");
+    assert_eq!((read(&rig, "old.txt"), read(&rig, "deep/er/made.txt").as_deref()), (None, Some("made\n")));
+    assert_eq!(read(&rig, "ignored").unwrap(), "mine\n", "what git ignores is nobody's business");
+    assert!(copies(&rig).is_empty(), "nothing is left of the copy");
+    assert_eq!(git(&rig, &["worktree", "list"]).lines().count(), 1);
+    assert_eq!((git(&rig, &["log", "--oneline", "--all"]), git(&rig, &["diff", "--cached"])), (before, index));
+    let changed: Vec<_> = ran.events().into_iter().filter(|event| event["type"] == "file_changed").collect();
+    assert!(changed.iter().any(|event| event["path"].as_str().unwrap().ends_with("lines.txt")), "{changed:?}");
+
+    // One change, taken back by one undo.
+    assert_eq!(rig.run(&["undo"]).code(), 0);
+    assert_eq!(read(&rig, "lines.txt").unwrap(), "one\ntwo\nthree\nfour\nfive\n");
+    assert_eq!((read(&rig, "old.txt").as_deref(), rig.project().join("deep").exists()), (Some("old\n"), false));
+}
+
+#[test]
+fn two_agents_at_once_change_one_file_and_both_changes_are_there() {
+    let rig = rig([
+        start(
+            "mode: parallel\nsubagents:\n  - {name: left, task: FIRST, worktree: true}\n  - {name: right, task: LAST, worktree: true}\n",
+        ),
+        on("FIRST", run_command("sed -i s/one/ONE/ lines.txt; echo changed the top")),
+        on("LAST", run_command("sed -i s/five/FIVE/ lines.txt; echo changed the end")),
+        on("changed the top", Reply::text("Top.")),
+        on("changed the end", Reply::text("End.")),
+        on("## left", Reply::text("All done.")),
+    ]);
+    agent(&rig, "left", "");
+    agent(&rig, "right", "");
+    let ran = rig.task(&["begin"]);
+    let told = result(&ran);
+    assert_eq!(told.matches("Merged into the project: `lines.txt`.").count(), 2, "{told}");
+    assert_eq!(read(&rig, "lines.txt").unwrap(), "ONE\ntwo\nthree\nfour\nFIVE\n");
+    assert!(copies(&rig).is_empty());
+    assert_eq!(rig.run(&["undo"]).code(), 0);
+    assert_eq!(read(&rig, "lines.txt").unwrap(), "one\ntwo\nthree\nfour\nfive\n", "they are changes of one call");
+}
+
+#[test]
+fn a_conflict_changes_nothing_and_keeps_the_copy() {
+    let rig = rig([
+        start("mode: serial\nsubagents:\n  - {name: left, task: FIRST, worktree: true}\n"),
+        // Meanwhile somebody changes the same line of the project.
+        on("FIRST", run_command("echo mine > other.txt; sed -i s/one/ONE/ lines.txt; echo one more")),
+        on("one more", Reply::text("Top.")),
+        on("NOT MERGED", Reply::text("It could not be merged.")),
+    ]);
+    agent(&rig, "left", "");
+    let project = rig.project();
+    let hook = format!(
+        "[[hooks.subagent_stop]]\nmatcher = \"*\"\nhooks = [{{ command = \"sed -i s/one/EINS/ {}/lines.txt\", timeout = 60 }}]\n",
+        project.display()
+    );
+    let config = rig.home().join("config.toml");
+    std::fs::write(&config, std::fs::read_to_string(&config).unwrap() + &hook).unwrap();
+    let ran = rig.task(&["begin"]);
+    assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
+    let told = result(&ran);
+    assert!(told.contains("NOT MERGED, nothing of its work is in the project: `lines.txt` changed"), "{told}");
+    assert_eq!(read(&rig, "lines.txt").unwrap(), "EINS\ntwo\nthree\nfour\nfive\n");
+    assert_eq!(read(&rig, "other.txt"), None, "all or nothing");
+    let kept = copies(&rig);
+    assert_eq!(kept.len(), 1);
+    assert!(told.contains(&kept[0].display().to_string()), "{told}");
+    assert_eq!(std::fs::read_to_string(kept[0].join("lines.txt")).unwrap(), "ONE\ntwo\nthree\nfour\nfive\n");
+}
+
+#[test]
+fn without_git_or_trust_it_does_not_start() {
+    let replies =
+        || [start("- {name: worker, task: TASK, worktree: true}"), on("## worker", Reply::text("It did not start."))];
+    let bare = Rig::new(Api::OpenaiChat, Script::replies(replies()).unwrap());
+    agent(&bare, "worker", "");
+    let told = result(&bare.task(&["begin"]));
+    assert!(told.contains("## worker: failed") && told.contains("is not in a git repository"), "{told}");
+
+    let rig = rig(replies());
+    std::fs::create_dir_all(rig.home().join("agents")).unwrap();
+    std::fs::write(rig.home().join("agents/worker.md"), "---\nname: worker\ndescription: Works\n---\nYou work.\n")
+        .unwrap();
+    assert_eq!(rig.run(&["trust", "--revoke"]).code(), 0);
+    let told = result(&rig.task(&["begin"]));
+    assert!(told.contains("## worker: failed") && told.contains("is not trusted and git is not run in it"), "{told}");
+    let asked: Vec<Seen> = rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
+    assert!(asked.iter().all(|seen| !seen.last_contains("TASK") || seen.assistant_turns() > 0), "nobody started");
+    assert!(copies(&rig).is_empty());
+}
+
+#[test]
+fn in_the_sandbox_commands_write_to_the_copy_and_not_to_the_project() {
+    let rig = rig([
+        start("- {name: worker, task: TASK, worktree: true}"),
+        on(
+            "TASK",
+            run_command(
+                "echo in > made.txt; git status --short; cd \"$(git rev-parse --git-common-dir)/..\" && echo out > escaped.txt; echo ended",
+            ),
+        ),
+        on("ended", Reply::text("Worked.")),
+        on("## worker", Reply::text("All done.")),
+    ]);
+    agent(&rig, "worker", "");
+    let run = ["run", "--output-format", "stream-json", "--permission-mode", "auto", "begin"];
+    let ran = rig.run(&run);
+    let sandboxed = ran.events()[0]["sandbox"]["layer"] == "namespace";
+    if !sandboxed {
+        eprintln!("skipped: there are no namespaces here");
+        return;
+    }
+    let told = result(&ran);
+    assert!(told.contains("Merged into the project: `made.txt`."), "{told}\n{}", ran.stdout());
+    assert_eq!((read(&rig, "made.txt").as_deref(), read(&rig, "escaped.txt")), (Some("in\n"), None));
+}
+
+#[test]
+fn one_that_is_interrupted_keeps_its_copy_and_goes_on_in_it() {
+    let ask = Reply::call("ask_followup_question", json!({"question": "Left or right?"}));
+    let rig = rig([
+        start("- {name: worker, task: TASK}"),
+        on("TASK", run_command("echo half > made.txt; echo so far")),
+        // What it saw stands in the result too.
+        on("## worker: waits", Reply::text("It asks.")),
+        on("so far", ask),
+    ]);
+    agent(&rig, "worker", "worktree: true");
+    let told = result(&rig.task(&["begin"]));
+    assert!(told.contains("Its work (`made.txt`) is not merged, because it is not done"), "{told}");
+    assert_eq!((read(&rig, "made.txt"), copies(&rig).len()), (None, 1));
+    let id = told.split("Conversation: ").nth(1).unwrap().trim().to_owned();
+    let again = json!({ "subagents": format!("- {{name: worker, task: Left, conversation: {id}}}") });
+    let script = Script::replies([
+        on("go on", Reply::call("run_named_subagents", again)),
+        on("The user answered: Left", run_command("echo whole >> made.txt; echo at last")),
+        on("## worker: completed", Reply::text("All done.")),
+        on("at last", Reply::text("Worked.")),
+    ]);
+    let rig = rig.with_script(script.unwrap(), Api::OpenaiChat);
+    let ran = rig.task(&["-c", "go on"]);
+    assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
+    assert!(result(&ran).contains("Merged into the project: `made.txt`."), "{}", result(&ran));
+    assert_eq!((read(&rig, "made.txt").as_deref(), copies(&rig).len()), (Some("half\nwhole\n"), 0));
+}
