@@ -1,0 +1,213 @@
+//! What the engine's events do to what is shown.
+
+use haft_engine::MAIN;
+use haft_types::{
+    CallPhase, CompactionPhase, Event, EventBody, Outcome, SubagentPhase, TaskPhase, ToolStatus, TurnResult,
+};
+
+use super::App;
+use crate::call::{Call, about};
+use crate::line::{Line, Tone};
+use crate::markdown;
+use crate::status::grouped;
+use crate::wrap::{hang, wrap};
+
+impl App {
+    pub(super) fn event(&mut self, event: &Event) {
+        if event.agent != MAIN {
+            return self.event_of_another(event);
+        }
+        match &event.body {
+            EventBody::Conversation { model, sandbox, .. } => {
+                self.status.model.clone_from(model);
+                self.status.sandbox = sandbox.as_ref().map(|status| status.layer).unwrap_or_default();
+            }
+            EventBody::Text { text } => {
+                self.finish_thinking();
+                let was_new = self.answer.is_new();
+                let rows = self.answer.push(text, self.columns);
+                if was_new {
+                    self.print_apart(rows);
+                } else {
+                    self.print(rows);
+                }
+            }
+            EventBody::Thinking { text } => self.thinking.push_str(text),
+            EventBody::ToolCall { id, name, phase, arguments, .. } => {
+                self.finish_text();
+                match phase {
+                    CallPhase::Started => self.calls.push(Call::new(id, name)),
+                    CallPhase::Arguments => {}
+                    CallPhase::Finished => {
+                        if name == "todo_write" {
+                            arguments.iter().for_each(|arguments| self.panes.take_todo(arguments));
+                        }
+                        let about = arguments.as_ref().map(about).unwrap_or_default();
+                        self.call(id, name).about = about;
+                    }
+                }
+            }
+            EventBody::ToolProgress { id, name, text } => text.clone_into(&mut self.call(id, name).progress),
+            EventBody::ToolResult { id, name, status, text, .. } => self.result_of_call(id, name, *status, text),
+            EventBody::Usage { usage, cost, .. } => {
+                self.status.usage = Some(*usage);
+                self.status.add(*usage, *cost);
+            }
+            EventBody::Window { tokens, window, .. } => (self.status.tokens, self.status.window) = (*tokens, *window),
+            EventBody::Budget { layers, .. } => self.status.layers.clone_from(layers),
+            EventBody::PrefixBreak { message, tokens, .. } => {
+                self.last_break = Some(format!("{message} ({} tokens sent anew)", grouped(*tokens)));
+            }
+            EventBody::Pruning { message, .. } => self.note(message, Tone::Dim),
+            EventBody::Compaction { phase, message, .. } => {
+                let tone = match phase {
+                    CompactionPhase::Started | CompactionPhase::Finished => Tone::Dim,
+                    CompactionPhase::Failed => Tone::Warning,
+                };
+                self.note(message, tone);
+            }
+            EventBody::Retry { attempt, delay_ms, reason, .. } => {
+                self.finish_text();
+                let wait = *delay_ms as f64 / 1000.0;
+                self.note(&format!("retry {attempt} in {wait:.1} s: {reason}"), Tone::Warning);
+            }
+            EventBody::Error { message, .. } => {
+                self.finish_text();
+                self.note(message, Tone::Warning);
+            }
+            EventBody::Question { question, options } => self.put_before_the_user(question, options),
+            EventBody::Plan { response, options } => self.put_before_the_user(response, options),
+            EventBody::Completion { result, command } => {
+                self.finish_text();
+                self.print_apart(markdown::render(result, self.columns));
+                if let Some(command) = command {
+                    self.note(&format!("to see it: {command}"), Tone::Dim);
+                }
+            }
+            EventBody::BackgroundTask { id, phase, command, message, .. } => {
+                self.panes.task(id, *phase, command);
+                let tone = match phase {
+                    TaskPhase::Started | TaskPhase::Finished => Tone::Dim,
+                    TaskPhase::Failed | TaskPhase::Killed | TaskPhase::Lost => Tone::Warning,
+                };
+                self.note(message, tone);
+            }
+            EventBody::Result(result) => self.result(result),
+            // The call that changed the file shows how; where reminders stand is shown by `haft context`.
+            EventBody::FileChanged { .. } | EventBody::Reminders { .. } | EventBody::Subagent { .. } => {}
+        }
+    }
+
+    /// A sub-agent is followed in one row; what it does is in its own conversation.
+    fn event_of_another(&mut self, event: &Event) {
+        match &event.body {
+            EventBody::Subagent { phase: SubagentPhase::Started, task, .. } => {
+                self.panes.agent_does(&event.agent, task.clone());
+            }
+            EventBody::Subagent { phase: SubagentPhase::Finished, result, .. } => {
+                self.panes.agent_ends(&event.agent);
+                let how = result.as_ref().map_or("is over", |result| result.outcome.name());
+                self.note(&format!("{} {how}", event.agent), Tone::Dim);
+            }
+            EventBody::ToolCall { name, phase: CallPhase::Finished, arguments, .. } => {
+                let about = arguments.as_ref().map(about).unwrap_or_default();
+                self.panes.agent_does(&event.agent, format!("{name} {about}"));
+            }
+            EventBody::Usage { usage, cost, .. } => self.status.add(*usage, *cost),
+            EventBody::Error { message, .. } => self.note(&format!("{}: {message}", event.agent), Tone::Warning),
+            EventBody::Conversation { .. }
+            | EventBody::Text { .. }
+            | EventBody::Thinking { .. }
+            | EventBody::ToolCall { .. }
+            | EventBody::ToolResult { .. }
+            | EventBody::ToolProgress { .. }
+            | EventBody::Window { .. }
+            | EventBody::Budget { .. }
+            | EventBody::Reminders { .. }
+            | EventBody::PrefixBreak { .. }
+            | EventBody::Pruning { .. }
+            | EventBody::Compaction { .. }
+            | EventBody::Retry { .. }
+            | EventBody::Question { .. }
+            | EventBody::Plan { .. }
+            | EventBody::Completion { .. }
+            | EventBody::FileChanged { .. }
+            | EventBody::BackgroundTask { .. }
+            | EventBody::Result(_) => {}
+        }
+    }
+
+    /// The call of that id; one that was never announced is now.
+    fn call(&mut self, id: &str, name: &str) -> &mut Call {
+        let at = self.calls.iter().position(|call| call.id == id).unwrap_or_else(|| {
+            self.calls.push(Call::new(id, name));
+            self.calls.len() - 1
+        });
+        &mut self.calls[at]
+    }
+
+    fn result_of_call(&mut self, id: &str, name: &str, status: ToolStatus, text: &str) {
+        self.finish_text();
+        let call = match self.calls.iter().position(|call| call.id == id) {
+            Some(at) => self.calls.remove(at),
+            None => Call::new(id, name),
+        };
+        let rows = call.finished(status, text, self.columns);
+        self.print(rows);
+        self.last = Some((call, text.to_owned()));
+    }
+
+    fn result(&mut self, result: &TurnResult) {
+        self.finish_text();
+        self.panes.end_agents();
+        let tone = match result.outcome {
+            Outcome::Completed => return,
+            Outcome::Waiting => Tone::Dim,
+            Outcome::Aborted | Outcome::Exhausted => Tone::Warning,
+            Outcome::Failed => Tone::Bad,
+        };
+        // A question that was just shown speaks for itself.
+        if self.options.is_empty() {
+            self.note(&format!("{}: {}", result.outcome.name(), result.message), tone);
+        }
+    }
+
+    fn put_before_the_user(&mut self, text: &str, options: &[String]) {
+        self.finish_text();
+        self.print_apart(markdown::render(text, self.columns));
+        for (at, option) in options.iter().enumerate() {
+            let front = Line::of(format!(" {} ", at + 1), Tone::Accent);
+            let rows = hang(&Line::of(option, Tone::Plain), &front, &Line::of("   ", Tone::Plain), self.columns);
+            self.print(rows);
+        }
+        self.options = options.to_vec();
+    }
+
+    /// What was still arriving has arrived.
+    pub(super) fn finish_text(&mut self) {
+        self.finish_thinking();
+        let was_new = self.answer.is_new();
+        let rows = self.answer.finish(self.columns);
+        if was_new {
+            self.print_apart(rows);
+        } else {
+            self.print(rows);
+        }
+    }
+
+    /// Thoughts are folded; opened, they are all there.
+    fn finish_thinking(&mut self) {
+        let thought = std::mem::take(&mut self.thinking);
+        if thought.trim().is_empty() {
+            return;
+        }
+        let words = thought.split_whitespace().count() as u64;
+        self.note(&format!("thought {} words; Ctrl-O shows them", grouped(words)), Tone::Dim);
+        self.last = Some((Call::new("", "thoughts"), thought));
+    }
+
+    pub(super) fn note(&mut self, text: &str, tone: Tone) {
+        let lines = text.lines().flat_map(|line| wrap(&Line::of(line, tone), self.columns)).collect();
+        self.print(lines);
+    }
+}

@@ -1,0 +1,365 @@
+//! What keys do.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use haft_engine::Answer;
+
+use super::{App, Effect, Hint, Search, view};
+use crate::approval::{Choice, Stage};
+use crate::commands::{self, By, COMMANDS, Own, Wanted};
+use crate::complete::{Item, Menu, matches};
+use crate::line::{Line, Tone};
+use crate::link::Operation;
+use crate::status::grouped;
+
+impl App {
+    pub(super) fn key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
+        if key.kind == KeyEventKind::Release {
+            return;
+        }
+        let hint = self.hint.take();
+        if self.search.is_some() {
+            return self.key_of_search(key);
+        }
+        if self.key_of_question(key, effects) {
+            return;
+        }
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let alt = key.modifiers.contains(KeyModifiers::ALT);
+        match key.code {
+            KeyCode::Char('c') if control => self.control_c(hint, effects),
+            KeyCode::Char('d') if control && self.editor.is_empty() => effects.push(Effect::Quit),
+            KeyCode::Char('l') if control => effects.push(Effect::Redraw),
+            KeyCode::Char('z') if control => effects.push(Effect::Suspend),
+            KeyCode::Char('o') if control => self.open_last(),
+            KeyCode::Char('t') if control => self.panes.todo_hidden = !self.panes.todo_hidden,
+            KeyCode::Char('r') if control => self.search = Some(Search::default()),
+            KeyCode::Esc if self.menu.is_some() => self.menu = None,
+            KeyCode::Esc => self.interrupt(effects),
+            KeyCode::Tab => self.complete(),
+            KeyCode::Up if self.menu.is_some() => self.step_menu(-1),
+            KeyCode::Down if self.menu.is_some() => self.step_menu(1),
+            KeyCode::Enter if alt || key.modifiers.contains(KeyModifiers::SHIFT) => self.typed("\n", effects),
+            KeyCode::Char('j') if control => self.typed("\n", effects),
+            KeyCode::Enter => self.enter(effects),
+            _ => {
+                self.edit(key);
+                self.offer();
+                self.want_files(effects);
+            }
+        }
+        self.rearm(effects);
+    }
+
+    pub(super) fn paste(&mut self, text: &str, effects: &mut Vec<Effect>) {
+        self.hint = None;
+        if let Some(search) = &mut self.search {
+            search.words.push_str(text.lines().next().unwrap_or_default());
+            return;
+        }
+        // While a question waits for a key, a paste must not be lost, nor answer it.
+        self.editor.paste(text);
+        self.menu = None;
+        self.rearm(effects);
+    }
+
+    fn typed(&mut self, text: &str, effects: &mut Vec<Effect>) {
+        self.editor.insert(text);
+        self.menu = None;
+        self.rearm(effects);
+    }
+
+    /// Keys that change the text or move in it, as shells know them.
+    fn edit(&mut self, key: KeyEvent) {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let alt = key.modifiers.contains(KeyModifiers::ALT);
+        let editor = &mut self.editor;
+        match key.code {
+            KeyCode::Char('a') if control => editor.home(),
+            KeyCode::Char('e') if control => editor.end(),
+            KeyCode::Char('b') if control => editor.left(),
+            KeyCode::Char('f') if control => editor.right(),
+            KeyCode::Char('p') if control => editor.up(),
+            KeyCode::Char('n') if control => editor.down(),
+            KeyCode::Char('k') if control => editor.cut_to_end(),
+            KeyCode::Char('u') if control => editor.cut_to_start(),
+            KeyCode::Char('w') if control => editor.cut_word(),
+            KeyCode::Char('y') if control => editor.put_back(),
+            KeyCode::Char('d') if control => editor.delete(),
+            KeyCode::Char('h') if control => editor.backspace(),
+            KeyCode::Char('b') if alt => editor.word_left(),
+            KeyCode::Char('f') if alt => editor.word_right(),
+            KeyCode::Char(letter) if !control && !alt => editor.insert(letter.encode_utf8(&mut [0; 4])),
+            KeyCode::Backspace if control || alt => editor.cut_word(),
+            KeyCode::Backspace => editor.backspace(),
+            KeyCode::Delete => editor.delete(),
+            KeyCode::Left if control || alt => editor.word_left(),
+            KeyCode::Right if control || alt => editor.word_right(),
+            KeyCode::Left => editor.left(),
+            KeyCode::Right => editor.right(),
+            KeyCode::Up => editor.up(),
+            KeyCode::Down => editor.down(),
+            KeyCode::Home => editor.home(),
+            KeyCode::End => editor.end(),
+            _ => {}
+        }
+    }
+
+    /// Keys while a question is open; whether this was one of them.
+    fn key_of_question(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) -> bool {
+        let Some(asking) = &mut self.asking else { return false };
+        let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        match (asking.stage, key.code) {
+            (Stage::Choose, KeyCode::Char(letter)) if asking.armed && plain => {
+                match asking.choice(letter) {
+                    Some(Choice::Answer(answer)) => self.answer(answer, effects),
+                    Some(Choice::Words) => self.begin_typing(Stage::Words, ""),
+                    Some(Choice::Change(text)) => self.begin_typing(Stage::Change, &text),
+                    None => {}
+                }
+                true
+            }
+            // Neither sends words nor says yes while something is asked.
+            (Stage::Choose, KeyCode::Enter) => true,
+            (Stage::Words | Stage::Change, KeyCode::Esc) => {
+                asking.stage = Stage::Choose;
+                let draft = self.draft.take().unwrap_or_default();
+                self.editor.set(&draft);
+                true
+            }
+            (Stage::Words | Stage::Change, KeyCode::Enter) if plain => {
+                match asking.typed(self.editor.text()) {
+                    Ok(answer) => self.answer(answer, effects),
+                    Err(why) => self.note(&why, Tone::Bad),
+                }
+                true
+            }
+            (Stage::Choose | Stage::Words | Stage::Change, _) => false,
+        }
+    }
+
+    /// Whoever is still typing has not read the question.
+    fn rearm(&mut self, effects: &mut Vec<Effect>) {
+        if self.asking.as_ref().is_some_and(|asking| !asking.armed) {
+            effects.push(Effect::Arm);
+        }
+    }
+
+    fn begin_typing(&mut self, stage: Stage, text: &str) {
+        if let Some(asking) = &mut self.asking {
+            asking.stage = stage;
+        }
+        self.draft = Some(self.editor.text().to_owned());
+        self.editor.set(text);
+    }
+
+    fn answer(&mut self, answer: Answer, effects: &mut Vec<Effect>) {
+        let (said, tone) = match &answer {
+            Answer::Once => ("allowed".to_owned(), Tone::Good),
+            Answer::Changed { arguments } => (format!("allowed as {}", crate::call::about(arguments)), Tone::Good),
+            Answer::Always => ("always allowed".to_owned(), Tone::Good),
+            Answer::No { words } if words.is_empty() => ("not allowed".to_owned(), Tone::Bad),
+            Answer::No { words } => (format!("not allowed: {words}"), Tone::Bad),
+        };
+        self.note(&format!("  {said}"), tone);
+        self.end_question();
+        effects.push(Effect::Answer(answer));
+    }
+
+    fn control_c(&mut self, hint: Option<Hint>, effects: &mut Vec<Effect>) {
+        if !self.editor.is_empty() && self.asking.is_none() {
+            self.editor.clear();
+            self.menu = None;
+        } else if self.busy {
+            self.interrupt(effects);
+        } else if hint == Some(Hint::QuitAgain) {
+            effects.push(Effect::Quit);
+        } else {
+            self.hint = Some(Hint::QuitAgain);
+        }
+    }
+
+    fn interrupt(&mut self, effects: &mut Vec<Effect>) {
+        if !self.busy {
+            return;
+        }
+        // What waited to be sent was meant for a turn that went on: it comes back to be looked at.
+        if !self.queue.is_empty() {
+            let mut words: Vec<_> = self.queue.drain(..).collect();
+            words.extend(Some(self.editor.text().to_owned()).filter(|text| !text.is_empty()));
+            self.editor.set(&words.join("\n"));
+        }
+        self.hint = Some(Hint::Interrupting);
+        effects.push(Effect::Do(Operation::Interrupt));
+    }
+
+    fn enter(&mut self, effects: &mut Vec<Effect>) {
+        if let Some(before) = self.editor.text().strip_suffix('\\')
+            && self.editor.cursor() == self.editor.text().len()
+        {
+            // A backslash at the end goes on in the next line, for terminals without Alt-Enter.
+            let text = format!("{before}\n");
+            return self.editor.set(&text);
+        }
+        if self.menu.as_ref().is_some_and(|menu| menu.choice().is_some_and(|item| item.text != self.editor.word())) {
+            let command = self.editor.text().starts_with('/');
+            self.complete();
+            if !command {
+                return;
+            }
+        }
+        self.menu = None;
+        if self.editor.text().trim().is_empty() {
+            return;
+        }
+        let mut text = self.editor.take();
+        if text.starts_with('/') {
+            // Completion leaves a blank.
+            text.truncate(text.trim_end().len());
+        }
+        self.said(text, effects);
+    }
+
+    fn said(&mut self, text: String, effects: &mut Vec<Effect>) {
+        if let Some(line) = text.strip_prefix('!').map(str::trim).filter(|line| !line.is_empty()) {
+            self.print_apart(view::said(&text, self.columns));
+            return effects.push(Effect::Do(Operation::Shell(line.to_owned())));
+        }
+        let Some((command, arguments)) = commands::find(&text) else { return self.submit(text, effects) };
+        self.print_apart(view::said(&text, self.columns));
+        match command.by {
+            By::Own(Own::Help) => self.help(),
+            By::Own(Own::Context) => self.context(),
+            By::Own(Own::Cost) => self.cost(),
+            By::Own(Own::Quit) => effects.push(Effect::Quit),
+            By::Session(_) if self.busy => self.note("a turn is running; Esc ends it", Tone::Warning),
+            By::Session(Wanted::New) => effects.push(Effect::Do(Operation::New)),
+            By::Session(Wanted::Resume) if arguments.is_empty() => {
+                self.note("which one? `/conversations` lists them, `/resume ID` goes on with one", Tone::Warning);
+            }
+            By::Session(Wanted::Resume) => effects.push(Effect::Do(Operation::Resume(arguments.to_owned()))),
+            By::Haft(first) => {
+                let arguments = first.iter().copied().chain(arguments.split_whitespace());
+                effects.push(Effect::Do(Operation::Haft(arguments.map(str::to_owned).collect())));
+            }
+        }
+    }
+
+    fn help(&mut self) {
+        let row = |name: String, help: &str| Line::of(format!("  {name:<18}"), Tone::Accent).and(help, Tone::Plain);
+        let mut rows: Vec<_> = commands::KEYS.iter().map(|(key, help)| row((*key).to_owned(), help)).collect();
+        rows.push(Line::of("  @path names a file, !command runs in your shell", Tone::Dim));
+        rows.push(Line::empty());
+        rows.extend(COMMANDS.iter().map(|command| row(format!("/{}", command.name), command.help)));
+        rows.extend(self.commands.iter().map(|(name, help)| row(format!("/{name}"), help)));
+        let columns = self.columns;
+        self.print(rows.into_iter().map(|row| row.cut(columns)).collect());
+    }
+
+    fn context(&mut self) {
+        let columns = self.columns;
+        let rows = self.status.picture().into_iter().map(|row| row.cut(columns)).collect();
+        self.print(rows);
+        let last = match &self.last_break {
+            Some(last) => format!("last prefix break: {last}"),
+            None => "no prefix break so far".to_owned(),
+        };
+        self.note(&last, Tone::Dim);
+    }
+
+    fn cost(&mut self) {
+        let total = self.status.total;
+        let money = self.status.money().unwrap_or_else(|| "no price is known".into());
+        let text = format!(
+            "{} requests: {} tokens new, {} from the cache, {} written to it, {} out; {money}",
+            self.status.requests,
+            grouped(total.input),
+            grouped(total.cached_input),
+            grouped(total.cache_write),
+            grouped(total.output),
+        );
+        self.note(&text, Tone::Plain);
+    }
+
+    fn open_last(&mut self) {
+        match &self.last {
+            Some((call, text)) => {
+                let rows = call.opened(text, self.columns);
+                self.print_apart(rows);
+            }
+            None => self.hint = Some(Hint::NothingToOpen),
+        }
+    }
+
+    fn key_of_search(&mut self, key: KeyEvent) {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let Some(search) = &mut self.search else { return };
+        match key.code {
+            KeyCode::Char('r') if control => {
+                if self.editor.search(&search.words, search.skip + 1).is_some() {
+                    search.skip += 1;
+                }
+            }
+            KeyCode::Char('c' | 'g') if control => self.search = None,
+            KeyCode::Esc => self.search = None,
+            KeyCode::Char(letter) if !control => {
+                search.words.push(letter);
+                search.skip = 0;
+            }
+            KeyCode::Backspace => {
+                search.words.pop();
+                search.skip = 0;
+            }
+            _ => {
+                // Any other key takes what was found.
+                let found = self.editor.search(&search.words, search.skip).map(str::to_owned);
+                self.search = None;
+                found.iter().for_each(|found| self.editor.set(found));
+            }
+        }
+    }
+
+    /// What the word before the cursor could become.
+    pub(super) fn offer(&mut self) {
+        let chosen = self.menu.take().map_or(0, |menu| menu.chosen);
+        let word = self.editor.word();
+        let items: Vec<_> = if let Some(name) = word.strip_prefix('/').filter(|_| self.editor.text() == word) {
+            let own = COMMANDS.iter().map(|command| (command.name, command.help));
+            let all: Vec<_> = own.chain(self.commands.iter().map(|(name, help)| (&**name, &**help))).collect();
+            let found = matches(name, all.iter().map(|command| command.0));
+            let help = |name: &str| all.iter().find(|command| command.0 == name).map_or("", |command| command.1);
+            found.into_iter().map(|name| Item { text: format!("/{name}"), help: help(name).to_owned() }).collect()
+        } else if let Some(name) = word.strip_prefix('@') {
+            let found = matches(name, self.files.iter().map(String::as_str));
+            found.into_iter().map(|path| Item { text: mention(path), help: String::new() }).collect()
+        } else {
+            Vec::new()
+        };
+        let chosen = chosen.min(items.len().saturating_sub(1));
+        self.menu = (!items.is_empty()).then_some(Menu { items, chosen });
+    }
+
+    /// Files are listed when somebody begins to name one.
+    fn want_files(&self, effects: &mut Vec<Effect>) {
+        if self.editor.word() == "@" {
+            effects.push(Effect::Do(Operation::Files));
+        }
+    }
+
+    fn step_menu(&mut self, by: isize) {
+        if let Some(menu) = &mut self.menu {
+            menu.step(by);
+        }
+    }
+
+    fn complete(&mut self) {
+        let Some(text) = self.menu.take().and_then(|menu| menu.choice().map(|item| item.text.clone())) else { return };
+        let behind = if text.ends_with('/') { "" } else { " " };
+        self.editor.replace_word(&format!("{text}{behind}"));
+    }
+}
+
+/// A file as it is named in words for the model.
+fn mention(path: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
+    if path.chars().all(plain) { format!("@{path}") } else { format!("@\"{path}\"") }
+}

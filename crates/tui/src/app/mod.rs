@@ -1,0 +1,299 @@
+//! Everything the interface knows, and what each input does to it.
+//!
+//! Responsible for what is shown and what is asked for; [`keys`] says what keys do, [`events`] what the engine's words do,
+//! [`view`] how it looks. Invariant: a row that was printed is never thought of again; all that is kept is what the live region
+//! shows, and the last result and thoughts for those who want to see them.
+
+mod events;
+mod keys;
+mod panes;
+mod view;
+
+use std::collections::VecDeque;
+
+use crossterm::event::KeyEvent;
+use haft_engine::{Answer, Approval};
+use haft_types::{Event, PermissionMode};
+
+use crate::approval::{Asking, Stage};
+use crate::call::{Call, text_rows};
+use crate::complete::Menu;
+use crate::editor::Editor;
+use crate::line::{Line, Tone};
+use crate::link::Operation;
+use crate::markdown;
+use crate::status::Status;
+
+use panes::Panes;
+
+/// What the interface begins with.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// How much may happen without asking.
+    pub mode: PermissionMode,
+    /// The model, as `provider/model`.
+    pub model: String,
+    /// What was sent in earlier sessions, oldest first.
+    pub history: Vec<String>,
+    /// The user's own commands: name and what it is for.
+    pub commands: Vec<(String, String)>,
+    /// What to begin with, as if it had been typed.
+    pub first: Option<String>,
+    /// What to say before anything else.
+    pub greeting: String,
+}
+
+/// Something that happens to the interface.
+#[derive(Debug)]
+pub enum Input {
+    /// A key.
+    Key(KeyEvent),
+    /// Text from the clipboard.
+    Paste(String),
+    /// The terminal has this size.
+    Size {
+        /// Letters a row.
+        columns: usize,
+        /// Rows.
+        rows: usize,
+    },
+    /// The engine tells something.
+    Event(Box<Event>),
+    /// A call waits for an answer.
+    Ask(Box<Approval>),
+    /// The question is not to be answered any more.
+    Withdrawn,
+    /// The question has been on the screen long enough to be read.
+    Armed,
+    /// The turn is over.
+    Idle,
+    /// Something to print.
+    Told(String),
+    /// The files that can be named.
+    Files(Vec<String>),
+    /// Another conversation is open.
+    Opened(String),
+}
+
+/// Something the interface wants done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// These rows are finished: they go to the terminal's own scrollback.
+    Print(Vec<Line>),
+    /// The session does something.
+    Do(Operation),
+    /// The open question has this answer.
+    Answer(Answer),
+    /// [`Input::Armed`] is wanted in a moment, counted from now.
+    Arm,
+    /// Everything is drawn again.
+    Redraw,
+    /// To the shell, until it brings haft back.
+    Suspend,
+    /// The end.
+    Quit,
+}
+
+/// The live region: what is drawn again and again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// Its rows.
+    pub rows: Vec<Line>,
+    /// Row and column of the cursor.
+    pub cursor: (usize, usize),
+    /// Whether the cursor shows.
+    pub shows_cursor: bool,
+}
+
+/// What the interface knows.
+#[derive(Debug)]
+pub struct App {
+    columns: usize,
+    rows: usize,
+    editor: Editor,
+    status: Status,
+    /// Whether a turn runs.
+    busy: bool,
+    /// What was typed while it ran.
+    queue: VecDeque<String>,
+    answer: markdown::Stream,
+    /// Reasoning that is arriving.
+    thinking: String,
+    calls: Vec<Call>,
+    /// The last call with its result, and the last thoughts, to be opened.
+    last: Option<(Call, String)>,
+    asking: Option<Asking>,
+    /// What was being typed when a question took the editor.
+    draft: Option<String>,
+    /// Answers of the model's question, to be chosen by their number.
+    options: Vec<String>,
+    panes: Panes,
+    menu: Option<Menu>,
+    search: Option<Search>,
+    files: Vec<String>,
+    commands: Vec<(String, String)>,
+    hint: Option<Hint>,
+    last_break: Option<String>,
+    /// What this input has printed.
+    printed: Vec<Line>,
+}
+
+/// A search in what was sent before.
+#[derive(Debug, Default)]
+struct Search {
+    words: String,
+    skip: usize,
+}
+
+/// A sentence below the input, until the next key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hint {
+    QuitAgain,
+    Interrupting,
+    NothingToOpen,
+}
+
+impl App {
+    /// The interface as it is at first, and what it wants then.
+    pub fn new(setup: Setup, columns: usize, rows: usize) -> (Self, Vec<Effect>) {
+        let (columns, rows) = room(columns, rows);
+        let status = Status { mode: setup.mode, model: setup.model, ..Status::default() };
+        let mut app = Self {
+            columns,
+            rows,
+            editor: Editor::with_history(setup.history),
+            status,
+            busy: false,
+            queue: VecDeque::new(),
+            answer: markdown::Stream::default(),
+            thinking: String::new(),
+            calls: Vec::new(),
+            last: None,
+            asking: None,
+            draft: None,
+            options: Vec::new(),
+            panes: Panes::default(),
+            menu: None,
+            search: None,
+            files: Vec::new(),
+            commands: setup.commands,
+            hint: None,
+            last_break: None,
+            printed: Vec::new(),
+        };
+        app.print(text_rows(&setup.greeting, Tone::Dim, columns));
+        let mut effects = Vec::new();
+        if let Some(first) = setup.first {
+            app.submit(first, &mut effects);
+        }
+        app.collect(&mut effects);
+        (app, effects)
+    }
+
+    /// Takes an input in; gives what is to be done, in order.
+    pub fn update(&mut self, input: Input) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        match input {
+            Input::Key(key) => self.key(key, &mut effects),
+            Input::Paste(text) => self.paste(&text, &mut effects),
+            Input::Size { columns, rows } => (self.columns, self.rows) = room(columns, rows),
+            Input::Event(event) => self.event(&event),
+            Input::Ask(approval) => self.ask(*approval, &mut effects),
+            Input::Withdrawn => self.end_question(),
+            Input::Armed => {
+                if let Some(asking) = &mut self.asking {
+                    asking.armed = true;
+                }
+            }
+            Input::Idle => self.idle(&mut effects),
+            Input::Told(text) => self.print(text_rows(text.trim_end(), Tone::Plain, self.columns)),
+            Input::Files(files) => {
+                self.files = files;
+                self.offer();
+            }
+            Input::Opened(text) => {
+                self.last_break = None;
+                self.print(vec![Line::of(text, Tone::Dim).cut(self.columns)]);
+            }
+        }
+        self.collect(&mut effects);
+        effects
+    }
+
+    /// What was printed by this input comes before what is wanted because of it.
+    fn collect(&mut self, effects: &mut Vec<Effect>) {
+        if !self.printed.is_empty() {
+            effects.insert(0, Effect::Print(std::mem::take(&mut self.printed)));
+        }
+    }
+
+    fn print(&mut self, rows: Vec<Line>) {
+        self.printed.extend(rows);
+    }
+
+    /// Finished output that is set apart from what was before it.
+    fn print_apart(&mut self, rows: Vec<Line>) {
+        if !rows.is_empty() {
+            self.printed.push(Line::empty());
+            self.printed.extend(rows);
+        }
+    }
+
+    fn ask(&mut self, approval: Approval, effects: &mut Vec<Effect>) {
+        self.finish_text();
+        let asking = Asking::new(approval);
+        self.print_apart(asking.subject(self.columns));
+        self.asking = Some(asking);
+        effects.push(Effect::Arm);
+    }
+
+    /// The question is gone; the editor is given back what it held.
+    fn end_question(&mut self) {
+        let stage = self.asking.take().map(|asking| asking.stage);
+        if stage.is_some_and(|stage| stage != Stage::Choose) {
+            self.editor.clear();
+        }
+        if let Some(draft) = self.draft.take() {
+            self.editor.set(&draft);
+        }
+    }
+
+    /// The turn is over: what was typed in the meantime begins the next.
+    fn idle(&mut self, effects: &mut Vec<Effect>) {
+        self.finish_text();
+        self.busy = false;
+        self.hint = None;
+        self.end_question();
+        // A call without a result was interrupted; the engine says so in its own words.
+        self.calls.clear();
+        if let Some(next) = self.queue.pop_front() {
+            self.begin(next, effects);
+        }
+    }
+
+    /// Sends words, or keeps them until the turn is over.
+    fn submit(&mut self, text: String, effects: &mut Vec<Effect>) {
+        if self.busy {
+            self.queue.push_back(text);
+        } else {
+            self.begin(text, effects);
+        }
+    }
+
+    fn begin(&mut self, text: String, effects: &mut Vec<Effect>) {
+        let chosen = text.trim().parse::<usize>().ok().and_then(|number| self.options.get(number.checked_sub(1)?));
+        let text = chosen.cloned().unwrap_or(text);
+        self.options.clear();
+        self.print_apart(view::said(&text, self.columns));
+        self.busy = true;
+        effects.push(Effect::Do(Operation::Submit(text)));
+    }
+}
+
+/// The room there is to lay things out in. In a terminal that is smaller still, rows are cut off at its edge.
+fn room(columns: usize, rows: usize) -> (usize, usize) {
+    (columns.max(16), rows.max(4))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,438 @@
+use crossterm::event::{KeyCode, KeyModifiers};
+use haft_types::{
+    BudgetLayer, CallPhase, ConversationId, Cost, EventBody, Layer, Outcome, SandboxLayer, SandboxStatus, ToolStatus,
+    TurnResult, Usage,
+};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+/// An interface with everything it ever printed.
+struct Seat {
+    app: App,
+    printed: Vec<Line>,
+    wanted: Vec<Effect>,
+}
+
+impl Seat {
+    fn new(columns: usize, rows: usize) -> Self {
+        let setup = Setup {
+            model: "mock/model".into(),
+            commands: vec![("review".into(), "look at a change".into())],
+            ..Setup::default()
+        };
+        let (app, effects) = App::new(setup, columns, rows);
+        let mut seat = Self { app, printed: Vec::new(), wanted: Vec::new() };
+        seat.note(effects);
+        seat
+    }
+
+    fn note(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Print(lines) => self.printed.extend(lines),
+                other => self.wanted.push(other),
+            }
+        }
+    }
+
+    fn put(&mut self, input: Input) {
+        let effects = self.app.update(input);
+        self.note(effects);
+    }
+
+    fn tell(&mut self, body: EventBody) {
+        self.tell_as("main", body);
+    }
+
+    fn tell_as(&mut self, agent: &str, body: EventBody) {
+        let conversation_id = ConversationId::new("c");
+        self.put(Input::Event(Box::new(Event { body, conversation_id, seq: 1, agent: agent.into() })));
+    }
+
+    fn press(&mut self, code: KeyCode, modifiers: KeyModifiers) {
+        self.put(Input::Key(KeyEvent::new(code, modifiers)));
+    }
+
+    fn key(&mut self, code: KeyCode) {
+        self.press(code, KeyModifiers::NONE);
+    }
+
+    fn control(&mut self, letter: char) {
+        self.press(KeyCode::Char(letter), KeyModifiers::CONTROL);
+    }
+
+    fn write(&mut self, text: &str) {
+        text.chars().for_each(|letter| self.key(KeyCode::Char(letter)));
+    }
+
+    fn say(&mut self, text: &str) {
+        self.write(text);
+        self.key(KeyCode::Enter);
+    }
+
+    fn wanted(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.wanted)
+    }
+
+    fn live(&self) -> String {
+        self.app.frame().rows.iter().map(|row| row.plain() + "\n").collect()
+    }
+
+    /// Everything there is to see: what was printed, a line, and the live region.
+    fn all(&self) -> String {
+        let printed: String = self.printed.iter().map(|row| row.plain() + "\n").collect();
+        format!("{printed}--------\n{}", self.live())
+    }
+}
+
+fn call(id: &str, name: &str, arguments: serde_json::Value) -> EventBody {
+    EventBody::ToolCall {
+        id: id.into(),
+        name: name.into(),
+        phase: CallPhase::Finished,
+        arguments: Some(arguments),
+        raw: None,
+    }
+}
+
+fn done(id: &str, name: &str, status: ToolStatus, text: &str) -> EventBody {
+    EventBody::ToolResult { id: id.into(), name: name.into(), status, text: text.into(), error: None }
+}
+
+fn text(text: &str) -> EventBody {
+    EventBody::Text { text: text.into() }
+}
+
+fn over(outcome: Outcome, message: &str) -> EventBody {
+    EventBody::Result(TurnResult {
+        outcome,
+        code: String::new(),
+        message: message.into(),
+        text: String::new(),
+        turns: 1,
+        duration_ms: 1,
+        usage: Usage::default(),
+        cost: None,
+        structured_output: None,
+    })
+}
+
+fn approval(subject: &str) -> Input {
+    Input::Ask(Box::new(Approval {
+        agent: "main".into(),
+        tool: "execute_command".into(),
+        arguments: json!({"command": subject}),
+        subject: subject.into(),
+        reason: "no rule allows `cargo`".into(),
+        parts: Vec::new(),
+        remember: vec!["execute_command(cargo test:*)".into()],
+    }))
+}
+
+/// A task with thoughts, calls, a change and a question, up to the question.
+fn a_task(columns: usize) -> Seat {
+    let mut seat = Seat::new(columns, 24);
+    seat.say("Fix the bug in src/lib.rs, please: the sum of an empty list must be zero");
+    let status = SandboxStatus { layer: SandboxLayer::Namespace, reasons: Vec::new() };
+    seat.tell(EventBody::Conversation {
+        resumed: false,
+        name: "Fix".into(),
+        model: "mock/model".into(),
+        cwd: "/p".into(),
+        sandbox: Some(status),
+    });
+    let layer = |layer, tokens: u64| BudgetLayer { layer, tokens, share: tokens as f64 / 200_000.0 };
+    seat.tell(EventBody::Budget {
+        layers: vec![layer(Layer::System, 12_000), layer(Layer::Documents, 3_000), layer(Layer::History, 60_000)],
+        output_reserve: 0,
+        remaining: 0,
+        window: 200_000,
+    });
+    seat.tell(EventBody::Window { tokens: 75_000, window: 200_000, pruned_tokens: 0, round: 1 });
+    seat.tell(EventBody::Thinking { text: "The user wants the sum of an empty list to be zero. ".into() });
+    seat.tell(text("I will **look** at the file"));
+    seat.tell(text(" first.\n"));
+    seat.tell(call("1", "read_file", json!({"path": "src/lib.rs"})));
+    seat.tell(call("2", "search_files", json!({"regex": "sum\\("})));
+    seat.tell(done("1", "read_file", ToolStatus::Success, "1\tfn sum() {}"));
+    seat.tell(done("2", "search_files", ToolStatus::Error, "the pattern is not closed at `(`"));
+    seat.tell(EventBody::Usage {
+        model: "mock/model".into(),
+        usage: Usage { input: 1_000, cached_input: 74_000, output: 40, ..Usage::default() },
+        cost: Some(Cost { total: 0.0312, ..Cost::default() }),
+        saved_tokens: 0,
+    });
+    seat.tell(call("3", "todo_write", json!({"todos": [
+        {"content": "Change `sum`", "status": "completed"},
+        {"content": "Run the tests", "status": "in_progress"},
+        {"content": "Tell the user", "status": "pending"},
+    ]})));
+    seat.tell(done("3", "todo_write", ToolStatus::Success, "ok"));
+    seat.tell(call("4", "replace_in_file", json!({"path": "src/lib.rs", "diff": "…"})));
+    let change = "Changed src/lib.rs.\n\n--- src/lib.rs\n+++ src/lib.rs\n@@ -1,2 +1,2 @@\n pub fn sum(of: &[i64]) -> i64 {\n-    of.iter().copied().reduce(|a, b| a + b).expect(\"not empty\")\n+    of.iter().sum()\n";
+    seat.tell(done("4", "replace_in_file", ToolStatus::Success, change));
+    seat.tell(call("5", "execute_command", json!({"command": "cargo test"})));
+    seat.put(approval("cargo test"));
+    seat
+}
+
+#[test]
+fn a_task_up_to_its_question_at_three_widths() {
+    for columns in [40, 80, 200] {
+        insta::assert_snapshot!(format!("task_{columns}"), a_task(columns).all());
+    }
+}
+
+#[test]
+fn a_question_is_answered_by_a_key_once_it_could_be_read() {
+    let mut seat = a_task(80);
+    assert!(seat.wanted().contains(&Effect::Arm));
+    seat.write("yes");
+    assert_eq!(seat.wanted(), vec![Effect::Arm; 3], "whoever is typing goes on typing");
+    assert!(seat.live().contains("> yes"));
+    seat.key(KeyCode::Enter);
+    assert!(seat.wanted().iter().all(|effect| *effect == Effect::Arm), "nor does Enter answer");
+    seat.put(Input::Armed);
+    seat.key(KeyCode::Char('y'));
+    assert_eq!(seat.wanted(), [Effect::Answer(Answer::Once)]);
+    assert!(seat.live().contains("> yes") && !seat.live().contains("Allow this?"), "{}", seat.live());
+}
+
+#[test]
+fn what_is_asked_can_be_changed_and_refused_with_words() {
+    let mut seat = a_task(80);
+    seat.write("draft");
+    seat.put(Input::Armed);
+    seat.wanted();
+    seat.key(KeyCode::Char('e'));
+    assert!(seat.live().contains("> cargo test\n"), "{}", seat.live());
+    seat.write(" --lib");
+    seat.key(KeyCode::Enter);
+    let arguments = json!({"command": "cargo test --lib"});
+    assert_eq!(seat.wanted(), [Effect::Answer(Answer::Changed { arguments })]);
+    assert!(seat.live().contains("> draft"), "what was typed before is back");
+
+    seat.put(approval("cargo publish"));
+    seat.put(Input::Armed);
+    seat.wanted();
+    seat.key(KeyCode::Char('w'));
+    seat.say("not today");
+    assert_eq!(seat.wanted(), [Effect::Answer(Answer::No { words: "not today".into() })]);
+}
+
+#[test]
+fn a_question_that_is_withdrawn_goes() {
+    let mut seat = a_task(80);
+    seat.put(Input::Withdrawn);
+    assert!(!seat.live().contains("Allow this?"));
+    seat.put(Input::Armed);
+    seat.wanted();
+    seat.key(KeyCode::Char('y'));
+    assert!(seat.wanted().is_empty() && seat.live().contains("> y"));
+}
+
+#[test]
+fn esc_interrupts_and_gives_back_what_waited() {
+    let mut seat = Seat::new(80, 24);
+    seat.say("first");
+    assert_eq!(seat.wanted(), [Effect::Do(Operation::Submit("first".into()))]);
+    seat.say("second");
+    assert!(seat.wanted().is_empty() && seat.live().contains("next: second"));
+    seat.key(KeyCode::Esc);
+    assert_eq!(seat.wanted(), [Effect::Do(Operation::Interrupt)]);
+    assert!(seat.live().contains("> second"));
+    seat.tell(over(Outcome::Aborted, "cancelled"));
+    seat.put(Input::Idle);
+    assert!(seat.all().contains("aborted: cancelled"));
+    seat.key(KeyCode::Esc);
+    assert!(seat.wanted().is_empty(), "nothing runs");
+}
+
+#[test]
+fn what_was_typed_during_a_turn_begins_the_next() {
+    let mut seat = Seat::new(80, 24);
+    seat.say("first");
+    seat.say("second");
+    seat.wanted();
+    seat.tell(over(Outcome::Completed, ""));
+    seat.put(Input::Idle);
+    assert_eq!(seat.wanted(), [Effect::Do(Operation::Submit("second".into()))]);
+}
+
+#[test]
+fn leaving_takes_two_keys_or_one_that_means_it() {
+    let mut seat = Seat::new(80, 24);
+    seat.write("half");
+    seat.control('c');
+    assert!(seat.wanted().is_empty() && seat.live().contains("> \n"));
+    seat.control('c');
+    seat.key(KeyCode::Char('x'));
+    seat.key(KeyCode::Backspace);
+    seat.control('c');
+    assert!(seat.wanted().is_empty(), "another key came between");
+    seat.control('c');
+    assert_eq!(seat.wanted(), [Effect::Quit]);
+    seat.control('d');
+    assert_eq!(seat.wanted(), [Effect::Quit]);
+}
+
+#[test]
+fn commands_are_completed_and_run() {
+    let mut seat = Seat::new(80, 24);
+    seat.write("/co");
+    assert!(seat.live().contains("/context") && seat.live().contains("/cost"), "{}", seat.live());
+    seat.key(KeyCode::Enter);
+    assert!(seat.all().contains("> /cost\n0 requests: "), "{}", seat.all());
+    seat.say("/rev");
+    assert_eq!(seat.wanted(), [Effect::Do(Operation::Submit("/review".into()))], "the user's own is expanded elsewhere");
+    seat.put(Input::Idle);
+    seat.say("/diff");
+    assert_eq!(seat.wanted(), [Effect::Do(Operation::Haft(vec!["changes".into()]))]);
+    seat.say("!ls -l");
+    assert_eq!(seat.wanted(), [Effect::Do(Operation::Shell("ls -l".into()))]);
+    seat.say("/help");
+    assert!(seat.all().contains("/review") && seat.all().contains("Ctrl-R"));
+}
+
+#[test]
+fn files_are_offered_and_named() {
+    let mut seat = Seat::new(80, 24);
+    seat.write("look at @");
+    assert_eq!(seat.wanted(), [Effect::Do(Operation::Files)]);
+    seat.put(Input::Files(vec!["src/lib.rs".into(), "src/my file.rs".into(), "README.md".into()]));
+    seat.write("my");
+    seat.key(KeyCode::Tab);
+    assert!(seat.live().contains("> look at @\"src/my file.rs\" \n"), "{}", seat.live());
+}
+
+#[test]
+fn history_is_searched() {
+    let mut seat = Seat::new(80, 24);
+    for words in ["run the tests", "write the docs", "run the linter"] {
+        seat.say(words);
+        seat.put(Input::Idle);
+    }
+    seat.control('r');
+    seat.write("run");
+    assert!(seat.live().contains("search: run  run the linter"), "{}", seat.live());
+    seat.control('r');
+    seat.key(KeyCode::Right);
+    assert!(seat.live().contains("> run the tests"), "{}", seat.live());
+}
+
+#[test]
+fn a_question_of_the_model_is_answered_by_number() {
+    let mut seat = Seat::new(80, 24);
+    seat.say("go");
+    seat.tell(EventBody::Question { question: "Which one?".into(), options: vec!["the red".into(), "the blue".into()] });
+    seat.tell(over(Outcome::Waiting, "a question"));
+    seat.put(Input::Idle);
+    seat.wanted();
+    assert!(seat.all().contains(" 2 the blue"));
+    seat.say("2");
+    assert_eq!(seat.wanted(), [Effect::Do(Operation::Submit("the blue".into()))]);
+}
+
+#[test]
+fn results_and_thoughts_open() {
+    let mut seat = Seat::new(80, 24);
+    seat.control('o');
+    assert!(seat.live().contains("nothing to open"));
+    seat.tell(EventBody::Thinking { text: "Deep thoughts.".into() });
+    assert!(seat.live().contains("∴ Deep thoughts."));
+    seat.tell(text("Words."));
+    assert!(!seat.live().contains("Deep thoughts") && seat.all().contains("thought 2 words"));
+    seat.control('o');
+    assert!(seat.all().contains("  Deep thoughts."));
+    seat.tell(done("1", "read_file", ToolStatus::Success, "1\tall of it"));
+    seat.control('o');
+    assert!(seat.all().contains("  1    all of it"));
+}
+
+#[test]
+fn those_who_work_beside_are_followed() {
+    let mut seat = Seat::new(80, 24);
+    seat.tell_as("tester", call("1", "execute_command", json!({"command": "make check"})));
+    assert!(seat.live().contains("↳ tester execute_command make check"));
+    seat.tell_as("tester", text("words of its own"));
+    assert!(!seat.all().contains("words of its own"));
+}
+
+#[test]
+fn a_paste_of_many_lines_is_one_word_and_is_sent_whole() {
+    let mut seat = Seat::new(80, 24);
+    let lines = "a line\n".repeat(5_000);
+    seat.put(Input::Paste(lines.clone()));
+    assert!(seat.live().contains("[pasted 5000 lines]") && seat.wanted().is_empty(), "{}", seat.live());
+    seat.key(KeyCode::Enter);
+    assert_eq!(seat.wanted(), [Effect::Do(Operation::Submit(lines))]);
+    assert!(seat.printed.len() < 20, "it is not printed whole again");
+}
+
+fn hostile() -> impl Strategy<Value = String> {
+    prop::collection::vec(
+        prop_oneof![
+            Just("\u{1b}[2J".to_owned()),
+            Just("\u{1b}[1A\u{1b}[2K".to_owned()),
+            Just("\u{1b}]0;title\u{7}".to_owned()),
+            Just("\r\u{8}\u{8}\u{b}\u{c}".to_owned()),
+            Just("\u{202e}\u{2066}\u{200b}\u{feff}".to_owned()),
+            Just("a\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}".to_owned()),
+            Just("\u{9b}5A\u{85}\u{2028}".to_owned()),
+            Just("日本👨‍👩‍👧".to_owned()),
+            Just("```\n| a |\n|---|\n".to_owned()),
+            Just("x".repeat(300)),
+            any::<String>(),
+        ],
+        0..12,
+    )
+    .prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever models, tools and files say, wherever it is shown, it stays in its cells, and the live region in the terminal.
+    #[test]
+    fn hostile_text_stays_in_its_cells(said in hostile(), columns in 1usize..100, rows in 1usize..30) {
+        let mut seat = Seat::new(columns, rows);
+        let half = said.floor_char_boundary(said.len() / 2);
+        seat.tell(EventBody::Thinking { text: said.clone() });
+        seat.tell(text(&said[..half]));
+        seat.tell(text(&said[half..]));
+        check(&seat)?;
+        seat.tell(call("1", &said, json!({"command": said})));
+        seat.tell(EventBody::ToolProgress { id: "1".into(), name: said.clone(), text: said.clone() });
+        seat.tell(call("2", "todo_write", json!({"todos": [{"content": said, "status": "pending"}]})));
+        seat.tell_as(&said, call("3", &said, json!({"path": said})));
+        check(&seat)?;
+        seat.put(approval(&said));
+        seat.put(Input::Armed);
+        check(&seat)?;
+        seat.tell(done("1", &said, ToolStatus::Error, &said));
+        seat.tell(EventBody::Question { question: said.clone(), options: vec![said.clone()] });
+        seat.tell(EventBody::Error { code: String::new(), message: said.clone() });
+        seat.tell(over(Outcome::Failed, &said));
+        seat.put(Input::Idle);
+        seat.put(Input::Paste(said.clone()));
+        seat.put(Input::Files(vec![said.clone()]));
+        seat.put(Input::Told(said.clone()));
+        seat.put(Input::Opened(said));
+        seat.control('o');
+        check(&seat)?;
+    }
+}
+
+fn check(seat: &Seat) -> Result<(), TestCaseError> {
+    let frame = seat.app.frame();
+    prop_assert!(frame.rows.len() < seat.app.rows.max(4), "{} rows", frame.rows.len());
+    prop_assert!(frame.cursor.0 < frame.rows.len() && frame.cursor.1 < seat.app.columns);
+    for row in frame.rows.iter().chain(&seat.printed) {
+        prop_assert!(row.width() <= seat.app.columns, "{} columns: {:?}", row.width(), row.plain());
+        let control = row.plain().chars().any(|letter| letter.is_control() || letter == '\u{202e}');
+        prop_assert!(!control);
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! How the live region looks: what is arriving, what runs, what is asked, the input, the status line.
+//!
+//! Invariant: it is never higher than the terminal less one row, nor wider than it is. The input and the status line are
+//! always there; what is above them gives way from the top.
+
+use super::{App, Frame, Hint};
+use crate::approval::Stage;
+use crate::line::{Line, Tone};
+use crate::wrap::hang;
+
+/// Rows of the input.
+const INPUT_ROWS: usize = 10;
+const PROMPT: &str = "> ";
+/// The last words of what the model thinks.
+const THOUGHT_BYTES: usize = 600;
+
+impl App {
+    /// The live region as it is now.
+    pub fn frame(&self) -> Frame {
+        let columns = self.columns.max(1);
+        let height = self.rows.saturating_sub(1).max(3);
+        let mut below = Vec::new();
+        let typed = match &self.search {
+            Some(search) => {
+                let found = self.editor.search(&search.words, search.skip).unwrap_or("nothing found");
+                let found = found.replace('\n', " ");
+                let line = Line::of("search: ", Tone::Accent).and(&search.words, Tone::Strong);
+                let column = line.width().min(columns - 1);
+                below.push(line.and("  ", Tone::Plain).and(found, Tone::Dim).cut(columns));
+                (0, column)
+            }
+            None => {
+                let typed = self.editor.view(PROMPT, columns, INPUT_ROWS.min(height / 2));
+                below.extend(typed.rows);
+                (typed.row, typed.column.min(columns - 1))
+            }
+        };
+        below.extend(self.menu_rows(columns));
+        below.push(self.last_row(columns));
+        let mut above = self.above(columns);
+        let room = height.saturating_sub(below.len());
+        if above.len() > room {
+            above.drain(..above.len() - room);
+        }
+        let cursor = (above.len() + typed.0, typed.1);
+        let choosing = self.asking.as_ref().is_some_and(|asking| asking.stage == Stage::Choose);
+        above.extend(below);
+        above.truncate(height);
+        Frame { rows: above, cursor, shows_cursor: !choosing }
+    }
+
+    /// What stands above the input.
+    fn above(&self, columns: usize) -> Vec<Line> {
+        let mut rows = Vec::new();
+        let tail = self.answer.tail(columns);
+        if self.answer.is_new() && !tail.is_empty() {
+            rows.push(Line::empty());
+        }
+        rows.extend(tail);
+        if !self.thinking.trim().is_empty() {
+            let from = self.thinking.ceil_char_boundary(self.thinking.len().saturating_sub(THOUGHT_BYTES));
+            let last = self.thinking[from..].split_whitespace().collect::<Vec<_>>().join(" ");
+            let rows_of_thought = hang(
+                &Line::of(last, Tone::Dim),
+                &Line::of("∴ ", Tone::Accent),
+                &Line::of("  ", Tone::Plain),
+                columns,
+            );
+            let extra = rows_of_thought.len().saturating_sub(2);
+            rows.extend(rows_of_thought.into_iter().skip(extra));
+        }
+        rows.extend(self.calls.iter().map(|call| call.running(columns)));
+        rows.extend(self.panes.rows(columns));
+        for words in &self.queue {
+            rows.push(Line::of("  next: ", Tone::Dim).and(words.replace('\n', " "), Tone::Dim).cut(columns));
+        }
+        rows.push(Line::empty());
+        if let Some(asking) = &self.asking {
+            rows.extend(asking.question(columns));
+        }
+        rows
+    }
+
+    fn menu_rows(&self, columns: usize) -> Vec<Line> {
+        let Some(menu) = &self.menu else { return Vec::new() };
+        let row = |(at, item): (usize, &crate::complete::Item)| {
+            let (mark, tone) = if at == menu.chosen { ("▸ ", Tone::Accent) } else { ("  ", Tone::Plain) };
+            Line::of(mark, tone).and(&item.text, tone).and(format!("  {}", item.help), Tone::Dim).cut(columns)
+        };
+        menu.items.iter().enumerate().map(row).collect()
+    }
+
+    fn last_row(&self, columns: usize) -> Line {
+        let hint = match self.hint {
+            Some(Hint::QuitAgain) => "Ctrl-C again leaves",
+            Some(Hint::Interrupting) => "interrupting…",
+            Some(Hint::NothingToOpen) => "there is nothing to open yet",
+            None if self.busy && self.asking.is_none() => {
+                let line = Line::of("working, Esc interrupts", Tone::Accent).and(" · ", Tone::Dim);
+                let room = columns.saturating_sub(line.width());
+                let status = self.status.line(room);
+                return line.spans().iter().chain(status.spans()).cloned().collect::<Line>().cut(columns);
+            }
+            None => return self.status.line(columns),
+        };
+        Line::of(hint, Tone::Warning).cut(columns)
+    }
+}
+
+/// The rows of what the user said.
+pub(super) fn said(text: &str, columns: usize) -> Vec<Line> {
+    let (first, rest) = (Line::of(PROMPT, Tone::Accent), Line::of("  ", Tone::Plain));
+    let mut rows = Vec::new();
+    let shown: Vec<_> = text.lines().take(SAID_ROWS).collect();
+    for (at, line) in shown.iter().enumerate() {
+        let front = if at == 0 { &first } else { &rest };
+        rows.extend(hang(&Line::of(line, Tone::Strong), front, &rest, columns));
+    }
+    let more = text.lines().count().saturating_sub(shown.len());
+    if more > 0 {
+        rows.push(Line::of(format!("  … {more} more lines"), Tone::Dim).cut(columns));
+    }
+    rows
+}
+
+/// Lines of what the user said that are printed again.
+const SAID_ROWS: usize = 12;

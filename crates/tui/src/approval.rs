@@ -1,0 +1,199 @@
+//! A call that waits for a yes or no: what is shown, and what keys mean.
+//!
+//! What is asked about is printed whole, as finished output, so that it can be scrolled through; the question stands in the live
+//! region. Invariant: no key that was pressed before the question could be read answers it (`armed`).
+
+use haft_engine::{Answer, Approval, MAIN};
+use haft_text::reveal;
+use haft_types::Decision;
+use serde_json::Value;
+
+use crate::diff;
+use crate::line::{Line, Tone};
+use crate::wrap::{chop, hang, wrap};
+
+/// A question that is open.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    pub(crate) approval: Approval,
+    /// Whether keys answer it yet.
+    pub(crate) armed: bool,
+    pub(crate) stage: Stage,
+}
+
+/// What is being typed for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Nothing: a key chooses.
+    Choose,
+    /// Words for the model, with a no.
+    Words,
+    /// Other arguments.
+    Change,
+}
+
+/// What a key chooses.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Choice {
+    /// That is the answer.
+    Answer(Answer),
+    /// Words are typed first.
+    Words,
+    /// The arguments are changed first, beginning with this text.
+    Change(String),
+}
+
+impl Asking {
+    pub(crate) fn new(approval: Approval) -> Self {
+        Self { approval, armed: false, stage: Stage::Choose }
+    }
+
+    /// What a key means, if anything.
+    pub(crate) fn choice(&self, key: char) -> Option<Choice> {
+        match key {
+            'y' => Some(Choice::Answer(Answer::Once)),
+            'a' if !self.approval.remember.is_empty() => Some(Choice::Answer(Answer::Always)),
+            'n' => Some(Choice::Answer(Answer::No { words: String::new() })),
+            'w' => Some(Choice::Words),
+            'e' => Some(Choice::Change(self.editable())),
+            _ => None,
+        }
+    }
+
+    /// The answer that typed text is, or why it is none.
+    pub(crate) fn typed(&self, text: &str) -> Result<Answer, String> {
+        match self.stage {
+            Stage::Choose | Stage::Words => Ok(Answer::No { words: text.trim().to_owned() }),
+            Stage::Change => {
+                let arguments = self.changed(text)?;
+                Ok(if arguments == self.approval.arguments { Answer::Once } else { Answer::Changed { arguments } })
+            }
+        }
+    }
+
+    fn command(&self) -> Option<&str> {
+        self.approval.arguments.get("command").and_then(Value::as_str)
+    }
+
+    fn editable(&self) -> String {
+        match self.command() {
+            Some(command) => command.to_owned(),
+            None => format!("{:#}", self.approval.arguments),
+        }
+    }
+
+    fn changed(&self, text: &str) -> Result<Value, String> {
+        if self.command().is_none() {
+            return serde_json::from_str(text).map_err(|error| format!("the arguments are not JSON: {error}"));
+        }
+        let mut arguments = self.approval.arguments.clone();
+        if let Some(command) = arguments.get_mut("command") {
+            *command = text.into();
+        }
+        Ok(arguments)
+    }
+
+    /// What it is about, whole.
+    pub(crate) fn subject(&self, columns: usize) -> Vec<Line> {
+        let Approval { agent, tool, subject, arguments, parts, .. } = &self.approval;
+        let whose = if agent == MAIN { String::new() } else { format!(" of the sub-agent {agent}") };
+        let title = Line::of("? ", Tone::Warning).and(reveal(tool), Tone::Strong).and(reveal(&whose), Tone::Plain);
+        let mut rows = wrap(&title, columns);
+        let room = columns.saturating_sub(2);
+        let inset = |row: Line| Line::of("  ", Tone::Plain).spans().iter().chain(row.spans()).cloned().collect();
+        // Revealed line by line: a carriage return within one must show.
+        rows.extend(match diff::preview(tool, arguments) {
+            Some(change) => diff::rows(reveal(&change).lines(), room).into_iter().map(inset).collect::<Vec<_>>(),
+            None => {
+                let shown = reveal(subject);
+                shown.lines().flat_map(|line| chop(&Line::of(line, Tone::Code), room)).map(inset).collect()
+            }
+        });
+        let asked: Vec<_> = parts.iter().filter(|part| part.decision == Decision::Ask).collect();
+        if parts.len() > 1 && asked.len() < parts.len() {
+            rows.push(Line::of("  not allowed yet:", Tone::Dim));
+            for part in asked {
+                rows.extend(chop(&Line::of(format!("    {}", reveal(&part.command)), Tone::Plain), columns));
+            }
+        }
+        rows
+    }
+
+    /// The question.
+    pub(crate) fn question(&self, columns: usize) -> Vec<Line> {
+        let reason = Line::of(format!("Allow this? {}", reveal(&self.approval.reason)), Tone::Warning);
+        let mut rows = wrap(&reason, columns);
+        let key = if self.armed { Tone::Accent } else { Tone::Dim };
+        let choice = |rows: &mut Vec<Line>, letter: &str, meaning: String| {
+            let front = Line::of(format!(" {letter} "), key);
+            rows.extend(hang(&Line::of(meaning, Tone::Plain), &front, &Line::of("   ", Tone::Plain), columns));
+        };
+        match self.stage {
+            Stage::Choose => {
+                choice(&mut rows, "y", "yes, this once".into());
+                if !self.approval.remember.is_empty() {
+                    let rules = self.approval.remember.join(", ");
+                    choice(&mut rows, "a", format!("always: {}", reveal(&rules)));
+                }
+                choice(&mut rows, "n", "no".into());
+                choice(&mut rows, "w", "no, with words for the model".into());
+                choice(&mut rows, "e", "change it first".into());
+            }
+            Stage::Words => rows.push(Line::of("Enter says no with these words, Esc goes back", Tone::Dim).cut(columns)),
+            Stage::Change => rows.push(Line::of("Enter runs it like this, Esc goes back", Tone::Dim).cut(columns)),
+        }
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    pub(crate) fn asking(tool: &str, arguments: Value, subject: &str) -> Asking {
+        Asking::new(Approval {
+            agent: MAIN.into(),
+            tool: tool.into(),
+            arguments,
+            subject: subject.into(),
+            reason: "no rule allows it".into(),
+            parts: Vec::new(),
+            remember: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn nothing_is_hidden_or_repainted() {
+        let hostile = "rm -rf ~\r\u{1b}[2K\u{1b}[1Als\u{202e}\n\u{8}\u{8}echo";
+        let asking = asking("execute_command", json!({"command": hostile}), hostile);
+        let rows: Vec<_> = asking.subject(60).iter().map(Line::plain).collect();
+        assert_eq!(rows[1..], ["  rm -rf ~␍␛[2K␛[1Als<U+202E>", "  ␈␈echo"]);
+    }
+
+    #[test]
+    fn long_subjects_are_shown_whole() {
+        let line = "x".repeat(10_000);
+        let asking = asking("execute_command", json!({"command": line}), &line);
+        let shown: String = asking.subject(40).iter().skip(1).map(|row| row.plain().trim_start().to_owned()).collect();
+        assert_eq!(shown, line);
+    }
+
+    #[test]
+    fn keys_and_words() {
+        let mut one = asking("execute_command", json!({"command": "ls", "cwd": "a"}), "ls");
+        assert_eq!(one.choice('y'), Some(Choice::Answer(Answer::Once)));
+        assert_eq!(one.choice('a'), None, "there is no rule to keep");
+        assert_eq!(one.choice('e'), Some(Choice::Change("ls".into())));
+        one.stage = Stage::Change;
+        assert_eq!(one.typed("ls"), Ok(Answer::Once));
+        assert_eq!(one.typed("ls -l"), Ok(Answer::Changed { arguments: json!({"command": "ls -l", "cwd": "a"}) }));
+        one.stage = Stage::Words;
+        assert_eq!(one.typed(" not there "), Ok(Answer::No { words: "not there".into() }));
+        let mut other = asking("write_to_file", json!({"path": "a"}), "path: a");
+        other.stage = Stage::Change;
+        assert!(other.typed("{").is_err());
+        assert_eq!(other.typed(r#"{"path": "b"}"#), Ok(Answer::Changed { arguments: json!({"path": "b"}) }));
+    }
+}

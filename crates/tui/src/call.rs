@@ -1,0 +1,187 @@
+//! A tool call: one row while it runs, a few once it has run, all of it when it is opened.
+
+use haft_types::ToolStatus;
+use serde_json::Value;
+
+use crate::diff;
+use crate::line::{Line, Tone};
+use crate::wrap::{chop, hang};
+
+/// Rows of a result that are shown without being asked for.
+const ERROR_ROWS: usize = 6;
+const OUTPUT_ROWS: usize = 5;
+const DIFF_ROWS: usize = 60;
+/// A result that is opened shows no more than this of itself.
+const OPENED_BYTES: usize = 64 * 1024;
+
+/// A call that runs or has run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Call {
+    pub(crate) id: String,
+    pub(crate) tool: String,
+    /// What it is about: the path, the command.
+    pub(crate) about: String,
+    /// The last thing it said while it ran.
+    pub(crate) progress: String,
+}
+
+impl Call {
+    pub(crate) fn new(id: &str, tool: &str) -> Self {
+        Self { id: id.to_owned(), tool: tool.to_owned(), about: String::new(), progress: String::new() }
+    }
+
+    /// The row of a call that runs.
+    pub(crate) fn running(&self, columns: usize) -> Line {
+        let line = self.title(Line::of("… ", Tone::Accent));
+        let line = match self.progress.lines().rev().find(|line| !line.trim().is_empty()) {
+            Some(last) => line.and("  ", Tone::Plain).and(last.trim(), Tone::Dim),
+            None => line,
+        };
+        line.cut(columns)
+    }
+
+    /// The rows of a call that has run.
+    pub(crate) fn finished(&self, status: ToolStatus, text: &str, columns: usize) -> Vec<Line> {
+        let mark = match status {
+            ToolStatus::Success => Line::of("✓ ", Tone::Good),
+            ToolStatus::Partial => Line::of("~ ", Tone::Warning),
+            ToolStatus::Error => Line::of("✗ ", Tone::Bad),
+        };
+        let mut rows = vec![self.title(mark).cut(columns)];
+        rows.extend(match (status, self.tool.as_str()) {
+            (ToolStatus::Error, _) => cut(&plain(text, columns, Tone::Bad), ERROR_ROWS, End::Last),
+            _ if diff::is_diff(text) => {
+                let from = text.lines().skip_while(|line| !line.starts_with("---") && !line.starts_with("@@ -"));
+                cut(&inset(diff::rows(from, columns.saturating_sub(2))), DIFF_ROWS, End::Last)
+            }
+            (_, "execute_command" | "session_start" | "session_interactive") => {
+                cut(&plain(text, columns, Tone::Dim), OUTPUT_ROWS, End::First)
+            }
+            _ => Vec::new(),
+        });
+        rows
+    }
+
+    /// All of its result, for those who want to see it.
+    pub(crate) fn opened(&self, text: &str, columns: usize) -> Vec<Line> {
+        let mut rows = vec![self.title(Line::of("▾ ", Tone::Accent)).cut(columns)];
+        let limits = haft_text::Limits { lines: usize::MAX, bytes: OPENED_BYTES };
+        let text = haft_text::cut_lines(text, limits).text;
+        rows.extend(inset(diff::rows(text.lines(), columns.saturating_sub(2))));
+        rows
+    }
+
+    fn title(&self, mark: Line) -> Line {
+        mark.and(&self.tool, Tone::Strong).and(" ", Tone::Plain).and(first_line(&self.about), Tone::Plain)
+    }
+}
+
+/// What a call is about, in one line.
+pub(crate) fn about(arguments: &Value) -> String {
+    let Value::Object(fields) = arguments else { return String::new() };
+    let known = ["command", "path", "file_path", "pattern", "regex", "query", "question", "name"];
+    let named: Vec<_> = known.iter().filter_map(|name| fields.get(*name)?.as_str()).collect();
+    if let Some(first) = named.first() {
+        return (*first).to_owned();
+    }
+    let paths = fields.get("edits").and_then(Value::as_array).into_iter().flatten();
+    let paths: Vec<_> = paths.filter_map(|edit| edit.get("path")?.as_str()).collect();
+    if !paths.is_empty() {
+        return paths.join(", ");
+    }
+    fields.values().find_map(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// The first line; that there are more shows.
+fn first_line(text: &str) -> String {
+    match text.trim().split_once('\n') {
+        Some((first, _)) => format!("{first} …"),
+        None => text.trim().to_owned(),
+    }
+}
+
+fn plain(text: &str, columns: usize, tone: Tone) -> Vec<Line> {
+    let indent = Line::of("  ", Tone::Plain);
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    // A line of a megabyte would be thousands of rows, of which a few are shown.
+    lines.flat_map(|line| hang(&Line::of(head(line), tone), &indent, &indent, columns)).collect()
+}
+
+fn head(line: &str) -> &str {
+    &line[..line.floor_char_boundary(2_000)]
+}
+
+fn inset(rows: Vec<Line>) -> Vec<Line> {
+    let indented = |row: Line| Line::of("  ", Tone::Plain).spans().iter().chain(row.spans()).cloned().collect();
+    rows.into_iter().map(indented).collect()
+}
+
+/// Which end is left out.
+enum End {
+    First,
+    Last,
+}
+
+fn cut(rows: &[Line], at_most: usize, left_out: End) -> Vec<Line> {
+    let Some(extra) = rows.len().checked_sub(at_most).filter(|extra| *extra > 0) else { return rows.to_vec() };
+    let note = Line::of(format!("  … {extra} more rows; Ctrl-O shows all"), Tone::Dim);
+    match left_out {
+        End::Last => rows[..at_most].iter().cloned().chain([note]).collect(),
+        End::First => [note].into_iter().chain(rows[extra..].iter().cloned()).collect(),
+    }
+}
+
+/// Rows of text that is only looked at.
+pub(crate) fn text_rows(text: &str, tone: Tone, columns: usize) -> Vec<Line> {
+    text.lines().flat_map(|line| chop(&Line::of(line, tone), columns)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(rows: &[Line]) -> Vec<String> {
+        rows.iter().map(Line::plain).collect()
+    }
+
+    fn call(tool: &str, about: &str) -> Call {
+        Call { about: about.into(), ..Call::new("1", tool) }
+    }
+
+    #[test]
+    fn one_row_unless_there_is_something_to_see() {
+        let rows = call("read_file", "src/main.rs").finished(ToolStatus::Success, "1\tfn main() {}", 40);
+        assert_eq!(shown(&rows), ["✓ read_file src/main.rs"]);
+        let rows = call("execute_command", "make").finished(ToolStatus::Success, &"line\n".repeat(8), 50);
+        assert_eq!(rows.len(), 7);
+        assert_eq!(rows[1].plain(), "  … 3 more rows; Ctrl-O shows all");
+        let rows = call("read_file", "x").finished(ToolStatus::Error, "there is no file `x`", 40);
+        assert_eq!(shown(&rows), ["✗ read_file x", "  there is no file `x`"]);
+    }
+
+    #[test]
+    fn a_change_is_shown_as_one() {
+        let text = "Changed a.rs.\n\n--- a.rs\n+++ a.rs\n@@ -1 +1 @@\n-old\n+new\n";
+        let rows = call("replace_in_file", "a.rs").finished(ToolStatus::Success, text, 40);
+        assert_eq!(shown(&rows)[1..], ["  --- a.rs", "  +++ a.rs", "  @@ -1 +1 @@", "  -old", "  +new"]);
+    }
+
+    #[test]
+    fn names_and_output_stay_in_their_rows() {
+        let hostile = "a\u{1b}[1A\u{1b}[2K\nb\r✓ all tests passed";
+        let running = Call { progress: hostile.into(), ..call("execute_command", hostile) }.running(40);
+        assert!(running.width() <= 40);
+        let rows = call("execute_command", hostile).finished(ToolStatus::Error, &"x".repeat(1_000_000), 40);
+        assert!(rows.len() <= ERROR_ROWS + 2);
+        assert!(rows.iter().chain([&running]).all(|row| !row.plain().contains(char::is_control)));
+    }
+
+    #[test]
+    fn what_a_call_is_about() {
+        assert_eq!(about(&json!({"timeout": 3, "command": "ls"})), "ls");
+        assert_eq!(about(&json!({"edits": [{"path": "a"}, {"path": "b"}]})), "a, b");
+        assert_eq!(about(&json!(null)), "");
+    }
+}

@@ -1,0 +1,93 @@
+//! What can be typed after a slash.
+
+/// A command of haft's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlashCommand {
+    /// Its name, without the slash.
+    pub name: &'static str,
+    /// What it does, in a few words.
+    pub help: &'static str,
+    /// Who does it.
+    pub(crate) by: By,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// The interface itself.
+    Own(Own),
+    /// Whoever holds the session.
+    Session(Wanted),
+    /// `haft` with these arguments, whose output is shown.
+    Haft(&'static [&'static str]),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Own {
+    Help,
+    Context,
+    Cost,
+    Quit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    New,
+    Resume,
+}
+
+/// Every command of haft's own, in the order help shows them. Any other name is looked for among the user's commands.
+pub const COMMANDS: &[SlashCommand] = &[
+    SlashCommand { name: "help", help: "keys and commands", by: By::Own(Own::Help) },
+    SlashCommand { name: "context", help: "where the tokens of the last request went", by: By::Own(Own::Context) },
+    SlashCommand { name: "cost", help: "tokens and money so far", by: By::Own(Own::Cost) },
+    SlashCommand { name: "clear", help: "begin a new conversation", by: By::Session(Wanted::New) },
+    SlashCommand { name: "resume", help: "go on with another conversation: /resume ID", by: By::Session(Wanted::Resume) },
+    SlashCommand { name: "conversations", help: "list conversations", by: By::Haft(&["conversations", "list"]) },
+    SlashCommand { name: "diff", help: "what this conversation changed in files", by: By::Haft(&["changes"]) },
+    SlashCommand { name: "agents", help: "roles for sub-agents", by: By::Haft(&["agents", "list"]) },
+    SlashCommand { name: "commands", help: "your own commands", by: By::Haft(&["commands", "list"]) },
+    SlashCommand { name: "rules", help: "words the model works by", by: By::Haft(&["rules", "list"]) },
+    SlashCommand { name: "mcp", help: "MCP servers", by: By::Haft(&["mcp", "list"]) },
+    SlashCommand { name: "models", help: "models that are declared", by: By::Haft(&["models", "list"]) },
+    SlashCommand { name: "permissions", help: "what may happen without asking", by: By::Haft(&["permissions", "list"]) },
+    SlashCommand { name: "quit", help: "leave", by: By::Own(Own::Quit) },
+];
+
+/// The command that was typed, with what stands after it; none if it is not one of haft's own.
+pub(crate) fn find(typed: &str) -> Option<(SlashCommand, &str)> {
+    let called = typed.trim().strip_prefix('/')?;
+    let (name, arguments) = called.split_once(char::is_whitespace).unwrap_or((called, ""));
+    let name = if name == "exit" { "quit" } else { name };
+    let found = COMMANDS.iter().find(|command| command.name == name)?;
+    Some((*found, arguments.trim()))
+}
+
+/// Keys, in the order help shows them.
+pub(crate) const KEYS: &[(&str, &str)] = &[
+    ("Enter", "send"),
+    ("Alt-Enter, Ctrl-J", "new line"),
+    ("Esc", "interrupt"),
+    ("Ctrl-C", "interrupt, clear, or leave"),
+    ("Ctrl-D", "leave, when nothing is typed"),
+    ("Up, Down", "what was sent before"),
+    ("Ctrl-R", "search what was sent before"),
+    ("Tab", "complete a command or an @file"),
+    ("Ctrl-O", "all of the last result"),
+    ("Ctrl-T", "show or hide the TODO list"),
+    ("Ctrl-A E U K W Y", "move and cut as in a shell"),
+    ("Ctrl-L", "draw again"),
+    ("Ctrl-Z", "to the shell; `fg` comes back"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_with_what_stands_after_them() {
+        let (found, arguments) = find("/resume  3fa9 ").unwrap();
+        assert_eq!((found.name, arguments), ("resume", "3fa9"));
+        assert_eq!(find("/exit").unwrap().0.name, "quit");
+        assert!(find("/usr/bin/env").is_none() && find("help").is_none() && find("/helpme").is_none());
+    }
+}

@@ -1,0 +1,81 @@
+//! What the word that is being typed could become.
+
+/// How many are offered.
+const OFFERED: usize = 6;
+
+/// What is offered, best first, and which of it is chosen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Menu {
+    pub(crate) items: Vec<Item>,
+    pub(crate) chosen: usize,
+}
+
+/// Something the word could become.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    /// What is put in its place.
+    pub(crate) text: String,
+    /// What that is, in a few words.
+    pub(crate) help: String,
+}
+
+impl Menu {
+    pub(crate) fn step(&mut self, by: isize) {
+        let count = self.items.len() as isize;
+        if count > 0 {
+            self.chosen = (self.chosen as isize + by).rem_euclid(count) as usize;
+        }
+    }
+
+    pub(crate) fn choice(&self) -> Option<&Item> {
+        self.items.get(self.chosen)
+    }
+}
+
+/// The names that fit what was typed, best first.
+pub(crate) fn matches<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let typed = typed.to_lowercase();
+    let mut found: Vec<_> = names.filter_map(|name| Some((rank(&typed, name)?, name.len(), name))).collect();
+    found.sort_unstable();
+    found.into_iter().take(OFFERED).map(|(_, _, name)| name).collect()
+}
+
+/// How well a name fits: 0 is best.
+fn rank(typed: &str, name: &str) -> Option<u8> {
+    let name = name.to_lowercase();
+    let last = name.trim_end_matches('/').rsplit('/').next().unwrap_or(&name);
+    if name.starts_with(typed) {
+        return Some(0);
+    }
+    if last.starts_with(typed) {
+        return Some(1);
+    }
+    if name.contains(typed) {
+        return Some(2);
+    }
+    let mut letters = name.chars();
+    typed.chars().all(|wanted| letters.any(|letter| letter == wanted)).then_some(3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_comes_first() {
+        let names = ["src/app/keys.rs", "keys.md", "src/monkeys.rs", "k/e/y/s.txt", "README.md"];
+        let found = matches("Keys", names.into_iter());
+        assert_eq!(found, ["keys.md", "src/app/keys.rs", "src/monkeys.rs", "k/e/y/s.txt"]);
+    }
+
+    #[test]
+    fn the_choice_goes_round() {
+        let item = |text: &str| Item { text: text.into(), help: String::new() };
+        let mut menu = Menu { items: vec![item("a"), item("b")], chosen: 0 };
+        menu.step(-1);
+        assert_eq!(menu.choice().unwrap().text, "b");
+        menu.step(1);
+        assert_eq!(menu.choice().unwrap().text, "a");
+        Menu::default().step(1);
+    }
+}

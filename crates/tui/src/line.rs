@@ -1,0 +1,215 @@
+//! Lines of text with a meaning, before they are coloured.
+//!
+//! Invariant: no span holds a control character, a line break or a tab, and none piles up marks on a letter. Everything that
+//! is drawn is made of spans, so nothing that is drawn can move the cursor.
+
+use haft_text::{sanitise, width};
+
+/// How many characters without a width may follow one that has it: enough for every script, too few to draw over other rows.
+const MARKS: usize = 6;
+const TAB: &str = "    ";
+
+/// What a piece of text is. The [`Palette`](crate::Palette) says how that looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// Plain text.
+    #[default]
+    Plain,
+    /// Less important.
+    Dim,
+    /// Bold.
+    Strong,
+    /// Italic.
+    Emphasis,
+    /// The title of a section.
+    Heading,
+    /// Code.
+    Code,
+    /// A link.
+    Link,
+    /// A line that is added.
+    Added,
+    /// A line that is taken away.
+    Removed,
+    /// It went well.
+    Good,
+    /// It failed.
+    Bad,
+    /// It wants attention.
+    Warning,
+    /// haft itself: the prompt, what is chosen.
+    Accent,
+}
+
+/// Text of one tone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    text: String,
+    tone: Tone,
+}
+
+impl Span {
+    /// Text that is safe to draw, whatever it was before.
+    pub fn new(text: impl AsRef<str>, tone: Tone) -> Self {
+        Self { text: clean(text.as_ref()), tone }
+    }
+
+    /// A part of the text of another span: what was safe there may look otherwise without its neighbours.
+    pub(crate) fn part(text: String, tone: Tone) -> Self {
+        Self { text, tone }
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Its tone.
+    pub fn tone(&self) -> Tone {
+        self.tone
+    }
+}
+
+/// One row, or what will be several once it is wrapped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    spans: Vec<Span>,
+}
+
+impl Line {
+    /// A row without anything.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// Text of one tone.
+    pub fn of(text: impl AsRef<str>, tone: Tone) -> Self {
+        Self { spans: vec![Span::new(text, tone)] }
+    }
+
+    /// The line with more text.
+    #[must_use]
+    pub fn and(mut self, text: impl AsRef<str>, tone: Tone) -> Self {
+        self.push(Span::new(text, tone));
+        self
+    }
+
+    /// Adds a span; one of the same tone as the last becomes part of it.
+    pub fn push(&mut self, span: Span) {
+        match self.spans.last_mut() {
+            Some(last) if last.tone == span.tone => last.text.push_str(&span.text),
+            _ if span.text.is_empty() => {}
+            _ => self.spans.push(span),
+        }
+    }
+
+    /// The spans, in order.
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// The columns it takes.
+    pub fn width(&self) -> usize {
+        self.spans.iter().map(|span| width(&span.text)).sum()
+    }
+
+    /// The text without its tones.
+    pub fn plain(&self) -> String {
+        self.spans.iter().map(Span::text).collect()
+    }
+
+    /// The line in at most this many columns; a cut is shown.
+    #[must_use]
+    pub fn cut(self, columns: usize) -> Self {
+        if self.width() <= columns {
+            return self;
+        }
+        let mut kept = Self::empty();
+        let mut room = columns;
+        for span in self.spans {
+            let wide = width(&span.text);
+            if wide >= room {
+                // Something follows, or the whole would have fitted: the cut must show.
+                let cut = haft_text::truncate_to_width(&format!("{}…", span.text), room).into_owned();
+                kept.push(Span { text: cut, tone: span.tone });
+                break;
+            }
+            room -= wide;
+            kept.push(span);
+        }
+        kept
+    }
+}
+
+impl FromIterator<Span> for Line {
+    fn from_iter<T: IntoIterator<Item = Span>>(spans: T) -> Self {
+        let mut line = Self::empty();
+        spans.into_iter().for_each(|span| line.push(span));
+        line
+    }
+}
+
+fn clean(text: &str) -> String {
+    let safe = sanitise(text);
+    if safe.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        return safe.into_owned();
+    }
+    let mut out = String::with_capacity(safe.len());
+    let mut marks = 0;
+    let mut buffer = [0; 4];
+    for letter in safe.chars() {
+        match letter {
+            '\n' => out.push(' '),
+            '\t' => out.push_str(TAB),
+            letter if width(letter.encode_utf8(&mut buffer)) == 0 => {
+                marks += 1;
+                if marks <= MARKS {
+                    out.push(letter);
+                }
+                continue;
+            }
+            letter => out.push(letter),
+        }
+        marks = 0;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_span_moves_the_cursor() {
+        let span = Span::new("a\u{1b}[2J\rb\nc\td\u{202e}e\u{9b}5A", Tone::Plain);
+        assert!(!span.text().chars().any(char::is_control), "{:?}", span.text());
+        assert!(span.text().contains("<U+202E>"));
+    }
+
+    #[test]
+    fn marks_do_not_pile_up() {
+        let zalgo = format!("a{}b", "\u{301}".repeat(500));
+        let span = Span::new(zalgo, Tone::Plain);
+        assert_eq!(span.text().chars().count(), 2 + MARKS);
+    }
+
+    #[test]
+    fn a_cut_shows_and_fits() {
+        let line = Line::of("model ", Tone::Dim).and("a long name", Tone::Plain);
+        assert_eq!(line.clone().cut(17).plain(), "model a long name");
+        assert_eq!(line.clone().cut(9).plain(), "model a …");
+        assert_eq!(line.clone().cut(6).plain(), "model…");
+        assert_eq!(line.cut(0).plain(), "");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_it_is_given_a_line_is_one_row(text in any::<String>(), columns in 0usize..30) {
+            let line = Line::of(&text, Tone::Plain).and(&text, Tone::Bad);
+            prop_assert!(!line.plain().chars().any(char::is_control));
+            prop_assert!(line.cut(columns).width() <= columns);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What lies between a session and its terminal: messages one way, operations the other.
+//!
+//! The two run on threads of their own, so that a key is echoed while a request is built.
+
+use async_trait::async_trait;
+use haft_engine::{Answer, Approval, Approver, EventSink};
+use haft_types::Event;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+
+/// What the terminal is told.
+#[derive(Debug)]
+pub enum Message {
+    /// Something happened.
+    Event(Box<Event>),
+    /// A call waits for an answer. When the receiver is gone, nobody waits any more.
+    Ask {
+        /// What is asked.
+        approval: Box<Approval>,
+        /// Where the answer goes.
+        answer: oneshot::Sender<Answer>,
+    },
+    /// The turn is over; the next words begin another.
+    Idle,
+    /// Something to print that is no event.
+    Told {
+        /// The text, of any origin.
+        text: String,
+    },
+    /// The files that can be named, as paths of the project.
+    Files(Vec<String>),
+    /// Another conversation is open now.
+    Opened {
+        /// What to say of it.
+        text: String,
+    },
+}
+
+/// What the user wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// These words begin a turn.
+    Submit(String),
+    /// The turn that runs shall end.
+    Interrupt,
+    /// A new conversation.
+    New,
+    /// Another conversation, by id or name.
+    Resume(String),
+    /// The output of `haft` with these arguments.
+    Haft(Vec<String>),
+    /// The output of a shell with this command line.
+    Shell(String),
+    /// The files that can be named.
+    Files,
+    /// The end.
+    Quit,
+}
+
+/// The end the session holds.
+#[derive(Clone, Debug)]
+pub struct Desk {
+    messages: UnboundedSender<Message>,
+}
+
+/// The end the terminal holds.
+#[derive(Debug)]
+pub struct TerminalSide {
+    pub(crate) messages: UnboundedReceiver<Message>,
+    pub(crate) operations: UnboundedSender<Operation>,
+}
+
+/// Both ends, and what the user wants.
+pub fn link() -> (Desk, UnboundedReceiver<Operation>, TerminalSide) {
+    let (messages, heard) = unbounded_channel();
+    let (operations, wanted) = unbounded_channel();
+    (Desk { messages }, wanted, TerminalSide { messages: heard, operations })
+}
+
+impl Desk {
+    /// Tells the terminal; where there is none any more, nothing happens.
+    pub fn tell(&self, message: Message) {
+        drop(self.messages.send(message));
+    }
+
+    /// Asks at the terminal; rules are kept by `remember`.
+    pub fn approver(&self, remember: Remember) -> impl Approver + use<> {
+        Asker { desk: self.clone(), remember }
+    }
+}
+
+impl EventSink for Desk {
+    fn event(&mut self, event: &Event) {
+        self.tell(Message::Event(Box::new(event.clone())));
+    }
+}
+
+/// Writes rules that allow where the user can read them.
+pub type Remember = Box<dyn Fn(&[String]) -> Result<(), String> + Send + Sync>;
+
+struct Asker {
+    desk: Desk,
+    remember: Remember,
+}
+
+#[async_trait]
+impl Approver for Asker {
+    async fn ask(&self, approval: &Approval) -> Answer {
+        let (answer, answered) = oneshot::channel();
+        self.desk.tell(Message::Ask { approval: Box::new(approval.clone()), answer });
+        // A terminal that went away cannot say yes.
+        answered.await.unwrap_or(Answer::No { words: String::new() })
+    }
+
+    async fn remember(&self, rules: &[String]) -> Result<(), String> {
+        (self.remember)(rules)
+    }
+}

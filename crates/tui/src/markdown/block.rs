@@ -1,0 +1,325 @@
+//! One finished block of Markdown as rows.
+//!
+//! Responsible for how headings, lists, quotes, tables and code look in a terminal. Invariant: no row is wider than asked,
+//! and no text of the block is left out; addresses of links are shown, so that a link cannot say one thing and mean another.
+
+use haft_text::sanitise;
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+
+use crate::line::{Line, Span, Tone};
+use crate::wrap::{NARROWEST, chop, hang};
+
+/// The rows of a block.
+pub(crate) fn render(text: &str, columns: usize) -> Vec<Line> {
+    let text = sanitise(text);
+    let mut page = Page { columns: columns.max(NARROWEST), ..Page::default() };
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    for event in Parser::new_ext(&text, options) {
+        page.event(event);
+    }
+    page.end_line();
+    page.rows
+}
+
+/// Something that puts its mark before every row inside it.
+enum Inside {
+    Quote,
+    Item {
+        /// Its bullet or number, until it was drawn.
+        mark: Option<String>,
+        width: usize,
+    },
+}
+
+#[derive(Default)]
+struct Page {
+    columns: usize,
+    rows: Vec<Line>,
+    line: Line,
+    inside: Vec<Inside>,
+    tones: Vec<Tone>,
+    /// The number of the next item of each open list; none for bullets.
+    lists: Vec<Option<u64>>,
+    /// The code of a block, until it ends.
+    code: Option<String>,
+    /// Where links lead, innermost last, with the text they were given.
+    links: Vec<(String, String)>,
+    table: Option<Table>,
+    /// Whether a paragraph or the like has ended since.
+    gap: bool,
+}
+
+#[derive(Default)]
+struct Table {
+    rows: Vec<Vec<Line>>,
+    row: Vec<Line>,
+}
+
+impl Page {
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) => match &mut self.code {
+                Some(code) => code.push_str(&text),
+                None => self.words(&text, self.tones.last().copied().unwrap_or_default()),
+            },
+            Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => self.words(&text, Tone::Code),
+            Event::Html(text) | Event::InlineHtml(text) => self.words(text.trim_end_matches('\n'), Tone::Dim),
+            Event::FootnoteReference(text) => self.words(&format!("[{text}]"), Tone::Dim),
+            Event::SoftBreak => self.words(" ", Tone::Plain),
+            Event::HardBreak => self.end_line(),
+            Event::Rule => {
+                self.block();
+                self.line = Line::of("─".repeat(self.room().min(40)), Tone::Dim);
+                self.end_block();
+            }
+            Event::TaskListMarker(done) => self.words(if done { "[x] " } else { "[ ] " }, Tone::Accent),
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Paragraph => self.block(),
+            Tag::Heading { level, .. } => {
+                self.block();
+                self.words(&format!("{} ", "#".repeat(level as usize)), Tone::Dim);
+                self.tones.push(Tone::Heading);
+            }
+            Tag::BlockQuote(_) => {
+                self.block();
+                self.inside.push(Inside::Quote);
+            }
+            Tag::CodeBlock(kind) => {
+                self.block();
+                if let CodeBlockKind::Fenced(language) = &kind
+                    && !language.is_empty()
+                {
+                    self.words(language, Tone::Dim);
+                    self.end_line();
+                }
+                self.code = Some(String::new());
+            }
+            Tag::List(first) => {
+                if self.lists.is_empty() {
+                    self.block();
+                } else {
+                    self.end_line();
+                    self.gap = false;
+                }
+                self.lists.push(first);
+            }
+            Tag::Item => {
+                self.end_line();
+                let mark = match self.lists.last_mut() {
+                    Some(Some(number)) => {
+                        let mark = format!("{number}. ");
+                        *number = number.saturating_add(1);
+                        mark
+                    }
+                    Some(None) | None => "• ".to_owned(),
+                };
+                let width = haft_text::width(&mark);
+                self.inside.push(Inside::Item { mark: Some(mark), width });
+                self.gap = false;
+            }
+            Tag::Emphasis => self.tones.push(Tone::Emphasis),
+            Tag::Strong => self.tones.push(Tone::Strong),
+            Tag::Strikethrough => self.tones.push(Tone::Dim),
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
+                self.tones.push(Tone::Link);
+                self.links.push((dest_url.into_string(), String::new()));
+            }
+            Tag::Table(_) => {
+                self.block();
+                self.table = Some(Table::default());
+            }
+            Tag::TableHead
+            | Tag::TableRow
+            | Tag::TableCell
+            | Tag::HtmlBlock
+            | Tag::FootnoteDefinition(_)
+            | Tag::DefinitionList
+            | Tag::DefinitionListTitle
+            | Tag::DefinitionListDefinition
+            | Tag::Superscript
+            | Tag::Subscript
+            | Tag::MetadataBlock(_) => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Heading(_) => {
+                self.tones.pop();
+                self.end_block();
+            }
+            TagEnd::BlockQuote(_) => {
+                self.end_line();
+                self.inside.pop();
+                self.gap = true;
+            }
+            TagEnd::Item => {
+                self.end_line();
+                // An item without words still has its mark.
+                if let Some(Inside::Item { mark: Some(_), .. }) = self.inside.last() {
+                    self.put(&Line::empty());
+                }
+                self.inside.pop();
+            }
+            TagEnd::CodeBlock => {
+                for line in self.code.take().unwrap_or_default().lines() {
+                    for row in chop(&Line::of(line, Tone::Code), self.room().saturating_sub(2)) {
+                        let mut code = Line::of("  ", Tone::Plain);
+                        row.spans().iter().for_each(|span| code.push(span.clone()));
+                        self.put(&code);
+                    }
+                }
+                self.gap = true;
+            }
+            TagEnd::List(_) => {
+                self.lists.pop();
+                self.end_line();
+                self.gap = self.lists.is_empty();
+            }
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => drop(self.tones.pop()),
+            TagEnd::Link | TagEnd::Image => {
+                self.tones.pop();
+                if let Some((address, text)) = self.links.pop()
+                    && address != text
+                {
+                    self.words(&format!(" ({address})"), Tone::Dim);
+                }
+            }
+            TagEnd::TableCell => {
+                let cell = std::mem::take(&mut self.line);
+                if let Some(table) = &mut self.table {
+                    table.row.push(cell);
+                }
+            }
+            TagEnd::TableHead | TagEnd::TableRow => {
+                if let Some(table) = &mut self.table {
+                    let row = std::mem::take(&mut table.row);
+                    table.rows.push(row);
+                }
+            }
+            TagEnd::Table => {
+                let rows = self.table.take().map(|table| table.rows).unwrap_or_default();
+                for row in lay_out(&rows, self.room()) {
+                    self.put(&row);
+                }
+                self.gap = true;
+            }
+            TagEnd::Paragraph | TagEnd::HtmlBlock | TagEnd::FootnoteDefinition => self.end_block(),
+            TagEnd::DefinitionList
+            | TagEnd::DefinitionListTitle
+            | TagEnd::DefinitionListDefinition
+            | TagEnd::Superscript
+            | TagEnd::Subscript
+            | TagEnd::MetadataBlock(_) => {}
+        }
+    }
+
+    fn words(&mut self, text: &str, tone: Tone) {
+        if let Some((_, said)) = self.links.last_mut() {
+            said.push_str(text);
+        }
+        self.line.push(Span::new(text, tone));
+    }
+
+    /// Another block begins: what was before it ends, and a row is left free where there was one.
+    fn block(&mut self) {
+        self.end_line();
+        if std::mem::take(&mut self.gap) {
+            self.put(&Line::empty());
+        }
+    }
+
+    fn end_block(&mut self) {
+        self.end_line();
+        self.gap = true;
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        if !line.spans().is_empty() {
+            self.put(&line);
+        }
+    }
+
+    /// The columns that are left inside of quotes and lists.
+    fn room(&self) -> usize {
+        let taken = self.inside.iter().map(|one| match one {
+            Inside::Quote => 2,
+            Inside::Item { width, .. } => *width,
+        });
+        self.columns.saturating_sub(taken.sum()).max(NARROWEST)
+    }
+
+    /// Puts a line below the others, with the marks of what it is inside of.
+    fn put(&mut self, line: &Line) {
+        let (mut first, mut rest) = (Line::empty(), Line::empty());
+        for one in &mut self.inside {
+            let (of_first, of_rest) = match one {
+                Inside::Quote => ("│ ".to_owned(), "│ ".to_owned()),
+                Inside::Item { mark, width } => (mark.take().unwrap_or_else(|| " ".repeat(*width)), " ".repeat(*width)),
+            };
+            first.push(Span::new(of_first, Tone::Dim));
+            rest.push(Span::new(of_rest, Tone::Dim));
+        }
+        // Nested deeper than the terminal is wide, marks would leave no room for words.
+        if first.width() + NARROWEST > self.columns {
+            (first, rest) = (Line::empty(), Line::empty());
+        }
+        self.rows.extend(hang(line, &first, &rest, self.columns));
+    }
+}
+
+/// The rows of a table: columns where they fit, else each row as a list of its cells.
+fn lay_out(rows: &[Vec<Line>], columns: usize) -> Vec<Line> {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let wide = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(Line::width).max().unwrap_or(0);
+    let widths: Vec<_> = (0..count).map(wide).collect();
+    let total = widths.iter().sum::<usize>() + 2 * count.saturating_sub(1);
+    let Some((head, body)) = rows.split_first() else { return Vec::new() };
+    if total > columns {
+        return listed(head, body);
+    }
+    let mut laid = Vec::new();
+    for (number, row) in rows.iter().enumerate() {
+        let mut line = Line::empty();
+        for (at, cell) in row.iter().enumerate() {
+            for span in cell.spans() {
+                let tone = if number == 0 { Tone::Strong } else { span.tone() };
+                line.push(Span::new(span.text(), tone));
+            }
+            if at + 1 < row.len() {
+                line.push(Span::new(" ".repeat(widths[at] - cell.width() + 2), Tone::Plain));
+            }
+        }
+        laid.push(line);
+        if number == 0 {
+            laid.push(Line::of("─".repeat(total), Tone::Dim));
+        }
+    }
+    laid
+}
+
+fn listed(head: &[Line], body: &[Vec<Line>]) -> Vec<Line> {
+    let mut laid = Vec::new();
+    for row in body {
+        if !laid.is_empty() {
+            laid.push(Line::empty());
+        }
+        for (at, cell) in row.iter().enumerate() {
+            let name = head.get(at).map(Line::plain).unwrap_or_default();
+            let mut line = Line::of(format!("{name}: "), Tone::Strong);
+            cell.spans().iter().for_each(|span| line.push(span.clone()));
+            laid.push(line);
+        }
+    }
+    if body.is_empty() {
+        laid.extend(head.iter().cloned());
+    }
+    laid
+}

@@ -1,0 +1,268 @@
+//! Runs the interface at a real terminal: reads keys, draws, and gives the terminal back whatever happens.
+//!
+//! Responsible for time and signals, of which [`App`] knows nothing. Invariant: a key is drawn at once; what the model says is
+//! drawn at most every [`FRAME`], however fast it comes.
+
+use std::io;
+use std::time::Duration;
+
+use crossterm::event::{Event as TerminalEvent, EventStream};
+use futures::StreamExt;
+use haft_engine::Answer;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until};
+
+use crate::app::{App, Effect, Input, Setup};
+use crate::line::Line;
+use crate::link::{Message, Operation, TerminalSide};
+use crate::screen::{Palette, Screen};
+use crate::terminal::{self, Taken};
+
+/// The shortest time between two drawings that no key asked for.
+const FRAME: Duration = Duration::from_millis(33);
+/// How long a question stands before a key answers it.
+const READING: Duration = Duration::from_millis(600);
+/// How many messages are taken in before anything is drawn.
+const AT_ONCE: usize = 512;
+
+/// The interface cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TuiError {
+    /// The terminal could not be read or written.
+    #[error("cannot use the terminal: {0}")]
+    Terminal(#[from] io::Error),
+}
+
+/// Why the interface ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The user left.
+    Left,
+    /// A signal ended it, or the terminal went away.
+    Signalled,
+}
+
+/// Runs the interface on this thread until its user leaves. Blocks; give it a thread of its own.
+pub fn run(setup: Setup, palette: Palette, side: TerminalSide) -> Result<Ended, TuiError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async { Driver::start(setup, palette, side)?.run().await })
+}
+
+struct Driver {
+    app: App,
+    screen: Screen<io::Stdout>,
+    side: TerminalSide,
+    taken: Taken,
+    keys: EventStream,
+    /// Rows that are to be printed with the next drawing.
+    finished: Vec<Line>,
+    dirty: bool,
+    drawn: Instant,
+    /// Who waits for an answer, and when a key may give it.
+    waiting: Option<oneshot::Sender<Answer>>,
+    armed_at: Option<Instant>,
+    ended: Option<Ended>,
+}
+
+struct Signals {
+    end: [Signal; 3],
+    stop: Signal,
+    go_on: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        let end = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()];
+        let [terminate, hangup, interrupt] = end.map(signal);
+        // SIGTSTP and SIGCONT have no names in tokio.
+        let number = |signal: rustix::process::Signal| SignalKind::from_raw(signal.as_raw());
+        Ok(Self {
+            end: [terminate?, hangup?, interrupt?],
+            stop: signal(number(rustix::process::Signal::TSTP))?,
+            go_on: signal(number(rustix::process::Signal::CONT))?,
+        })
+    }
+
+    async fn any_end(end: &mut [Signal; 3]) {
+        let [terminate, hangup, interrupt] = end;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    }
+}
+
+impl Driver {
+    fn start(setup: Setup, palette: Palette, side: TerminalSide) -> io::Result<Self> {
+        let (columns, rows) = crossterm::terminal::size()?;
+        let taken = Taken::take()?;
+        let (app, effects) = App::new(setup, columns.into(), rows.into());
+        let mut driver = Self {
+            app,
+            screen: Screen::new(io::stdout(), palette),
+            side,
+            taken,
+            keys: EventStream::new(),
+            finished: Vec::new(),
+            dirty: true,
+            drawn: Instant::now(),
+            waiting: None,
+            armed_at: None,
+            ended: None,
+        };
+        driver.carry_out(effects)?;
+        Ok(driver)
+    }
+
+    async fn run(mut self) -> Result<Ended, TuiError> {
+        let mut signals = Signals::new()?;
+        self.draw()?;
+        let ended = loop {
+            if let Some(ended) = self.ended {
+                break ended;
+            }
+            let due = self.drawn + FRAME;
+            tokio::select! {
+                biased;
+                () = Signals::any_end(&mut signals.end) => self.ended = Some(Ended::Signalled),
+                _ = signals.stop.recv() => self.suspend()?,
+                _ = signals.go_on.recv() => self.come_back()?,
+                key = self.keys.next() => self.key(key)?,
+                () = withdrawn(&mut self.waiting) => {
+                    (self.waiting, self.armed_at) = (None, None);
+                    self.take(Input::Withdrawn)?;
+                }
+                () = at(self.armed_at) => {
+                    self.armed_at = None;
+                    self.take(Input::Armed)?;
+                }
+                () = sleep_until(due), if self.dirty => self.draw()?,
+                message = self.side.messages.recv() => self.messages(message)?,
+            }
+        };
+        self.draw()?;
+        self.screen.leave()?;
+        terminal::give_back();
+        // Nobody listens any more where the session ended first.
+        drop(self.side.operations.send(Operation::Quit));
+        Ok(ended)
+    }
+
+    fn key(&mut self, key: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
+        match key {
+            Some(Ok(TerminalEvent::Key(key))) => self.take(Input::Key(key))?,
+            Some(Ok(TerminalEvent::Paste(text))) => self.take(Input::Paste(text))?,
+            Some(Ok(TerminalEvent::Resize(columns, rows))) => {
+                self.screen.resized(columns.into())?;
+                self.take(Input::Size { columns: columns.into(), rows: rows.into() })?;
+            }
+            Some(Ok(TerminalEvent::FocusGained | TerminalEvent::FocusLost | TerminalEvent::Mouse(_))) => return Ok(()),
+            // The terminal went away.
+            Some(Err(_)) | None => {
+                self.ended = Some(Ended::Signalled);
+                return Ok(());
+            }
+        }
+        self.draw()
+    }
+
+    /// Takes in one message and those that have come with it.
+    fn messages(&mut self, first: Option<Message>) -> io::Result<()> {
+        let Some(first) = first else {
+            // The session is gone: there is nothing left to show.
+            self.ended = Some(Ended::Left);
+            return Ok(());
+        };
+        self.message(first)?;
+        for _ in 0..AT_ONCE {
+            let Ok(next) = self.side.messages.try_recv() else { break };
+            self.message(next)?;
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, message: Message) -> io::Result<()> {
+        let input = match message {
+            Message::Event(event) => Input::Event(event),
+            Message::Ask { approval, answer } => {
+                self.waiting = Some(answer);
+                Input::Ask(approval)
+            }
+            Message::Idle => Input::Idle,
+            Message::Told { text } => Input::Told(text),
+            Message::Files(files) => Input::Files(files),
+            Message::Opened { text } => Input::Opened(text),
+        };
+        self.take(input)
+    }
+
+    fn take(&mut self, input: Input) -> io::Result<()> {
+        let effects = self.app.update(input);
+        self.dirty = true;
+        self.carry_out(effects)
+    }
+
+    fn carry_out(&mut self, effects: Vec<Effect>) -> io::Result<()> {
+        for effect in effects {
+            match effect {
+                Effect::Print(lines) => self.finished.extend(lines),
+                Effect::Do(operation) => drop(self.side.operations.send(operation)),
+                Effect::Answer(answer) => {
+                    self.armed_at = None;
+                    // Whoever asked may have gone in this very moment.
+                    self.waiting.take().into_iter().for_each(|waiting| drop(waiting.send(answer.clone())));
+                }
+                Effect::Arm => self.armed_at = Some(Instant::now() + READING),
+                Effect::Redraw => self.screen.forget()?,
+                Effect::Suspend => self.suspend()?,
+                Effect::Quit => self.ended = Some(Ended::Left),
+            }
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        (self.dirty, self.drawn) = (false, Instant::now());
+        // After a panic elsewhere the terminal belongs to its message.
+        if !terminal::is_ours() {
+            return Ok(());
+        }
+        let finished = std::mem::take(&mut self.finished);
+        self.screen.draw(&finished, &self.app.frame())
+    }
+
+    /// Stops until the shell goes on with haft.
+    fn suspend(&mut self) -> io::Result<()> {
+        self.screen.leave()?;
+        terminal::give_back();
+        rustix::process::kill_current_process_group(rustix::process::Signal::STOP)?;
+        self.come_back()
+    }
+
+    fn come_back(&mut self) -> io::Result<()> {
+        if !terminal::is_ours() {
+            self.taken.again()?;
+        }
+        let (columns, rows) = crossterm::terminal::size()?;
+        self.screen.forget()?;
+        self.take(Input::Size { columns: columns.into(), rows: rows.into() })?;
+        self.draw()
+    }
+}
+
+/// Waits until nobody waits for the answer any more.
+async fn withdrawn(waiting: &mut Option<oneshot::Sender<Answer>>) {
+    match waiting {
+        Some(waiting) => waiting.closed().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn at(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}

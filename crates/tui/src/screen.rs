@@ -1,0 +1,199 @@
+//! Turns lines into what a terminal does: prints what is finished, and draws the live region below it.
+//!
+//! Responsible for every byte that is written to the terminal while it is in use. Invariant: the cursor is always in the live
+//! region and its row there is known, so that moves are relative and the terminal need never be asked. The live region is
+//! never higher than the terminal. While rows are written the terminal does not wrap: a letter that is wider than it was
+//! thought cannot push anything to another row.
+
+use std::io::{self, Write};
+
+use crate::app::Frame;
+use crate::line::{Line, Span, Tone};
+
+/// How tones look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Palette {
+    /// With the sixteen colours of the terminal's own theme, light or dark.
+    #[default]
+    Colour,
+    /// Bold and the like, without colours.
+    Attributes,
+    /// As it is.
+    Plain,
+}
+
+impl Palette {
+    fn code(self, tone: Tone) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Attributes => match tone {
+                Tone::Plain | Tone::Code | Tone::Added | Tone::Removed | Tone::Good => "",
+                Tone::Dim => "2",
+                Tone::Strong | Tone::Heading | Tone::Accent | Tone::Warning | Tone::Bad => "1",
+                Tone::Emphasis => "3",
+                Tone::Link => "4",
+            },
+            Self::Colour => match tone {
+                Tone::Plain => "",
+                Tone::Dim => "2",
+                Tone::Strong => "1",
+                Tone::Emphasis => "3",
+                Tone::Heading => "1;36",
+                Tone::Code => "36",
+                Tone::Link => "4;34",
+                Tone::Added | Tone::Good => "32",
+                Tone::Removed | Tone::Bad => "31",
+                Tone::Warning => "33",
+                Tone::Accent => "35",
+            },
+        }
+    }
+}
+
+/// A terminal that is drawn on.
+#[derive(Debug)]
+pub struct Screen<W> {
+    out: W,
+    palette: Palette,
+    /// The live region as it was drawn last.
+    rows: Vec<Line>,
+    /// The row of the cursor in it.
+    row: usize,
+}
+
+impl<W: Write> Screen<W> {
+    /// A terminal whose cursor stands at the beginning of an empty row.
+    pub fn new(out: W, palette: Palette) -> Self {
+        Self { out, palette, rows: Vec::new(), row: 0 }
+    }
+
+    /// Prints what is finished above the live region, and brings that up to date.
+    pub fn draw(&mut self, finished: &[Line], frame: &Frame) -> io::Result<()> {
+        let mut bytes = Bytes { text: String::from("\x1b[?2026h\x1b[?25l\x1b[?7l"), palette: self.palette };
+        if finished.is_empty() {
+            self.change(&mut bytes, &frame.rows);
+        } else {
+            bytes.up(self.row);
+            bytes.text.push_str("\x1b[J");
+            for line in finished {
+                bytes.row(line);
+                bytes.text.push_str("\r\n");
+            }
+            self.whole(&mut bytes, &frame.rows);
+        }
+        let (row, column) = (frame.cursor.0.min(frame.rows.len().saturating_sub(1)), frame.cursor.1);
+        bytes.to(self.row, row);
+        bytes.text.push_str(&format!("\x1b[{}G\x1b[?7h", column + 1));
+        if frame.shows_cursor {
+            bytes.text.push_str("\x1b[?25h");
+        }
+        bytes.text.push_str("\x1b[?2026l");
+        self.row = row;
+        self.rows.clone_from(&frame.rows);
+        self.out.write_all(bytes.text.as_bytes())?;
+        self.out.flush()
+    }
+
+    /// Draws every row, from the top of the region, where the cursor is.
+    fn whole(&mut self, bytes: &mut Bytes, rows: &[Line]) {
+        for (at, line) in rows.iter().enumerate() {
+            if at > 0 {
+                bytes.text.push_str("\r\n");
+            }
+            bytes.row(line);
+        }
+        self.row = rows.len().saturating_sub(1);
+    }
+
+    /// Draws the rows that are not what they were.
+    fn change(&mut self, bytes: &mut Bytes, rows: &[Line]) {
+        let mut at = self.row;
+        let mut there = self.rows.len().max(1);
+        for (row, line) in rows.iter().enumerate() {
+            if self.rows.get(row) == Some(line) {
+                continue;
+            }
+            let reached = row.min(there - 1);
+            bytes.to(at, reached);
+            // Below the last row there may be no room: a line break makes it.
+            if row >= there {
+                bytes.text.push_str("\r\n");
+                there = row + 1;
+            }
+            bytes.row(line);
+            at = row;
+        }
+        if rows.len() < self.rows.len() {
+            bytes.to(at, rows.len());
+            bytes.text.push_str("\r\x1b[J");
+            at = rows.len();
+        }
+        self.row = at;
+    }
+
+    /// The terminal has another width: what was drawn may lie on more rows than before.
+    pub fn resized(&mut self, columns: usize) -> io::Result<()> {
+        let rows_of = |line: &Line| line.width().div_ceil(columns.max(1)).max(1);
+        let above: usize = self.rows.iter().take(self.row).map(rows_of).sum();
+        self.start_again(above)
+    }
+
+    /// What is on the screen is not to be relied on.
+    pub fn forget(&mut self) -> io::Result<()> {
+        self.start_again(self.row)
+    }
+
+    fn start_again(&mut self, above: usize) -> io::Result<()> {
+        let mut bytes = Bytes { text: String::new(), palette: self.palette };
+        bytes.up(above);
+        bytes.text.push_str("\x1b[J");
+        (self.rows, self.row) = (Vec::new(), 0);
+        self.out.write_all(bytes.text.as_bytes())?;
+        self.out.flush()
+    }
+
+    /// Takes the live region away: the cursor stands at the beginning of an empty row.
+    pub fn leave(&mut self) -> io::Result<()> {
+        self.forget()
+    }
+}
+
+struct Bytes {
+    text: String,
+    palette: Palette,
+}
+
+impl Bytes {
+    fn up(&mut self, rows: usize) {
+        self.text.push('\r');
+        if rows > 0 {
+            self.text.push_str(&format!("\x1b[{rows}A"));
+        }
+    }
+
+    /// From one row of the region to another that is there.
+    fn to(&mut self, from: usize, to: usize) {
+        if to > from {
+            self.text.push_str(&format!("\x1b[{}B", to - from));
+        } else if from > to {
+            self.text.push_str(&format!("\x1b[{}A", from - to));
+        }
+    }
+
+    /// One row, over what was there.
+    fn row(&mut self, line: &Line) {
+        // Erased first: behind the last letter of a full row the cursor stands on that letter.
+        self.text.push_str("\r\x1b[K");
+        line.spans().iter().for_each(|span| self.span(span));
+    }
+
+    fn span(&mut self, span: &Span) {
+        match self.palette.code(span.tone()) {
+            "" => self.text.push_str(span.text()),
+            code => self.text.extend(["\x1b[", code, "m", span.text(), "\x1b[0m"]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! Breaks lines into rows.
+//!
+//! Invariant: no row is wider than asked, and no letter is lost but the blanks at a break.
+
+use haft_text::width;
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::line::{Line, Span, Tone};
+
+/// Narrower than this nothing is laid out: a wide letter and a mark of a cut must fit.
+pub(crate) const NARROWEST: usize = 8;
+
+struct Cell<'a> {
+    text: &'a str,
+    tone: Tone,
+}
+
+/// The rows of a line, broken at blanks and between wide letters where that is possible.
+pub(crate) fn wrap(line: &Line, columns: usize) -> Vec<Line> {
+    let columns = columns.max(NARROWEST);
+    if line.width() <= columns {
+        return vec![line.clone()];
+    }
+    let mut rows = Vec::new();
+    let mut row: Vec<Cell<'_>> = Vec::new();
+    let mut used = 0;
+    // Where the row may be broken, and how wide it is up to there.
+    let mut chance: Option<(usize, usize)> = None;
+    for span in line.spans() {
+        for text in pieces(span.text(), columns) {
+            let wide = width(text);
+            if used + wide > columns {
+                if text == " " {
+                    rows.push(join(&row));
+                    (row, used, chance) = (Vec::new(), 0, None);
+                    continue;
+                }
+                match chance.take() {
+                    Some((at, before)) => {
+                        let rest = row.split_off(at);
+                        rows.push(join(&row));
+                        (row, used) = (rest, used - before);
+                    }
+                    None => {
+                        rows.push(join(&row));
+                        (row, used) = (Vec::new(), 0);
+                    }
+                }
+            }
+            row.push(Cell { text, tone: span.tone() });
+            used += wide;
+            if text == " " || wide > 1 {
+                chance = Some((row.len(), used));
+            }
+        }
+    }
+    if !row.is_empty() {
+        rows.push(join(&row));
+    }
+    rows
+}
+
+/// The rows of a line that keeps its blanks, as code does: broken where the row is full.
+pub(crate) fn chop(line: &Line, columns: usize) -> Vec<Line> {
+    let columns = columns.max(NARROWEST);
+    if line.width() <= columns {
+        return vec![line.clone()];
+    }
+    let mut rows = Vec::new();
+    let mut row = Line::empty();
+    let mut used = 0;
+    for span in line.spans() {
+        let mut text = String::new();
+        for piece in pieces(span.text(), columns) {
+            let wide = width(piece);
+            if used + wide > columns {
+                row.push(Span::part(std::mem::take(&mut text), span.tone()));
+                rows.push(std::mem::take(&mut row));
+                used = 0;
+            }
+            text.push_str(piece);
+            used += wide;
+        }
+        row.push(Span::part(text, span.tone()));
+    }
+    rows.push(row);
+    rows
+}
+
+/// Rows with something in front: one thing before the first, another before the others. It takes its columns from the rows.
+pub(crate) fn hang(line: &Line, first: &Line, rest: &Line, columns: usize) -> Vec<Line> {
+    let room = columns.saturating_sub(first.width().max(rest.width()));
+    let rows = wrap(line, room);
+    let fronted = |(at, row): (usize, Line)| {
+        let front = if at == 0 { first } else { rest };
+        front.spans().iter().chain(row.spans()).cloned().collect()
+    };
+    rows.into_iter().enumerate().map(fronted).collect()
+}
+
+/// Letters as people see them; what would not fit a row on its own comes in its parts.
+fn pieces(text: &str, columns: usize) -> impl Iterator<Item = &str> {
+    text.graphemes(true).flat_map(move |one| {
+        let whole = width(one) <= columns;
+        let parts = one.char_indices().map(move |(at, letter)| &one[at..at + letter.len_utf8()]);
+        whole.then_some(one).into_iter().chain(parts.filter(move |_| !whole))
+    })
+}
+
+fn join(cells: &[Cell<'_>]) -> Line {
+    let blank = cells.iter().rev().take_while(|cell| cell.text == " ").count();
+    let mut line = Line::empty();
+    let mut cells = cells[..cells.len() - blank].iter().peekable();
+    while let Some(first) = cells.next() {
+        let mut text = first.text.to_owned();
+        while let Some(next) = cells.next_if(|next| next.tone == first.tone) {
+            text.push_str(next.text);
+        }
+        line.push(Span::part(text, first.tone));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rows(text: &str, columns: usize) -> Vec<String> {
+        wrap(&Line::of(text, Tone::Plain), columns).iter().map(Line::plain).collect()
+    }
+
+    #[test]
+    fn words_stay_whole_where_they_can() {
+        assert_eq!(rows("the quick brown fox", 10), ["the quick", "brown fox"]);
+        assert_eq!(rows("abcdefghijkl mn", 8), ["abcdefgh", "ijkl mn"]);
+        assert_eq!(rows("日本語日本語", 9), ["日本語日", "本語"]);
+    }
+
+    #[test]
+    fn tones_survive_a_break() {
+        let line = Line::of("plain words ", Tone::Plain).and("and strong ones", Tone::Strong);
+        let rows = wrap(&line, 14);
+        assert_eq!(rows[1].spans(), [Span::new("and strong", Tone::Strong)]);
+    }
+
+    #[test]
+    fn what_hangs_is_indented() {
+        let line = Line::of("one two three", Tone::Plain);
+        let rows = hang(&line, &Line::of("• ", Tone::Dim), &Line::of("  ", Tone::Plain), 10);
+        assert_eq!(rows.iter().map(Line::plain).collect::<Vec<_>>(), ["• one two", "  three"]);
+    }
+
+    proptest! {
+        #[test]
+        fn rows_fit_and_nothing_is_lost(text in any::<String>(), columns in 8usize..40) {
+            let line = Line::of(&text, Tone::Plain);
+            let wrapped = wrap(&line, columns);
+            let chopped = chop(&line, columns);
+            prop_assert!(wrapped.iter().chain(&chopped).all(|row| row.width() <= columns));
+            let without = |text: String| text.replace(' ', "");
+            prop_assert_eq!(without(wrapped.iter().map(Line::plain).collect()), without(line.plain()));
+            prop_assert_eq!(chopped.iter().map(Line::plain).collect::<String>(), line.plain());
+        }
+    }
+}
