@@ -17,6 +17,7 @@ mod sandbox;
 mod tools;
 mod workflows;
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -105,7 +106,7 @@ Exit codes: 0 completed, 1 failed, 2 usage or configuration, 3 a person is neede
 
 /// A coding agent for the terminal, built around a context engine.
 #[derive(Debug, Parser)]
-#[command(name = "haft", version, help_template = HELP, override_usage = "haft <COMMAND>\n       haft -p <PROMPT>", args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+#[command(name = "haft", version, help_template = HELP, override_usage = "haft [PROMPT]\n       haft <COMMAND>\n       haft -p <PROMPT>", args_conflicts_with_subcommands = true)]
 pub(crate) struct Cli {
     /// Same as `haft run PROMPT`, for those who know it by this name.
     #[arg(short = 'p', long = "print")]
@@ -129,8 +130,15 @@ impl Cli {
 
     /// Parses the arguments of this process.
     pub(crate) fn from_process() -> Result<Self, clap::Error> {
-        Self::from_arg_matches(&Self::definition().try_get_matches()?)
+        // Without a terminal there is nobody to talk to.
+        let definition = Self::definition().arg_required_else_help(!at_a_terminal());
+        Self::from_arg_matches(&definition.try_get_matches()?)
     }
+}
+
+/// Whether a person sits in front of this process.
+pub(crate) fn at_a_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
 #[derive(Debug, Subcommand)]

@@ -9,22 +9,30 @@ use crate::output;
 
 /// The prompt with a command in front put in its place. What only looks like one, as a path does, stays as it is.
 pub(crate) fn expand(prompt: String, ground: &Ground) -> anyhow::Result<String> {
-    let Some(called) = prompt.strip_prefix('/') else { return Ok(prompt) };
+    let (prompt, problems) = expand_and_tell(prompt, ground)?;
+    for problem in problems {
+        output::tell(&haft_text::sanitise(&format!("haft: {problem}")));
+    }
+    Ok(prompt)
+}
+
+/// The same, with what is wrong with the command's file, for those who tell it in their own way.
+pub(crate) fn expand_and_tell(prompt: String, ground: &Ground) -> anyhow::Result<(String, Vec<String>)> {
+    let untouched = |prompt| Ok((prompt, Vec::new()));
+    let Some(called) = prompt.strip_prefix('/') else { return untouched(prompt) };
     let (name, arguments) = called.split_once(char::is_whitespace).unwrap_or((called, ""));
     let is_name = |letter: char| letter.is_alphanumeric() || "-_:.".contains(letter);
     if name.is_empty() || !name.chars().all(is_name) {
-        return Ok(prompt);
+        return untouched(prompt);
     }
     let mut problems = Vec::new();
     let found = commands::load(ground, &mut problems);
     if let Some(command) = found.get(name) {
-        for problem in problems.iter().filter(|problem| problem.path == command.path) {
-            output::tell(&haft_text::sanitise(&format!("haft: {problem}")));
-        }
-        return Ok(command.expand(arguments));
+        let problems = problems.iter().filter(|problem| problem.path == command.path);
+        return Ok((command.expand(arguments), problems.map(ToString::to_string).collect()));
     }
     if Path::new("/").join(name).exists() {
-        return Ok(prompt);
+        return untouched(prompt);
     }
     let names: Vec<_> = found.items.iter().map(|command| format!("/{}", command.name)).collect();
     let there = match names.as_slice() {

@@ -108,6 +108,8 @@ pub(crate) struct RunPlan {
     pub(crate) focus_files: Vec<String>,
     pub(crate) limits: Limits,
     pub(crate) goal: bool,
+    /// What becomes of what still runs when a turn is over.
+    pub(crate) leftovers: Leftovers,
     pub(crate) answer: Option<AnswerSchema>,
     pub(crate) which: Which,
     pub(crate) part: Option<Part>,
@@ -299,7 +301,7 @@ fn prepare(
         limits: plan.limits,
         goal: plan.goal,
         answer: plan.answer,
-        leftovers: Leftovers::End,
+        leftovers: plan.leftovers,
         namespace: conversations,
         notes: namespace,
         notices: untrusted(&standing, &plan.project.root)

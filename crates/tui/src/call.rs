@@ -47,7 +47,7 @@ impl Call {
             ToolStatus::Partial => Line::of("~ ", Tone::Warning),
             ToolStatus::Error => Line::of("✗ ", Tone::Bad),
         };
-        let mut rows = vec![self.title(mark).cut(columns)];
+        let mut rows = vec![self.title(mark)];
         rows.extend(match (status, self.tool.as_str()) {
             (ToolStatus::Error, _) => cut(&plain(text, columns, Tone::Bad), ERROR_ROWS, End::Last),
             _ if diff::is_diff(text) => {
@@ -59,7 +59,7 @@ impl Call {
             }
             _ => Vec::new(),
         });
-        rows
+        rows.into_iter().map(|row| row.cut(columns)).collect()
     }
 
     /// All of its result, for those who want to see it.

@@ -11,6 +11,7 @@ mod doctor;
 mod drive;
 mod events;
 mod hooks;
+mod interactive;
 mod jobs;
 mod lib;
 mod mcp;
@@ -30,7 +31,7 @@ use haft_project::Kind;
 
 use crate::cli::{Cli, Command, Common};
 use crate::config::{Loaded, Sources, load};
-use crate::exit::{Exit, mistake};
+use crate::exit::Exit;
 use crate::places::Places;
 
 /// Does what the command line says.
@@ -68,10 +69,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Events(args)) => events::run(&args),
         Some(Command::Completions { shell }) => completions::run(shell),
         None if cli.print => run::run(&cli.run),
-        None if cli.run.prompt.is_some() => {
-            Err(mistake("there is no interactive interface yet; use `haft run \"…\"` or `haft -p \"…\"`"))
-        }
-        None => Err(mistake("what should the model do? Use `haft run \"…\"` or `haft -p \"…\"`")),
+        None => interactive::run(&cli.run),
     }
 }
 

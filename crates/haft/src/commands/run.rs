@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haft_context::ContextError;
 use haft_engine::turn::Limits;
-use haft_engine::{AnswerSchema, OpenError, Roles, Session, Which};
+use haft_engine::{AnswerSchema, Leftovers, OpenError, Roles, Session, Which};
 use haft_types::PermissionMode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -122,6 +122,7 @@ pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyh
         tool_profiles: config.tools.profiles.clone(),
         focus_files: args.file.clone(),
         goal: goal(args)?,
+        leftovers: Leftovers::End,
         answer: args.json_schema.as_deref().map(answer_schema).transpose()?,
         limits: Limits {
             turns: args.max_turns,

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use haft_context::Budget;
 use haft_engine::turn::Limits;
-use haft_engine::{EventSink, Roles, Which};
+use haft_engine::{EventSink, Leftovers, Roles, Which};
 use haft_model::{ModelConfig, ProviderConfig};
 use haft_project::TrustList;
 use haft_testkit::{Script, ScriptedServer};
@@ -89,6 +89,7 @@ async fn drive(args: &DemoArgs, home: &Path, project: &Path) -> anyhow::Result<(
         focus_files: Vec::new(),
         limits: Limits::default(),
         goal: false,
+        leftovers: Leftovers::End,
         answer: None,
         which: Which::New { title: TASK.into() },
         part: None,

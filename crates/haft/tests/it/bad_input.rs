@@ -116,7 +116,7 @@ fn an_unreadable_project_folder() {
 fn an_empty_prompt_and_nothing_to_do() {
     assert_told(&rig().run(&["run", " "]), 2, &["prompt is empty"]);
     assert_told(&rig().run(&["run"]), 2, &["Give a prompt"]);
-    assert_told(&rig().run(&["fix it"]), 2, &["no interactive interface yet", "haft run"]);
+    assert_told(&rig().run(&["fix it"]), 2, &["needs a terminal", "haft run"]);
 }
 
 #[test]

@@ -37,6 +37,7 @@ mod sandbox;
 mod secrets;
 mod stream;
 mod surface;
+mod terminal;
 mod text_protocols;
 mod turns;
 mod undo;

@@ -1,0 +1,103 @@
+//! What is done beside the conversation: the output of other commands of haft, of the user's shell, and the names of files.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use haft_text::{Limits, cut_lines, sanitise_bytes};
+use haft_tui::{Desk, Message, Operation};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::project::Project;
+
+/// Files that are offered at most.
+const FILES: usize = 20_000;
+/// What is shown of an output.
+const SHOWN: Limits = Limits { lines: 200, bytes: 64 * 1024 };
+
+/// Does things on threads of their own.
+pub(super) struct Beside {
+    desk: Desk,
+    project: Project,
+    set: Vec<String>,
+    /// Programs that run, each the first of its group.
+    running: Arc<Mutex<Vec<Pid>>>,
+}
+
+impl Beside {
+    pub(super) fn new(desk: Desk, project: Project, set: Vec<String>) -> Self {
+        Self { desk, project, set, running: Arc::default() }
+    }
+
+    /// Begins; what comes of it is told.
+    pub(super) fn start(&self, operation: Operation) {
+        match operation {
+            Operation::Haft(arguments) => match std::env::current_exe() {
+                Ok(haft) => {
+                    let mut command = Command::new(haft);
+                    command.args(arguments);
+                    command.args(self.set.iter().flat_map(|set| ["--set", set]));
+                    self.run(command);
+                }
+                Err(error) => self.desk.tell(Message::Told { text: format!("haft: {error}") }),
+            },
+            Operation::Shell(line) => {
+                let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
+                let mut command = Command::new(shell);
+                command.arg("-c").arg(line);
+                self.run(command);
+            }
+            Operation::Files => {
+                let (desk, root) = (self.desk.clone(), self.project.cwd.clone());
+                std::thread::spawn(move || desk.tell(Message::Files(files(&root))));
+            }
+            Operation::Submit(_)
+            | Operation::Interrupt
+            | Operation::New
+            | Operation::Resume(_)
+            | Operation::Quit => {}
+        }
+    }
+
+    fn run(&self, mut command: Command) {
+        command.current_dir(&self.project.cwd).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0);
+        let (desk, running) = (self.desk.clone(), Arc::clone(&self.running));
+        std::thread::spawn(move || {
+            let told = command.spawn().and_then(|child| {
+                let id = Pid::from_child(&child);
+                running.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+                let output = child.wait_with_output();
+                running.lock().unwrap_or_else(PoisonError::into_inner).retain(|one| *one != id);
+                output
+            });
+            let text = match told {
+                Ok(output) => {
+                    let mut text = sanitise_bytes(&[output.stdout, output.stderr].concat());
+                    if let Some(code) = output.status.code().filter(|code| *code != 0) {
+                        text = format!("{}\n(exit code {code})", text.trim_end());
+                    }
+                    cut_lines(&text, SHOWN).text
+                }
+                Err(error) => format!("haft: {error}"),
+            };
+            desk.tell(Message::Told { text });
+        });
+    }
+
+    /// Ends what still runs.
+    pub(super) fn end(&self) {
+        for id in self.running.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            // It may have ended by itself.
+            kill_process_group(id, Signal::TERM).ok();
+        }
+    }
+}
+
+/// Files under a folder, as paths from there, without what is ignored.
+fn files(root: &std::path::Path) -> Vec<String> {
+    let walk = ignore::WalkBuilder::new(root).hidden(true).require_git(false).build();
+    let files = walk.filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
+    let relative = files.filter_map(|entry| Some(entry.path().strip_prefix(root).ok()?.to_str()?.to_owned()));
+    relative.take(FILES).collect()
+}

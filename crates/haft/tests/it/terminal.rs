@@ -1,0 +1,294 @@
+//! `haft` alone, at a terminal: real keys, and what is on the screen.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use serde_json::json;
+
+use crate::rig::{Rig, haft};
+
+/// How long anything may take before the test gives up; never how long it takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A terminal with haft in it.
+struct Terminal {
+    child: Child,
+    master: File,
+    /// The terminal's other end, kept open to look at its settings.
+    slave: File,
+    screen: Arc<Mutex<vt100::Parser>>,
+}
+
+impl Terminal {
+    fn start(rig: &Rig, arguments: &[&str], (columns, rows): (u16, u16)) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let slave = || File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&master, size).unwrap();
+        let plain = rig.command(arguments);
+        // The shell's part: the process leads a session of its own, whose terminal this is.
+        let mut command = Command::new("setsid");
+        command.arg("--ctty").arg(haft()).args(arguments).current_dir(rig.project()).env_clear();
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("TERM", "xterm-256color");
+        command.stdin(Stdio::from(slave())).stdout(Stdio::from(slave())).stderr(Stdio::from(slave()));
+        let child = command.spawn().unwrap();
+        let master = File::from(master);
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 10_000)));
+        let (mut reader, shown) = (master.try_clone().unwrap(), Arc::clone(&screen));
+        std::thread::spawn(move || {
+            let mut bytes = [0; 65_536];
+            while let Ok(count) = reader.read(&mut bytes)
+                && count > 0
+            {
+                shown.lock().unwrap().process(&bytes[..count]);
+            }
+        });
+        Self { child, master, slave: slave(), screen }
+    }
+
+    fn screen(&self) -> MutexGuard<'_, vt100::Parser> {
+        self.screen.lock().unwrap()
+    }
+
+    fn text(&self) -> String {
+        self.screen().screen().contents()
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.master.write_all(keys.as_bytes()).unwrap();
+    }
+
+    #[track_caller]
+    fn until(&self, what: &str, fits: impl Fn(&vt100::Screen) -> bool) {
+        let since = Instant::now();
+        while !fits(self.screen().screen()) {
+            assert!(since.elapsed() < PATIENCE, "never saw {what}:\n{}", self.text());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[track_caller]
+    fn until_text(&self, text: &str) {
+        self.until(text, |screen| screen.contents().contains(text));
+    }
+
+    /// Waits until the question on the screen can be answered: the keys are no longer grey.
+    #[track_caller]
+    fn until_armed(&self) {
+        self.until("a question that can be answered", |screen| {
+            let (rows, columns) = screen.size();
+            let question = screen.rows(0, columns).position(|row| row.starts_with(" y yes"));
+            question.is_some_and(|row| {
+                assert!(row < rows.into());
+                screen.cell(row as u16, 1).is_some_and(|cell| cell.fgcolor() == vt100::Color::Idx(5))
+            })
+        });
+    }
+
+    fn process(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Whether the terminal is as a shell wants it: it echoes, and gives whole lines.
+    fn is_given_back(&self) -> bool {
+        tcgetattr(&self.slave).unwrap().local_modes.contains(LocalModes::ECHO | LocalModes::ICANON)
+    }
+
+    /// Waits for the end; gives the exit code. The terminal must be as it was.
+    fn ended(mut self) -> (i32, String) {
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        assert!(self.is_given_back());
+        let screen = self.screen();
+        assert!(!screen.screen().bracketed_paste() && !screen.screen().hide_cursor());
+        (code, screen.screen().contents())
+    }
+}
+
+fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
+    Rig::new(Api::Anthropic, Script::turns(replies).unwrap())
+}
+
+fn write_a() -> Reply {
+    Reply::call("write_to_file", json!({"path": "a.txt", "content": "one\ntwo\n"}))
+}
+
+/// Words that arrive slowly enough to be interrupted.
+fn slow(text: &str) -> Reply {
+    Reply { delta_chars: Some(4), delta_delay_ms: 20, ..Reply::text(text) }
+}
+
+#[test]
+fn a_task_with_a_question_from_the_first_key_to_the_end() {
+    let rig = rig([write_a().with_text("I will **write** it."), Reply::text("# Done\n\nIt is `there`.")]);
+    let mut terminal = Terminal::start(&rig, &[], (80, 24));
+    terminal.until_text("> ");
+    terminal.press("write a file\r");
+    terminal.until_armed();
+    let asked = terminal.text();
+    assert!(asked.contains("I will write it.") && asked.contains("+one") && asked.contains("+two"), "{asked}");
+    assert!(!rig.project().join("a.txt").exists());
+    terminal.press("y");
+    terminal.until_text("It is there.");
+    assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "one\ntwo\n");
+    terminal.press("\u{4}");
+    let (code, left) = terminal.ended();
+    assert_eq!(code, 0);
+    assert!(left.contains("> write a file") && left.contains("# Done") && !left.contains("sandbox"), "{left}");
+}
+
+#[test]
+fn no_means_no_and_the_model_hears_why() {
+    let rig = rig([write_a(), Reply::text("I will not.")]);
+    let mut terminal = Terminal::start(&rig, &["write a file"], (60, 20));
+    terminal.until_armed();
+    terminal.press("w");
+    terminal.until_text("Enter says no");
+    terminal.press("not in this folder\r");
+    terminal.until_text("not allowed: not in this folder");
+    terminal.until("the end of the turn", |screen| !screen.contents().contains("Esc interrupts"));
+    assert!(!rig.project().join("a.txt").exists());
+    terminal.press("\u{3}");
+    terminal.until_text("Ctrl-C again leaves");
+    terminal.press("\u{3}");
+    assert_eq!(terminal.ended().0, 0);
+}
+
+#[test]
+fn esc_interrupts_in_the_middle_and_the_next_words_go_on() {
+    let rig = rig([slow(&"many words and more of them ".repeat(400)), Reply::text("As you like.")]);
+    let mut terminal = Terminal::start(&rig, &["talk"], (80, 24));
+    terminal.until_text("many words");
+    terminal.press("\u{1b}");
+    terminal.until_text("aborted");
+    terminal.press("never mind\r");
+    terminal.until_text("As you like.");
+    terminal.press("\u{4}");
+    assert_eq!(terminal.ended().0, 0);
+}
+
+#[test]
+fn another_size_in_the_middle_of_an_answer() {
+    let text: String = (0..60).map(|number| format!("Paragraph {number} has some words.\n\n")).collect();
+    let rig = rig([slow(&text)]);
+    let mut terminal = Terminal::start(&rig, &["talk"], (80, 24));
+    terminal.until_text("Paragraph 3");
+    for (columns, rows) in [(40, 12), (120, 30), (60, 20)] {
+        terminal.screen().screen_mut().set_size(rows, columns);
+        tcsetwinsize(&terminal.master, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    }
+    terminal.until_text("Paragraph 59");
+    terminal.until("the end of the turn", |screen| !screen.contents().contains("Esc interrupts"));
+    let shown = terminal.text();
+    assert_eq!(shown.matches("\n> ").count(), 1, "one input: {shown}");
+    assert_eq!(shown.matches("Paragraph 59").count(), 1, "{shown}");
+    terminal.press("\u{4}");
+    assert_eq!(terminal.ended().0, 0);
+}
+
+#[test]
+fn a_paste_of_5000_lines_is_one_word_and_arrives_whole() {
+    let rig = rig([Reply::text("Long.")]);
+    let mut terminal = Terminal::start(&rig, &[], (80, 24));
+    terminal.until_text("> ");
+    let lines: String = (0..5_000).map(|number| format!("line {number}\r")).collect();
+    terminal.press(&format!("\u{1b}[200~{lines}\u{1b}[201~"));
+    terminal.until_text("[pasted 5000 lines]");
+    terminal.press("\r");
+    terminal.until_text("Long.");
+    let body = rig.server.generations()[0].json().unwrap();
+    assert!(body.to_string().contains("line 0\\nline 1\\n") && body.to_string().contains("line 4999"));
+    terminal.press("\u{4}");
+    assert_eq!(terminal.ended().0, 0);
+}
+
+#[test]
+fn hostile_output_stays_where_it_is() {
+    let hostile = "before\u{1b}[2J\u{1b}[H\u{1b}]0;owned\u{7}\rafter \u{202e}txt";
+    let call = Reply::call("execute_command", json!({"command": format!("echo '{hostile}'"), "requires_approval": true}));
+    let rig = rig([call.with_text(hostile), Reply::text("fine")]);
+    let mut terminal = Terminal::start(&rig, &["go"], (80, 24));
+    terminal.until_armed();
+    let shown = terminal.text();
+    assert!(shown.contains("> go") && shown.contains("␛[2J␛[H"), "{shown}");
+    assert!(shown.contains("<U+202E>") && !shown.contains('\u{202e}'), "{shown}");
+    terminal.press("n");
+    terminal.until_text("not allowed");
+    terminal.press("\u{4}");
+    terminal.ended();
+}
+
+#[test]
+fn the_terminal_is_given_back_when_haft_is_told_to_end() {
+    for signal in [Signal::TERM, Signal::HUP] {
+        let rig = rig([slow(&"words ".repeat(2_000))]);
+        let terminal = Terminal::start(&rig, &["talk"], (80, 24));
+        terminal.until_text("words words");
+        assert!(!terminal.is_given_back());
+        kill_process(terminal.process(), signal).unwrap();
+        assert_eq!(terminal.ended().0, 130);
+    }
+}
+
+#[test]
+fn the_shell_gets_the_terminal_while_haft_is_stopped() {
+    let rig = rig([Reply::text("Hello.")]);
+    let mut terminal = Terminal::start(&rig, &[], (80, 24));
+    terminal.until_text("> ");
+    for by_key in [true, false] {
+        if by_key {
+            terminal.press("\u{1a}");
+        } else {
+            kill_process(terminal.process(), Signal::TSTP).unwrap();
+        }
+        let (_, status) = waitpid(Some(terminal.process()), WaitOptions::UNTRACED).unwrap().unwrap();
+        assert!(status.stopped() && terminal.is_given_back());
+        kill_process(terminal.process(), Signal::CONT).unwrap();
+        terminal.until("keys one by one", |_| !terminal.is_given_back());
+    }
+    terminal.press("hi\r");
+    terminal.until_text("Hello.");
+    terminal.press("\u{4}");
+    assert_eq!(terminal.ended().0, 0);
+}
+
+#[test]
+fn commands_beside_the_conversation() {
+    let rig = rig([Reply::text("Hello.")]);
+    let mut terminal = Terminal::start(&rig, &[], (80, 30));
+    terminal.until_text("> ");
+    terminal.press("!echo $((6 * 7)) from the shell\r");
+    terminal.until_text("42 from the shell");
+    terminal.press("/rules\r");
+    terminal.until_text("no rules");
+    terminal.press("hi\r");
+    terminal.until_text("Hello.");
+    terminal.press("/context\r");
+    terminal.until_text("no prefix break so far");
+    assert!(terminal.text().contains("█ system"), "{}", terminal.text());
+    terminal.press("/quit\r");
+    assert_eq!(terminal.ended().0, 0);
+}
+
+#[test]
+fn what_was_said_before_is_gone_on_with() {
+    let rig = rig([Reply::text("The first answer."), Reply::text("The second.")]);
+    assert_eq!(rig.task(&["begin"]).code(), 0);
+    let mut terminal = Terminal::start(&rig, &["-c"], (80, 24));
+    terminal.until_text("The first answer.");
+    terminal.press("go on\r");
+    terminal.until_text("The second.");
+    terminal.press("\u{4}");
+    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(rig.export()["messages"].as_array().unwrap().len(), 4);
+}
