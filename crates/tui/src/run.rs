@@ -142,6 +142,8 @@ impl Driver {
                 message = self.side.messages.recv() => self.messages(message)?,
             }
         };
+        let effects = self.app.leave();
+        self.carry_out(effects)?;
         self.draw()?;
         self.screen.leave()?;
         terminal::give_back();
@@ -233,18 +235,22 @@ impl Driver {
         self.screen.draw(&finished, &self.app.frame())
     }
 
-    /// Stops until the shell goes on with haft.
+    /// Stops until the shell goes on with haft. This thread may run on for a moment before it stops, so the terminal is taken
+    /// again only when the signal to go on has come.
     fn suspend(&mut self) -> io::Result<()> {
         self.screen.leave()?;
         terminal::give_back();
         rustix::process::kill_current_process_group(rustix::process::Signal::STOP)?;
-        self.come_back()
+        Ok(())
     }
 
     fn come_back(&mut self) -> io::Result<()> {
-        if !terminal::is_ours() {
-            self.taken.again()?;
+        if terminal::is_ours() {
+            // It was stopped without being asked: the shell has written below, and has set the terminal as it likes.
+            self.screen.abandon()?;
+            terminal::give_back();
         }
+        self.taken.again()?;
         let (columns, rows) = crossterm::terminal::size()?;
         self.screen.forget()?;
         self.take(Input::Size { columns: columns.into(), rows: rows.into() })?;

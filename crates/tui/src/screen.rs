@@ -143,6 +143,13 @@ impl<W: Write> Screen<W> {
         self.start_again(self.row)
     }
 
+    /// Others have written to the terminal: the live region begins anew below that.
+    pub fn abandon(&mut self) -> io::Result<()> {
+        (self.rows, self.row) = (Vec::new(), 0);
+        self.out.write_all(b"\r\n")?;
+        self.out.flush()
+    }
+
     fn start_again(&mut self, above: usize) -> io::Result<()> {
         let mut bytes = Bytes { text: String::new(), palette: self.palette };
         bytes.up(above);

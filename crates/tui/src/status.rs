@@ -12,7 +12,8 @@ const BAR: u64 = 12;
 pub(crate) struct Status {
     pub(crate) model: String,
     pub(crate) mode: PermissionMode,
-    pub(crate) sandbox: SandboxLayer,
+    /// None before a session has told it.
+    pub(crate) sandbox: Option<SandboxLayer>,
     pub(crate) layers: Vec<BudgetLayer>,
     pub(crate) tokens: u64,
     pub(crate) window: u64,
@@ -42,7 +43,11 @@ impl Status {
         if self.window > 0 {
             parts.push((1, self.window_line()));
         }
-        parts.push((4, Line::of(format!("sandbox {}", self.sandbox), Tone::Dim)));
+        match self.sandbox {
+            Some(SandboxLayer::None) => parts.push((2, Line::of("no sandbox", Tone::Warning))),
+            Some(layer) => parts.push((4, Line::of(format!("sandbox {layer}"), Tone::Dim))),
+            None => {}
+        }
         if let Some(usage) = self.usage.filter(|usage| usage.all_input() > 0) {
             parts.push((3, Line::of(format!("cache {:.0}%", usage.cached_share() * 100.0), Tone::Dim)));
         }
@@ -168,7 +173,7 @@ mod tests {
         let layer = |layer, tokens: u64| BudgetLayer { layer, tokens, share: tokens as f64 / 100_000.0 };
         Status {
             model: "mock/some-model-with-a-name".into(),
-            sandbox: SandboxLayer::Namespace,
+            sandbox: Some(SandboxLayer::Namespace),
             layers: vec![layer(Layer::System, 9_000), layer(Layer::History, 40_000), layer(Layer::Current, 10)],
             tokens: 49_010,
             window: 100_000,

@@ -96,6 +96,11 @@ impl Terminal {
         });
     }
 
+    #[track_caller]
+    fn until_idle(&self) {
+        self.until("the end of the turn", |screen| !screen.contents().contains("Esc interrupts"));
+    }
+
     fn process(&self) -> Pid {
         Pid::from_child(&self.child)
     }
@@ -140,6 +145,7 @@ fn a_task_with_a_question_from_the_first_key_to_the_end() {
     assert!(!rig.project().join("a.txt").exists());
     terminal.press("y");
     terminal.until_text("It is there.");
+    terminal.until_idle();
     assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "one\ntwo\n");
     terminal.press("\u{4}");
     let (code, left) = terminal.ended();
@@ -156,7 +162,7 @@ fn no_means_no_and_the_model_hears_why() {
     terminal.until_text("Enter says no");
     terminal.press("not in this folder\r");
     terminal.until_text("not allowed: not in this folder");
-    terminal.until("the end of the turn", |screen| !screen.contents().contains("Esc interrupts"));
+    terminal.until_idle();
     assert!(!rig.project().join("a.txt").exists());
     terminal.press("\u{3}");
     terminal.until_text("Ctrl-C again leaves");
@@ -166,7 +172,9 @@ fn no_means_no_and_the_model_hears_why() {
 
 #[test]
 fn esc_interrupts_in_the_middle_and_the_next_words_go_on() {
-    let rig = rig([slow(&"many words and more of them ".repeat(400)), Reply::text("As you like.")]);
+    let replies = [slow(&"many words and more of them ".repeat(400)), Reply::text("As you like.")];
+    // In order: the reply that was interrupted is not given again.
+    let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
     let mut terminal = Terminal::start(&rig, &["talk"], (80, 24));
     terminal.until_text("many words");
     terminal.press("\u{1b}");
@@ -188,7 +196,7 @@ fn another_size_in_the_middle_of_an_answer() {
         tcsetwinsize(&terminal.master, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
     }
     terminal.until_text("Paragraph 59");
-    terminal.until("the end of the turn", |screen| !screen.contents().contains("Esc interrupts"));
+    terminal.until_idle();
     let shown = terminal.text();
     assert_eq!(shown.matches("\n> ").count(), 1, "one input: {shown}");
     assert_eq!(shown.matches("Paragraph 59").count(), 1, "{shown}");
@@ -210,6 +218,16 @@ fn a_paste_of_5000_lines_is_one_word_and_arrives_whole() {
     assert!(body.to_string().contains("line 0\\nline 1\\n") && body.to_string().contains("line 4999"));
     terminal.press("\u{4}");
     assert_eq!(terminal.ended().0, 0);
+}
+
+#[test]
+fn what_was_said_stays_when_one_leaves_in_the_middle() {
+    let rig = rig([slow(&"unfinished words ".repeat(500))]);
+    let mut terminal = Terminal::start(&rig, &["talk"], (80, 24));
+    terminal.until_text("unfinished words");
+    terminal.press("\u{4}");
+    let (code, left) = terminal.ended();
+    assert!(code == 0 && left.contains("unfinished words") && !left.contains("Esc interrupts"), "{left}");
 }
 
 #[test]
@@ -270,7 +288,7 @@ fn commands_beside_the_conversation() {
     terminal.press("!echo $((6 * 7)) from the shell\r");
     terminal.until_text("42 from the shell");
     terminal.press("/rules\r");
-    terminal.until_text("no rules");
+    terminal.until_text("No rules yet");
     terminal.press("hi\r");
     terminal.until_text("Hello.");
     terminal.press("/context\r");
@@ -288,6 +306,7 @@ fn what_was_said_before_is_gone_on_with() {
     terminal.until_text("The first answer.");
     terminal.press("go on\r");
     terminal.until_text("The second.");
+    terminal.until_idle();
     terminal.press("\u{4}");
     assert_eq!(terminal.ended().0, 0);
     assert_eq!(rig.export()["messages"].as_array().unwrap().len(), 4);

@@ -20,7 +20,7 @@ impl App {
         match &event.body {
             EventBody::Conversation { model, sandbox, .. } => {
                 self.status.model.clone_from(model);
-                self.status.sandbox = sandbox.as_ref().map(|status| status.layer).unwrap_or_default();
+                self.status.sandbox = sandbox.as_ref().map(|status| status.layer);
             }
             EventBody::Text { text } => {
                 self.finish_thinking();

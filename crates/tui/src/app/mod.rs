@@ -220,6 +220,14 @@ impl App {
         effects
     }
 
+    /// The end: what was still arriving is finished as it is.
+    pub fn leave(&mut self) -> Vec<Effect> {
+        self.finish_text();
+        let mut effects = Vec::new();
+        self.collect(&mut effects);
+        effects
+    }
+
     /// What was printed by this input comes before what is wanted because of it.
     fn collect(&mut self, effects: &mut Vec<Effect>) {
         if !self.printed.is_empty() {
