@@ -101,14 +101,12 @@ impl Asking {
         let mut rows = wrap(&title, columns);
         let room = columns.saturating_sub(2);
         let inset = |row: Line| Line::of("  ", Tone::Plain).spans().iter().chain(row.spans()).cloned().collect();
-        // Revealed line by line: a carriage return within one must show.
-        rows.extend(match diff::preview(tool, arguments) {
-            Some(change) => diff::rows(reveal(&change).lines(), room).into_iter().map(inset).collect::<Vec<_>>(),
-            None => {
-                let shown = reveal(subject);
-                shown.lines().flat_map(|line| chop(&Line::of(line, Tone::Code), room)).map(inset).collect()
-            }
-        });
+        let shown = if let Some(change) = diff::preview(tool, arguments) {
+            diff::rows(reveal(&change).lines(), room)
+        } else {
+            reveal(subject).lines().flat_map(|line| chop(&Line::of(line, Tone::Code), room)).collect()
+        };
+        rows.extend(shown.into_iter().map(inset));
         let asked: Vec<_> = parts.iter().filter(|part| part.decision == Decision::Ask).collect();
         if parts.len() > 1 && asked.len() < parts.len() {
             rows.push(Line::of("  not allowed yet:", Tone::Dim));
@@ -139,7 +137,9 @@ impl Asking {
                 choice(&mut rows, "w", "no, with words for the model".into());
                 choice(&mut rows, "e", "change it first".into());
             }
-            Stage::Words => rows.push(Line::of("Enter says no with these words, Esc goes back", Tone::Dim).cut(columns)),
+            Stage::Words => {
+                rows.push(Line::of("Enter says no with these words, Esc goes back", Tone::Dim).cut(columns))
+            }
             Stage::Change => rows.push(Line::of("Enter runs it like this, Esc goes back", Tone::Dim).cut(columns)),
         }
         rows

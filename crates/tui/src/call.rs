@@ -117,6 +117,7 @@ fn inset(rows: Vec<Line>) -> Vec<Line> {
 }
 
 /// Which end is left out.
+#[derive(Clone, Copy)]
 enum End {
     First,
     Last,

@@ -41,7 +41,11 @@ pub const COMMANDS: &[SlashCommand] = &[
     SlashCommand { name: "context", help: "where the tokens of the last request went", by: By::Own(Own::Context) },
     SlashCommand { name: "cost", help: "tokens and money so far", by: By::Own(Own::Cost) },
     SlashCommand { name: "clear", help: "begin a new conversation", by: By::Session(Wanted::New) },
-    SlashCommand { name: "resume", help: "go on with another conversation: /resume ID", by: By::Session(Wanted::Resume) },
+    SlashCommand {
+        name: "resume",
+        help: "go on with another conversation: /resume ID",
+        by: By::Session(Wanted::Resume),
+    },
     SlashCommand { name: "conversations", help: "list conversations", by: By::Haft(&["conversations", "list"]) },
     SlashCommand { name: "diff", help: "what this conversation changed in files", by: By::Haft(&["changes"]) },
     SlashCommand { name: "agents", help: "roles for sub-agents", by: By::Haft(&["agents", "list"]) },
@@ -49,7 +53,11 @@ pub const COMMANDS: &[SlashCommand] = &[
     SlashCommand { name: "rules", help: "words the model works by", by: By::Haft(&["rules", "list"]) },
     SlashCommand { name: "mcp", help: "MCP servers", by: By::Haft(&["mcp", "list"]) },
     SlashCommand { name: "models", help: "models that are declared", by: By::Haft(&["models", "list"]) },
-    SlashCommand { name: "permissions", help: "what may happen without asking", by: By::Haft(&["permissions", "list"]) },
+    SlashCommand {
+        name: "permissions",
+        help: "what may happen without asking",
+        by: By::Haft(&["permissions", "list"]),
+    },
     SlashCommand { name: "quit", help: "leave", by: By::Own(Own::Quit) },
 ];
 

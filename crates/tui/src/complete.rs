@@ -19,12 +19,20 @@ pub(crate) struct Item {
     pub(crate) help: String,
 }
 
+/// Which way the choice moves; behind the last comes the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Up,
+    Down,
+}
+
 impl Menu {
-    pub(crate) fn step(&mut self, by: isize) {
-        let count = self.items.len() as isize;
-        if count > 0 {
-            self.chosen = (self.chosen as isize + by).rem_euclid(count) as usize;
-        }
+    pub(crate) fn step(&mut self, step: Step) {
+        let count = self.items.len().max(1);
+        self.chosen = match step {
+            Step::Up => self.chosen + count - 1,
+            Step::Down => self.chosen + 1,
+        } % count;
     }
 
     pub(crate) fn choice(&self) -> Option<&Item> {
@@ -72,10 +80,10 @@ mod tests {
     fn the_choice_goes_round() {
         let item = |text: &str| Item { text: text.into(), help: String::new() };
         let mut menu = Menu { items: vec![item("a"), item("b")], chosen: 0 };
-        menu.step(-1);
+        menu.step(Step::Up);
         assert_eq!(menu.choice().unwrap().text, "b");
-        menu.step(1);
+        menu.step(Step::Down);
         assert_eq!(menu.choice().unwrap().text, "a");
-        Menu::default().step(1);
+        Menu::default().step(Step::Down);
     }
 }

@@ -419,7 +419,10 @@ mod tests {
     fn the_cursor_is_drawn_where_it_is() {
         let mut editor = typed("日本語 text that is long\nsecond");
         let view = editor.view("> ", 14, 9);
-        assert_eq!(view.rows.iter().map(Line::plain).collect::<Vec<_>>(), ["> 日本語 text", "   that is lo", "  ng", "  second"]);
+        assert_eq!(
+            view.rows.iter().map(Line::plain).collect::<Vec<_>>(),
+            ["> 日本語 text", "   that is lo", "  ng", "  second"]
+        );
         assert_eq!((view.row, view.column), (3, 8));
         editor.up();
         editor.home();

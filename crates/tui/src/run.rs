@@ -53,7 +53,7 @@ struct Driver {
     app: App,
     screen: Screen<io::Stdout>,
     side: TerminalSide,
-    taken: Taken,
+    _taken: Taken,
     keys: EventStream,
     /// Rows that are to be printed with the next drawing.
     finished: Vec<Line>,
@@ -103,7 +103,7 @@ impl Driver {
             app,
             screen: Screen::new(io::stdout(), palette),
             side,
-            taken,
+            _taken: taken,
             keys: EventStream::new(),
             finished: Vec::new(),
             dirty: true,
@@ -250,7 +250,7 @@ impl Driver {
             self.screen.abandon()?;
             terminal::give_back();
         }
-        self.taken.again()?;
+        terminal::take_again()?;
         let (columns, rows) = crossterm::terminal::size()?;
         self.screen.forget()?;
         self.take(Input::Size { columns: columns.into(), rows: rows.into() })?;

@@ -83,7 +83,8 @@ impl<W: Write> Screen<W> {
         }
         let (row, column) = (frame.cursor.0.min(frame.rows.len().saturating_sub(1)), frame.cursor.1);
         bytes.to(self.row, row);
-        bytes.text.push_str(&format!("\x1b[{}G\x1b[?7h", column + 1));
+        bytes.sequence(column + 1, 'G');
+        bytes.text.push_str("\x1b[?7h");
         if frame.shows_cursor {
             bytes.text.push_str("\x1b[?25h");
         }
@@ -171,19 +172,25 @@ struct Bytes {
 }
 
 impl Bytes {
+    fn sequence(&mut self, number: usize, what: char) {
+        self.text.push_str("\x1b[");
+        self.text.push_str(&number.to_string());
+        self.text.push(what);
+    }
+
     fn up(&mut self, rows: usize) {
         self.text.push('\r');
         if rows > 0 {
-            self.text.push_str(&format!("\x1b[{rows}A"));
+            self.sequence(rows, 'A');
         }
     }
 
     /// From one row of the region to another that is there.
     fn to(&mut self, from: usize, to: usize) {
         if to > from {
-            self.text.push_str(&format!("\x1b[{}B", to - from));
+            self.sequence(to - from, 'B');
         } else if from > to {
-            self.text.push_str(&format!("\x1b[{}A", from - to));
+            self.sequence(from - to, 'A');
         }
     }
 

@@ -77,10 +77,10 @@ impl Status {
         if self.window == 0 {
             return vec![Line::of("nothing was sent yet", Tone::Dim)];
         }
-        let mut lines = vec![self.window_line().and(
-            format!("  {} of {} tokens", grouped(self.tokens), grouped(self.window)),
-            Tone::Plain,
-        )];
+        let mut lines = vec![
+            self.window_line()
+                .and(format!("  {} of {} tokens", grouped(self.tokens), grouped(self.window)), Tone::Plain),
+        ];
         for BudgetLayer { layer, tokens, share } in &self.layers {
             let (glyph, tone) = glyph(*layer);
             let cells = (share * 40.0).round() as usize;
@@ -125,7 +125,7 @@ pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);

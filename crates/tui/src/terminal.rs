@@ -28,17 +28,8 @@ impl Taken {
             }));
         });
         let taken = Self(());
-        taken.again()?;
+        take_again()?;
         Ok(taken)
-    }
-
-    /// Takes it again after [`give_back`].
-    pub(crate) fn again(&self) -> io::Result<()> {
-        OURS.store(true, Ordering::SeqCst);
-        terminal::enable_raw_mode()?;
-        let mut out = io::stdout();
-        out.write_all(BEGIN)?;
-        out.flush()
     }
 }
 
@@ -46,6 +37,15 @@ impl Drop for Taken {
     fn drop(&mut self) {
         give_back();
     }
+}
+
+/// Takes it again after [`give_back`]; whoever took it first gives it back.
+pub(crate) fn take_again() -> io::Result<()> {
+    OURS.store(true, Ordering::SeqCst);
+    terminal::enable_raw_mode()?;
+    let mut out = io::stdout();
+    out.write_all(BEGIN)?;
+    out.flush()
 }
 
 /// Whether the terminal is ours to draw on.

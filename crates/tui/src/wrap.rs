@@ -35,17 +35,10 @@ pub(crate) fn wrap(line: &Line, columns: usize) -> Vec<Line> {
                     (row, used, chance) = (Vec::new(), 0, None);
                     continue;
                 }
-                match chance.take() {
-                    Some((at, before)) => {
-                        let rest = row.split_off(at);
-                        rows.push(join(&row));
-                        (row, used) = (rest, used - before);
-                    }
-                    None => {
-                        rows.push(join(&row));
-                        (row, used) = (Vec::new(), 0);
-                    }
-                }
+                let (at, before) = chance.take().unwrap_or((row.len(), used));
+                let rest = row.split_off(at);
+                rows.push(join(&row));
+                (row, used) = (rest, used - before);
             }
             row.push(Cell { text, tone: span.tone() });
             used += wide;

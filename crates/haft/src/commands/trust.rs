@@ -40,32 +40,64 @@ pub(super) fn run(args: &TrustArgs) -> anyhow::Result<Exit> {
 }
 
 fn show(project: &Project, standing: &Standing, json: bool) -> anyhow::Result<()> {
-    let runs: Vec<_> = Footprint::of(&project.root).files().keys().cloned().collect();
-    let obeyed: Vec<_> = footprint::instructions().filter(|name| project.root.join(name).exists()).collect();
-    let (word, changed) = match standing {
-        Standing::Trusted => ("trusted", &[][..]),
-        Standing::Untrusted => ("untrusted", &[][..]),
-        Standing::Changed { files } => ("changed", files.as_slice()),
-    };
+    let found = Found::of(project);
     if json {
+        let (word, changed) = told(standing);
         return output::print_json(&json!({
-            "path": project.root, "standing": word, "changed": changed, "would_run": runs, "would_obey": obeyed,
+            "path": project.root, "standing": word, "changed": changed, "would_run": found.runs(), "would_obey": found.obeyed,
         }));
     }
-    let mut text = format!("{}: {word}\n", project.root.display());
-    for (heading, names) in [
-        ("Changed since it was trusted", changed.to_vec()),
-        ("Would run", runs),
-        ("Would be obeyed", obeyed.into_iter().map(str::to_owned).collect()),
-    ] {
-        if names.is_empty() {
-            continue;
-        }
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "\n{heading}:");
-        for name in names {
-            let _ = writeln!(text, "  {name}");
-        }
+    output::print(&haft_text::sanitise(&found.described(project, standing)))
+}
+
+fn told(standing: &Standing) -> (&'static str, &[String]) {
+    match standing {
+        Standing::Trusted => ("trusted", &[]),
+        Standing::Untrusted => ("untrusted", &[]),
+        Standing::Changed { files } => ("changed", files),
     }
-    output::print(&haft_text::sanitise(&text))
+}
+
+/// What of a folder would run and be obeyed.
+pub(super) struct Found {
+    /// What would run.
+    pub(super) footprint: Footprint,
+    obeyed: Vec<&'static str>,
+}
+
+impl Found {
+    pub(super) fn of(project: &Project) -> Self {
+        let obeyed = footprint::instructions().filter(|name| project.root.join(name).exists()).collect();
+        Self { footprint: Footprint::of(&project.root), obeyed }
+    }
+
+    /// Whether trust would make no difference.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.footprint.files().is_empty() && self.obeyed.is_empty()
+    }
+
+    fn runs(&self) -> Vec<String> {
+        self.footprint.files().keys().cloned().collect()
+    }
+
+    /// It as text, not yet safe for a terminal.
+    pub(super) fn described(&self, project: &Project, standing: &Standing) -> String {
+        let (word, changed) = told(standing);
+        let mut text = format!("{}: {word}\n", project.root.display());
+        for (heading, names) in [
+            ("Changed since it was trusted", changed.to_vec()),
+            ("Would run", self.runs()),
+            ("Would be obeyed", self.obeyed.iter().map(|name| (*name).to_owned()).collect()),
+        ] {
+            if names.is_empty() {
+                continue;
+            }
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "\n{heading}:");
+            for name in names {
+                let _ = writeln!(text, "  {name}");
+            }
+        }
+        text
+    }
 }

@@ -39,8 +39,8 @@ impl App {
                     CallPhase::Started => self.calls.push(Call::new(id, name)),
                     CallPhase::Arguments => {}
                     CallPhase::Finished => {
-                        if name == "todo_write" {
-                            arguments.iter().for_each(|arguments| self.panes.take_todo(arguments));
+                        if let Some(arguments) = arguments.as_ref().filter(|_| name == "todo_write") {
+                            self.panes.take_todo(arguments);
                         }
                         let about = arguments.as_ref().map(about).unwrap_or_default();
                         self.call(id, name).about = about;

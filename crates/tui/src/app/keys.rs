@@ -6,7 +6,7 @@ use haft_engine::Answer;
 use super::{App, Effect, Hint, Search, view};
 use crate::approval::{Choice, Stage};
 use crate::commands::{self, By, COMMANDS, Own, Wanted};
-use crate::complete::{Item, Menu, matches};
+use crate::complete::{Item, Menu, Step, matches};
 use crate::line::{Line, Tone};
 use crate::link::Operation;
 use crate::status::grouped;
@@ -36,8 +36,8 @@ impl App {
             KeyCode::Esc if self.menu.is_some() => self.menu = None,
             KeyCode::Esc => self.interrupt(effects),
             KeyCode::Tab => self.complete(),
-            KeyCode::Up if self.menu.is_some() => self.step_menu(-1),
-            KeyCode::Down if self.menu.is_some() => self.step_menu(1),
+            KeyCode::Up if self.menu.is_some() => self.step_menu(Step::Up),
+            KeyCode::Down if self.menu.is_some() => self.step_menu(Step::Down),
             KeyCode::Enter if alt || key.modifiers.contains(KeyModifiers::SHIFT) => self.typed("\n", effects),
             KeyCode::Char('j') if control => self.typed("\n", effects),
             KeyCode::Enter => self.enter(effects),
@@ -313,7 +313,9 @@ impl App {
                 // Any other key takes what was found.
                 let found = self.editor.search(&search.words, search.skip).map(str::to_owned);
                 self.search = None;
-                found.iter().for_each(|found| self.editor.set(found));
+                if let Some(found) = found {
+                    self.editor.set(&found);
+                }
             }
         }
     }
@@ -345,9 +347,9 @@ impl App {
         }
     }
 
-    fn step_menu(&mut self, by: isize) {
+    fn step_menu(&mut self, step: Step) {
         if let Some(menu) = &mut self.menu {
-            menu.step(by);
+            menu.step(step);
         }
     }
 

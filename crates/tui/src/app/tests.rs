@@ -164,11 +164,15 @@ fn a_task(columns: usize) -> Seat {
         cost: Some(Cost { total: 0.0312, ..Cost::default() }),
         saved_tokens: 0,
     });
-    seat.tell(call("3", "todo_write", json!({"todos": [
-        {"content": "Change `sum`", "status": "completed"},
-        {"content": "Run the tests", "status": "in_progress"},
-        {"content": "Tell the user", "status": "pending"},
-    ]})));
+    seat.tell(call(
+        "3",
+        "todo_write",
+        json!({"todos": [
+            {"content": "Change `sum`", "status": "completed"},
+            {"content": "Run the tests", "status": "in_progress"},
+            {"content": "Tell the user", "status": "pending"},
+        ]}),
+    ));
     seat.tell(done("3", "todo_write", ToolStatus::Success, "ok"));
     seat.tell(call("4", "replace_in_file", json!({"path": "src/lib.rs", "diff": "…"})));
     let change = "Changed src/lib.rs.\n\n--- src/lib.rs\n+++ src/lib.rs\n@@ -1,2 +1,2 @@\n pub fn sum(of: &[i64]) -> i64 {\n-    of.iter().copied().reduce(|a, b| a + b).expect(\"not empty\")\n+    of.iter().sum()\n";
@@ -286,7 +290,11 @@ fn commands_are_completed_and_run() {
     seat.key(KeyCode::Enter);
     assert!(seat.all().contains("> /cost\n0 requests: "), "{}", seat.all());
     seat.say("/rev");
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Submit("/review".into()))], "the user's own is expanded elsewhere");
+    assert_eq!(
+        seat.wanted(),
+        [Effect::Do(Operation::Submit("/review".into()))],
+        "the user's own is expanded elsewhere"
+    );
     seat.put(Input::Idle);
     seat.say("/diff");
     assert_eq!(seat.wanted(), [Effect::Do(Operation::Haft(vec!["changes".into()]))]);
@@ -326,7 +334,10 @@ fn history_is_searched() {
 fn a_question_of_the_model_is_answered_by_number() {
     let mut seat = Seat::new(80, 24);
     seat.say("go");
-    seat.tell(EventBody::Question { question: "Which one?".into(), options: vec!["the red".into(), "the blue".into()] });
+    seat.tell(EventBody::Question {
+        question: "Which one?".into(),
+        options: vec!["the red".into(), "the blue".into()],
+    });
     seat.tell(over(Outcome::Waiting, "a question"));
     seat.put(Input::Idle);
     seat.wanted();

@@ -20,20 +20,16 @@ impl App {
         let columns = self.columns.max(1);
         let height = self.rows.saturating_sub(1).max(3);
         let mut below = Vec::new();
-        let typed = match &self.search {
-            Some(search) => {
-                let found = self.editor.search(&search.words, search.skip).unwrap_or("nothing found");
-                let found = found.replace('\n', " ");
-                let line = Line::of("search: ", Tone::Accent).and(&search.words, Tone::Strong);
-                let column = line.width().min(columns - 1);
-                below.push(line.and("  ", Tone::Plain).and(found, Tone::Dim).cut(columns));
-                (0, column)
-            }
-            None => {
-                let typed = self.editor.view(PROMPT, columns, INPUT_ROWS.min(height / 2));
-                below.extend(typed.rows);
-                (typed.row, typed.column.min(columns - 1))
-            }
+        let typed = if let Some(search) = &self.search {
+            let found = self.editor.search(&search.words, search.skip).unwrap_or("nothing found");
+            let line = Line::of("search: ", Tone::Accent).and(&search.words, Tone::Strong);
+            let column = line.width().min(columns - 1);
+            below.push(line.and("  ", Tone::Plain).and(found.replace('\n', " "), Tone::Dim).cut(columns));
+            (0, column)
+        } else {
+            let typed = self.editor.view(PROMPT, columns, INPUT_ROWS.min(height / 2));
+            below.extend(typed.rows);
+            (typed.row, typed.column.min(columns - 1))
         };
         below.extend(self.menu_rows(columns));
         below.push(self.last_row(columns));
@@ -60,12 +56,8 @@ impl App {
         if !self.thinking.trim().is_empty() {
             let from = self.thinking.ceil_char_boundary(self.thinking.len().saturating_sub(THOUGHT_BYTES));
             let last = self.thinking[from..].split_whitespace().collect::<Vec<_>>().join(" ");
-            let rows_of_thought = hang(
-                &Line::of(last, Tone::Dim),
-                &Line::of("∴ ", Tone::Accent),
-                &Line::of("  ", Tone::Plain),
-                columns,
-            );
+            let rows_of_thought =
+                hang(&Line::of(last, Tone::Dim), &Line::of("∴ ", Tone::Accent), &Line::of("  ", Tone::Plain), columns);
             let extra = rows_of_thought.len().saturating_sub(2);
             rows.extend(rows_of_thought.into_iter().skip(extra));
         }

@@ -147,7 +147,9 @@ impl Fence {
 /// Rows of one line of code.
 fn code(line: &str, columns: usize) -> Vec<Line> {
     let rows = chop(&Line::of(line.trim_end(), Tone::Code), columns.saturating_sub(CODE_INDENT.len()));
-    rows.into_iter().map(|row| Line::of(CODE_INDENT, Tone::Plain).spans().iter().chain(row.spans()).cloned().collect()).collect()
+    rows.into_iter()
+        .map(|row| Line::of(CODE_INDENT, Tone::Plain).spans().iter().chain(row.spans()).cloned().collect())
+        .collect()
 }
 
 /// The end of a text that may be long, from the beginning of a line where there is one.

@@ -51,11 +51,7 @@ impl Beside {
                 let (desk, root) = (self.desk.clone(), self.project.cwd.clone());
                 std::thread::spawn(move || desk.tell(Message::Files(files(&root))));
             }
-            Operation::Submit(_)
-            | Operation::Interrupt
-            | Operation::New
-            | Operation::Resume(_)
-            | Operation::Quit => {}
+            Operation::Submit(_) | Operation::Interrupt | Operation::New | Operation::Resume(_) | Operation::Quit => {}
         }
     }
 

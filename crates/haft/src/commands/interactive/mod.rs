@@ -4,6 +4,7 @@
 //! Invariant: while a turn runs, an interrupt and the end are heard at once.
 
 mod beside;
+mod trusting;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let config = loaded.config;
     // What is wrong with flags and configuration is told before the terminal is taken.
     let plan = lower(args, &config, Some(""))?;
+    trusting::settle(&places, &plan.project, &mut std::io::stdin().lock())?;
     let (ground, _) = wiring::ground(&places, &plan.project)?;
     let setup = Setup {
         mode: plan.mode,

@@ -1,0 +1,39 @@
+//! The first question in a folder that is not trusted. It is asked before anything else is done there.
+
+use std::io::BufRead;
+
+use haft_project::{Standing, TrustList};
+use haft_text::reveal;
+use haft_types::Clock as _;
+
+use crate::clock::WallClock;
+use crate::commands::trust::Found;
+use crate::output;
+use crate::places::Places;
+use crate::project::Project;
+
+/// Asks whether the folder is to be trusted, if that would make a difference. Anything but a yes leaves it as it is.
+pub(super) fn settle(places: &Places, project: &Project, answers: &mut impl BufRead) -> anyhow::Result<()> {
+    let list = TrustList::at(places.trust_file());
+    let standing = list.standing(&project.root)?;
+    let found = Found::of(project);
+    if standing == Standing::Trusted || found.is_nothing() {
+        return Ok(());
+    }
+    let text = found.described(project, &standing);
+    output::print(&reveal(&format!(
+        "{text}\nHaft can work here without these files. Trust the folder? (y = yes, Enter = no) "
+    )))?;
+    let mut answer = String::new();
+    answers.read_line(&mut answer)?;
+    if !matches!(answer.trim(), "y" | "Y" | "yes") {
+        return Ok(());
+    }
+    let trusted = list.trust(&project.root, WallClock.now())?;
+    // What is trusted must be what was shown.
+    if trusted.files() != found.footprint.files() {
+        list.revoke(&project.root)?;
+        output::print("The files changed while you were asked: the folder is not trusted. Look again.\n")?;
+    }
+    Ok(())
+}
