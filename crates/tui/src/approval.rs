@@ -138,7 +138,7 @@ impl Asking {
                 choice(&mut rows, "e", "change it first".into());
             }
             Stage::Words => {
-                rows.push(Line::of("Enter says no with these words, Esc goes back", Tone::Dim).cut(columns))
+                rows.push(Line::of("Enter says no with these words, Esc goes back", Tone::Dim).cut(columns));
             }
             Stage::Change => rows.push(Line::of("Enter runs it like this, Esc goes back", Tone::Dim).cut(columns)),
         }

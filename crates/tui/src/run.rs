@@ -41,6 +41,8 @@ pub enum Ended {
     Left,
     /// A signal ended it, or the terminal went away.
     Signalled,
+    /// Something panicked, here or elsewhere, and has told that itself.
+    Panicked,
 }
 
 /// Runs the interface on this thread until its user leaves. Blocks; give it a thread of its own.
@@ -62,6 +64,8 @@ struct Driver {
     /// Who waits for an answer, and when a key may give it.
     waiting: Option<oneshot::Sender<Answer>>,
     armed_at: Option<Instant>,
+    /// Whether the shell has the terminal.
+    suspended: bool,
     ended: Option<Ended>,
 }
 
@@ -110,6 +114,7 @@ impl Driver {
             drawn: Instant::now(),
             waiting: None,
             armed_at: None,
+            suspended: false,
             ended: None,
         };
         driver.carry_out(effects)?;
@@ -145,8 +150,10 @@ impl Driver {
         let effects = self.app.leave();
         self.carry_out(effects)?;
         self.draw()?;
-        self.screen.leave()?;
-        terminal::give_back();
+        if terminal::is_ours() {
+            self.screen.leave()?;
+            terminal::give_back();
+        }
         // Nobody listens any more where the session ended first.
         drop(self.side.operations.send(Operation::Quit));
         Ok(ended)
@@ -227,8 +234,11 @@ impl Driver {
 
     fn draw(&mut self) -> io::Result<()> {
         (self.dirty, self.drawn) = (false, Instant::now());
-        // After a panic elsewhere the terminal belongs to its message.
         if !terminal::is_ours() {
+            if !self.suspended {
+                // A panic elsewhere gave the terminal back: it belongs to its message.
+                self.ended = Some(Ended::Panicked);
+            }
             return Ok(());
         }
         let finished = std::mem::take(&mut self.finished);
@@ -240,6 +250,7 @@ impl Driver {
     fn suspend(&mut self) -> io::Result<()> {
         self.screen.leave()?;
         terminal::give_back();
+        self.suspended = true;
         rustix::process::kill_current_process_group(rustix::process::Signal::STOP)?;
         Ok(())
     }
@@ -251,6 +262,7 @@ impl Driver {
             terminal::give_back();
         }
         terminal::take_again()?;
+        self.suspended = false;
         let (columns, rows) = crossterm::terminal::size()?;
         self.screen.forget()?;
         self.take(Input::Size { columns: columns.into(), rows: rows.into() })?;

@@ -219,7 +219,8 @@ impl App {
         self.said(text, effects);
     }
 
-    fn said(&mut self, text: String, effects: &mut Vec<Effect>) {
+    /// Does what was typed: a command, a line for the shell, or words for the model.
+    pub(super) fn said(&mut self, text: String, effects: &mut Vec<Effect>) {
         if let Some(line) = text.strip_prefix('!').map(str::trim).filter(|line| !line.is_empty()) {
             self.print_apart(view::said(&text, self.columns));
             return effects.push(Effect::Do(Operation::Shell(line.to_owned())));

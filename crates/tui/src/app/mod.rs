@@ -184,7 +184,7 @@ impl App {
         app.print(text_rows(&setup.greeting, Tone::Dim, columns));
         let mut effects = Vec::new();
         if let Some(first) = setup.first {
-            app.submit(first, &mut effects);
+            app.said(first, &mut effects);
         }
         app.collect(&mut effects);
         (app, effects)

@@ -305,6 +305,13 @@ fn commands_are_completed_and_run() {
 }
 
 #[test]
+fn the_first_words_may_be_a_command() {
+    let setup = Setup { first: Some("/help".into()), ..Setup::default() };
+    let (_, effects) = App::new(setup, 80, 24);
+    assert!(matches!(effects.as_slice(), [Effect::Print(rows)] if rows.len() > 20), "{effects:?}");
+}
+
+#[test]
 fn files_are_offered_and_named() {
     let mut seat = Seat::new(80, 24);
     seat.write("look at @");

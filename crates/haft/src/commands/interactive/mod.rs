@@ -64,8 +64,8 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
             Ok(Ok(Ended::Left)) => Ok(Exit::Completed),
             Ok(Ok(Ended::Signalled)) => Ok(Exit::Aborted),
             Ok(Err(error)) => Err(error.into()),
-            // The panic has told itself.
-            Err(_) => Ok(Exit::Failed),
+            // A panic has told itself.
+            Ok(Ok(Ended::Panicked)) | Err(_) => Ok(Exit::Failed),
         }
     })
 }
@@ -151,7 +151,9 @@ impl Seat<'_> {
     ) -> Next {
         let text = match slash::expand_and_tell(text, &self.ground) {
             Ok((text, problems)) => {
-                problems.into_iter().for_each(|text| self.desk.tell(Message::Told { text }));
+                for text in problems {
+                    self.desk.tell(Message::Told { text });
+                }
                 text
             }
             Err(error) => {
