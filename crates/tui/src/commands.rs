@@ -82,6 +82,7 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Tab", "complete a command or an @file"),
     ("Ctrl-O", "all of the last result"),
     ("Ctrl-T", "show or hide the TODO list"),
+    ("Ctrl-G", "write in your editor"),
     ("Ctrl-A E U K W Y", "move and cut as in a shell"),
     ("Ctrl-L", "draw again"),
     ("Ctrl-Z", "to the shell; `fg` comes back"),

@@ -53,9 +53,14 @@ impl Editor {
         self.text.is_empty()
     }
 
+    /// The text with every paste in full.
+    pub(crate) fn whole(&self) -> String {
+        self.text.chars().map(|letter| self.full(letter)).collect()
+    }
+
     /// Takes the text out, with every paste in full, and remembers it.
     pub(crate) fn take(&mut self) -> String {
-        let text: String = self.text.chars().map(|letter| self.full(letter)).collect();
+        let text = self.whole();
         self.clear();
         if !text.trim().is_empty() && self.history.last() != Some(&text) {
             self.history.push(text.clone());
@@ -286,7 +291,7 @@ impl Editor {
         // A draft with pastes comes back in full.
         let draft = match self.recalled.take() {
             Some((_, draft)) => draft,
-            None => self.text.chars().map(|letter| self.full(letter)).collect(),
+            None => self.whole(),
         };
         let text = self.history[at].clone();
         self.set(&text);

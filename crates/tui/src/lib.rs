@@ -33,5 +33,5 @@ pub use app::{App, Effect, Frame, Input, Setup};
 pub use commands::{COMMANDS, SlashCommand};
 pub use line::{Line, Span, Tone};
 pub use link::{Desk, Message, Operation, Remember, TerminalSide, link};
-pub use run::{Ended, TuiError, run};
+pub use run::{EditText, Ended, TuiError, run};
 pub use screen::{Palette, Screen};

@@ -45,10 +45,13 @@ pub enum Ended {
     Panicked,
 }
 
+/// Opens the user's editor on a text and gives what became of it, or why that was not possible. It has the terminal meanwhile.
+pub type EditText = Box<dyn Fn(&str) -> Result<String, String> + Send>;
+
 /// Runs the interface on this thread until its user leaves. Blocks; give it a thread of its own.
-pub fn run(setup: Setup, palette: Palette, side: TerminalSide) -> Result<Ended, TuiError> {
+pub fn run(setup: Setup, palette: Palette, side: TerminalSide, edit: EditText) -> Result<Ended, TuiError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async { Driver::start(setup, palette, side)?.run().await })
+    runtime.block_on(async { Driver::start(setup, palette, side, edit)?.run().await })
 }
 
 struct Driver {
@@ -56,7 +59,9 @@ struct Driver {
     screen: Screen<io::Stdout>,
     side: TerminalSide,
     _taken: Taken,
-    keys: EventStream,
+    /// None while an editor reads them.
+    keys: Option<EventStream>,
+    edit: EditText,
     /// Rows that are to be printed with the next drawing.
     finished: Vec<Line>,
     dirty: bool,
@@ -99,7 +104,7 @@ impl Signals {
 }
 
 impl Driver {
-    fn start(setup: Setup, palette: Palette, side: TerminalSide) -> io::Result<Self> {
+    fn start(setup: Setup, palette: Palette, side: TerminalSide, edit: EditText) -> io::Result<Self> {
         let (columns, rows) = crossterm::terminal::size()?;
         let taken = Taken::take()?;
         let (app, effects) = App::new(setup, columns.into(), rows.into());
@@ -108,7 +113,8 @@ impl Driver {
             screen: Screen::new(io::stdout(), palette),
             side,
             _taken: taken,
-            keys: EventStream::new(),
+            keys: Some(EventStream::new()),
+            edit,
             finished: Vec::new(),
             dirty: true,
             drawn: Instant::now(),
@@ -134,7 +140,7 @@ impl Driver {
                 () = Signals::any_end(&mut signals.end) => self.ended = Some(Ended::Signalled),
                 _ = signals.stop.recv() => self.suspend()?,
                 _ = signals.go_on.recv() => self.come_back()?,
-                key = self.keys.next() => self.key(key)?,
+                key = next_key(&mut self.keys) => self.key(key)?,
                 () = withdrawn(&mut self.waiting) => {
                     (self.waiting, self.armed_at) = (None, None);
                     self.take(Input::Withdrawn)?;
@@ -224,6 +230,7 @@ impl Driver {
                     self.waiting.take().into_iter().for_each(|waiting| drop(waiting.send(answer.clone())));
                 }
                 Effect::Arm => self.armed_at = Some(Instant::now() + READING),
+                Effect::Edit(text) => self.open_editor(&text)?,
                 Effect::Redraw => self.screen.forget()?,
                 Effect::Suspend => self.suspend()?,
                 Effect::Quit => self.ended = Some(Ended::Left),
@@ -255,6 +262,21 @@ impl Driver {
         Ok(())
     }
 
+    /// Lends the terminal to the user's editor.
+    fn open_editor(&mut self, text: &str) -> io::Result<()> {
+        self.screen.leave()?;
+        terminal::give_back();
+        // Two must not read the same keys.
+        self.keys = None;
+        let edited = (self.edit)(text);
+        terminal::take_again()?;
+        self.keys = Some(EventStream::new());
+        match edited {
+            Ok(text) => self.take(Input::Edited(text)),
+            Err(why) => self.take(Input::Told(why)),
+        }
+    }
+
     fn come_back(&mut self) -> io::Result<()> {
         if terminal::is_ours() {
             // It was stopped without being asked: the shell has written below, and has set the terminal as it likes.
@@ -274,6 +296,13 @@ impl Driver {
 async fn withdrawn(waiting: &mut Option<oneshot::Sender<Answer>>) {
     match waiting {
         Some(waiting) => waiting.closed().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_key(keys: &mut Option<EventStream>) -> Option<io::Result<TerminalEvent>> {
+    match keys {
+        Some(keys) => keys.next().await,
         None => std::future::pending().await,
     }
 }

@@ -28,7 +28,11 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn start(rig: &Rig, arguments: &[&str], (columns, rows): (u16, u16)) -> Self {
+    fn start(rig: &Rig, arguments: &[&str], size: (u16, u16)) -> Self {
+        Self::start_with(rig, arguments, size, "false")
+    }
+
+    fn start_with(rig: &Rig, arguments: &[&str], (columns, rows): (u16, u16), editor: &str) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -41,6 +45,7 @@ impl Terminal {
         let mut command = Command::new("setsid");
         command.arg("--ctty").arg(haft()).args(arguments).current_dir(rig.project()).env_clear();
         command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("TERM", "xterm-256color");
+        command.env("EDITOR", editor);
         command.stdin(Stdio::from(slave())).stdout(Stdio::from(slave())).stderr(Stdio::from(slave()));
         let child = command.spawn().unwrap();
         let master = File::from(master);
@@ -337,4 +342,26 @@ fn a_folder_that_is_not_trusted_is_asked_about_first() {
         terminal.press("\u{4}");
         assert_eq!(terminal.ended().0, 0);
     }
+}
+
+#[test]
+fn the_editor_gets_the_terminal_and_what_was_typed() {
+    let rig = rig([Reply::text("Hello.")]);
+    let editor = rig.home().join("editor");
+    // It reads a line of its own: nobody else may take its keys.
+    std::fs::write(&editor, "echo editing; read line; printf '%s and %s\\n' \"$(cat \"$1\")\" \"$line\" > \"$1\"\n")
+        .unwrap();
+    let mut terminal = Terminal::start_with(&rig, &[], (80, 24), &format!("/bin/sh {}", editor.display()));
+    terminal.until_text("> ");
+    terminal.press("typed\u{7}");
+    terminal.until_text("editing");
+    assert!(terminal.is_given_back());
+    terminal.press("added there\r");
+    terminal.until_text("> typed and added there");
+    terminal.press(" and here\r");
+    terminal.until_text("Hello.");
+    assert!(rig.server.generations()[0].json().unwrap().to_string().contains("typed and added there and here"));
+    terminal.until_idle();
+    terminal.press("\u{4}");
+    assert_eq!(terminal.ended().0, 0);
 }

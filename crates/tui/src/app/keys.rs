@@ -28,6 +28,7 @@ impl App {
         match key.code {
             KeyCode::Char('c') if control => self.control_c(hint, effects),
             KeyCode::Char('d') if control && self.editor.is_empty() => effects.push(Effect::Quit),
+            KeyCode::Char('g') if control => effects.push(Effect::Edit(self.editor.whole())),
             KeyCode::Char('l') if control => effects.push(Effect::Redraw),
             KeyCode::Char('z') if control => effects.push(Effect::Suspend),
             KeyCode::Char('o') if control => self.open_last(),

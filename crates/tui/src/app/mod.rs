@@ -73,6 +73,8 @@ pub enum Input {
     Files(Vec<String>),
     /// Another conversation is open.
     Opened(String),
+    /// What was typed has become this in the user's editor.
+    Edited(String),
 }
 
 /// Something the interface wants done.
@@ -86,6 +88,8 @@ pub enum Effect {
     Answer(Answer),
     /// [`Input::Armed`] is wanted in a moment, counted from now.
     Arm,
+    /// The user's editor is opened on this text; [`Input::Edited`] is what comes of it.
+    Edit(String),
     /// Everything is drawn again.
     Redraw,
     /// To the shell, until it brings haft back.
@@ -210,6 +214,10 @@ impl App {
             Input::Files(files) => {
                 self.files = files;
                 self.offer();
+            }
+            Input::Edited(text) => {
+                self.menu = None;
+                self.editor.set(text.trim_end_matches('\n'));
             }
             Input::Opened(text) => {
                 self.last_break = None;

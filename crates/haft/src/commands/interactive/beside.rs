@@ -90,6 +90,22 @@ impl Beside {
     }
 }
 
+/// Opens the user's editor on a text.
+pub(super) fn edit(text: &str) -> Result<String, String> {
+    let named = ["VISUAL", "EDITOR"].into_iter().filter_map(std::env::var_os).find(|name| !name.is_empty());
+    let editor = named.unwrap_or_else(|| "vi".into());
+    let told = |error: std::io::Error| format!("cannot open the editor `{}`: {error}", editor.display());
+    let file = tempfile::Builder::new().prefix("haft-").suffix(".md").tempfile().map_err(told)?;
+    std::fs::write(file.path(), text).map_err(told)?;
+    // Editors are named with their options, as in `code --wait`.
+    let line = format!("{} \"$1\"", editor.display());
+    let status = Command::new("/bin/sh").args(["-c", &line, "sh"]).arg(file.path()).status().map_err(told)?;
+    if !status.success() {
+        return Err(format!("the editor `{}` ended with {status}; what you typed is unchanged", editor.display()));
+    }
+    std::fs::read_to_string(file.path()).map_err(told)
+}
+
 /// Files under a folder, as paths from there, without what is ignored.
 fn files(root: &std::path::Path) -> Vec<String> {
     let walk = ignore::WalkBuilder::new(root).hidden(true).require_git(false).build();

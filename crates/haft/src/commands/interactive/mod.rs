@@ -53,7 +53,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let mut seat = Seat { args, places, config, ground, desk, beside, session: None };
     wiring::runtime()?.block_on(async {
         seat.look_back().await?;
-        let terminal = std::thread::spawn(move || haft_tui::run(setup, palette, side));
+        let terminal = std::thread::spawn(move || haft_tui::run(setup, palette, side, Box::new(beside::edit)));
         let quit = CancellationToken::new();
         seat.serve(wanted, &quit).await;
         let ended = terminal.join();
