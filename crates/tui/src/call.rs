@@ -1,4 +1,7 @@
 //! A tool call: one row while it runs, a few once it has run, all of it when it is opened.
+//!
+//! Invariant: a call that runs is one row whatever it says, and a result takes a bounded number of rows and of work unless it is
+//! opened; where rows are left out, that shows.
 
 use haft_types::ToolStatus;
 use serde_json::Value;

@@ -2,16 +2,16 @@
 //!
 //! The heart is pure. [`App`] takes an [`Input`] (a key, an event of the engine, a question) and gives back [`Effect`]s; what is on
 //! the screen is a function of it ([`App::frame`]). Neither knows of a terminal, so a test presses keys without one.
-//! Around it lie [`Screen`], which turns lines into bytes, and [`run`], which reads keys and keeps the terminal in order.
+//! Around it lie [`Screen`], which turns lines into bytes, and [`run()`], which reads keys and keeps the terminal in order.
 //!
 //! What is finished is printed once and belongs to the terminal's own scrollback; only a few rows at the bottom, the live
 //! region, are ever drawn again. Nothing reaches the terminal but through [`Span`], which cleans what it is given: text of
 //! models, tools and files cannot move the cursor.
 //!
 //! This crate reads no file, no environment and no wall clock. It does not open sessions: the binary holds the other end of
-//! the [`link`].
+//! the [`link()`].
 //!
-//! Read first: [`App`] (what happens), [`Screen`] (how it is drawn), [`link`] (who is at the other end).
+//! Read first: [`App`] (what happens), [`Screen`] (how it is drawn), [`link()`] (who is at the other end).
 
 mod app;
 mod approval;

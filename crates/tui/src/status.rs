@@ -1,4 +1,7 @@
 //! The last row: model, mode, sandbox, how full the window is, what came from the cache, and money.
+//!
+//! Invariant: it is one row of at most the columns asked for, and it shows nothing that was not told: no share before a request,
+//! no sandbox before a session, a `+` where a price is missing.
 
 use haft_types::{BudgetLayer, Cost, Layer, PermissionMode, SandboxLayer, Usage};
 

@@ -1,4 +1,7 @@
 //! What the engine's events do to what is shown.
+//!
+//! Invariant: what arrives is printed in the order it arrived; whatever ends a piece of text (a call, a result, an error) first
+//! finishes that text.
 
 use haft_engine::MAIN;
 use haft_types::{

@@ -1,4 +1,7 @@
 //! What keys do.
+//!
+//! A key belongs to the first of these that wants it: the search in what was sent, the open question, the menu, the editor.
+//! Invariant: no key both answers a question and types.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use haft_engine::Answer;

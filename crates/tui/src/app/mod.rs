@@ -1,7 +1,7 @@
 //! Everything the interface knows, and what each input does to it.
 //!
-//! Responsible for what is shown and what is asked for; [`keys`] says what keys do, [`events`] what the engine's words do,
-//! [`view`] how it looks. Invariant: a row that was printed is never thought of again; all that is kept is what the live region
+//! Responsible for what is shown and what is asked for; `keys` says what keys do, `events` what the engine's words do,
+//! `view` how it looks. Invariant: a row that was printed is never thought of again; all that is kept is what the live region
 //! shows, and the last result and thoughts for those who want to see them.
 
 mod events;
