@@ -127,6 +127,7 @@ mod policy;
 mod prefix;
 mod pricing;
 mod prune;
+mod quote;
 mod reminders;
 mod replay;
 mod rounds;
@@ -164,6 +165,7 @@ pub use placement::{Place, UnknownPlace};
 pub use policy::{Policy, PolicyError};
 pub use prefix::{Break, Cause, Prefix, Sent, SentSegment, compare_logged};
 pub use prune::Cleared;
+pub use quote::{Change, Ledger, Quote};
 pub use reminders::{
     FolderNotes, ListOwner, MissingRole, Progress, Reminders, RoleParts, Todo, UsefulRange, check_subagent_role,
     folder_notes_text, todo_text, useful_text,

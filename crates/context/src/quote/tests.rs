@@ -1,0 +1,230 @@
+use std::sync::Arc;
+
+use haft_types::{CacheKind, CacheRule, Entry, Message, Part, Price, Role, ToolSet};
+use proptest::prelude::*;
+
+use super::*;
+use crate::testing::{Quarter, conversation, entry, model, system, tool_set, whole_conversation};
+use crate::{Account, Assembly, Policy, Reminders, Snapshot, assemble, system_entry};
+
+const RULES: [CacheKind; 9] = [
+    CacheKind::Anthropic,
+    CacheKind::Automatic,
+    CacheKind::Openai,
+    CacheKind::OpenaiBreakpoints,
+    CacheKind::Gemini,
+    CacheKind::Deepseek,
+    CacheKind::Vllm,
+    CacheKind::LlamaCpp,
+    CacheKind::None,
+];
+
+fn priced(rule: CacheKind, tokenizer_factor: f64) -> ModelSpec {
+    let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0, long: None };
+    let cache = CacheRule { rule, min: 256, ..CacheRule::default() };
+    ModelSpec { price: Some(price), cache, tokenizer_factor, ..model() }
+}
+
+/// What a request is made of, so that each part can be changed.
+#[derive(Clone)]
+struct Given {
+    system: Arc<Entry>,
+    tools: Arc<ToolSet>,
+    history: Vec<Arc<Entry>>,
+}
+
+impl Given {
+    fn new(history: &[Arc<Entry>]) -> Self {
+        Self { system: system(), tools: tool_set(&["read_file"]), history: history.iter().map(longer).collect() }
+    }
+
+    fn assemble(&self, model: &ModelSpec, last: Option<&Account>) -> Assembly {
+        let reminders = Reminders { todo: Some("- [ ] make the build pass".into()), ..Reminders::default() };
+        let policy = Policy::default();
+        let plain = Snapshot::new(model, &policy, &self.system, &self.tools, &self.history, &Quarter);
+        let last = last.map(|account| &account.sent);
+        assemble(&Snapshot { reminders: Some(&reminders), last, ..plain }).unwrap()
+    }
+}
+
+/// The message with a text long enough to matter.
+fn longer(one: &Arc<Entry>) -> Arc<Entry> {
+    let mut message: Message = one.message.clone();
+    for part in &mut message.content {
+        match part {
+            Part::Text { text, .. } => *text = text.repeat(30),
+            Part::ToolResult(result) => result.envelope.text = result.envelope.text.repeat(60),
+            Part::ToolCall(_) | Part::Thinking(_) | Part::Image(_) => {}
+        }
+    }
+    entry(message)
+}
+
+/// The same message with other words of the same length.
+fn other_words(one: &Arc<Entry>) -> Arc<Entry> {
+    let mut message = one.message.clone();
+    for part in &mut message.content {
+        match part {
+            Part::Text { text, .. } => *text = text.to_uppercase(),
+            Part::ToolResult(result) => result.envelope.text = result.envelope.text.to_uppercase(),
+            Part::ToolCall(call) => call.arguments = call.arguments.to_uppercase(),
+            Part::Thinking(_) | Part::Image(_) => {}
+        }
+    }
+    entry(message)
+}
+
+/// A conversation on its way: every request is noted in the ledger and sent to a cache of its own.
+struct Driven {
+    given: Given,
+    model: ModelSpec,
+    ledger: Ledger,
+    cache: CacheSimulator,
+    at: Duration,
+    last: Option<Assembly>,
+}
+
+impl Driven {
+    fn new(history: &[Arc<Entry>], model: ModelSpec, pause: Duration) -> Self {
+        let (ledger, cache) = (Ledger::new(&model), CacheSimulator::new(&model.cache));
+        let mut driven = Self { given: Given::new(history), model, ledger, cache, at: Duration::ZERO, last: None };
+        let whole = driven.given.clone();
+        for end in 1..=history.len() {
+            let is_asked = matches!(history[end - 1].message.role, Role::User | Role::Tool);
+            let goes_on = history.get(end).is_none_or(|next| next.message.role == Role::Assistant);
+            if is_asked && goes_on {
+                driven.given.history = whole.history[..end].to_vec();
+                let next = driven.next(&driven.given);
+                driven.ledger.note_request(pause, &next.request);
+                driven.at += pause;
+                driven.cache.send(driven.at, &pieces(&next.request, driven.model.tokenizer_factor));
+                driven.last = Some(next);
+            }
+        }
+        driven
+    }
+
+    fn next(&self, given: &Given) -> Assembly {
+        given.assemble(&self.model, self.last.as_ref().map(|last| &last.account))
+    }
+
+    /// What the cache really does with the request made of these parts.
+    fn really(&self, given: &Given, idle: Duration) -> Usage {
+        let next = self.next(given);
+        self.cache.clone().send(self.at + idle, &pieces(&next.request, self.model.tokenizer_factor))
+    }
+}
+
+/// Within one in a hundred of the whole request: what is read, what is billed anew, and the money.
+fn close(quoted: Usage, really: Usage) -> bool {
+    let near = |one: f64, other: f64, whole: f64| (one - other).abs() <= whole / 100.0;
+    let (whole, price) = (really.all_input() as f64, priced(CacheKind::None, 1.0).price.unwrap());
+    let (anew, cost) = (|usage: Usage| (usage.input + usage.cache_write) as f64, |usage| price.cost(usage).total);
+    near(quoted.cached_input as f64, really.cached_input as f64, whole)
+        && near(anew(quoted), anew(really), whole)
+        && near(cost(quoted), cost(really), cost(really))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn quotes_are_what_the_simulator_says(
+        history in whole_conversation(40),
+        rule in prop::sample::select(&RULES),
+        factor in prop::sample::select(&[1.0, 1.3]),
+        pause in 1_u64..200,
+        place in 0.0_f64..1.0,
+    ) {
+        let driven = Driven::new(&history, priced(rule, factor), Duration::from_secs(pause));
+        let Some(last) = &driven.last else { return Ok(()) };
+        let soon = Duration::from_secs(pause);
+        let model = &driven.model;
+
+        let quote = driven.ledger.change(Change::Everything, soon, model);
+        let tools = tool_set(&["list_file"]);
+        let really = driven.really(&Given { tools, ..driven.given.clone() }, soon);
+        prop_assert!(close(quote.usage, really), "other tools: {:?} but {really:?}", quote.usage);
+
+        let quote = driven.ledger.change(Change::From(0), soon, model);
+        let text = driven.given.system.message.joined_text().replace(" the ", " THE ");
+        let given = Given { system: system_entry(text, &Quarter), ..driven.given.clone() };
+        let really = driven.really(&given, soon);
+        prop_assert!(close(quote.usage, really), "other system text: {:?} but {really:?}", quote.usage);
+
+        let index = ((driven.given.history.len() as f64 * place) as usize).min(driven.given.history.len() - 1);
+        let mut given = driven.given.clone();
+        given.history[index] = other_words(&given.history[index]);
+        let id = given.history[index].message.message_id;
+        let segment = last.request.segments.iter().position(|one| one.entry.message.message_id == id).unwrap();
+        let quote = driven.ledger.change(Change::From(segment), soon, model);
+        let really = driven.really(&given, soon);
+        prop_assert!(close(quote.usage, really), "message {index}: {:?} but {really:?}", quote.usage);
+
+        let long = Duration::from_secs(301);
+        let really = driven.really(&driven.given, long);
+        let waited = driven.ledger.waited(long, model);
+        if let Some(quote) = waited {
+            prop_assert!(close(quote.usage, really), "waited: {:?} but {really:?}", quote.usage);
+        }
+        let warm = driven.really(&driven.given, Duration::ZERO);
+        prop_assert_eq!(waited.is_some(), warm.cached_input > really.cached_input);
+
+        let another = priced(rule, 1.1);
+        let quote = driven.ledger.switch(&another);
+        let request = driven.given.assemble(&another, None).request;
+        let really = CacheSimulator::new(&another.cache).send(Duration::ZERO, &pieces(&request, 1.1));
+        prop_assert!(close(quote.usage, really), "another model: {:?} but {really:?}", quote.usage);
+    }
+
+    /// Where the last request alone is known, as after a restart, whole rewrites are quoted as well as ever.
+    #[test]
+    fn the_last_request_is_enough_for_what_rewrites_everything(
+        history in whole_conversation(30),
+        rule in prop::sample::select(&RULES),
+    ) {
+        let driven = Driven::new(&history, priced(rule, 1.0), Duration::from_secs(1));
+        let Some(last) = &driven.last else { return Ok(()) };
+        let mut known = Ledger::new(&driven.model);
+        known.note_sent(Duration::ZERO, &last.account.sent, last.request.tools.tokens, |_| 1);
+        let (soon, long) = (Duration::from_secs(1), Duration::from_secs(3_601));
+        let everything = |ledger: &Ledger| ledger.change(Change::Everything, soon, &driven.model).usage;
+        prop_assert_eq!(everything(&known), everything(&driven.ledger));
+        prop_assert_eq!(known.waited(long, &driven.model).is_some(), driven.ledger.waited(long, &driven.model).is_some());
+        prop_assert_eq!(known.tokens(), driven.ledger.tokens());
+    }
+}
+
+#[test]
+fn what_is_billed_again_has_its_price() {
+    let driven = Driven::new(&conversation("UATAT"), priced(CacheKind::Anthropic, 1.0), Duration::from_secs(1));
+    let quote = driven.ledger.waited(Duration::from_secs(301), &driven.model).unwrap();
+    let (again, read) = (quote.usage.cache_write + quote.usage.input, quote.otherwise.cached_input);
+    assert_eq!((quote.tokens, quote.usage.cached_input), (read, 0));
+    assert_eq!(quote.saved(), 0);
+    let cost = (quote.usage.cache_write - quote.otherwise.cache_write) as f64 * 3.75 / 1e6;
+    assert!((quote.cost.unwrap() - cost).abs() < 1e-9, "{quote:?}");
+    assert!((quote.extra.unwrap() - (cost - read as f64 * 0.3 / 1e6)).abs() < 1e-9, "{quote:?}");
+    assert!(again >= read);
+    let text = quote.to_string();
+    assert!(text.starts_with('≈') && text.contains(" tokens, $0.0"), "{text}");
+}
+
+#[test]
+fn nothing_is_quoted_for_what_changes_nothing() {
+    let driven = Driven::new(&conversation("UATAT"), priced(CacheKind::Openai, 1.0), Duration::from_secs(1));
+    let quote = driven.ledger.change(Change::From(usize::MAX), Duration::ZERO, &driven.model);
+    assert_eq!((quote.tokens, quote.cost, quote.extra), (0, Some(0.0), Some(0.0)));
+    assert_eq!(driven.ledger.waited(Duration::from_secs(10), &driven.model), None);
+    let unpriced = ModelSpec { price: None, ..driven.model.clone() };
+    let quote = driven.ledger.change(Change::Everything, Duration::ZERO, &unpriced);
+    assert!(quote.tokens > 0 && quote.cost.is_none() && !quote.to_string().contains('$'), "{quote}");
+}
+
+/// A prefix that the cache has lost already costs nothing to change.
+#[test]
+fn a_cold_prefix_is_free_to_change() {
+    let driven = Driven::new(&conversation("UATAT"), priced(CacheKind::Anthropic, 1.0), Duration::from_secs(1));
+    let quote = driven.ledger.change(Change::Everything, Duration::from_secs(301), &driven.model);
+    assert_eq!((quote.tokens, quote.extra), (0, Some(0.0)));
+}
