@@ -46,7 +46,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         return Err(ContextError::NoInput);
     }
     let round = line.round;
-    drop_archived(&mut line, snapshot.recent_from);
+    drop_archived(&mut line);
     let marks = snapshot.marks.unwrap_or(&NO_MARKS);
     let deleted = marks::delete(&mut line, marks);
     let room = Room::new(model, policy);

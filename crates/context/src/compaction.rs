@@ -48,7 +48,7 @@ pub struct CompactionPlan {
 /// Plans the archive: everything before the newest `keep_rounds` rounds. `None` when there are no more rounds than that.
 pub fn plan_compaction(history: &[Arc<Entry>], policy: &Policy, counter: &dyn TokenCounter) -> Option<CompactionPlan> {
     let mut line = Line::new(repair(history, counter));
-    drop_archived(&mut line, None);
+    drop_archived(&mut line);
     let first_round = line.items.iter().map(|item| item.round).find(|round| *round > 0)?;
     let cut_round = (line.round + 1).checked_sub(policy.keep_rounds.max(1))?;
     if cut_round <= first_round {
@@ -109,12 +109,12 @@ pub fn summary_message(id: MessageId, at: Timestamp, text: impl Into<String>, pl
     summary
 }
 
-/// Takes out what summaries stand for, and what came before `recent_from`.
-pub(crate) fn drop_archived(line: &mut Line, recent_from: Option<MessageId>) {
+/// Takes out what summaries stand for.
+pub(crate) fn drop_archived(line: &mut Line) {
     let kept = |summary: &Arc<Entry>| -> Option<MessageId> {
         summary.message.metadata.get(FIRST_KEPT)?.as_str()?.parse().ok()
     };
-    let kept: Vec<_> = line.summaries.iter().filter_map(kept).chain(recent_from).collect();
+    let kept: Vec<_> = line.summaries.iter().filter_map(kept).collect();
     if kept.is_empty() {
         return;
     }

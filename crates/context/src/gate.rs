@@ -94,6 +94,9 @@ pub enum Refusal {
     /// It ends in the middle.
     #[error("the summary was cut")]
     Cut,
+    /// The model would not write one.
+    #[error("the model declined to write a summary")]
+    Declined,
     /// It is written in a script that neither the form nor the user uses.
     #[error("the summary is written in another language than the session")]
     OtherLanguage,
@@ -127,6 +130,7 @@ pub fn ledger(plan: &CompactionPlan, standing: Standing<'_>) -> Vec<LedgerItem> 
 fn deeds(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
     let messages = || plan.messages.iter().map(|entry| &entry.message);
     let calls: HashMap<_, _> = messages().flat_map(Message::tool_calls).map(|call| (call.id.as_str(), call)).collect();
+    let mut failing = Vec::new();
     for message in messages().filter(|message| message.role == Role::Tool) {
         for result in message.tool_results() {
             let call = calls.get(result.tool_call_id.as_str()).copied();
@@ -138,22 +142,21 @@ fn deeds(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
                     let changed = |literal| LedgerItem { kind: LedgerKind::FileChanged, literal, source };
                     items.extend(paths.into_iter().map(changed));
                 }
-                Some(Subject::Run { command, .. }) => {
+                Some(Subject::Run { command, cwd }) => {
                     // The newest run of a command is what counts.
-                    items.retain(|item| {
-                        item.kind != LedgerKind::Failing || !item.literal.starts_with(&bounded(&command))
-                    });
+                    failing.retain(|(earlier, _)| *earlier != (command.clone(), cwd.clone()));
                     if failed {
                         let lines = failing_lines(&result.envelope.text);
                         let literals = [bounded(&command)].into_iter().chain(lines);
-                        let failing = |literal| LedgerItem { kind: LedgerKind::Failing, literal, source };
-                        items.extend(literals.map(failing));
+                        let item = |literal| LedgerItem { kind: LedgerKind::Failing, literal, source };
+                        failing.push(((command, cwd), literals.map(item).collect::<Vec<_>>()));
                     }
                 }
                 Some(Subject::Edit { .. } | Subject::Read { .. }) | None => {}
             }
         }
     }
+    items.extend(failing.into_iter().flat_map(|(_, items)| items));
 }
 
 /// The lines that name a failing test.
@@ -216,24 +219,23 @@ pub fn accept(
     if tokens < limit { Ok(text) } else { Err(Refusal::TooLarge { tokens, limit }) }
 }
 
-/// What stands for the archive when no summary could be accepted: the ledger and the receipts, as much as there is room for.
-pub fn fallback(plan: &CompactionPlan, ledger: &[LedgerItem], counter: &dyn TokenCounter) -> String {
+/// What stands for the archive when no summary could be accepted: the ledger, and the receipts as far as there is room. None
+/// when the ledger alone takes as much room as what it would stand for.
+pub fn fallback(plan: &CompactionPlan, ledger: &[LedgerItem], counter: &dyn TokenCounter) -> Option<String> {
     let mut text = format!(
         "# Archived Session Summary\n\n{} to {}\n\nMade without a model: what had to be kept, word for word.\n",
         plan.from, plan.to
     );
-    let limit = limit(plan);
-    let mut tokens = u64::from(counter.text(&text));
-    let receipts = receipts(plan);
-    let lines = ledger.iter().map(line).chain(receipts.lines().map(|line| format!("{line}\n")));
-    for line in lines {
-        tokens += u64::from(counter.text(&line)) + 1;
-        if tokens >= limit {
-            break;
-        }
-        text.push_str(&line);
+    for item in ledger {
+        text.push_str(&line(item));
     }
-    text.trim_end().to_owned()
+    let fits = |text: &str| u64::from(counter.text(text)) < limit(plan);
+    let with_receipts = format!("{}{}", text.trim_end(), receipts(plan));
+    if fits(&with_receipts) {
+        return Some(with_receipts);
+    }
+    let text = text.trim_end().to_owned();
+    fits(&text).then_some(text)
 }
 
 /// What the accepted text must stay below.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_types::{CacheMatch, Entry, MessageId, ModelSpec, TokenCounter, ToolSet};
+use haft_types::{CacheMatch, Entry, ModelSpec, TokenCounter, ToolSet};
 
 use crate::copies::Carried;
 use crate::documents::Documents;
@@ -43,8 +43,6 @@ pub struct Snapshot<'a> {
     pub marks: Option<&'a Marks>,
     /// What pruning decided for earlier requests.
     pub cleared: Option<&'a Cleared>,
-    /// The first message to send when older rounds could not be summarised: only recent history is sent then (SPEC 6.4).
-    pub recent_from: Option<MessageId>,
     /// The request before, from its account.
     pub last: Option<&'a Sent>,
     /// What earlier requests decided for this one besides.
@@ -80,7 +78,6 @@ impl<'a> Snapshot<'a> {
             execution: None,
             marks: None,
             cleared: None,
-            recent_from: None,
             last: None,
             carried: None,
             idle: None,

@@ -133,15 +133,17 @@ proptest! {
     }
 
     #[test]
-    fn the_fallback_is_always_small_enough_to_be_taken(plan in any_session()) {
+    fn the_fallback_holds_everything_and_is_smaller_or_there_is_none(plan in any_session()) {
         let ledger = ledger(&plan, Standing::default());
-        let text = fallback(&plan, &ledger, &Quarter);
-        prop_assert!(u64::from(Quarter.text(&text)) < limit(&plan));
-        prop_assert_eq!(&text, &fallback(&plan, &ledger, &Quarter));
-        let room = limit(&plan).saturating_sub(300);
+        let made = fallback(&plan, &ledger, &Quarter);
+        prop_assert_eq!(&made, &fallback(&plan, &ledger, &Quarter));
         let needed: usize = ledger.iter().map(|item| item.literal.len() + 40).sum();
-        if (needed as u64) / 4 + 2 * (ledger.len() as u64) < room {
-            prop_assert!(missing(&ledger, &text).is_empty());
+        match made {
+            Some(text) => {
+                prop_assert!(u64::from(Quarter.text(&text)) < limit(&plan));
+                prop_assert!(missing(&ledger, &text).is_empty());
+            }
+            None => prop_assert!(needed as u64 / 4 + 100 >= limit(&plan), "there was room"),
         }
     }
 }

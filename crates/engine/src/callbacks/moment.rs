@@ -113,7 +113,7 @@ pub enum Moment {
     },
     /// Older rounds are about to be archived.
     PreCompact {
-        /// `auto`: the window fills.
+        /// `auto`: the window fills; `manual`: the user wants it.
         trigger: &'static str,
         /// How many rounds.
         rounds: u32,

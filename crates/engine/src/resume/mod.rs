@@ -86,7 +86,7 @@ fn finished(history: &[Arc<Entry>], unfinished: Option<Unfinished>) -> Position 
     if let Some(report) = report_of(history) {
         return Position::Completed(report);
     }
-    match history.last() {
+    match newest(history) {
         Some(last) if last.message.role == Role::Assistant => Position::HasReply(Replied {
             calls: Vec::new(),
             text: last.message.joined_text(),
@@ -99,7 +99,7 @@ fn finished(history: &[Arc<Entry>], unfinished: Option<Unfinished>) -> Position 
 
 /// The report, if the newest message is the accepted result of a completion.
 fn report_of(history: &[Arc<Entry>]) -> Option<String> {
-    let result = history.last()?.message.tool_results().next()?;
+    let result = newest(history)?.message.tool_results().next()?;
     if result.name != names::COMPLETE || result.envelope.status == ToolStatus::Error {
         return None;
     }
@@ -107,6 +107,11 @@ fn report_of(history: &[Arc<Entry>]) -> Option<String> {
     let call = reply.tool_calls().find(|call| call.id == result.tool_call_id)?;
     let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
     arguments.get("result")?.as_str().map(str::to_owned)
+}
+
+/// The newest message of the conversation itself: a summary stands for older ones, and may be made at any time.
+fn newest(history: &[Arc<Entry>]) -> Option<&Arc<Entry>> {
+    history.iter().rfind(|entry| entry.message.role != Role::Summary)
 }
 
 fn last_reply(history: &[Arc<Entry>]) -> Option<usize> {

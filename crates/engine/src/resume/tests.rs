@@ -88,3 +88,12 @@ fn an_answer_and_a_completion_are_finished() {
     let done = [user(), reply(&[complete]), result("1", names::COMPLETE)];
     assert_eq!(resumption(&done, &begun(&[]), None).position, Position::Completed("Fixed.".into()));
 }
+
+#[test]
+fn a_summary_made_after_the_answer_leaves_the_turn_finished() {
+    let answer = message(Role::Assistant, vec![Part::text("Done.")]);
+    let summary = message(Role::Summary, vec![Part::text("# Archived Session Summary")]);
+    let without = resumption(&[user(), Arc::clone(&answer)], &begun(&[]), None);
+    assert!(matches!(&without.position, Position::HasReply(replied) if replied.text == "Done."));
+    assert_eq!(resumption(&[user(), answer, summary], &begun(&[]), None), without);
+}

@@ -182,7 +182,8 @@ impl Session {
         let usage = made.reply.usage;
         let cost = self.spend(made.by.price, usage);
         emitter.emit(EventBody::Usage { model: made.by.full_name(), usage, cost, saved_tokens: 0 });
-        active::write(&ground, folder, &masked(&made.text())).map_err(|error| error.to_string())
+        let text = made.written().map_err(|why| why.to_string())?;
+        active::write(&ground, folder, &masked(&text)).map_err(|error| error.to_string())
     }
 
     /// The newest words of the user or of the model, not too many.

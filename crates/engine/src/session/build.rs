@@ -89,12 +89,13 @@ impl Session {
         };
         let role = assembled_role(&self.config, &self.documents);
         let input = system_input(&self.config, &self.told, role.as_deref(), self.active.text());
+        let history = self.history_to_send();
         let plain = Snapshot::new(
             &self.config.model,
             &self.config.policy,
             &self.system,
             &self.told.tools,
-            &self.history,
+            &history,
             self.services.counter.as_ref(),
         );
         assemble(&Snapshot {
@@ -104,7 +105,6 @@ impl Session {
             execution: Some(&execution),
             marks: Some(&marks),
             cleared: self.cleared.as_ref(),
-            recent_from: self.recent_from,
             last: self.sent.as_ref(),
             carried: self.carried.as_ref(),
             idle: self.idle(),

@@ -1,17 +1,79 @@
-//! Compaction through the model (SPEC 6.1–6.4): when it is due, older rounds are summarised, and the summary is appended.
+//! Compaction through the model (SPEC 6.1–6.4, 8.8): when it is due or asked for, older rounds are summarised, the summary passes
+//! the gate, and what is accepted is appended.
 //!
-//! Nothing is ever deleted. When the summary cannot be made, only recent history is sent, and the user is told.
+//! Nothing is ever deleted. When no summary can be had, a stand-in made without a model is sent in its place and not stored, so
+//! that a later summary can take its place; the user is told. Invariant: whatever the model that summarises does, the next
+//! request holds everything the ledger of the archived rounds lists.
 
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use haft_context::{CompactionPlan, ContextError, compaction_due, plan_compaction, summary_message, summary_request};
+use haft_context::{
+    CompactionPlan, ContextError, LedgerItem, Refusal, Standing, accept, compaction_due, fallback, ledger,
+    plan_compaction, summary_message, summary_request,
+};
 use haft_model::{Delta, Reply};
-use haft_types::{CompactionPhase, EventBody, LlmMetadata, ModelSpec, Part, Request, Role, StopReason, TokenCounter};
+use haft_tool::TodoState;
+use haft_types::{
+    CompactionPhase, Entry, EventBody, LlmMetadata, ModelSpec, Part, Request, Role, StopReason, TokenCounter,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{EngineError, Session};
 use crate::callbacks::Moment;
-use crate::emit::Emitter;
+use crate::emit::{Emitter, EventSink};
+use crate::subagents::Rank;
+
+/// Summaries in a row that may fail or be refused before none is asked for any more.
+const MOST_FAILURES: u32 = 3;
+
+/// Under which name the store keeps how many summaries in a row have failed.
+pub(super) const FAILED: &str = "failed_summaries";
+
+/// What came of a compaction that the user asked for, as a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Compacted {
+    /// So many older rounds are archived.
+    Archived {
+        /// How many.
+        rounds: u32,
+    },
+    /// There are no rounds besides those that always stay.
+    TooFewRounds {
+        /// How many newest rounds stay.
+        keep: u32,
+    },
+    /// What must be kept of the older rounds takes as much room as they do.
+    NotWorthIt,
+    /// No summary could be had; why was told in an event.
+    Failed,
+}
+
+impl fmt::Display for Compacted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Archived { rounds } => write!(f, "{rounds} older rounds are archived."),
+            Self::TooFewRounds { keep } => {
+                write!(f, "There is nothing to archive: the newest {keep} rounds stay (`context.keep_rounds`).")
+            }
+            Self::NotWorthIt => f.write_str(
+                "Nothing was archived: what must be kept of the older rounds takes as much room as they do.",
+            ),
+            Self::Failed => f.write_str("No summary could be had. Nothing is lost; try again later."),
+        }
+    }
+}
+
+/// Who wants a compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted<'a> {
+    /// The window fills.
+    Automatic,
+    /// The user, who may have said what to keep in particular.
+    ByUser(Option<&'a str>),
+}
 
 impl Session {
     /// Archives older rounds if the next request would come too close to the window. `input` is what waits to be answered.
@@ -27,60 +89,145 @@ impl Session {
             return Ok(());
         }
         // After a failure it is not tried again until the user speaks.
-        if self.recent_from.is_some() && input.is_empty() {
+        if self.stand_in.is_some() && input.is_empty() {
             return Ok(());
         }
-        let Some(plan) = plan_compaction(&self.history, policy, self.services.counter.as_ref()) else { return Ok(()) };
-        self.compact(plan, emitter, cancel).await
+        self.compact(Wanted::Automatic, emitter, cancel).await.map(drop)
+    }
+
+    /// Archives older rounds because the user wants it. `words` say what to keep in particular. Automatic compactions that
+    /// were given up after too many failures are tried again from now on.
+    pub async fn compact_now(
+        &mut self,
+        words: Option<&str>,
+        sink: &mut dyn EventSink,
+        cancel: &CancellationToken,
+    ) -> Result<Compacted, EngineError> {
+        let (id, masker) = (self.conversation.id.clone(), self.config.masker.clone());
+        let mut emitter = Emitter::new(sink, id, masker, self.config.agent.clone()).after(self.seq);
+        self.note_failures(0).await?;
+        let compacted = self.compact(Wanted::ByUser(words), &mut emitter, cancel).await;
+        self.seq = emitter.seq();
+        compacted
     }
 
     async fn compact(
         &mut self,
-        plan: CompactionPlan,
+        wanted: Wanted<'_>,
         emitter: &mut Emitter<'_>,
         cancel: &CancellationToken,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Compacted, EngineError> {
+        let (policy, counter) = (&self.config.policy, Arc::clone(&self.services.counter));
+        let Some(plan) = plan_compaction(&self.history, policy, counter.as_ref()) else {
+            return Ok(Compacted::TooFewRounds { keep: policy.keep_rounds });
+        };
+        let ledger = self.ledger_of(&plan);
+        let Some(kept) = fallback(&plan, &ledger, counter.as_ref()) else { return Ok(Compacted::NotWorthIt) };
         let rounds = plan.rounds;
         let tell = |phase, message: String| EventBody::Compaction { phase, rounds, message };
-        self.call_back(Moment::PreCompact { trigger: "auto", rounds }, emitter, cancel).await;
+        let (trigger, focus) = match wanted {
+            Wanted::Automatic => ("auto", None),
+            Wanted::ByUser(words) => ("manual", words),
+        };
+        if wanted == Wanted::Automatic && self.failed_summaries >= MOST_FAILURES {
+            self.stand_in = Some(self.stand_in_of(&plan, kept));
+            emitter.emit(tell(CompactionPhase::Failed, given_up(rounds)));
+            return Ok(Compacted::Failed);
+        }
+        self.call_back(Moment::PreCompact { trigger, rounds }, emitter, cancel).await;
         emitter.emit(tell(CompactionPhase::Started, format!("Archiving {rounds} older rounds…")));
-        match self.summarise(&plan, emitter, cancel).await {
-            Ok(made) => {
-                let text = made.text();
-                let Summary { reply, by } = made;
-                let usage = reply.usage;
-                let cost = self.spend(by.price, usage);
-                let mut summary = summary_message(self.fresh_id(), self.services.clock.now(), text.trim(), &plan);
-                let model = by.full_name();
-                summary.llm_metadata = Some(LlmMetadata::new(&model, self.round(), usage, cost));
-                self.append_message(summary).await?;
-                self.recent_from = None;
-                emitter.emit(EventBody::Usage { model, usage, cost, saved_tokens: 0 });
-                emitter.emit(tell(
-                    CompactionPhase::Finished,
-                    format!("{rounds} older rounds are archived behind a summary."),
-                ));
-            }
+        let made = match self.summarise(&plan, focus, emitter, cancel).await {
+            Ok(made) => made,
             Err(why) => {
-                self.recent_from = Some(plan.first_kept);
+                self.stand_in = Some(self.stand_in_of(&plan, kept));
+                self.note_failures(self.failed_summaries + 1).await?;
                 let message = format!(
-                    "Older rounds could not be archived ({why}). Only recent history is sent; nothing is lost."
+                    "Older rounds could not be archived ({why}). Only recent history is sent, and what must be kept of \
+                     the rest, word for word; nothing is lost.{}",
+                    self.whether_tried_again()
                 );
                 emitter.emit(tell(CompactionPhase::Failed, message));
+                return Ok(Compacted::Failed);
             }
+        };
+        let accepted = made.written().and_then(|text| accept(&text, &plan, &ledger, counter.as_ref()));
+        let (text, refused) = match accepted {
+            Ok(text) => (text, None),
+            Err(why) => (kept, Some(why)),
+        };
+        let Summary { reply, by } = made;
+        let usage = reply.usage;
+        let cost = self.spend(by.price, usage);
+        let mut summary = summary_message(self.fresh_id(), self.services.clock.now(), text, &plan);
+        let model = by.full_name();
+        summary.llm_metadata = Some(LlmMetadata::new(&model, self.round(), usage, cost));
+        self.append_message(summary).await?;
+        self.stand_in = None;
+        emitter.emit(EventBody::Usage { model, usage, cost, saved_tokens: 0 });
+        self.note_failures(if refused.is_some() { self.failed_summaries + 1 } else { 0 }).await?;
+        let message = match refused {
+            None => format!("{rounds} older rounds are archived behind a summary."),
+            Some(why) => format!(
+                "{rounds} older rounds are archived. The summary was refused ({why}): what must be kept of them stands \
+                 in its place, word for word.{}",
+                self.whether_tried_again()
+            ),
+        };
+        emitter.emit(tell(CompactionPhase::Finished, message));
+        Ok(Compacted::Archived { rounds })
+    }
+
+    /// What must survive, with what stands beside the messages: open items of the list, and whatever runs.
+    fn ledger_of(&self, plan: &CompactionPlan) -> Vec<LedgerItem> {
+        let masked = |text: String| self.config.masker.mask(&text).into_owned();
+        let items = match self.rank {
+            Rank::Main => self.todo.items(),
+            // The list is the main agent's.
+            Rank::Sub => Vec::new(),
+        };
+        let open = items.into_iter().filter(|item| item.status != TodoState::Completed);
+        let todos: Vec<_> = open.map(|item| masked(item.content)).collect();
+        let running: Vec<_> = self.services.running.names().into_iter().map(masked).collect();
+        ledger(plan, Standing { todos: &todos, running: &running })
+    }
+
+    /// What is sent in place of a summary that could not be had. It is not stored.
+    fn stand_in_of(&self, plan: &CompactionPlan, text: String) -> Arc<Entry> {
+        let message = summary_message(self.fresh_id(), self.services.clock.now(), text, plan);
+        Entry::new(message, self.services.counter.as_ref())
+    }
+
+    /// The messages the next request is made from.
+    pub(super) fn history_to_send(&self) -> Cow<'_, [Arc<Entry>]> {
+        match &self.stand_in {
+            None => Cow::Borrowed(&self.history),
+            Some(stand_in) => self.history.iter().chain([stand_in]).cloned().collect(),
         }
+    }
+
+    async fn note_failures(&mut self, failures: u32) -> Result<(), EngineError> {
+        if failures != self.failed_summaries && self.stored {
+            self.services.store.set_state(&self.conversation.id, FAILED, failures.into()).await?;
+        }
+        self.failed_summaries = failures;
         Ok(())
+    }
+
+    /// What is added to the news of a failure.
+    fn whether_tried_again(&self) -> &'static str {
+        if self.failed_summaries < MOST_FAILURES { "" } else { GIVEN_UP }
     }
 
     async fn summarise(
         &mut self,
         plan: &CompactionPlan,
+        focus: Option<&str>,
         emitter: &mut Emitter<'_>,
         cancel: &CancellationToken,
     ) -> Result<Summary, String> {
         let policy = self.config.policy.clone();
         let limit = Duration::from_secs(policy.summary_timeout.into());
-        let request = |by: &ModelSpec, counter: &dyn TokenCounter| summary_request(plan, None, by, &policy, counter);
+        let request = |by: &ModelSpec, counter: &dyn TokenCounter| summary_request(plan, focus, by, &policy, counter);
         self.ask_summariser(&request, limit, emitter, cancel).await
     }
 
@@ -106,7 +253,7 @@ impl Session {
             };
             let answer = tokio::time::timeout(limit, client.stream(&request, cancel, &mut tell)).await;
             match answer.map_err(|_| format!("no summary within {} s", limit.as_secs()))? {
-                Ok(reply) => return usable(reply).map(|reply| Summary { reply, by }),
+                Ok(reply) => return Ok(Summary { reply, by }),
                 Err(error) if error.is_overload() && self.summariser.take().is_some() => {
                     let to = self
                         .services
@@ -157,16 +304,30 @@ impl Summary {
     pub(super) fn text(&self) -> String {
         self.reply.parts.iter().filter_map(text_of).collect()
     }
+
+    /// Its words, if the model wrote to the end and nothing else.
+    pub(super) fn written(&self) -> Result<String, Refusal> {
+        const CALLS: Refusal = Refusal::Hostile("a tool call");
+        let calls = self.reply.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+        match self.reply.stop {
+            _ if calls => Err(CALLS),
+            StopReason::EndTurn => Ok(self.text()),
+            StopReason::Length | StopReason::Other(_) => Err(Refusal::Cut),
+            StopReason::ToolUse => Err(CALLS),
+            StopReason::Refusal => Err(Refusal::Declined),
+        }
+    }
 }
 
-/// The reply, if it holds a summary.
-fn usable(reply: Reply) -> Result<Reply, String> {
-    match reply.stop {
-        StopReason::EndTurn if reply.parts.iter().filter_map(text_of).any(|text| !text.trim().is_empty()) => Ok(reply),
-        StopReason::EndTurn => Err("the summary is empty".into()),
-        StopReason::Length => Err("the summary was cut by the output limit".into()),
-        StopReason::ToolUse | StopReason::Refusal | StopReason::Other(_) => Err("the model wrote no summary".into()),
-    }
+/// Said once automatic compactions are given up.
+const GIVEN_UP: &str = " Three summaries in a row have failed: none is asked for any more until you compact the conversation \
+                        yourself.";
+
+fn given_up(rounds: u32) -> String {
+    format!(
+        "{rounds} older rounds are left out, and what must be kept of them is sent word for word. No summary was asked for: \
+         three in a row had failed. Compact the conversation yourself to try again."
+    )
 }
 
 fn text_of(part: &Part) -> Option<&str> {

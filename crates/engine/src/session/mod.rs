@@ -57,6 +57,7 @@ use active::Active;
 use hooked::Hooked;
 
 pub(crate) use act::{fingerprint, take_flow};
+pub use compact::Compacted;
 pub use drive::RunReport;
 pub(crate) use drive::{call_finished, tell_delta};
 pub use models::{Models, Standby};
@@ -246,8 +247,10 @@ pub struct Session {
     cleared: Option<Cleared>,
     /// What else requests have decided for later ones.
     carried: Option<Carried>,
-    /// The first message to send, when older rounds could not be summarised.
-    recent_from: Option<MessageId>,
+    /// Sent in place of a summary that could not be had; it is not stored.
+    stand_in: Option<Arc<Entry>>,
+    /// Summaries in a row that failed or were refused.
+    failed_summaries: u32,
     /// The file a tool changed last.
     last_write: Option<String>,
     /// Whether the newest message was noted as the end of its turn.

@@ -8,11 +8,12 @@ use haft_project::{Ground, modules};
 use haft_store::{Conversation, Fact, Found, NewFork, Scope, StoreError, WriteLock};
 use haft_tool::{CaseDocument, Registry, Source, Tool, UnknownChoice};
 use haft_tools::{PlanModeRespond, RunNamedSubagents, Running, TalkTo, TalkToGroup, UseSkill};
-use haft_types::{ConversationId, Entry, Message, MessageId, Metadata, PermissionMode};
+use haft_types::{ConversationId, Entry, Message, MessageId, Metadata, PermissionMode, Role};
 use tokio_util::sync::CancellationToken;
 
 use super::active::Active;
 use super::build::{CARRIED, CLEARED, last_sent, system_of};
+use super::compact::FAILED;
 use super::hooked::Hooked;
 use super::models::FACTORS;
 use super::steady::Steady;
@@ -150,7 +151,8 @@ impl Session {
         let store = &services.store;
         let facts = if resumed { store.facts(&conversation.id).await? } else { Vec::new() };
         let (begun, ended) = read_facts(facts);
-        let turn_ended = messages.last().is_some_and(|last| ended.contains(&last.message_id));
+        let newest = messages.iter().rfind(|message| message.role != Role::Summary);
+        let turn_ended = newest.is_some_and(|last| ended.contains(&last.message_id));
 
         let short_ids = messages.iter().map(|message| message.message_id.short()).collect();
         let counter = services.counter.as_ref();
@@ -178,6 +180,7 @@ impl Session {
         let sent = if resumed { last_sent(store.as_ref(), &conversation.id, &config, counter).await? } else { None };
         let cleared = if resumed { store.state(&conversation.id, CLEARED).await? } else { None };
         let carried = if resumed { store.state(&conversation.id, CARRIED).await? } else { None };
+        let failed = if resumed { store.state(&conversation.id, FAILED).await? } else { None };
         let factors = if resumed { store.state(&conversation.id, FACTORS).await? } else { None };
         let rank = if kin.is_some() { Rank::Sub } else { Rank::Main };
         let shared = kin.as_ref().map(|kin| kin.knowledge.clone());
@@ -231,7 +234,8 @@ impl Session {
             sent,
             cleared: cleared.and_then(|value| serde_json::from_value(value).ok()),
             carried: carried.and_then(|value| serde_json::from_value(value).ok()),
-            recent_from: None,
+            stand_in: None,
+            failed_summaries: failed.and_then(|value| serde_json::from_value(value).ok()).unwrap_or(0),
             last_write: None,
             turn_ended,
             totals: Totals::new(),

@@ -105,6 +105,13 @@ impl Running {
         self.tasks.remember_ended(reports);
     }
 
+    /// What runs now, each by its id and what it runs.
+    pub fn names(&self) -> Vec<String> {
+        let tasks = self.tasks.list().into_iter().filter(|task| task.ending().is_none());
+        let tasks = tasks.map(|task| format!("{} ({})", task.id, words::title(&task.line.text)));
+        tasks.chain(self.sessions.running()).collect()
+    }
+
     /// Background tasks that were started or have ended since this was last called.
     pub fn changes(&self) -> Vec<TaskReport> {
         self.tasks.changes()

@@ -59,15 +59,13 @@ impl Sessions {
         line: Line,
         size: TerminalSize,
     ) -> Result<Arc<Session>, Failure> {
+        let running = self.running();
         let mut state = self.state();
-        let running: Vec<_> = state.open.values().filter(|session| session.terminal.ending().is_none()).collect();
         if running.len() >= limits.sessions {
-            let named: Vec<_> =
-                running.iter().map(|session| format!("{} ({})", session.id(), title(&session.line.text))).collect();
             let message = format!(
                 "{} sessions are open, which is the most (`[limits] sessions`): {}; end one with `session_stop` first",
                 running.len(),
-                named.join(", ")
+                running.join(", ")
             );
             return Err(Failure::new("too_many", message));
         }
@@ -84,6 +82,13 @@ impl Sessions {
         let session = Arc::new(Session { number, line, terminal, folder: folder.map(Mutex::new) });
         state.open.insert(number, Arc::clone(&session));
         Ok(session)
+    }
+
+    /// Those that still run, each by its id and command.
+    pub(crate) fn running(&self) -> Vec<String> {
+        let state = self.state();
+        let running = state.open.values().filter(|session| session.terminal.ending().is_none());
+        running.map(|session| format!("{} ({})", session.id(), title(&session.line.text))).collect()
     }
 
     pub(crate) fn find(&self, id: &str) -> Result<Arc<Session>, Failure> {
