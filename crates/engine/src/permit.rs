@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use haft_tool::{Guard, Intent, Tool, Workspace};
+use haft_tool::{Guard, Intent, Tool, ToolContext, Workspace};
 use haft_tools::{Call, Permissions, Rule, Verdict};
 use haft_types::{Decision, Envelope, PermissionMode};
 use serde_json::Value;
@@ -95,7 +95,13 @@ impl Permit {
     }
 
     /// Decides on a call, asking where that is needed.
-    pub(crate) async fn decide(&self, tool: &dyn Tool, arguments: &Value, opinion: Opinion) -> Result<Granted, Denied> {
+    pub(crate) async fn decide(
+        &self,
+        tool: &dyn Tool,
+        context: &ToolContext,
+        arguments: &Value,
+        opinion: Opinion,
+    ) -> Result<Granted, Denied> {
         let call = Call::of(tool, arguments);
         let (verdict, mode) = self.verdict(&call);
         let mut verdict = opinion.weigh(verdict);
@@ -108,7 +114,13 @@ impl Permit {
         match (verdict.decision, &self.approver) {
             (Decision::Allow, _) => Ok(Granted { outside: verdict.outside, ..Granted::default() }),
             (Decision::Deny, _) => Err(denied(call.tool, &verdict)),
-            (Decision::Ask, Some(approver)) => self.ask(approver.as_ref(), tool, arguments, verdict).await,
+            (Decision::Ask, Some(approver)) => {
+                let subject = match tool.preview(context, arguments).await {
+                    Some(diffs) => diffs,
+                    None => subject(&call, arguments),
+                };
+                self.ask(approver.as_ref(), tool, arguments, subject, verdict).await
+            }
             (Decision::Ask, None) => Err(nobody(call.tool, &verdict, mode)),
         }
     }
@@ -124,6 +136,7 @@ impl Permit {
         approver: &dyn Approver,
         tool: &dyn Tool,
         arguments: &Value,
+        subject: String,
         verdict: Verdict,
     ) -> Result<Granted, Denied> {
         let call = Call::of(tool, arguments);
@@ -131,7 +144,7 @@ impl Permit {
             agent: self.agent.clone(),
             tool: call.tool.to_owned(),
             arguments: arguments.clone(),
-            subject: subject(&call, arguments),
+            subject,
             reason: verdict.reason,
             parts: verdict.parts,
             remember: verdict.remember,
@@ -179,15 +192,15 @@ impl Permit {
 
 #[async_trait]
 impl Guard for Permit {
-    async fn permit(&self, tool: &dyn Tool, workspace: &Workspace, arguments: &Value) -> Result<(), Envelope> {
-        let granted = self.decide(tool, arguments, Opinion::None).await.map_err(|denied| denied.envelope)?;
+    async fn permit(&self, tool: &dyn Tool, context: &ToolContext, arguments: &Value) -> Result<(), Envelope> {
+        let granted = self.decide(tool, context, arguments, Opinion::None).await.map_err(|denied| denied.envelope)?;
         if granted.changed.is_some() {
             let message =
                 format!("A plugin and the user both changed this call of `{}`; it did not run.", tool.spec().name);
             return Err(Envelope::failure("permission_denied", message));
         }
         // The folders of a call are set before it begins.
-        match granted.outside.iter().find(|path| !workspace.contains(path)) {
+        match granted.outside.iter().find(|path| !context.workspace.contains(path)) {
             None => Ok(()),
             Some(path) => Err(Envelope::failure(
                 "permission_denied",

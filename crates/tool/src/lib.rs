@@ -81,6 +81,12 @@ pub trait Tool: Send + Sync {
         Intent::read_off(self.access(), self.spec(), arguments)
     }
 
+    /// What a call with these arguments would change in files, as unified diffs: whoever is asked sees it instead of the
+    /// arguments. None where the arguments say it better, or where the call would fail.
+    async fn preview(&self, _context: &ToolContext, _arguments: &Value) -> Option<String> {
+        None
+    }
+
     /// Runs the call. The arguments are an object that was checked to be JSON; a failure is an envelope, never a panic.
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput;
 }

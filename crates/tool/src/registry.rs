@@ -181,7 +181,7 @@ impl Registry {
         // What was permitted is not what would run.
         if arguments != permitted
             && let Some(guard) = &self.guard
-            && let Err(envelope) = guard.permit(tool, &context.workspace, &arguments).await
+            && let Err(envelope) = guard.permit(tool, context, &arguments).await
         {
             return envelope.into();
         }

@@ -50,6 +50,14 @@ pub(crate) async fn blocking(
     settle(off_thread(context, work).await)
 }
 
+/// What a call would change, on a thread that may block; none if it would fail.
+pub(crate) async fn foreseen(
+    context: &ToolContext,
+    work: impl FnOnce(&Scope) -> Result<String, Failure> + Send + 'static,
+) -> Option<String> {
+    off_thread(context, work).await.ok().filter(|diffs| !diffs.is_empty())
+}
+
 /// File work on a thread that may block.
 pub(crate) async fn off_thread<T: Send + 'static>(
     context: &ToolContext,

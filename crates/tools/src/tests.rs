@@ -1,6 +1,7 @@
 mod calls;
 mod manuals;
 mod matrix;
+mod previews;
 
 use std::fmt::Write as _;
 

@@ -95,14 +95,14 @@ impl Asking {
 
     /// What it is about, whole.
     pub(crate) fn subject(&self, columns: usize) -> Vec<Line> {
-        let Approval { agent, tool, subject, arguments, parts, .. } = &self.approval;
+        let Approval { agent, tool, subject, parts, .. } = &self.approval;
         let whose = if agent == MAIN { String::new() } else { format!(" of the sub-agent {agent}") };
         let title = Line::of("? ", Tone::Warning).and(reveal(tool), Tone::Strong).and(reveal(&whose), Tone::Plain);
         let mut rows = wrap(&title, columns);
         let room = columns.saturating_sub(2);
         let inset = |row: Line| Line::of("  ", Tone::Plain).spans().iter().chain(row.spans()).cloned().collect();
-        let shown = if let Some(change) = diff::preview(tool, arguments) {
-            diff::rows(reveal(&change).lines(), room)
+        let shown: Vec<_> = if diff::is_diff(subject) {
+            diff::rows(reveal(subject).lines(), room)
         } else {
             reveal(subject).lines().flat_map(|line| chop(&Line::of(line, Tone::Code), room)).collect()
         };

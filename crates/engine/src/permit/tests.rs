@@ -4,6 +4,7 @@ use haft_tool::{Access, ToolContext, ToolOutput};
 use haft_tools::{Confinement, PermissionsConfig, Rules};
 use haft_types::ToolSpec;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 
@@ -81,6 +82,10 @@ fn workspace() -> Workspace {
     }
 }
 
+fn context() -> ToolContext {
+    ToolContext { workspace: workspace(), ..ToolContext::bare("/nowhere/project", "call", CancellationToken::new()) }
+}
+
 fn execute() -> Fake {
     Fake::new("execute_command", Access::Execute)
 }
@@ -92,8 +97,8 @@ fn line(command: &str) -> Value {
 #[tokio::test]
 async fn where_nobody_can_be_asked_asking_means_no() {
     let permit = permit(&["execute_command(ls:*)"], &["execute_command(rm:*)"], None);
-    assert_eq!(permit.decide(&execute(), &line("ls -l"), Opinion::None).await, Ok(Granted::default()));
-    let denied = permit.decide(&execute(), &line("make check"), Opinion::None).await.unwrap_err();
+    assert_eq!(permit.decide(&execute(), &context(), &line("ls -l"), Opinion::None).await, Ok(Granted::default()));
+    let denied = permit.decide(&execute(), &context(), &line("make check"), Opinion::None).await.unwrap_err();
     assert!(denied.wants_person);
     assert!(denied.envelope.text.contains("nobody can be asked"), "{}", denied.envelope.text);
     assert!(
@@ -101,14 +106,14 @@ async fn where_nobody_can_be_asked_asking_means_no() {
         "{}",
         denied.envelope.text
     );
-    let denied = permit.decide(&execute(), &line("rm x"), Opinion::None).await.unwrap_err();
+    let denied = permit.decide(&execute(), &context(), &line("rm x"), Opinion::None).await.unwrap_err();
     assert!(
         denied.envelope.text.contains("the rule `execute_command(rm:*)` denies `rm x`"),
         "{}",
         denied.envelope.text
     );
     let outside = permit
-        .decide(&Fake::new("read_file", Access::Read), &json!({ "path": "/etc/passwd" }), Opinion::None)
+        .decide(&Fake::new("read_file", Access::Read), &context(), &json!({ "path": "/etc/passwd" }), Opinion::None)
         .await
         .unwrap_err();
     assert_eq!(outside.envelope.error.map(|error| error.code), Some("outside_workspace".into()));
@@ -121,13 +126,13 @@ async fn a_person_sees_the_whole_and_decides() {
     let permit = permit(&[], &[], Some(Arc::clone(&approver) as _));
     let write = Fake::new("write_to_file", Access::Write);
     let arguments = json!({ "path": "a.txt", "content": "one\ntwo\n" });
-    assert_eq!(permit.decide(&write, &arguments, Opinion::None).await, Ok(Granted::default()));
-    let denied = permit.decide(&execute(), &line("cargo build"), Opinion::None).await.unwrap_err();
+    assert_eq!(permit.decide(&write, &context(), &arguments, Opinion::None).await, Ok(Granted::default()));
+    let denied = permit.decide(&execute(), &context(), &line("cargo build"), Opinion::None).await.unwrap_err();
     assert!(denied.envelope.text.contains("They said: use make instead"), "{}", denied.envelope.text);
     assert!(!denied.wants_person);
-    assert_eq!(permit.decide(&execute(), &line("make"), Opinion::None).await, Ok(Granted::default()));
+    assert_eq!(permit.decide(&execute(), &context(), &line("make"), Opinion::None).await, Ok(Granted::default()));
     // Remembered: it is not asked again.
-    assert_eq!(permit.decide(&execute(), &line("make"), Opinion::None).await, Ok(Granted::default()));
+    assert_eq!(permit.decide(&execute(), &context(), &line("make"), Opinion::None).await, Ok(Granted::default()));
     let asked = approver.asked.lock().unwrap();
     assert_eq!(asked[0].subject, "path: a.txt\ncontent:\none\ntwo\n");
     assert_eq!(asked[1].subject, "cargo build");
@@ -140,7 +145,7 @@ async fn an_approved_file_outside_can_be_reached() {
     let approver = Scripted::new([Answer::Once]);
     let permit = permit(&[], &[], Some(approver as _));
     let granted = permit
-        .decide(&Fake::new("read_file", Access::Read), &json!({ "path": "/etc/hosts" }), Opinion::None)
+        .decide(&Fake::new("read_file", Access::Read), &context(), &json!({ "path": "/etc/hosts" }), Opinion::None)
         .await
         .unwrap();
     assert_eq!(granted.outside, [PathBuf::from("/etc/hosts")]);
@@ -150,11 +155,11 @@ async fn an_approved_file_outside_can_be_reached() {
 async fn a_call_that_lacks_what_it_needs_is_left_to_the_tool() {
     let permit = permit(&[], &[], None);
     assert_eq!(
-        permit.decide(&execute(), &json!({ "requires_approval": false }), Opinion::None).await,
+        permit.decide(&execute(), &context(), &json!({ "requires_approval": false }), Opinion::None).await,
         Ok(Granted::default())
     );
     assert_eq!(
-        permit.decide(&Fake::new("write_to_file", Access::Write), &json!({}), Opinion::None).await,
+        permit.decide(&Fake::new("write_to_file", Access::Write), &context(), &json!({}), Opinion::None).await,
         Ok(Granted::default())
     );
 }
@@ -163,13 +168,13 @@ async fn a_call_that_lacks_what_it_needs_is_left_to_the_tool() {
 async fn what_a_plugin_makes_of_a_call_is_decided_again() {
     let guard = permit(&["execute_command(ls:*)"], &["execute_command(rm:*)"], None);
     for (changed, runs) in [("ls -a", true), ("rm x", false), ("make", false)] {
-        let permitted = guard.permit(&execute(), &workspace(), &line(changed)).await;
+        let permitted = guard.permit(&execute(), &context(), &line(changed)).await;
         assert_eq!(permitted.is_ok(), runs, "{changed}");
     }
     let asked = Scripted::new([Answer::Once]);
     let guard = permit(&[], &[], Some(asked as _));
     let read = Fake::new("read_file", Access::Read);
-    let outside = guard.permit(&read, &workspace(), &json!({ "path": "/etc/hosts" })).await;
+    let outside = guard.permit(&read, &context(), &json!({ "path": "/etc/hosts" })).await;
     assert!(outside.is_err(), "what the call may reach was settled before the plugin changed it");
 }
 
@@ -183,7 +188,7 @@ async fn an_opinion_spares_a_question_or_asks_one_but_overrules_no_rule() {
         ("make", Opinion::Allow, true),
         ("rm x", Opinion::Allow, false),
     ] {
-        let decided = permit.decide(&execute(), &line(command), opinion).await;
+        let decided = permit.decide(&execute(), &context(), &line(command), opinion).await;
         assert_eq!(decided.is_ok(), runs, "{command} {opinion:?}");
     }
 }

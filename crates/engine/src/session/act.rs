@@ -95,10 +95,11 @@ impl Session {
             Ok(heard) => heard,
             Err(refused) => return Some(Err(refused)),
         };
+        let context = self.tool_context(&call.call, Arc::new(self.recorder(&call.call)), cancel, &Shown::new());
         let decided = tokio::select! {
             biased;
             () = cancel.cancelled() => return None,
-            decided = self.permit.decide(call.tool.as_ref(), &call.arguments, opinion) => decided,
+            decided = self.permit.decide(call.tool.as_ref(), &context, &call.arguments, opinion) => decided,
         };
         Some(match decided {
             Ok(Granted { outside, changed: other, notice }) => {

@@ -101,6 +101,10 @@ impl Tool for AsBefore {
         self.tool.intent(arguments)
     }
 
+    async fn preview(&self, context: &ToolContext, arguments: &Value) -> Option<String> {
+        self.tool.preview(context, arguments).await
+    }
+
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
         self.tool.call(context, arguments).await
     }

@@ -146,7 +146,8 @@ fn a_task_with_a_question_from_the_first_key_to_the_end() {
     terminal.press("write a file\r");
     terminal.until_armed();
     let asked = terminal.text();
-    assert!(asked.contains("I will write it.") && asked.contains("+one") && asked.contains("+two"), "{asked}");
+    assert!(asked.contains("I will write it.") && asked.contains("+++ a.txt"), "{asked}");
+    assert!(asked.contains("+one") && asked.contains("+two"), "{asked}");
     assert!(!rig.project().join("a.txt").exists());
     terminal.press("y");
     terminal.until_text("It is there.");

@@ -20,7 +20,7 @@ use crate::edit::report;
 use crate::edit::source::{Free, Source};
 use crate::failure::{Coded, Failure, settle};
 use crate::manual::{Group, Manual};
-use crate::scope::{Scope, blocking};
+use crate::scope::{Scope, blocking, foreseen};
 use crate::{paths, spec_of, visible};
 
 use parse::{Action, Section};
@@ -78,6 +78,11 @@ impl Tool for ApplyPatch {
         Intent::Files(files.collect())
     }
 
+    async fn preview(&self, context: &ToolContext, arguments: &Value) -> Option<String> {
+        let parameters = parse_arguments::<Parameters>(NAME, arguments.clone()).ok()?;
+        foreseen(context, move |scope| drafts::foresee(&drafts(scope, &parameters.patch)?)).await
+    }
+
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
         match parse_arguments::<Parameters>(NAME, arguments) {
             Ok(parameters) => blocking(context, move |scope| apply(scope, &parameters.patch)).await,
@@ -121,6 +126,12 @@ impl Coded for ApplyError {
 }
 
 fn apply(scope: &Scope, patch: &str) -> Result<ToolOutput, Failure> {
+    let drafts = drafts(scope, patch)?;
+    let files = Count(drafts.len(), "file");
+    Ok(drafts::carry_out(scope, &drafts)?.into_output(&format!("Patch applied to {files}."), Map::new()))
+}
+
+fn drafts(scope: &Scope, patch: &str) -> Result<Vec<Draft>, Failure> {
     let sections = joined(scope, parse::parse(patch)?)?;
     let mut drafts: Vec<Draft> = Vec::with_capacity(sections.len());
     for section in sections {
@@ -132,8 +143,7 @@ fn apply(scope: &Scope, patch: &str) -> Result<ToolOutput, Failure> {
         }
         drafts.push(draft);
     }
-    let files = Count(drafts.len(), "file");
-    Ok(drafts::carry_out(scope, &drafts)?.into_output(&format!("Patch applied to {files}."), Map::new()))
+    Ok(drafts)
 }
 
 /// Sections that update the same file become one.

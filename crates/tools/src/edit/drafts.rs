@@ -9,9 +9,10 @@ use haft_tool::{FileChange, ToolOutput};
 use haft_types::{ChangeKind, Envelope};
 use serde_json::{Map, Value, json};
 
-use super::report::{Difference, Room};
+use super::report::{self, Difference, NOWHERE, Room};
 use super::source::{Free, Source, SourceError, Text};
 use crate::change::{self, Change, Step};
+use crate::encoding::{Decoded, decode};
 use crate::failure::Failure;
 use crate::scope::Scope;
 
@@ -148,6 +149,29 @@ impl Outcome {
         envelope.context = self.context;
         ToolOutput { changes: self.changes, ..envelope.into() }
     }
+}
+
+/// What carrying out the drafts would change, whole, as unified diffs.
+pub(crate) fn foresee(drafts: &[Draft]) -> Result<String, Failure> {
+    let mut diffs = String::new();
+    for draft in drafts {
+        draft.bytes()?;
+        let diff = match draft {
+            Draft::Add { place, text } => report::whole_diff((NOWHERE, &place.name), "", text),
+            Draft::Edit { old, text, .. } => {
+                let name = old.source.name.as_str();
+                report::whole_diff((name, name), old.as_str(), text)
+            }
+            Draft::Move { old, to, text, .. } => report::whole_diff((&old.source.name, &to.name), old.as_str(), text),
+            Draft::Rename { old, to } => format!("--- {}\n+++ {}\n", old.name, to.name),
+            Draft::Delete { old } => match decode(&old.loaded.bytes) {
+                Some(Decoded { text, .. }) => report::whole_diff((&old.name, NOWHERE), &text, ""),
+                None => format!("--- {}\n+++ {NOWHERE}\n", old.name),
+            },
+        };
+        diffs.push_str(&diff);
+    }
+    Ok(diffs)
 }
 
 /// Carries out all drafts or none.

@@ -93,6 +93,15 @@ impl Room {
     }
 }
 
+/// The side of a diff that is not there.
+pub(crate) const NOWHERE: &str = "/dev/null";
+
+/// A whole unified diff of two texts, old and new, letter for letter; with no line where a file comes or goes empty.
+pub(crate) fn whole_diff(names: (&str, &str), old: &str, new: &str) -> String {
+    let diff = TextDiff::from_lines(old, new).unified_diff().header(names.0, names.1).to_string();
+    if diff.is_empty() && names.0 != names.1 { format!("--- {}\n+++ {}\n", names.0, names.1) } else { diff }
+}
+
 /// Line numbers as part of a sentence.
 pub(crate) fn list(lines: &[usize]) -> String {
     const SHOWN: usize = 20;

@@ -17,7 +17,7 @@ use crate::edit::source::{Free, Source};
 use crate::edit::strings::{self, NoFit, Which};
 use crate::failure::{Coded, Failure, settle};
 use crate::manual::{Alias, Arguments, Group, Manual, rename};
-use crate::scope::{Scope, blocking};
+use crate::scope::{Scope, blocking, foreseen};
 use crate::{paths, spec_of};
 
 const NAME: &str = "multi_edit";
@@ -110,6 +110,11 @@ impl Tool for MultiEdit {
         }
     }
 
+    async fn preview(&self, context: &ToolContext, arguments: &Value) -> Option<String> {
+        let parameters = parse_arguments::<Parameters>(NAME, arguments.clone()).ok()?;
+        foreseen(context, move |scope| drafts::foresee(&drafts(scope, &parameters.edits)?)).await
+    }
+
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
         match parse_arguments::<Parameters>(NAME, arguments) {
             Ok(parameters) => blocking(context, move |scope| edit(scope, &parameters.edits)).await,
@@ -148,6 +153,14 @@ impl Coded for EditError {
 }
 
 fn edit(scope: &Scope, edits: &[Edit]) -> Result<ToolOutput, Failure> {
+    let drafts = drafts(scope, edits)?;
+    let (applied, files) = (Count(edits.len(), "edit"), Count(drafts.len(), "file"));
+    let mut data = Map::new();
+    data.insert("applied".into(), edits.len().into());
+    Ok(drafts::carry_out(scope, &drafts)?.into_output(&format!("{applied} applied in {files}."), data))
+}
+
+fn drafts(scope: &Scope, edits: &[Edit]) -> Result<Vec<Draft>, Failure> {
     if edits.is_empty() {
         return Err(EditError::NoEdits.into());
     }
@@ -160,10 +173,7 @@ fn edit(scope: &Scope, edits: &[Edit]) -> Result<ToolOutput, Failure> {
             None => drafts.push(first_edit(scope, &path, edit, number)?),
         }
     }
-    let (applied, files) = (Count(edits.len(), "edit"), Count(drafts.len(), "file"));
-    let mut data = Map::new();
-    data.insert("applied".into(), edits.len().into());
-    Ok(drafts::carry_out(scope, &drafts)?.into_output(&format!("{applied} applied in {files}."), data))
+    Ok(drafts)
 }
 
 fn path_of(draft: &Draft) -> &Path {

@@ -18,7 +18,7 @@ use crate::edit::report;
 use crate::edit::source::Source;
 use crate::failure::{Coded, Failure, settle};
 use crate::manual::{Group, Manual};
-use crate::scope::{Scope, blocking};
+use crate::scope::{Scope, blocking, foreseen};
 use crate::spec_of;
 
 const NAME: &str = "replace_in_file";
@@ -65,6 +65,11 @@ impl Tool for ReplaceInFile {
 
     fn access(&self) -> Access {
         Access::Write
+    }
+
+    async fn preview(&self, context: &ToolContext, arguments: &Value) -> Option<String> {
+        let parameters = parse_arguments::<Parameters>(NAME, arguments.clone()).ok()?;
+        foreseen(context, move |scope| drafts::foresee(&[draft(scope, &parameters)?])).await
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
@@ -116,16 +121,19 @@ impl From<Misfit> for ReplaceError {
 }
 
 fn replace(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+    Ok(drafts::carry_out(scope, &[draft(scope, parameters)?])?.into_single())
+}
+
+fn draft(scope: &Scope, parameters: &Parameters) -> Result<Draft, Failure> {
     let blocks = parse::parse(&parameters.diff)?;
     let old = Source::load(scope, &parameters.path)?.text()?;
     let applied = apply(old.as_str(), &blocks, parameters.r#match.unwrap_or_default())?;
-    let draft = Draft::Edit {
+    Ok(Draft::Edit {
         old: Box::new(old),
         text: applied.text,
         applied: Count(blocks.len(), "block"),
         remarks: report::tolerance("Block", &applied.tolerant),
-    };
-    Ok(drafts::carry_out(scope, &[draft])?.into_single())
+    })
 }
 
 fn apply(text: &str, blocks: &[parse::Block], matching: Match) -> Result<Applied, ReplaceError> {

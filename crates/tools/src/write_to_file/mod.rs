@@ -1,6 +1,7 @@
 //! `write_to_file`: creates a file or replaces one whole.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use async_trait::async_trait;
 use haft_tool::{Access, FileChange, Tool, ToolContext, ToolOutput, parse_arguments};
@@ -10,11 +11,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::change::{self, Change, Step};
-use crate::disk::{self, DiskError};
+use crate::disk::{self, DiskError, Loaded};
+use crate::edit::report::{NOWHERE, whole_diff};
+use crate::encoding::decode;
 use crate::failure::{Failure, settle};
 use crate::guard::{self, Knowledge};
 use crate::manual::{Alias, Arguments, Group, Manual, rename};
-use crate::scope::{Scope, blocking};
+use crate::scope::{Scope, blocking, foreseen};
 use crate::{paths, spec_of};
 
 const NAME: &str = "write_to_file";
@@ -60,6 +63,11 @@ impl Tool for WriteToFile {
         Access::Write
     }
 
+    async fn preview(&self, context: &ToolContext, arguments: &Value) -> Option<String> {
+        let parameters = parse_arguments::<Parameters>(NAME, arguments.clone()).ok()?;
+        foreseen(context, move |scope| foresee(scope, &parameters)).await
+    }
+
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
         match parse_arguments::<Parameters>(NAME, arguments) {
             Ok(parameters) => blocking(context, move |scope| write(scope, &parameters)).await,
@@ -73,17 +81,32 @@ pub(crate) fn write_whole(scope: &Scope, path: &str, content: &str) -> Result<To
     write(scope, &Parameters { path: path.to_owned(), content: content.to_owned() })
 }
 
+/// The file as it is, if there is one and it may be replaced.
+fn replaceable(scope: &Scope, path: &Path, name: &str) -> Result<Option<Loaded>, Failure> {
+    match disk::load(path, name) {
+        Ok(old) => {
+            guard::check(scope, path, name, &old, Knowledge::MustBeRead)?;
+            Ok(Some(old))
+        }
+        Err(DiskError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn foresee(scope: &Scope, parameters: &Parameters) -> Result<String, Failure> {
+    let path = paths::resolve(&scope.workspace, &parameters.path)?;
+    let name = paths::shown(&scope.workspace, &path);
+    let old = replaceable(scope, &path, &name)?;
+    let from = if old.is_some() { name.as_str() } else { NOWHERE };
+    // What is no text is gone as a whole.
+    let text = old.and_then(|old| decode(&old.bytes)).map_or_else(String::new, |decoded| decoded.text);
+    Ok(whole_diff((from, &name), &text, &parameters.content))
+}
+
 fn write(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
     let path = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &path);
-    let old = match disk::load(&path, &name) {
-        Ok(old) => Some(old),
-        Err(DiskError::NotFound { .. }) => None,
-        Err(error) => return Err(error.into()),
-    };
-    if let Some(old) = &old {
-        guard::check(scope, &path, &name, old, Knowledge::MustBeRead)?;
-    }
+    let old = replaceable(scope, &path, &name)?;
     let bytes = parameters.content.as_bytes();
     let (step, kind, change, verb) = match &old {
         None => (Step::Create { bytes }, ChangeKind::Added, "created", "Created"),

@@ -1,0 +1,79 @@
+//! What whoever is asked sees of a change before it is made.
+
+use haft_tool::Tool;
+use serde_json::{Value, json};
+
+use crate::apply_patch::ApplyPatch;
+use crate::multi_edit::MultiEdit;
+use crate::read_file::ReadFile;
+use crate::replace_in_file::ReplaceInFile;
+use crate::testing::Bench;
+use crate::write_to_file::WriteToFile;
+
+/// A project with one file that was read.
+async fn project() -> Bench {
+    let bench = Bench::new();
+    bench.write("a.txt", "one\ntwo\nthree\n");
+    bench.ok(&ReadFile::new(), json!({"path": "a.txt"})).await;
+    bench
+}
+
+async fn preview(bench: &Bench, tool: &dyn Tool, arguments: Value) -> Option<String> {
+    let shown = tool.preview(&bench.context, &arguments).await;
+    assert_eq!(bench.read("a.txt"), b"one\ntwo\nthree\n", "nothing is changed by looking");
+    assert_eq!(bench.files(), ["a.txt"]);
+    shown
+}
+
+const CHANGED: &str = "--- a.txt\n+++ a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n";
+
+#[tokio::test]
+async fn every_tool_that_edits_shows_the_difference_it_would_make() {
+    let bench = project().await;
+    let whole = json!({"path": "a.txt", "content": "one\nzwei\nthree\n"});
+    assert_eq!(preview(&bench, &WriteToFile::new(), whole).await.as_deref(), Some(CHANGED));
+    let edits = json!({"edits": [
+        {"path": "a.txt", "old_string": "two", "new_string": "2"},
+        {"path": "a.txt", "old_string": "2", "new_string": "zwei"},
+    ]});
+    assert_eq!(preview(&bench, &MultiEdit::new(), edits).await.as_deref(), Some(CHANGED));
+    let diff = "<<<<<<< SEARCH\ntwo\n=======\nzwei\n>>>>>>> REPLACE\n";
+    let blocks = json!({"path": "a.txt", "diff": diff});
+    assert_eq!(preview(&bench, &ReplaceInFile::new(), blocks).await.as_deref(), Some(CHANGED));
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+zwei\n*** End Patch\n";
+    assert_eq!(preview(&bench, &ApplyPatch::new(), json!({"patch": patch})).await.as_deref(), Some(CHANGED));
+}
+
+#[tokio::test]
+async fn files_that_come_go_or_move() {
+    let bench = project().await;
+    let new = json!({"path": "b.txt", "content": "x\ny"});
+    let shown = preview(&bench, &WriteToFile::new(), new).await.unwrap();
+    assert_eq!(shown, "--- /dev/null\n+++ b.txt\n@@ -0,0 +1,2 @@\n+x\n+y\n\\ No newline at end of file\n");
+    let empty = json!({"path": "b.txt", "content": ""});
+    let shown = preview(&bench, &WriteToFile::new(), empty).await.unwrap();
+    assert_eq!(shown, "--- /dev/null\n+++ b.txt\n");
+    let patch = "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch\n";
+    let shown = preview(&bench, &ApplyPatch::new(), json!({"patch": patch})).await.unwrap();
+    assert_eq!(shown, "--- a.txt\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-one\n-two\n-three\n");
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n*** Move to: c.txt\n*** End Patch\n";
+    let shown = preview(&bench, &ApplyPatch::new(), json!({"patch": patch})).await.unwrap();
+    assert_eq!(shown, "--- a.txt\n+++ c.txt\n");
+}
+
+/// Whoever is asked then sees the arguments, and the call says what is wrong.
+#[tokio::test]
+async fn what_would_fail_has_no_preview() {
+    let bench = project().await;
+    let tools: [(&dyn Tool, Value); 3] = [
+        (&MultiEdit::new(), json!({"edits": [{"path": "a.txt", "old_string": "four", "new_string": "x"}]})),
+        (&WriteToFile::new(), json!({"path": "a.txt", "content": "x", "mode": "0777"})),
+        (&WriteToFile::new(), json!({"path": "a.txt", "content": "one\ntwo\nthree\n"})),
+    ];
+    for (tool, arguments) in tools {
+        assert_eq!(preview(&bench, tool, arguments).await, None);
+    }
+    bench.write("unread.txt", "x");
+    let unread = json!({"path": "unread.txt", "content": "y"});
+    assert_eq!(WriteToFile::new().preview(&bench.context, &unread).await, None);
+}
