@@ -19,20 +19,27 @@ use crate::rig::{Rig, haft};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A terminal with haft in it.
-struct Terminal {
+pub(crate) struct Terminal {
     child: Child,
     master: File,
     /// The terminal's other end, kept open to look at its settings.
     slave: File,
     screen: Arc<Mutex<vt100::Parser>>,
+    /// Everything that was ever written to it.
+    written: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Terminal {
-    fn start(rig: &Rig, arguments: &[&str], size: (u16, u16)) -> Self {
-        Self::start_with(rig, arguments, size, "false")
+    pub(crate) fn start(rig: &Rig, arguments: &[&str], size: (u16, u16)) -> Self {
+        Self::start_with(rig, arguments, size, &[])
     }
 
-    fn start_with(rig: &Rig, arguments: &[&str], (columns, rows): (u16, u16), editor: &str) -> Self {
+    pub(crate) fn start_with(
+        rig: &Rig,
+        arguments: &[&str],
+        (columns, rows): (u16, u16),
+        environment: &[(&str, &str)],
+    ) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -45,37 +52,43 @@ impl Terminal {
         let mut command = Command::new("setsid");
         command.arg("--ctty").arg(haft()).args(arguments).current_dir(rig.project()).env_clear();
         command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("TERM", "xterm-256color");
-        command.env("EDITOR", editor);
+        command.env("EDITOR", "false").envs(environment.iter().copied());
         command.stdin(Stdio::from(slave())).stdout(Stdio::from(slave())).stderr(Stdio::from(slave()));
         let child = command.spawn().unwrap();
         let master = File::from(master);
         let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 10_000)));
-        let (mut reader, shown) = (master.try_clone().unwrap(), Arc::clone(&screen));
+        let written = Arc::<Mutex<Vec<u8>>>::default();
+        let (mut reader, shown, all) = (master.try_clone().unwrap(), Arc::clone(&screen), Arc::clone(&written));
         std::thread::spawn(move || {
             let mut bytes = [0; 8_192];
             while let Ok(count) = reader.read(&mut bytes)
                 && count > 0
             {
+                all.lock().unwrap().extend(&bytes[..count]);
                 shown.lock().unwrap().process(&bytes[..count]);
             }
         });
-        Self { child, master, slave: slave(), screen }
+        Self { child, master, slave: slave(), screen, written }
     }
 
-    fn screen(&self) -> MutexGuard<'_, vt100::Parser> {
+    pub(crate) fn screen(&self) -> MutexGuard<'_, vt100::Parser> {
         self.screen.lock().unwrap()
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.screen().screen().contents()
     }
 
-    fn press(&mut self, keys: &str) {
+    pub(crate) fn written(&self) -> String {
+        String::from_utf8_lossy(&self.written.lock().unwrap()).into_owned()
+    }
+
+    pub(crate) fn press(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).unwrap();
     }
 
     #[track_caller]
-    fn until(&self, what: &str, fits: impl Fn(&vt100::Screen) -> bool) {
+    pub(crate) fn until(&self, what: &str, fits: impl Fn(&vt100::Screen) -> bool) {
         let since = Instant::now();
         while !fits(self.screen().screen()) {
             assert!(since.elapsed() < PATIENCE, "never saw {what}:\n{}", self.text());
@@ -84,13 +97,13 @@ impl Terminal {
     }
 
     #[track_caller]
-    fn until_text(&self, text: &str) {
+    pub(crate) fn until_text(&self, text: &str) {
         self.until(text, |screen| screen.contents().contains(text));
     }
 
     /// Waits until the question on the screen can be answered: the keys are no longer grey.
     #[track_caller]
-    fn until_armed(&self) {
+    pub(crate) fn until_armed(&self) {
         self.until("a question that can be answered", |screen| {
             let (rows, columns) = screen.size();
             let question = screen.rows(0, columns).position(|row| row.starts_with(" y yes"));
@@ -102,7 +115,7 @@ impl Terminal {
     }
 
     #[track_caller]
-    fn until_idle(&self) {
+    pub(crate) fn until_idle(&self) {
         self.until("the end of the turn", |screen| !screen.contents().contains("Esc interrupts"));
     }
 
@@ -111,30 +124,30 @@ impl Terminal {
     }
 
     /// Whether the terminal is as a shell wants it: it echoes, and gives whole lines.
-    fn is_given_back(&self) -> bool {
+    pub(crate) fn is_given_back(&self) -> bool {
         tcgetattr(&self.slave).unwrap().local_modes.contains(LocalModes::ECHO | LocalModes::ICANON)
     }
 
     /// Waits for the end; gives the exit code. The terminal must be as it was.
-    fn ended(mut self) -> (i32, String) {
+    pub(crate) fn ended(mut self) -> (i32, String) {
         let code = self.child.wait().unwrap().code().unwrap_or(-1);
         assert!(self.is_given_back());
-        let screen = self.screen();
-        assert!(!screen.screen().bracketed_paste() && !screen.screen().hide_cursor());
-        (code, screen.screen().contents())
+        // What it wrote last may not have been read yet.
+        self.until("a terminal as it was", |screen| !screen.bracketed_paste() && !screen.hide_cursor());
+        (code, self.text())
     }
 }
 
-fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
+pub(crate) fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::turns(replies).unwrap())
 }
 
-fn write_a() -> Reply {
+pub(crate) fn write_a() -> Reply {
     Reply::call("write_to_file", json!({"path": "a.txt", "content": "one\ntwo\n"}))
 }
 
 /// Words that arrive slowly enough to be interrupted.
-fn slow(text: &str) -> Reply {
+pub(crate) fn slow(text: &str) -> Reply {
     Reply { delta_chars: Some(4), delta_delay_ms: 20, ..Reply::text(text) }
 }
 
@@ -352,7 +365,8 @@ fn the_editor_gets_the_terminal_and_what_was_typed() {
     // It reads a line of its own: nobody else may take its keys.
     std::fs::write(&editor, "echo editing; read line; printf '%s and %s\\n' \"$(cat \"$1\")\" \"$line\" > \"$1\"\n")
         .unwrap();
-    let mut terminal = Terminal::start_with(&rig, &[], (80, 24), &format!("/bin/sh {}", editor.display()));
+    let editor = format!("/bin/sh {}", editor.display());
+    let mut terminal = Terminal::start_with(&rig, &[], (80, 24), &[("EDITOR", &editor)]);
     terminal.until_text("> ");
     terminal.press("typed\u{7}");
     terminal.until_text("editing");

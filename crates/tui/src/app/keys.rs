@@ -26,6 +26,9 @@ impl App {
         if self.key_of_question(key, effects) {
             return;
         }
+        if self.menu.is_none() && self.editor.vim_key(key) {
+            return self.rearm(effects);
+        }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         match key.code {
@@ -216,6 +219,7 @@ impl App {
             return;
         }
         let mut text = self.editor.take();
+        effects.push(Effect::Keep(text.clone()));
         if text.starts_with('/') {
             // Completion leaves a blank.
             text.truncate(text.trim_end().len());

@@ -18,6 +18,7 @@ use haft_types::{Event, PermissionMode};
 use crate::approval::{Asking, Stage};
 use crate::call::{Call, text_rows};
 use crate::complete::Menu;
+use crate::config::Editing;
 use crate::editor::Editor;
 use crate::line::{Line, Tone};
 use crate::link::Operation;
@@ -35,6 +36,8 @@ pub struct Setup {
     pub model: String,
     /// What was sent in earlier sessions, oldest first.
     pub history: Vec<String>,
+    /// Whose keys edit what is typed.
+    pub editing: Editing,
     /// The user's own commands: name and what it is for.
     pub commands: Vec<(String, String)>,
     /// What to begin with, as if it had been typed.
@@ -88,6 +91,8 @@ pub enum Effect {
     Answer(Answer),
     /// [`Input::Armed`] is wanted in a moment, counted from now.
     Arm,
+    /// This was typed and sent: it is kept for the next session.
+    Keep(String),
     /// The user's editor is opened on this text; [`Input::Edited`] is what comes of it.
     Edit(String),
     /// Everything is drawn again.
@@ -185,6 +190,11 @@ impl App {
             last_break: None,
             printed: Vec::new(),
         };
+        match setup.editing {
+            Editing::Shell => {}
+            Editing::Vim => app.editor.use_vim(),
+        }
+        app.status.editing = app.editor.vim_mode();
         app.print(text_rows(&setup.greeting, Tone::Dim, columns));
         let mut effects = Vec::new();
         if let Some(first) = setup.first {
@@ -224,6 +234,7 @@ impl App {
                 self.print(vec![Line::of(text, Tone::Dim).cut(self.columns)]);
             }
         }
+        self.status.editing = self.editor.vim_mode();
         self.collect(&mut effects);
         effects
     }
