@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use haft_types::{Cost, Request, Usage};
+use haft_types::{Cost, Layer, Request, Usage};
 
 use crate::blocks::Repair;
 use crate::budget::Budget;
 use crate::copies::Carried;
 use crate::ladder::LadderStep;
-use crate::prefix::{Prefix, Sent};
+use crate::prefix::{Prefix, Sent, SentSegment};
 use crate::prune::Cleared;
 
 /// The next request, and an account of how it came to be.
@@ -51,6 +51,20 @@ pub struct Account {
     pub sent: Sent,
     /// What people should know.
     pub warnings: Vec<Warning>,
+}
+
+impl Account {
+    /// Whether so little of the conversation can be read from the cache that archiving a part of it costs nothing more: less
+    /// than a quarter of it stands before the break.
+    pub fn rewrites_history(&self) -> bool {
+        let Some(prefix) = self.prefix.as_ref().filter(|prefix| prefix.broken.is_some()) else { return false };
+        let history = |one: &&SentSegment| matches!(one.layer, Layer::History | Layer::Current);
+        let tokens = |segments: &[SentSegment]| -> u64 {
+            segments.iter().filter(history).map(|segment| u64::from(segment.tokens)).sum()
+        };
+        let segments = &self.sent.segments;
+        4 * tokens(&segments[..prefix.kept.min(segments.len())]) < tokens(segments)
+    }
 }
 
 /// Something people should know about a request that can be sent nevertheless.

@@ -15,19 +15,40 @@ use haft_types::{Layer, ModelSpec};
 use minijinja::context;
 
 use crate::blocks::repair;
+use crate::compress::Compress;
 use crate::error::ContextError;
 use crate::memo::Maker;
 use crate::policy::Policy;
 use crate::reminders::message;
 use crate::rounds::Line;
 use crate::system::{render_text, system_entry};
-use crate::transcript::transcript;
+use crate::transcript::{Labels, transcript};
+
+/// How urgent compaction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// It is not.
+    No,
+    /// It can wait for a moment when the prefix is read anew anyway (SPEC 8.5).
+    WhenFree,
+    /// It cannot wait.
+    Now,
+}
 
 /// Whether compaction is due before `input` is answered. `last` is the usage of the newest request; inside a round the input
 /// is empty.
-pub fn compaction_due(policy: &Policy, window: u32, last: Usage, input: &str, messages: usize) -> bool {
-    let expected = last.total() + input.chars().count() as u64 / 3;
-    messages >= policy.compact_min_messages as usize && expected as f64 >= policy.compact_at * f64::from(window)
+pub fn compaction_due(policy: &Policy, window: u32, last: Usage, input: &str, messages: usize) -> Due {
+    let expected = (last.total() + input.chars().count() as u64 / 3) as f64;
+    let reaches = |share: f64| expected >= share * f64::from(window);
+    if messages < policy.compact_min_messages as usize {
+        Due::No
+    } else if reaches(policy.compact_at) {
+        Due::Now
+    } else if policy.compress == Compress::WhenFree && reaches(policy.compact_cold_at) {
+        Due::WhenFree
+    } else {
+        Due::No
+    }
 }
 
 /// What to archive.
@@ -74,7 +95,7 @@ pub fn summary_request(
         from => plan.from.to_string(),
         to => plan.to.to_string(),
         focus => focus.map(str::trim).filter(|focus| !focus.is_empty()),
-        transcript => transcript(&plan.messages, policy.compress_limits),
+        transcript => transcript(&plan.messages, policy.compress_limits, Labels::RolesAndIds),
     };
     let instructions = render_text("summary", include_str!("../templates/summary.md"), &values)?;
     let archive = render_text("archive", include_str!("../templates/archive.md"), &values)?;

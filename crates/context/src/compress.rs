@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use haft_types::{Entry, Envelope, Message, Part, Role, ToolResult, ToolStatus};
+use haft_types::{Entry, Envelope, Message, Part, Role, ShortId, ToolResult, ToolStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -87,7 +87,7 @@ fn compressed_entry(entry: &Arc<Entry>, limits: CompressLimits, maker: Maker<'_>
                 text: compressed_text(
                     message.metadata.get(TOOL).and_then(Value::as_str).unwrap_or(&result.name),
                     &result.envelope,
-                    images,
+                    Original { id: Some(message.message_id.short()), images },
                     limits,
                 ),
                 ..Envelope::default()
@@ -140,13 +140,27 @@ fn bare(message: &Message) -> Message {
 
 /// The compressed envelope of a result of the tool `name`, as one line of JSON.
 pub fn compress(name: &str, envelope: &Envelope, limits: CompressLimits) -> String {
-    compressed_text(name, envelope, 0, limits)
+    compressed_text(name, envelope, Original { id: None, images: 0 }, limits)
 }
 
-fn compressed_text(name: &str, envelope: &Envelope, images: usize, limits: CompressLimits) -> String {
+/// The message a result stands in.
+#[derive(Clone, Copy)]
+struct Original {
+    /// By which it can be recalled.
+    id: Option<ShortId>,
+    /// Pictures beside the result.
+    images: usize,
+}
+
+fn compressed_text(name: &str, envelope: &Envelope, original: Original, limits: CompressLimits) -> String {
     let mut data = compressed_data(name, envelope, limits);
-    if images > 0 {
-        data.insert("images_left_out".into(), images.into());
+    if original.images > 0 {
+        data.insert("images_left_out".into(), original.images.into());
+    }
+    // Where it says less than the whole did, it names what `recall` takes (SPEC 8.7).
+    let says: usize = data.values().map(|value| value.as_str().map_or_else(|| value.to_string().len(), str::len)).sum();
+    if let Some(id) = original.id.filter(|_| says < envelope.text.len()) {
+        data.insert("message_id".into(), id.to_string().into());
     }
     let mut compressed = Map::new();
     compressed.insert("status".into(), status_name(envelope.status).into());

@@ -41,6 +41,8 @@ pub struct Policy {
     pub keep_rounds: u32,
     /// Share of the window from which compaction is due.
     pub compact_at: f64,
+    /// Share of the window from which compaction is due if the prefix is read anew anyway; with `compress = "when-free"`.
+    pub compact_cold_at: f64,
     /// Messages below which compaction is never due.
     pub compact_min_messages: u32,
     /// Whether descriptions of the project's folders are sent, and written anew after a turn that changed files.
@@ -78,6 +80,7 @@ impl Default for Policy {
             compress_limits: CompressLimits::default(),
             keep_rounds: 10,
             compact_at: 0.8,
+            compact_cold_at: 0.6,
             compact_min_messages: 3,
             active: false,
             summary_timeout: 120,
@@ -117,6 +120,7 @@ impl Policy {
         let shares = [
             ("prune_to", self.prune_to),
             ("compact_at", self.compact_at),
+            ("compact_cold_at", self.compact_cold_at),
             ("ladder_at", self.ladder_at),
             ("ladder_to", self.ladder_to),
             ("warn_at", self.warn_at),

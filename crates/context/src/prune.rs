@@ -176,7 +176,7 @@ fn clear(item: &mut Item, policy: &Policy, maker: Maker<'_>) -> u64 {
         content: match message.role {
             Role::Tool => message.tool_results().map(|result| notice(message.message_id, result)).collect(),
             Role::System | Role::User | Role::Assistant | Role::Summary => {
-                message.content.iter().map(|part| cut_arguments(part, chars as usize)).collect()
+                message.content.iter().map(|part| cut_arguments(part, chars as usize, message.message_id)).collect()
             }
         },
         ..message.clone()
@@ -201,29 +201,29 @@ fn notice(id: MessageId, result: &ToolResult) -> Part {
 }
 
 /// The part with every long string among a call's arguments cut.
-fn cut_arguments(part: &Part, chars: usize) -> Part {
+fn cut_arguments(part: &Part, chars: usize, id: MessageId) -> Part {
     let Part::ToolCall(call) = part else { return part.clone() };
     // Arguments that are no JSON are a failed call: there is no string to cut, and the text must stay what the model wrote.
     let Ok(mut arguments) = serde_json::from_str::<Value>(&call.arguments) else { return part.clone() };
-    if cut_strings(&mut arguments, chars) == 0 {
+    if cut_strings(&mut arguments, chars, id) == 0 {
         return part.clone();
     }
     Part::ToolCall(ToolCall { arguments: arguments.to_string(), ..call.clone() })
 }
 
 /// Cuts every long string inside; returns how many.
-fn cut_strings(value: &mut Value, chars: usize) -> usize {
+fn cut_strings(value: &mut Value, chars: usize, id: MessageId) -> usize {
     match value {
         Value::String(text) => match text.char_indices().nth(chars) {
             Some((end, _)) => {
                 let missing = text[end..].chars().count();
-                *text = format!("{}[{missing} more characters were cleared]", &text[..end]);
+                *text = format!("{}[{missing} more characters were cleared: message {}]", &text[..end], id.short());
                 1
             }
             None => 0,
         },
-        Value::Array(values) => values.iter_mut().map(|value| cut_strings(value, chars)).sum(),
-        Value::Object(fields) => fields.values_mut().map(|value| cut_strings(value, chars)).sum(),
+        Value::Array(values) => values.iter_mut().map(|value| cut_strings(value, chars, id)).sum(),
+        Value::Object(fields) => fields.values_mut().map(|value| cut_strings(value, chars, id)).sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }

@@ -52,6 +52,17 @@ impl Subject {
     }
 }
 
+impl Subject {
+    /// What it is about, in a word.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Read { path, .. } => path.clone(),
+            Self::Edit { paths } => paths.join(" "),
+            Self::Run { command, .. } => command.clone(),
+        }
+    }
+}
+
 fn plain(path: &str) -> String {
     path.strip_prefix("./").unwrap_or(path).to_owned()
 }

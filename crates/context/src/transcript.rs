@@ -7,12 +7,21 @@ use haft_types::{Entry, Message, Part, Role};
 
 use crate::compress::{CompressLimits, compress};
 
+/// What stands before each paragraph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Labels {
+    /// Who speaks.
+    Roles,
+    /// Who speaks, and the message's id.
+    RolesAndIds,
+}
+
 /// The messages as paragraphs labelled `[user]`, `[assistant]` and `[tool]`, an empty line between. Results are compressed
 /// envelopes of one line, summaries stand verbatim, and there are no call ids.
-pub fn transcript(entries: &[Arc<Entry>], limits: CompressLimits) -> String {
+pub fn transcript(entries: &[Arc<Entry>], limits: CompressLimits, labels: Labels) -> String {
     let mut text = String::new();
     for entry in entries {
-        let paragraph = paragraph(&entry.message, limits);
+        let paragraph = paragraph(&entry.message, limits, labels);
         if paragraph.trim().is_empty() {
             continue;
         }
@@ -24,13 +33,17 @@ pub fn transcript(entries: &[Arc<Entry>], limits: CompressLimits) -> String {
     text
 }
 
-fn paragraph(message: &Message, limits: CompressLimits) -> String {
-    let mut text = match message.role {
+fn paragraph(message: &Message, limits: CompressLimits, labels: Labels) -> String {
+    let role = match message.role {
         Role::Summary => return message.joined_text(),
-        Role::System => String::from("[system]"),
-        Role::User => String::from("[user]"),
-        Role::Assistant => String::from("[assistant]"),
-        Role::Tool => String::from("[tool]"),
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    };
+    let mut text = match labels {
+        Labels::Roles => format!("[{role}]"),
+        Labels::RolesAndIds => format!("[{role} {}]", message.message_id.short()),
     };
     for part in &message.content {
         // Writing to a String cannot fail.

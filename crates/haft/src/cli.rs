@@ -26,7 +26,9 @@ use haft_types::{Api, PermissionMode};
 
 pub(crate) use catalogue::{CatalogueArgs, CatalogueCommand, LibArgs, LibCommand};
 pub(crate) use changes::{ChangesArgs, How, RedoArgs, RewindArgs, UndoArgs};
-pub(crate) use context::{ContextArgs, ContextCommand, DiffArgs, LookArgs, RenderArgs, ReportArgs, ShowArgs, WhyArgs};
+pub(crate) use context::{
+    CompactArgs, ContextArgs, ContextCommand, DiffArgs, LookArgs, RecallArgs, RenderArgs, ReportArgs, ShowArgs, WhyArgs,
+};
 pub(crate) use conversations::{
     BackupArgs, BackupCommand, ConversationsArgs, ConversationsCommand, CurrentArgs, DeleteArgs, ExportArgs, ForkArgs,
     ImportArgs, ListConversationsArgs, NamespaceArgs, NamespacesArgs, NewArgs, RenameArgs, RestoreArgs, SearchArgs,

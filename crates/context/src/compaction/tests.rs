@@ -10,10 +10,21 @@ fn usage(input: u64, output: u64) -> Usage {
 fn due_at_eighty_percent_of_the_window() {
     let policy = Policy::default();
     let due = |usage, input: &str, messages| compaction_due(&policy, 200_000, usage, input, messages);
-    assert!(due(usage(150_000, 10_000), "", 3));
-    assert!(!due(usage(150_000, 9_999), "ab", 3), "two characters are no token");
-    assert!(due(usage(150_000, 9_999), "äöü", 3), "characters, not bytes");
-    assert!(!due(usage(150_000, 10_000), "", 2), "too few messages");
+    assert_eq!(due(usage(150_000, 10_000), "", 3), Due::Now);
+    assert_eq!(due(usage(150_000, 9_999), "ab", 3), Due::No, "two characters are no token");
+    assert_eq!(due(usage(150_000, 9_999), "äöü", 3), Due::Now, "characters, not bytes");
+    assert_eq!(due(usage(150_000, 10_000), "", 2), Due::No, "too few messages");
+}
+
+#[test]
+fn below_that_it_waits_for_a_cold_prefix() {
+    let when_free = Policy { compress: Compress::WhenFree, ..Policy::default() };
+    let due = |policy: &Policy, tokens| compaction_due(policy, 200_000, usage(tokens, 0), "", 3);
+    assert_eq!(
+        [119_999, 120_000, 159_999, 160_000].map(|tokens| due(&when_free, tokens)),
+        [Due::No, Due::WhenFree, Due::WhenFree, Due::Now]
+    );
+    assert_eq!(due(&Policy::default(), 159_999), Due::No, "unless nothing waits");
 }
 
 #[test]

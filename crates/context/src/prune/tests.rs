@@ -115,8 +115,14 @@ fn long_arguments_are_cut_and_the_call_stays_valid() {
     let assembly = build(&history, &policy(1), None, &Marks::default());
     let message = &assembly.request.segments[2].entry.message;
     let cut: Value = serde_json::from_str(&message.tool_calls().next().unwrap().arguments).unwrap();
-    assert_eq!(cut["content"], format!("{}[200 more characters were cleared]", "ü".repeat(500)));
-    assert_eq!(cut["deep"][0]["text"], format!("{}[1 more characters were cleared]", "x".repeat(500)));
+    assert_eq!(
+        cut["content"],
+        format!("{}[200 more characters were cleared: message {}]", "ü".repeat(500), id(100).short())
+    );
+    assert_eq!(
+        cut["deep"][0]["text"],
+        format!("{}[1 more characters were cleared: message {}]", "x".repeat(500), id(100).short())
+    );
     assert_eq!((&cut["path"], &cut["n"]), (&"a".into(), &1.into()));
     let short = assembly.request.segments[3].entry.message.tool_results().next().unwrap();
     assert_eq!(short.envelope.text, "ok", "a notice would be longer");

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{
-    CompactionPlan, ContextError, LedgerItem, Refusal, Standing, accept, compaction_due, fallback, ledger,
+    CompactionPlan, ContextError, Due, LedgerItem, Refusal, Standing, accept, compaction_due, fallback, ledger,
     plan_compaction, summary_message, summary_request,
 };
 use haft_model::{Delta, Reply};
@@ -85,7 +85,12 @@ impl Session {
     ) -> Result<(), EngineError> {
         let Some(usage) = self.usage_since_last_summary() else { return Ok(()) };
         let policy = &self.config.policy;
-        if !compaction_due(policy, self.config.model.context_window, usage, input, self.history.len()) {
+        let wanted = match compaction_due(policy, self.config.model.context_window, usage, input, self.history.len()) {
+            Due::No => false,
+            Due::WhenFree => self.is_rewriting(),
+            Due::Now => true,
+        };
+        if !wanted {
             return Ok(());
         }
         // After a failure it is not tried again until the user speaks.
@@ -175,6 +180,12 @@ impl Session {
         };
         emitter.emit(tell(CompactionPhase::Finished, message));
         Ok(Compacted::Archived { rounds })
+    }
+
+    /// Whether the next request will be read anew anyway, for the most part: then archiving costs nothing more, and everything
+    /// that waits is done together.
+    fn is_rewriting(&self) -> bool {
+        self.is_cold() || self.assembly().is_ok_and(|next| next.account.rewrites_history())
     }
 
     /// What must survive, with what stands beside the messages: open items of the list, and whatever runs.
@@ -311,6 +322,7 @@ impl Summary {
         let calls = self.reply.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
         match self.reply.stop {
             _ if calls => Err(CALLS),
+            StopReason::EndTurn if self.text().trim().is_empty() => Err(Refusal::Empty),
             StopReason::EndTurn => Ok(self.text()),
             StopReason::Length | StopReason::Other(_) => Err(Refusal::Cut),
             StopReason::ToolUse => Err(CALLS),

@@ -1,8 +1,15 @@
 //! Integration tests of the engine as others embed it.
 
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
 #[path = "../../examples/weather.rs"]
 #[expect(dead_code, reason = "the example's own `main` is not called")]
 mod weather;
+
+#[path = "../../examples/gate_campaign/desk.rs"]
+mod desk;
+
+mod cold;
 
 use haft_testkit::{Reply, Script, ScriptedServer, SeenRole};
 use haft_types::{Api, Event, Outcome};

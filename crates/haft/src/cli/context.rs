@@ -27,6 +27,12 @@ pub(crate) enum ContextCommand {
     ///
     /// Without `--request` it is the body that would be sent next, under the present configuration.
     Render(RenderArgs),
+    /// Print a message as it was stored, by the id that a summary or a notice names.
+    Recall(RecallArgs),
+    /// Archive older rounds behind a summary now.
+    ///
+    /// The newest `context.keep_rounds` rounds stay. Nothing is deleted: `recall` brings every message back.
+    Compact(CompactArgs),
 }
 
 /// Which request to look at.
@@ -127,6 +133,45 @@ pub(crate) struct WhyArgs {
     /// Only the break at this request.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) request: Option<u64>,
+
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecallArgs {
+    /// The 8 digits of its id, or its full UUID.
+    #[arg(value_name = "ID")]
+    pub(crate) message: String,
+
+    /// The conversation: an id, the beginning of one, or a name; the current one when absent.
+    #[arg(long, value_name = "CONVERSATION")]
+    pub(crate) conversation: Option<String>,
+
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompactArgs {
+    /// An id, the beginning of one, or a name; the current conversation when absent.
+    pub(crate) conversation: Option<String>,
+
+    /// What the summary is to keep in particular.
+    #[arg(long, value_name = "WORDS")]
+    pub(crate) focus: Option<String>,
+
+    /// The model that is asked, unless one is configured for summaries.
+    #[arg(short, long)]
+    pub(crate) model: Option<String>,
 
     /// As JSON.
     #[arg(long)]

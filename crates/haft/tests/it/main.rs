@@ -16,6 +16,7 @@ mod doctor;
 mod edits;
 mod engine_of_context;
 mod external_tools;
+mod gate;
 mod hooks;
 mod hostile;
 mod hot_reload;

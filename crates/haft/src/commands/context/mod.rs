@@ -3,11 +3,13 @@
 //! Past requests come from the log and are never guessed: bodies are encoded again with the settings they were sent with.
 //! Looking writes nothing.
 
+mod compact;
 mod diff;
 mod from_file;
 mod logged;
 mod next;
 mod picture;
+mod recall;
 mod render;
 mod report;
 mod segments;
@@ -27,6 +29,8 @@ pub(super) fn run(command: ContextCommand) -> anyhow::Result<Exit> {
             ContextCommand::Diff(args) => diff::run(&args).await,
             ContextCommand::Why(args) => why::run(&args).await,
             ContextCommand::Render(args) => render::run(&args).await,
+            ContextCommand::Recall(args) => recall::run(&args).await,
+            ContextCommand::Compact(args) => compact::run(&args).await,
         }
     })?;
     Ok(Exit::Completed)

@@ -1,0 +1,117 @@
+//! A session in a folder of its own, with a scripted model, a clock that is moved by hand and ids in sequence.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use haft_context::{Environment, Policy};
+use haft_engine::hub::Hub;
+use haft_engine::turn::Limits;
+use haft_engine::{
+    Leftovers, MAIN, Models, ProjectRules, Purse, Roles, Services, Session, SessionConfig, ToolHelp, Which,
+};
+use haft_model::{Catalogue, Client, O200k, RetryConfig};
+use haft_project::Ground;
+use haft_project::external::HelpCache;
+use haft_project::library::Libraries;
+use haft_sandbox::Supervisor;
+use haft_store::versions::Versions;
+use haft_store::{NewConversation, SqliteStore, Store, StoreConfig};
+use haft_testkit::test::{FakeClock, SequentialIds};
+use haft_testkit::{Script, ScriptedServer};
+use haft_text::Masker;
+use haft_tool::Workspace;
+use haft_tools::{Permissions, Running};
+use haft_types::{Api, Clock, ConversationId, IdSource, Message, PermissionMode};
+use tempfile::TempDir;
+
+/// The conversation of a desk.
+pub(crate) const CONVERSATION: &str = "c";
+
+/// Where sessions are opened.
+pub(crate) struct Desk {
+    /// The folder tools work in.
+    pub(crate) folder: TempDir,
+    pub(crate) server: ScriptedServer,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<FakeClock>,
+    ids: Arc<dyn IdSource>,
+}
+
+impl Desk {
+    /// A desk with a conversation that begins with these messages.
+    pub(crate) async fn new(script: Script, messages: Vec<Message>) -> Result<Self, Box<dyn Error>> {
+        let (folder, clock) = (tempfile::tempdir()?, Arc::new(FakeClock::default()));
+        if let Some(last) = messages.last() {
+            let behind = last.created_at.duration_since(clock.now());
+            clock.advance(behind.try_into().unwrap_or_default());
+        }
+        let file = folder.path().join("conversations.db");
+        let told: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&file, &StoreConfig::default(), told)?);
+        let new = NewConversation { messages, ..NewConversation::new(ConversationId::new(CONVERSATION), "p") };
+        store.create(new).await?;
+        let server = ScriptedServer::start(script).await?;
+        Ok(Self { folder, server, store, clock, ids: Arc::new(SequentialIds::from(0x0100_0000)) })
+    }
+
+    /// Opens the conversation. `model` is what a `[models]` entry says of the model.
+    pub(crate) async fn open(&self, policy: Policy, model: &str) -> Result<Session, Box<dyn Error>> {
+        let url = self.server.base_url(Api::Anthropic);
+        let providers = toml::from_str(&format!("mock = {{ api = 'anthropic', base_url = '{url}' }}"))?;
+        let models = toml::from_str(&format!("'mock/m' = {{ {model} }}"))?;
+        let declared = Catalogue::new(providers, models)?.resolve("mock/m")?;
+        let spec = declared.spec.clone();
+        let retry = RetryConfig { attempts: 1, ..RetryConfig::default() };
+        let at = |name: &str| self.folder.path().join(name);
+        let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as Arc<dyn Clock>;
+        let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
+        let services = Services {
+            store: Arc::clone(&self.store),
+            versions: Arc::new(Versions::at(&at("versions"), &StoreConfig::default(), Arc::clone(&clock))),
+            client: Client::new(declared, None, retry)?,
+            fallbacks: [].into(),
+            summarisers: [].into(),
+            models: Models::new(|name| Err(format!("there is no model `{name}`"))),
+            hub: Arc::new(Hub::with_groups([])),
+            purse: Purse::default(),
+            counter: Arc::new(O200k),
+            running: Arc::new(Running::new(supervisor, haft_tools::LimitsConfig::default())),
+            approver: None,
+            clock,
+            ids: Arc::clone(&self.ids),
+        };
+        let (root, cwd) = (self.folder.path().to_owned(), self.folder.path().to_owned());
+        let (spill, journal) = (at("spill"), at("journal"));
+        let config = SessionConfig {
+            agent: MAIN.to_owned(),
+            model: spec,
+            policy,
+            roles: Roles::default(),
+            environment: Environment::default(),
+            workspace: Workspace { root: root.clone(), extra: Vec::new(), cwd: cwd.clone(), spill, journal },
+            private: Vec::new(),
+            worktrees: at("worktrees"),
+            child_environment: Arc::default(),
+            ground: Ground { root, cwd, obeyed: false, user: at("user"), home: None },
+            tool_help: ToolHelp::new(HelpCache::at(at("help")), None),
+            libraries: Libraries::at(at("libraries")),
+            rules: ProjectRules::LeftOut,
+            masker: Masker::default(),
+            permissions: Permissions { mode: PermissionMode::Yolo, ..Permissions::default() },
+            further_tools: Vec::new(),
+            offered_tools: vec!["read_file".into(), "recall".into()],
+            tool_profiles: [].into(),
+            plugins: Vec::new(),
+            answer: None,
+            callbacks: Vec::new(),
+            focus_files: Vec::new(),
+            limits: Limits::default(),
+            goal: false,
+            leftovers: Leftovers::Keep,
+            namespace: "p".into(),
+            notes: "p".into(),
+            notices: Vec::new(),
+        };
+        Ok(Box::pin(Session::open(config, services, Which::Named(CONVERSATION.into()))).await?)
+    }
+}

@@ -1,0 +1,50 @@
+//! `haft context compact`: archives older rounds because the user wants it.
+
+use haft_engine::Compacted;
+use haft_types::{CompactionPhase, Event, EventBody};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::{CompactArgs, RunArgs};
+use crate::commands::{configuration, run};
+use crate::output;
+use crate::wiring;
+
+pub(super) async fn run(args: &CompactArgs) -> anyhow::Result<()> {
+    let (places, loaded) = configuration(&args.common)?;
+    let asked = RunArgs {
+        model: args.model.clone(),
+        resume: args.conversation.clone(),
+        resume_current: args.conversation.is_none(),
+        ..RunArgs::default()
+    };
+    let plan = run::lower(&asked, &loaded.config, None)?;
+    let mut session = wiring::open_session(&places, loaded.config, plan).await?;
+    let mut why = None;
+    let mut tell = |event: &Event| {
+        if let EventBody::Compaction { phase, message, .. } = &event.body {
+            match phase {
+                CompactionPhase::Failed => why = Some(message.clone()),
+                CompactionPhase::Started | CompactionPhase::Finished => output::tell(&format!("haft: {message}")),
+            }
+        }
+    };
+    let compacted = session.compact_now(args.focus.as_deref(), &mut tell, &CancellationToken::new()).await?;
+    for line in session.close().await {
+        output::tell(&format!("haft: {line}"));
+    }
+    let (outcome, rounds) = match &compacted {
+        Compacted::Archived { rounds } => ("archived", *rounds),
+        Compacted::TooFewRounds { .. } => ("too_few_rounds", 0),
+        Compacted::NotWorthIt => ("not_worth_it", 0),
+        Compacted::Failed => anyhow::bail!(why.unwrap_or_else(|| compacted.to_string())),
+    };
+    if args.json {
+        let id = &session.conversation().id;
+        let message = compacted.to_string();
+        return output::print_json(
+            &json!({ "conversation_id": id, "outcome": outcome, "rounds": rounds, "message": message }),
+        );
+    }
+    output::print(&format!("{compacted}\n"))
+}

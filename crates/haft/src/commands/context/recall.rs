@@ -1,0 +1,67 @@
+//! `haft context recall`: a message as it was stored, by the id a receipt names.
+
+use haft_text::Masker;
+use haft_types::{Message, Part, ToolStatus};
+use serde_json::json;
+
+use crate::cli::RecallArgs;
+use crate::commands::{configuration, conversations};
+use crate::output;
+use crate::wiring;
+
+pub(super) async fn run(args: &RecallArgs) -> anyhow::Result<()> {
+    let (places, loaded) = configuration(&args.common)?;
+    let store = wiring::open_store(&places, &loaded.config)?;
+    let conversation = match &args.conversation {
+        Some(name) => conversations::find(store.as_ref(), name).await?,
+        None => conversations::current(store.as_ref()).await?,
+    };
+    let messages = store.messages(&conversation.id).await?;
+    let id = conversations::message(&messages, &args.message)?;
+    let Some(message) = messages.iter().find(|message| message.message_id == id) else { return Ok(()) };
+    // Messages of imported conversations were never looked through.
+    let masker = Masker::knowing(haft_sandbox::secret_values(std::env::vars_os()));
+    let text = masker.mask(&whole(message)).into_owned();
+    if args.json {
+        let calls = message.tool_calls().map(|call| &call.name);
+        let results = message.tool_results().map(|result| &result.name);
+        return output::print_json(&json!({
+            "conversation_id": conversation.id,
+            "message_id": message.message_id,
+            "role": message.role,
+            "tools": calls.chain(results).collect::<Vec<_>>(),
+            "created_at": message.created_at,
+            "text": text,
+        }));
+    }
+    output::tell(&heading(message));
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    output::print(&haft_text::sanitise(&format!("{text}{end}")))
+}
+
+/// What is printed beside the text itself.
+fn heading(message: &Message) -> String {
+    let (id, at) = (message.message_id.short(), message.created_at);
+    let mut results = message.tool_results().map(|result| {
+        let how = match result.envelope.status {
+            ToolStatus::Success => "",
+            ToolStatus::Partial => ", done in part",
+            ToolStatus::Error => ", which failed",
+        };
+        format!("the result of {}{how}", result.name)
+    });
+    let what = results.next().unwrap_or_else(|| message.role.to_string());
+    format!("haft: message {id} of {at}: {what}")
+}
+
+/// Everything in it that can be read, and nothing else.
+fn whole(message: &Message) -> String {
+    let part = |part: &Part| match part {
+        Part::Text { text, .. } => Some(text.clone()),
+        Part::ToolCall(call) => Some(format!("calls {} {}", call.name, call.arguments)),
+        Part::ToolResult(result) => Some(result.envelope.text.clone()),
+        Part::Image(image) => Some(format!("(a picture, {})", image.media_type)),
+        Part::Thinking(_) => None,
+    };
+    message.content.iter().filter_map(part).collect::<Vec<_>>().join("\n\n")
+}
