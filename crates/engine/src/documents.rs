@@ -70,6 +70,11 @@ impl StandingDocuments {
         &self.layer
     }
 
+    /// Each of them.
+    pub(crate) fn documents(&self) -> &[Document] {
+        &self.documents
+    }
+
     /// The text of the project's `AGENTS.md`.
     pub(crate) fn agents_md(&self) -> Option<&str> {
         self.agents_md.as_deref()

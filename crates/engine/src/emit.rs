@@ -10,6 +10,9 @@ use crate::secrets::mask_text;
 pub trait EventSink: Send {
     /// One event.
     fn event(&mut self, event: &Event);
+
+    /// Words that the user wrote while the turn ran have become part of it.
+    fn joined(&mut self, _words: &str) {}
 }
 
 impl<F: FnMut(&Event) + Send> EventSink for F {
@@ -64,6 +67,11 @@ impl<'a> Emitter<'a> {
         self.seq += 1;
         let (conversation_id, agent) = (self.conversation_id.clone(), self.agent.clone());
         self.sink.event(&Event { body, conversation_id, seq: self.seq, agent });
+    }
+
+    /// Words that the user wrote while the turn ran are stored as part of it.
+    pub(crate) fn joined(&mut self, words: &str) {
+        self.sink.joined(words);
     }
 
     /// An event of a sub-agent: its own in everything but its number.

@@ -41,7 +41,7 @@ pub use external::{Asking, HelpCell, ToolHelp};
 pub use names::MAIN;
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};
 pub use session::{
-    Compacted, EngineError, Leftovers, Models, Notice, OpenError, ProjectRules, Roles, RunReport, Services, Session,
-    SessionConfig, Standby, Which, all_tools, wanted_tools,
+    Compacted, EngineError, Leftovers, ModeSwitch, Models, Notice, OpenError, ProjectRules, Roles, RunReport, Services,
+    Session, SessionConfig, Standby, SwitchCost, SwitchError, Which, all_tools, wanted_tools,
 };
 pub use subagents::Purse;

@@ -125,6 +125,16 @@ impl Permit {
         }
     }
 
+    /// How much may happen without asking.
+    pub(crate) fn mode(&self) -> PermissionMode {
+        self.permissions.lock().unwrap_or_else(PoisonError::into_inner).mode
+    }
+
+    /// From now on this mode decides, for all who share the rules.
+    pub(crate) fn set_mode(&self, mode: PermissionMode) {
+        self.permissions.lock().unwrap_or_else(PoisonError::into_inner).mode = mode;
+    }
+
     /// What the rules say of a call, and in which mode.
     fn verdict(&self, call: &Call<'_>) -> (Verdict, PermissionMode) {
         let permissions = self.permissions.lock().unwrap_or_else(PoisonError::into_inner);

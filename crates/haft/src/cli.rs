@@ -114,10 +114,6 @@ pub(crate) struct Cli {
     #[arg(short = 'p', long = "print")]
     pub(crate) print: bool,
 
-    /// Talk in lines and words only, with nothing drawn twice: for screen readers.
-    #[arg(long)]
-    pub(crate) plain: bool,
-
     #[command(flatten)]
     pub(crate) run: RunArgs,
 
@@ -129,7 +125,7 @@ impl Cli {
     /// The command line as clap knows it. `haft -p` takes what `haft run` takes, but only `haft run --help` shows it.
     pub(crate) fn definition() -> clap::Command {
         Self::command().mut_args(|arg| {
-            let shown = ["print", "plain", "help", "version"].contains(&arg.get_id().as_str());
+            let shown = ["print", "help", "version"].contains(&arg.get_id().as_str());
             arg.hide(!shown)
         })
     }
@@ -274,8 +270,8 @@ pub(crate) struct RunArgs {
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub(crate) resume_current: bool,
 
-    /// Go on with this conversation: an id, the beginning of one, or a name.
-    #[arg(short, long, value_name = "ID")]
+    /// Go on with this conversation: an id, the beginning of one, or a name. At a terminal, without one: choose it there.
+    #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub(crate) resume: Option<String>,
 
     /// With `-c` or `-r`: go on in a copy of the conversation, and leave the conversation as it is.
@@ -414,12 +410,6 @@ pub(crate) struct DemoArgs {
     /// Keep the sample project and say where it is.
     #[arg(long)]
     pub(crate) keep: bool,
-}
-
-impl Default for DemoArgs {
-    fn default() -> Self {
-        Self { api: Api::Anthropic, keep: false }
-    }
 }
 
 #[derive(Debug, Args)]

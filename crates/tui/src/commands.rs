@@ -19,6 +19,8 @@ pub(crate) enum By {
     Session(Wanted),
     /// `haft` with these arguments, whose output is shown.
     Haft(&'static [&'static str]),
+    /// The changes of this conversation, shown while a turn runs too.
+    Diff,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,12 @@ pub(crate) enum Own {
 pub(crate) enum Wanted {
     New,
     Resume,
+    Rewind,
+    Model,
+    Files,
+    Undo,
+    Redo,
+    Compact,
 }
 
 /// Every command of haft's own, in the order help shows them. Any other name is looked for among the user's commands.
@@ -40,14 +48,20 @@ pub const COMMANDS: &[SlashCommand] = &[
     SlashCommand { name: "help", help: "keys and commands", by: By::Own(Own::Help) },
     SlashCommand { name: "context", help: "where the tokens of the last request went", by: By::Own(Own::Context) },
     SlashCommand { name: "cost", help: "tokens and money so far", by: By::Own(Own::Cost) },
-    SlashCommand { name: "clear", help: "begin a new conversation", by: By::Session(Wanted::New) },
     SlashCommand {
-        name: "resume",
-        help: "go on with another conversation: /resume ID",
-        by: By::Session(Wanted::Resume),
+        name: "compact",
+        help: "archive older rounds now: /compact [what to keep]",
+        by: By::Session(Wanted::Compact),
     },
+    SlashCommand { name: "clear", help: "begin a new conversation", by: By::Session(Wanted::New) },
+    SlashCommand { name: "resume", help: "go on with another conversation", by: By::Session(Wanted::Resume) },
+    SlashCommand { name: "rewind", help: "back to something you said", by: By::Session(Wanted::Rewind) },
+    SlashCommand { name: "undo", help: "take back the last change of files", by: By::Session(Wanted::Undo) },
+    SlashCommand { name: "redo", help: "bring back what was taken back", by: By::Session(Wanted::Redo) },
+    SlashCommand { name: "diff", help: "what this conversation changed in files", by: By::Diff },
+    SlashCommand { name: "model", help: "ask another model", by: By::Session(Wanted::Model) },
+    SlashCommand { name: "files", help: "what the model is told of files", by: By::Session(Wanted::Files) },
     SlashCommand { name: "conversations", help: "list conversations", by: By::Haft(&["conversations", "list"]) },
-    SlashCommand { name: "diff", help: "what this conversation changed in files", by: By::Haft(&["changes"]) },
     SlashCommand { name: "agents", help: "roles for sub-agents", by: By::Haft(&["agents", "list"]) },
     SlashCommand { name: "commands", help: "your own commands", by: By::Haft(&["commands", "list"]) },
     SlashCommand { name: "rules", help: "words the model works by", by: By::Haft(&["rules", "list"]) },
@@ -75,6 +89,8 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Enter", "send"),
     ("Alt-Enter, Ctrl-J", "new line"),
     ("Esc", "interrupt"),
+    ("Esc Esc", "back to something you said"),
+    ("Shift-Tab", "another mode: what may happen without asking"),
     ("Ctrl-C", "interrupt, clear, or leave"),
     ("Ctrl-D", "leave, when nothing is typed"),
     ("Up, Down", "what was sent before"),

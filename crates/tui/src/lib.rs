@@ -15,18 +15,16 @@
 
 mod app;
 mod approval;
-mod ask;
 mod call;
 mod commands;
 mod complete;
-mod config;
 mod diff;
 mod editor;
-mod highlight;
+mod form;
 mod line;
 mod link;
 mod markdown;
-mod plain;
+mod picker;
 mod run;
 mod screen;
 mod status;
@@ -34,11 +32,9 @@ mod terminal;
 mod wrap;
 
 pub use app::{App, Effect, Frame, Input, Setup};
-pub use ask::{Echo, ask};
 pub use commands::{COMMANDS, SlashCommand};
-pub use config::{Editing, TuiConfig};
 pub use line::{Line, Span, Tone};
-pub use link::{Desk, Message, Operation, Remember, TerminalSide, link};
-pub use plain::run_plain;
-pub use run::{EditText, Ended, Hands, TuiError, run};
+pub use link::{Desk, Message, Offer, Operation, Remember, TakeBack, TerminalSide, link};
+pub use picker::{List, Row, Then};
+pub use run::{EditText, Ended, TuiError, run};
 pub use screen::{Palette, Screen};

@@ -4,9 +4,11 @@
 
 use async_trait::async_trait;
 use haft_engine::{Answer, Approval, Approver, EventSink};
-use haft_types::Event;
+use haft_types::{Event, Filled, Form, PermissionMode};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
+
+use crate::picker::List;
 
 /// What the terminal is told.
 #[derive(Debug)]
@@ -20,8 +22,29 @@ pub enum Message {
         /// Where the answer goes.
         answer: oneshot::Sender<Answer>,
     },
+    /// A server wants a form filled in. When the receiver is gone, nobody waits any more.
+    Form {
+        /// What is wanted.
+        form: Box<Form>,
+        /// Where the answers go.
+        answer: oneshot::Sender<Filled>,
+    },
+    /// The first of the words that wait have become part of the turn.
+    Joined,
     /// The turn is over; the next words begin another.
     Idle,
+    /// Something is to be chosen.
+    Pick(List),
+    /// These words are put into the input, to be looked at and sent.
+    Typed {
+        /// The words.
+        text: String,
+    },
+    /// Another model is asked from now on.
+    Model {
+        /// It, as `provider/model`.
+        name: String,
+    },
     /// Something to print that is no event.
     Told {
         /// The text, of any origin.
@@ -41,12 +64,35 @@ pub enum Message {
 pub enum Operation {
     /// These words begin a turn.
     Submit(String),
+    /// These words become part of the turn that runs, before its next request.
+    Join(String),
     /// The turn that runs shall end.
     Interrupt,
     /// A new conversation.
     New,
     /// Another conversation, by id or name.
     Resume(String),
+    /// A list to choose from.
+    Offer(Offer),
+    /// Back to before this message of the user's.
+    Rewind {
+        /// Its id.
+        message: String,
+        /// What goes back.
+        take_back: TakeBack,
+    },
+    /// Another model, as `provider/model`.
+    Model(String),
+    /// How much may happen without asking, from now on.
+    Mode(PermissionMode),
+    /// Older rounds are archived now; the summary keeps what these words say in particular.
+    Compact(String),
+    /// The last change of files is taken back.
+    Undo,
+    /// What was taken back last is brought back.
+    Redo,
+    /// What this conversation changed in files.
+    Diff,
     /// The output of `haft` with these arguments.
     Haft(Vec<String>),
     /// The output of a shell with this command line.
@@ -55,6 +101,32 @@ pub enum Operation {
     Files,
     /// The end.
     Quit,
+}
+
+/// What a list is wanted of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// Conversations of this project.
+    Conversations,
+    /// What the user said in this conversation.
+    Messages,
+    /// Models, with what changing to them costs; the filter is given.
+    Models(String),
+    /// Files and documents the model is told of.
+    Files,
+    /// Whether the last change of files is taken back.
+    Undo,
+    /// Whether what was taken back last is brought back.
+    Redo,
+}
+
+/// What goes back with a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakeBack {
+    /// What was said alone.
+    Words,
+    /// The files too.
+    WordsAndFiles,
 }
 
 /// The end the session holds.
@@ -93,6 +165,10 @@ impl EventSink for Desk {
     fn event(&mut self, event: &Event) {
         self.tell(Message::Event(Box::new(event.clone())));
     }
+
+    fn joined(&mut self, _words: &str) {
+        self.tell(Message::Joined);
+    }
 }
 
 /// Writes rules that allow where the user can read them.
@@ -110,6 +186,12 @@ impl Approver for Asker {
         self.desk.tell(Message::Ask { approval: Box::new(approval.clone()), answer });
         // A terminal that went away cannot say yes.
         answered.await.unwrap_or(Answer::No { words: String::new() })
+    }
+
+    async fn fill(&self, form: &Form) -> Filled {
+        let (answer, answered) = oneshot::channel();
+        self.desk.tell(Message::Form { form: Box::new(form.clone()), answer });
+        answered.await.unwrap_or(Filled::Cancelled)
     }
 
     async fn remember(&self, rules: &[String]) -> Result<(), String> {

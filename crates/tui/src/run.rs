@@ -9,12 +9,12 @@ use std::time::Duration;
 use crossterm::event::{Event as TerminalEvent, EventStream};
 use futures::StreamExt;
 use haft_engine::Answer;
+use haft_types::Filled;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
 use crate::app::{App, Effect, Input, Setup};
-use crate::highlight;
 use crate::line::Line;
 use crate::link::{Message, Operation, TerminalSide};
 use crate::screen::{Palette, Screen};
@@ -46,21 +46,13 @@ pub enum Ended {
     Panicked,
 }
 
-/// Opens the user's editor on a text and gives what became of it, or why that was not possible.
+/// Opens the user's editor on a text and gives what became of it, or why that was not possible. It has the terminal meanwhile.
 pub type EditText = Box<dyn Fn(&str) -> Result<String, String> + Send>;
 
-/// What the interface has done by whoever knows files and programs.
-pub struct Hands {
-    /// Opens the user's editor, which has the terminal meanwhile.
-    pub edit: EditText,
-    /// Keeps a text that was sent for the next session. Must not take long: keys wait.
-    pub keep: Box<dyn Fn(&str) + Send>,
-}
-
 /// Runs the interface on this thread until its user leaves. Blocks; give it a thread of its own.
-pub fn run(setup: Setup, palette: Palette, side: TerminalSide, hands: Hands) -> Result<Ended, TuiError> {
+pub fn run(setup: Setup, palette: Palette, side: TerminalSide, edit: EditText) -> Result<Ended, TuiError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async { Driver::start(setup, palette, side, hands)?.run().await })
+    runtime.block_on(async { Driver::start(setup, palette, side, edit)?.run().await })
 }
 
 struct Driver {
@@ -70,28 +62,33 @@ struct Driver {
     _taken: Taken,
     /// None while an editor reads them.
     keys: Option<EventStream>,
-    hands: Hands,
+    edit: EditText,
     /// Rows that are to be printed with the next drawing.
     finished: Vec<Line>,
     dirty: bool,
     drawn: Instant,
     /// Who waits for an answer, and when a key may give it.
-    waiting: Option<oneshot::Sender<Answer>>,
+    waiting: Option<Waiting>,
     armed_at: Option<Instant>,
     /// Whether the shell has the terminal.
     suspended: bool,
     ended: Option<Ended>,
 }
 
-/// Signals that end or stop haft.
-pub(crate) struct Signals {
-    pub(crate) end: [Signal; 3],
+/// Who waits for an answer.
+enum Waiting {
+    Question(oneshot::Sender<Answer>),
+    Form(oneshot::Sender<Filled>),
+}
+
+struct Signals {
+    end: [Signal; 3],
     stop: Signal,
     go_on: Signal,
 }
 
 impl Signals {
-    pub(crate) fn new() -> io::Result<Self> {
+    fn new() -> io::Result<Self> {
         let end = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()];
         let [terminate, hangup, interrupt] = end.map(signal);
         // SIGTSTP and SIGCONT have no names in tokio.
@@ -103,7 +100,7 @@ impl Signals {
         })
     }
 
-    pub(crate) async fn any_end(end: &mut [Signal; 3]) {
+    async fn any_end(end: &mut [Signal; 3]) {
         let [terminate, hangup, interrupt] = end;
         tokio::select! {
             _ = terminate.recv() => {}
@@ -114,10 +111,9 @@ impl Signals {
 }
 
 impl Driver {
-    fn start(setup: Setup, palette: Palette, side: TerminalSide, hands: Hands) -> io::Result<Self> {
+    fn start(setup: Setup, palette: Palette, side: TerminalSide, edit: EditText) -> io::Result<Self> {
         let (columns, rows) = crossterm::terminal::size()?;
         let taken = Taken::take()?;
-        highlight::prepare();
         let (app, effects) = App::new(setup, columns.into(), rows.into());
         let mut driver = Self {
             app,
@@ -125,7 +121,7 @@ impl Driver {
             side,
             _taken: taken,
             keys: Some(EventStream::new()),
-            hands,
+            edit,
             finished: Vec::new(),
             dirty: true,
             drawn: Instant::now(),
@@ -213,9 +209,17 @@ impl Driver {
         let input = match message {
             Message::Event(event) => Input::Event(event),
             Message::Ask { approval, answer } => {
-                self.waiting = Some(answer);
+                self.waiting = Some(Waiting::Question(answer));
                 Input::Ask(approval)
             }
+            Message::Form { form, answer } => {
+                self.waiting = Some(Waiting::Form(answer));
+                Input::Form(form)
+            }
+            Message::Joined => Input::Joined,
+            Message::Pick(list) => Input::Pick(list),
+            Message::Typed { text } => Input::Edited(text),
+            Message::Model { name } => Input::Model(name),
             Message::Idle => Input::Idle,
             Message::Told { text } => Input::Told(text),
             Message::Files(files) => Input::Files(files),
@@ -238,10 +242,17 @@ impl Driver {
                 Effect::Answer(answer) => {
                     self.armed_at = None;
                     // Whoever asked may have gone in this very moment.
-                    self.waiting.take().into_iter().for_each(|waiting| drop(waiting.send(answer.clone())));
+                    if let Some(Waiting::Question(waiting)) = self.waiting.take() {
+                        drop(waiting.send(answer));
+                    }
+                }
+                Effect::Fill(filled) => {
+                    self.armed_at = None;
+                    if let Some(Waiting::Form(waiting)) = self.waiting.take() {
+                        drop(waiting.send(filled));
+                    }
                 }
                 Effect::Arm => self.armed_at = Some(Instant::now() + READING),
-                Effect::Keep(text) => (self.hands.keep)(&text),
                 Effect::Edit(text) => self.open_editor(&text)?,
                 Effect::Redraw => self.screen.forget()?,
                 Effect::Suspend => self.suspend()?,
@@ -280,7 +291,7 @@ impl Driver {
         terminal::give_back();
         // Two must not read the same keys.
         self.keys = None;
-        let edited = (self.hands.edit)(text);
+        let edited = (self.edit)(text);
         terminal::take_again()?;
         self.keys = Some(EventStream::new());
         match edited {
@@ -305,9 +316,10 @@ impl Driver {
 }
 
 /// Waits until nobody waits for the answer any more.
-async fn withdrawn(waiting: &mut Option<oneshot::Sender<Answer>>) {
+async fn withdrawn(waiting: &mut Option<Waiting>) {
     match waiting {
-        Some(waiting) => waiting.closed().await,
+        Some(Waiting::Question(waiting)) => waiting.closed().await,
+        Some(Waiting::Form(waiting)) => waiting.closed().await,
         None => std::future::pending().await,
     }
 }

@@ -11,6 +11,7 @@ use haft_types::{ConversationId, Entry, Envelope, Event, Origin, ToolCall, ToolE
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{EngineError, Session};
+use crate::emit::Emitter;
 use crate::hub::{Hub, Letter, Mailbox, USER};
 use crate::resume::{Begun, resumption};
 use crate::subagents::{Home, Now, Rank, child_id, evidence};
@@ -70,13 +71,27 @@ impl Session {
     }
 
     /// Takes in what other agents and the user have written since the last request.
-    pub(super) async fn take_letters(&mut self) -> Result<(), EngineError> {
+    pub(super) async fn take_letters(&mut self, emitter: &mut Emitter<'_>) -> Result<(), EngineError> {
         let letters = self.mailbox.as_ref().map(Mailbox::take).unwrap_or_default();
         for letter in letters {
-            let origin = if letter.from == USER { Origin::Joined } else { Origin::Agent };
-            self.append_user(letter.words(), origin).await?;
+            if letter.from == USER {
+                let words = self.treated(&letter.text);
+                self.append_user(words, Origin::Joined).await?;
+                emitter.joined(&letter.text);
+            } else {
+                self.append_user(letter.words(), Origin::Agent).await?;
+            }
         }
         Ok(())
+    }
+
+    /// Throws away the user's words that no request has held, for a front end that still has them. Those of other agents stay.
+    pub async fn drop_unread(&mut self) {
+        let letters = self.mailbox.as_ref().map(Mailbox::take).unwrap_or_default();
+        for letter in letters.into_iter().filter(|letter| letter.from != USER) {
+            // It was in the box a moment ago: there is room for it.
+            drop(self.services.hub.send(letter).await);
+        }
     }
 
     /// Whether letters have come that no request held. A sub-agent without any takes none from now on: it is done, and whoever

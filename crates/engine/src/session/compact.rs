@@ -116,6 +116,11 @@ impl Session {
         compacted
     }
 
+    /// The tokens of the next request as it would be now; `None` where none can be made.
+    pub fn next_tokens(&mut self) -> Option<u64> {
+        Some(self.assembly_of_words_to_come().ok()?.account.budget.used())
+    }
+
     async fn compact(
         &mut self,
         wanted: Wanted<'_>,
@@ -140,9 +145,16 @@ impl Session {
             return Ok(Compacted::Failed);
         }
         self.call_back(Moment::PreCompact { trigger, rounds }, emitter, cancel).await;
-        emitter.emit(tell(CompactionPhase::Started, format!("Archiving {rounds} older rounds…")));
+        let tokens: u64 = plan.messages.iter().map(|entry| u64::from(entry.tokens)).sum();
+        emitter.emit(tell(CompactionPhase::Started, format!("Archiving {rounds} older rounds ({tokens} tokens)…")));
         let made = match self.summarise(&plan, focus, emitter, cancel).await {
             Ok(made) => made,
+            // Nobody failed: it is not wanted any more, and the next request is what it would have been.
+            Err(_) if cancel.is_cancelled() => {
+                let message = "Nothing was archived (interrupted). The conversation is as it was.".to_owned();
+                emitter.emit(tell(CompactionPhase::Failed, message));
+                return Ok(Compacted::Failed);
+            }
             Err(why) => {
                 self.stand_in = Some(self.stand_in_of(&plan, kept));
                 self.note_failures(self.failed_summaries + 1).await?;

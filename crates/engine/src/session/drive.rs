@@ -164,6 +164,10 @@ impl Session {
             Position::WantsAnswer(_) => {
                 for call in resume::unanswered(&self.history) {
                     self.answer(&call, self.answered(&call, &text).into(), emitter).await?;
+                    if call.name == names::PLAN {
+                        let planning = self.mode() == PermissionMode::Plan;
+                        self.note_plan_told(planning).await?;
+                    }
                 }
             }
             Position::WantsTools(calls) => {
@@ -189,9 +193,15 @@ impl Session {
 
     /// The user's word on what a call put before them.
     fn answered(&self, call: &ToolCall, text: &str) -> Envelope {
-        let over = call.name == names::PLAN && self.config.permissions.mode != PermissionMode::Plan;
+        let over = call.name == names::PLAN && self.mode() != PermissionMode::Plan;
         let mode = if over { "\n\nPlan mode is over: you can change files and run commands now." } else { "" };
         Envelope::success(format!("The user answered: {text}{mode}"))
+    }
+
+    /// The user's words with what is said of the files they mention.
+    pub(super) fn treated(&self, text: &str) -> String {
+        let folder = &self.config.workspace.cwd;
+        treat_input(text, self.config.policy.mentions as usize, &|path| folder.join(path).exists())
     }
 
     /// Appends the user's words. Compaction comes first: it looks at the conversation the words will be answered in.
@@ -202,8 +212,7 @@ impl Session {
         emitter: &mut Emitter<'_>,
         cancel: &CancellationToken,
     ) -> Result<(), EngineError> {
-        let folder = &self.config.workspace.cwd;
-        let treated = treat_input(text, self.config.policy.mentions as usize, &|path| folder.join(path).exists());
+        let treated = self.treated(text);
         self.compact_if_due(&treated, emitter, cancel).await?;
         let sets_goal = self.pursues_goal() && origin == Origin::User;
         let words = if sets_goal { format!("{treated}\n\n{}", GOAL.trim_ascii_end()) } else { treated };
@@ -217,7 +226,8 @@ impl Session {
         cancel: &CancellationToken,
     ) -> Result<Input, EngineError> {
         self.announce_tasks(emitter).await?;
-        self.take_letters().await?;
+        self.take_letters(emitter).await?;
+        self.tell_mode().await?;
         self.append_context().await?;
         self.compact_if_due("", emitter, cancel).await?;
         let failed = |error: ContextError| Input::Failed(Reason { code: "context".into(), message: error.to_string() });

@@ -61,6 +61,11 @@ impl Hooked {
         }
     }
 
+    /// From now on hooks are told this mode.
+    pub(super) fn set_mode(&mut self, mode: PermissionMode) {
+        self.mode = mode;
+    }
+
     /// With nobody who listens.
     pub(super) fn silent(config: &SessionConfig) -> Self {
         Self { callbacks: Callbacks::default(), ..Self::new(config) }

@@ -12,6 +12,7 @@ mod cut;
 mod drive;
 mod hooked;
 mod models;
+mod modes;
 mod open;
 mod progress;
 mod repeated;
@@ -60,7 +61,8 @@ pub(crate) use act::{fingerprint, take_flow};
 pub use compact::Compacted;
 pub use drive::RunReport;
 pub(crate) use drive::{call_finished, tell_delta};
-pub use models::{Models, Standby};
+pub use models::{Models, Standby, SwitchCost, SwitchError};
+pub use modes::ModeSwitch;
 pub(crate) use open::title_of;
 pub use open::{OpenError, Which, all_tools, wanted_tools};
 pub use tasks::Leftovers;
@@ -255,6 +257,8 @@ pub struct Session {
     last_write: Option<String>,
     /// Whether the newest message was noted as the end of its turn.
     turn_ended: bool,
+    /// Whether the model was told that plan mode holds.
+    plan_told: bool,
     totals: Totals,
     /// The number of the last event.
     seq: u64,
@@ -309,6 +313,18 @@ impl Session {
     /// Every message, in order.
     pub fn history(&self) -> &[Arc<Entry>] {
         &self.history
+    }
+
+    /// The documents that are sent with every request: heading or path, text, and tokens.
+    pub fn documents(&self) -> impl Iterator<Item = (&str, &str, u32)> {
+        let counter = &self.services.counter;
+        let told = |one: &'_ haft_context::Document| counter.text(&one.text);
+        self.documents.documents().iter().map(move |one| (one.heading.as_str(), one.text.as_str(), told(one)))
+    }
+
+    /// The paths the system message names as the focus of the task.
+    pub fn focus_files(&self) -> &[String] {
+        &self.config.focus_files
     }
 
     /// The names of the tools the model is offered, in order.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use haft_context::ContextError;
 use haft_model::{Client, ModelError};
-use haft_types::Usage;
+use haft_types::{ModelSpec, Usage};
 
 use super::{EngineError, Session};
 use crate::emit::Emitter;
@@ -37,6 +37,31 @@ impl Models {
     pub(crate) fn open(&self, name: &str) -> Result<Client, String> {
         (self.open)(name)
     }
+}
+
+/// What the next request costs because another model is asked, which has seen nothing of the conversation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SwitchCost {
+    /// Input tokens that no cache of the model holds.
+    pub tokens: u64,
+    /// What they cost in USD; absent without prices.
+    pub usd: Option<f64>,
+}
+
+/// Another model could not be chosen.
+#[derive(Debug, thiserror::Error)]
+pub enum SwitchError {
+    /// It cannot be opened.
+    #[error("`{name}` cannot be used: {problem}")]
+    Unusable {
+        /// The model.
+        name: String,
+        /// Why, and what to do.
+        problem: String,
+    },
+    /// No request can be made for it.
+    #[error(transparent)]
+    Context(#[from] ContextError),
 }
 
 /// A model that waits until it is needed. Neither its key nor its server is asked for before.
@@ -110,6 +135,41 @@ impl Session {
             self.services.store.set_state(&self.conversation.id, FACTORS, value).await?;
         }
         Ok(())
+    }
+
+    /// Asks this model from the next request on.
+    pub fn use_model(&mut self, name: &str) -> Result<(), SwitchError> {
+        let unusable = |problem| SwitchError::Unusable { name: name.to_owned(), problem };
+        let client = self.services.models.open(name).map_err(unusable)?;
+        let spec = client.spec().clone();
+        let before = std::mem::replace(&mut self.services.client, client);
+        if let Err(error) = self.stand_before(spec) {
+            // The one before can still be asked.
+            let spec = before.spec().clone();
+            self.services.client = before;
+            self.stand_before(spec)?;
+            return Err(error.into());
+        }
+        self.remember_factor();
+        Ok(())
+    }
+
+    /// What the next request would cost with this model. Nothing is sent, stored or changed.
+    pub fn cost_of_switch(&mut self, to: &ModelSpec) -> Result<SwitchCost, ContextError> {
+        let before = self.config.model.clone();
+        let asked = self.stand_before(to.clone()).and_then(|()| self.assembly_of_words_to_come());
+        self.stand_before(before)?;
+        let account = asked?.account;
+        let usd = account.expected_cost.map(|cost| cost.total);
+        Ok(SwitchCost { tokens: account.expected.all_input(), usd })
+    }
+
+    /// Speaks to this model: its window, its protocol, its words for tools.
+    fn stand_before(&mut self, model: ModelSpec) -> Result<(), ContextError> {
+        let zone = self.config.policy.safe_zone.tokens(model.context_window)?;
+        self.config.environment.safe_zone_tokens = Some(zone);
+        self.config.model = model;
+        self.tell_again()
     }
 
     /// Goes over to the next model of the chain that can be used. `false` when there is none.

@@ -16,6 +16,7 @@ use super::build::{CARRIED, CLEARED, last_sent, system_of};
 use super::compact::FAILED;
 use super::hooked::Hooked;
 use super::models::FACTORS;
+use super::modes::PLAN_TOLD;
 use super::steady::Steady;
 use super::told::Told;
 use super::{Notice, Services, Session, SessionConfig, Totals, tasks};
@@ -182,6 +183,10 @@ impl Session {
         let carried = if resumed { store.state(&conversation.id, CARRIED).await? } else { None };
         let failed = if resumed { store.state(&conversation.id, FAILED).await? } else { None };
         let factors = if resumed { store.state(&conversation.id, FACTORS).await? } else { None };
+        let plan_told = if resumed { store.state(&conversation.id, PLAN_TOLD).await? } else { None };
+        // Where nothing was said since, the system message speaks.
+        let planning = config.permissions.mode == PermissionMode::Plan;
+        let plan_told = plan_told.and_then(|value| value.as_bool()).unwrap_or(planning);
         let rank = if kin.is_some() { Rank::Sub } else { Rank::Main };
         let shared = kin.as_ref().map(|kin| kin.knowledge.clone());
         let knowledge = Knowledge::open(&services, &config, &conversation.id, shared.as_ref()).await?;
@@ -238,6 +243,7 @@ impl Session {
             failed_summaries: failed.and_then(|value| serde_json::from_value(value).ok()).unwrap_or(0),
             last_write: None,
             turn_ended,
+            plan_told,
             totals: Totals::new(),
             seq: 0,
             summariser: None,

@@ -101,6 +101,9 @@ pub(super) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -
 pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyhow::Result<RunPlan> {
     let project = Project::find(args.cwd.as_deref())?;
     let which = match (&args.resume, args.resume_current) {
+        (Some(id), _) if id.is_empty() => {
+            return Err(mistake("which conversation? Give `-r ID` (`haft conversations list` shows them), or `-c`"));
+        }
         (Some(id), _) => Which::Named(id.clone()),
         (None, true) => Which::Current { or_new: task.map(str::to_owned) },
         (None, false) if args.fork_session => {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use haft_mcp::Servers;
 use haft_text::{Limits, cut_lines, sanitise};
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +18,15 @@ const LIMITS: Limits = Limits { lines: 2_000, bytes: 50 * 1024 };
 pub(crate) struct Mention {
     server: String,
     uri: String,
+}
+
+/// The resources of all servers as they are mentioned, as far as they are known; nothing is started.
+pub(crate) fn known(servers: &Servers) -> Vec<String> {
+    let of = |name: &str| {
+        let listing = servers.known(name).unwrap_or_default();
+        listing.resources.iter().map(|resource| format!("{name}:{}", resource.uri)).collect::<Vec<_>>()
+    };
+    servers.iter().flat_map(|server| of(&server.name)).collect()
 }
 
 /// The resources a text mentions, in order, each once.

@@ -17,9 +17,9 @@ use crate::rig::{Rig, haft, has_strace};
 const TOUCH: &str = "#!/bin/sh\ntouch PWNED\n";
 const GIT: &str = "[core]\n\trepositoryformatversion = 0\n";
 
-type Case = (&'static str, &'static [(&'static str, &'static str)]);
+pub(crate) type Case = (&'static str, &'static [(&'static str, &'static str)]);
 
-const CASES: &[Case] = &[
+pub(crate) const CASES: &[Case] = &[
     // Configuration of haft's own
     (
         "config-base-url",
@@ -265,7 +265,7 @@ const CASES: &[Case] = &[
     ("links-in-circles", &[(".haft", "->.haft"), ("AGENTS.md", "->CLAUDE.md"), ("CLAUDE.md", "->AGENTS.md")]),
 ];
 
-fn plant(project: &Path, files: &[(&str, &str)], pwned: &Path) {
+pub(crate) fn plant(project: &Path, files: &[(&str, &str)], pwned: &Path) {
     for (name, content) in files {
         let path = project.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

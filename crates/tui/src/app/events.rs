@@ -165,6 +165,8 @@ impl App {
         self.panes.end_agents();
         let tone = match result.outcome {
             Outcome::Completed => return,
+            // The call that was refused has shown why, and the answer is there.
+            Outcome::Waiting if result.code == "denied" => return,
             Outcome::Waiting => Tone::Dim,
             Outcome::Aborted | Outcome::Exhausted => Tone::Warning,
             Outcome::Failed => Tone::Bad,

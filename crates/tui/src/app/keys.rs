@@ -1,18 +1,22 @@
 //! What keys do.
 //!
-//! A key belongs to the first of these that wants it: the search in what was sent, the open question, the menu, the editor.
+//! A key belongs to the first of these that wants it: the open list, the search in what was sent, the open question or form, the
+//! menu, the editor.
 //! Invariant: no key both answers a question and types.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use haft_engine::Answer;
 
-use super::{App, Effect, Hint, Search, view};
+use haft_types::{Filled, PermissionMode};
+
+use super::{App, Effect, Hint, Search};
 use crate::approval::{Choice, Stage};
-use crate::commands::{self, By, COMMANDS, Own, Wanted};
+use crate::commands::COMMANDS;
 use crate::complete::{Item, Menu, Step, matches};
-use crate::line::{Line, Tone};
-use crate::link::Operation;
-use crate::status::grouped;
+use crate::form;
+use crate::line::Tone;
+use crate::link::{Offer, Operation};
+use crate::picker::{Picked, Then};
 
 impl App {
     pub(super) fn key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
@@ -20,14 +24,14 @@ impl App {
             return;
         }
         let hint = self.hint.take();
+        if self.picker.is_some() {
+            return self.key_of_picker(key, effects);
+        }
         if self.search.is_some() {
             return self.key_of_search(key);
         }
-        if self.key_of_question(key, effects) {
+        if self.key_of_question(key, effects) || self.key_of_form(key, effects) {
             return;
-        }
-        if self.menu.is_none() && self.editor.vim_key(key) {
-            return self.rearm(effects);
         }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
@@ -41,7 +45,13 @@ impl App {
             KeyCode::Char('t') if control => self.panes.todo_hidden = !self.panes.todo_hidden,
             KeyCode::Char('r') if control => self.search = Some(Search::default()),
             KeyCode::Esc if self.menu.is_some() => self.menu = None,
-            KeyCode::Esc => self.interrupt(effects),
+            KeyCode::Esc if self.busy => self.interrupt(effects),
+            KeyCode::Esc if hint == Some(Hint::RewindAgain) => {
+                effects.push(Effect::Do(Operation::Offer(Offer::Messages)));
+            }
+            KeyCode::Esc if self.editor.is_empty() => self.hint = Some(Hint::RewindAgain),
+            KeyCode::Esc => {}
+            KeyCode::BackTab => self.next_mode(effects),
             KeyCode::Tab => self.complete(),
             KeyCode::Up if self.menu.is_some() => self.step_menu(Step::Up),
             KeyCode::Down if self.menu.is_some() => self.step_menu(Step::Down),
@@ -59,6 +69,9 @@ impl App {
 
     pub(super) fn paste(&mut self, text: &str, effects: &mut Vec<Effect>) {
         self.hint = None;
+        if let Some(picker) = &mut self.picker {
+            return picker.paste(text);
+        }
         if let Some(search) = &mut self.search {
             search.words.push_str(text.lines().next().unwrap_or_default());
             return;
@@ -144,9 +157,75 @@ impl App {
         }
     }
 
+    /// Keys while a form is open; whether this was one of them. All others type.
+    fn key_of_form(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) -> bool {
+        let Some(filling) = &mut self.form else { return false };
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Enter if !filling.armed => {}
+            KeyCode::Enter => {
+                let text = self.editor.whole();
+                match filling.typed(&text) {
+                    form::Step::Next => {
+                        self.editor.clear();
+                        self.note(&format!("  {}", text.trim()), Tone::Strong);
+                    }
+                    form::Step::Done(filled) => {
+                        self.note(&format!("  {}", text.trim()), Tone::Strong);
+                        self.filled(filled, effects);
+                    }
+                    form::Step::Wrong(why) => self.note(&format!("  {why}"), Tone::Bad),
+                }
+            }
+            KeyCode::Esc => self.filled(Filled::Declined, effects),
+            KeyCode::Char('c') if control => self.filled(Filled::Cancelled, effects),
+            _ => return false,
+        }
+        true
+    }
+
+    fn filled(&mut self, filled: Filled, effects: &mut Vec<Effect>) {
+        let (said, tone) = match &filled {
+            Filled::Accepted(_) => ("  sent", Tone::Good),
+            Filled::Declined => ("  declined", Tone::Bad),
+            Filled::Cancelled => ("  ended", Tone::Bad),
+        };
+        self.note(said, tone);
+        self.end_question();
+        effects.push(Effect::Fill(filled));
+    }
+
+    fn key_of_picker(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
+        let Some(picker) = &mut self.picker else { return };
+        match picker.key(key) {
+            Picked::Stay => return,
+            Picked::Chosen(Then::Do(operation)) => effects.push(Effect::Do(operation)),
+            Picked::Chosen(Then::Type(text)) => self.editor.set(&text),
+            Picked::Chosen(Then::Tell(text)) => self.told(&text),
+            // The last two do not leave the picker.
+            Picked::Closed | Picked::Chosen(Then::Open(_) | Then::Leave) => {}
+        }
+        self.picker = None;
+    }
+
+    /// The next mode, from the careful ones on. The one that asks nothing at all comes only to those who began with it.
+    fn next_mode(&mut self, effects: &mut Vec<Effect>) {
+        let mode = match self.status.mode {
+            PermissionMode::Ask => PermissionMode::AcceptEdits,
+            PermissionMode::AcceptEdits => PermissionMode::Auto,
+            PermissionMode::Auto if self.began_with == PermissionMode::Yolo => PermissionMode::Yolo,
+            PermissionMode::Auto | PermissionMode::Yolo => PermissionMode::Plan,
+            PermissionMode::Plan => PermissionMode::Ask,
+        };
+        self.status.mode = mode;
+        self.hint = Some(Hint::Mode(mode));
+        effects.push(Effect::Do(Operation::Mode(mode)));
+    }
+
     /// Whoever is still typing has not read the question.
     fn rearm(&mut self, effects: &mut Vec<Effect>) {
-        if self.asking.as_ref().is_some_and(|asking| !asking.armed) {
+        let unread = self.asking.as_ref().is_some_and(|asking| !asking.armed);
+        if unread || self.form.as_ref().is_some_and(|form| !form.armed) {
             effects.push(Effect::Arm);
         }
     }
@@ -191,7 +270,7 @@ impl App {
         }
         // What waited to be sent was meant for a turn that went on: it comes back to be looked at.
         if !self.queue.is_empty() {
-            let mut words: Vec<_> = self.queue.drain(..).collect();
+            let mut words: Vec<_> = self.queue.drain(..).map(|queued| queued.text).collect();
             words.extend(Some(self.editor.text().to_owned()).filter(|text| !text.is_empty()));
             self.editor.set(&words.join("\n"));
         }
@@ -219,74 +298,11 @@ impl App {
             return;
         }
         let mut text = self.editor.take();
-        effects.push(Effect::Keep(text.clone()));
         if text.starts_with('/') {
             // Completion leaves a blank.
             text.truncate(text.trim_end().len());
         }
         self.said(text, effects);
-    }
-
-    /// Does what was typed: a command, a line for the shell, or words for the model.
-    pub(super) fn said(&mut self, text: String, effects: &mut Vec<Effect>) {
-        if let Some(line) = text.strip_prefix('!').map(str::trim).filter(|line| !line.is_empty()) {
-            self.print_apart(view::said(&text, self.columns));
-            return effects.push(Effect::Do(Operation::Shell(line.to_owned())));
-        }
-        let Some((command, arguments)) = commands::find(&text) else { return self.submit(text, effects) };
-        self.print_apart(view::said(&text, self.columns));
-        match command.by {
-            By::Own(Own::Help) => self.help(),
-            By::Own(Own::Context) => self.context(),
-            By::Own(Own::Cost) => self.cost(),
-            By::Own(Own::Quit) => effects.push(Effect::Quit),
-            By::Session(_) if self.busy => self.note("a turn is running; Esc ends it", Tone::Warning),
-            By::Session(Wanted::New) => effects.push(Effect::Do(Operation::New)),
-            By::Session(Wanted::Resume) if arguments.is_empty() => {
-                self.note("which one? `/conversations` lists them, `/resume ID` goes on with one", Tone::Warning);
-            }
-            By::Session(Wanted::Resume) => effects.push(Effect::Do(Operation::Resume(arguments.to_owned()))),
-            By::Haft(first) => {
-                let arguments = first.iter().copied().chain(arguments.split_whitespace());
-                effects.push(Effect::Do(Operation::Haft(arguments.map(str::to_owned).collect())));
-            }
-        }
-    }
-
-    fn help(&mut self) {
-        let row = |name: String, help: &str| Line::of(format!("  {name:<18}"), Tone::Accent).and(help, Tone::Plain);
-        let mut rows: Vec<_> = commands::KEYS.iter().map(|(key, help)| row((*key).to_owned(), help)).collect();
-        rows.push(Line::of("  @path names a file, !command runs in your shell", Tone::Dim));
-        rows.push(Line::empty());
-        rows.extend(COMMANDS.iter().map(|command| row(format!("/{}", command.name), command.help)));
-        rows.extend(self.commands.iter().map(|(name, help)| row(format!("/{name}"), help)));
-        let columns = self.columns;
-        self.print(rows.into_iter().map(|row| row.cut(columns)).collect());
-    }
-
-    fn context(&mut self) {
-        let columns = self.columns;
-        let rows = self.status.picture().into_iter().map(|row| row.cut(columns)).collect();
-        self.print(rows);
-        let last = match &self.last_break {
-            Some(last) => format!("last prefix break: {last}"),
-            None => "no prefix break so far".to_owned(),
-        };
-        self.note(&last, Tone::Dim);
-    }
-
-    fn cost(&mut self) {
-        let total = self.status.total;
-        let money = self.status.money().unwrap_or_else(|| "no price is known".into());
-        let text = format!(
-            "{} requests: {} tokens new, {} from the cache, {} written to it, {} out; {money}",
-            self.status.requests,
-            grouped(total.input),
-            grouped(total.cached_input),
-            grouped(total.cache_write),
-            grouped(total.output),
-        );
-        self.note(&text, Tone::Plain);
     }
 
     fn open_last(&mut self) {
@@ -340,8 +356,13 @@ impl App {
             let help = |name: &str| all.iter().find(|command| command.0 == name).map_or("", |command| command.1);
             found.into_iter().map(|name| Item { text: format!("/{name}"), help: help(name).to_owned() }).collect()
         } else if let Some(name) = word.strip_prefix('@') {
-            let found = matches(name, self.files.iter().map(String::as_str));
-            found.into_iter().map(|path| Item { text: mention(path), help: String::new() }).collect()
+            let all = self.files.iter().chain(&self.resources).map(String::as_str);
+            let found = matches(name, all);
+            let item = |path: &str| {
+                let resource = self.resources.iter().any(|one| one == path);
+                Item { text: if resource { format!("@{path}") } else { mention(path) }, help: String::new() }
+            };
+            found.into_iter().map(item).collect()
         } else {
             Vec::new()
         };

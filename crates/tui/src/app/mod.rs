@@ -7,22 +7,25 @@
 mod events;
 mod keys;
 mod panes;
+mod said;
 mod view;
 
 use std::collections::VecDeque;
 
 use crossterm::event::KeyEvent;
 use haft_engine::{Answer, Approval};
-use haft_types::{Event, PermissionMode};
+use haft_types::{Event, Filled, Form, PermissionMode};
 
 use crate::approval::{Asking, Stage};
 use crate::call::{Call, text_rows};
 use crate::complete::Menu;
-use crate::config::Editing;
+use crate::diff;
 use crate::editor::Editor;
+use crate::form::Filling;
 use crate::line::{Line, Tone};
 use crate::link::Operation;
 use crate::markdown;
+use crate::picker::{List, Picker};
 use crate::status::Status;
 
 use panes::Panes;
@@ -36,10 +39,10 @@ pub struct Setup {
     pub model: String,
     /// What was sent in earlier sessions, oldest first.
     pub history: Vec<String>,
-    /// Whose keys edit what is typed.
-    pub editing: Editing,
     /// The user's own commands: name and what it is for.
     pub commands: Vec<(String, String)>,
+    /// What servers offer to be mentioned, as `server:uri`.
+    pub resources: Vec<String>,
     /// What to begin with, as if it had been typed.
     pub first: Option<String>,
     /// What to say before anything else.
@@ -68,8 +71,16 @@ pub enum Input {
     Withdrawn,
     /// The question has been on the screen long enough to be read.
     Armed,
+    /// A server wants a form filled in.
+    Form(Box<Form>),
+    /// The first of the words that wait have become part of the turn.
+    Joined,
     /// The turn is over.
     Idle,
+    /// Something is to be chosen.
+    Pick(List),
+    /// Another model is asked from now on.
+    Model(String),
     /// Something to print.
     Told(String),
     /// The files that can be named.
@@ -89,10 +100,10 @@ pub enum Effect {
     Do(Operation),
     /// The open question has this answer.
     Answer(Answer),
+    /// The open form comes back like this.
+    Fill(Filled),
     /// [`Input::Armed`] is wanted in a moment, counted from now.
     Arm,
-    /// This was typed and sent: it is kept for the next session.
-    Keep(String),
     /// The user's editor is opened on this text; [`Input::Edited`] is what comes of it.
     Edit(String),
     /// Everything is drawn again.
@@ -124,7 +135,7 @@ pub struct App {
     /// Whether a turn runs.
     busy: bool,
     /// What was typed while it ran.
-    queue: VecDeque<String>,
+    queue: VecDeque<Queued>,
     answer: markdown::Stream,
     /// Reasoning that is arriving.
     thinking: String,
@@ -132,6 +143,8 @@ pub struct App {
     /// The last call with its result, and the last thoughts, to be opened.
     last: Option<(Call, String)>,
     asking: Option<Asking>,
+    form: Option<Filling>,
+    picker: Option<Picker>,
     /// What was being typed when a question took the editor.
     draft: Option<String>,
     /// Answers of the model's question, to be chosen by their number.
@@ -140,11 +153,22 @@ pub struct App {
     menu: Option<Menu>,
     search: Option<Search>,
     files: Vec<String>,
+    resources: Vec<String>,
     commands: Vec<(String, String)>,
+    /// The mode haft was started in.
+    began_with: PermissionMode,
     hint: Option<Hint>,
     last_break: Option<String>,
     /// What this input has printed.
     printed: Vec<Line>,
+}
+
+/// Words that wait.
+#[derive(Debug)]
+struct Queued {
+    text: String,
+    /// Whether they were sent to join the turn that runs.
+    joins: bool,
 }
 
 /// A search in what was sent before.
@@ -158,6 +182,8 @@ struct Search {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hint {
     QuitAgain,
+    RewindAgain,
+    Mode(PermissionMode),
     Interrupting,
     NothingToOpen,
 }
@@ -166,6 +192,7 @@ impl App {
     /// The interface as it is at first, and what it wants then.
     pub fn new(setup: Setup, columns: usize, rows: usize) -> (Self, Vec<Effect>) {
         let (columns, rows) = room(columns, rows);
+        let began_with = setup.mode;
         let status = Status { mode: setup.mode, model: setup.model, ..Status::default() };
         let mut app = Self {
             columns,
@@ -179,22 +206,21 @@ impl App {
             calls: Vec::new(),
             last: None,
             asking: None,
+            form: None,
+            picker: None,
             draft: None,
             options: Vec::new(),
             panes: Panes::default(),
             menu: None,
             search: None,
             files: Vec::new(),
+            resources: setup.resources,
             commands: setup.commands,
+            began_with,
             hint: None,
             last_break: None,
             printed: Vec::new(),
         };
-        match setup.editing {
-            Editing::Shell => {}
-            Editing::Vim => app.editor.use_vim(),
-        }
-        app.status.editing = app.editor.vim_mode();
         app.print(text_rows(&setup.greeting, Tone::Dim, columns));
         let mut effects = Vec::new();
         if let Some(first) = setup.first {
@@ -218,9 +244,18 @@ impl App {
                 if let Some(asking) = &mut self.asking {
                     asking.armed = true;
                 }
+                if let Some(filling) = &mut self.form {
+                    filling.armed = true;
+                }
             }
+            Input::Form(form) => self.show_form(*form, &mut effects),
+            Input::Joined => self.joined(),
             Input::Idle => self.idle(&mut effects),
-            Input::Told(text) => self.print(text_rows(text.trim_end(), Tone::Plain, self.columns)),
+            // Whoever has begun a turn in the meantime wants that.
+            Input::Pick(_) if self.busy => {}
+            Input::Pick(list) => self.picker = Some(Picker::new(list)),
+            Input::Model(name) => self.status.model = name,
+            Input::Told(text) => self.told(&text),
             Input::Files(files) => {
                 self.files = files;
                 self.offer();
@@ -231,10 +266,11 @@ impl App {
             }
             Input::Opened(text) => {
                 self.last_break = None;
+                self.panes = Panes::default();
+                self.status.forget_request();
                 self.print(vec![Line::of(text, Tone::Dim).cut(self.columns)]);
             }
         }
-        self.status.editing = self.editor.vim_mode();
         self.collect(&mut effects);
         effects
     }
@@ -266,8 +302,32 @@ impl App {
         }
     }
 
+    /// Text that is no event; a change of files is shown as one.
+    fn told(&mut self, text: &str) {
+        let text = text.trim_end();
+        let rows = if diff::is_diff(text) {
+            diff::rows(text.lines(), self.columns)
+        } else {
+            text_rows(text, Tone::Plain, self.columns)
+        };
+        self.print(rows);
+    }
+
+    fn show_form(&mut self, form: Form, effects: &mut Vec<Effect>) {
+        self.finish_text();
+        self.picker = None;
+        let filling = Filling::new(form);
+        self.print_apart(filling.subject(self.columns));
+        self.form = Some(filling);
+        self.draft = Some(self.editor.whole());
+        self.editor.clear();
+        self.menu = None;
+        effects.push(Effect::Arm);
+    }
+
     fn ask(&mut self, approval: Approval, effects: &mut Vec<Effect>) {
         self.finish_text();
+        self.picker = None;
         let asking = Asking::new(approval);
         self.print_apart(asking.subject(self.columns));
         self.asking = Some(asking);
@@ -277,7 +337,7 @@ impl App {
     /// The question is gone; the editor is given back what it held.
     fn end_question(&mut self) {
         let stage = self.asking.take().map(|asking| asking.stage);
-        if stage.is_some_and(|stage| stage != Stage::Choose) {
+        if stage.is_some_and(|stage| stage != Stage::Choose) || self.form.take().is_some() {
             self.editor.clear();
         }
         if let Some(draft) = self.draft.take() {
@@ -294,26 +354,8 @@ impl App {
         // A call without a result was interrupted; the engine says so in its own words.
         self.calls.clear();
         if let Some(next) = self.queue.pop_front() {
-            self.begin(next, effects);
+            self.begin(next.text, effects);
         }
-    }
-
-    /// Sends words, or keeps them until the turn is over.
-    fn submit(&mut self, text: String, effects: &mut Vec<Effect>) {
-        if self.busy {
-            self.queue.push_back(text);
-        } else {
-            self.begin(text, effects);
-        }
-    }
-
-    fn begin(&mut self, text: String, effects: &mut Vec<Effect>) {
-        let chosen = text.trim().parse::<usize>().ok().and_then(|number| self.options.get(number.checked_sub(1)?));
-        let text = chosen.cloned().unwrap_or(text);
-        self.options.clear();
-        self.print_apart(view::said(&text, self.columns));
-        self.busy = true;
-        effects.push(Effect::Do(Operation::Submit(text)));
     }
 }
 

@@ -1,3 +1,5 @@
+mod choosing;
+
 use crossterm::event::{KeyCode, KeyModifiers};
 use haft_types::{
     BudgetLayer, CallPhase, ConversationId, Cost, EventBody, Layer, Outcome, SandboxLayer, SandboxStatus, ToolStatus,
@@ -7,13 +9,13 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::picker::{Row, Then};
 
 /// An interface with everything it ever printed.
 struct Seat {
     app: App,
     printed: Vec<Line>,
     wanted: Vec<Effect>,
-    kept: Vec<String>,
 }
 
 impl Seat {
@@ -24,7 +26,7 @@ impl Seat {
             ..Setup::default()
         };
         let (app, effects) = App::new(setup, columns, rows);
-        let mut seat = Self { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
+        let mut seat = Self { app, printed: Vec::new(), wanted: Vec::new() };
         seat.note(effects);
         seat
     }
@@ -33,7 +35,6 @@ impl Seat {
         for effect in effects {
             match effect {
                 Effect::Print(lines) => self.printed.extend(lines),
-                Effect::Keep(text) => self.kept.push(text),
                 other => self.wanted.push(other),
             }
         }
@@ -245,7 +246,8 @@ fn esc_interrupts_and_gives_back_what_waited() {
     seat.say("first");
     assert_eq!(seat.wanted(), [Effect::Do(Operation::Submit("first".into()))]);
     seat.say("second");
-    assert!(seat.wanted().is_empty() && seat.live().contains("next: second"));
+    assert_eq!(seat.wanted(), [Effect::Do(Operation::Join("second".into()))]);
+    assert!(seat.live().contains("next: second"));
     seat.key(KeyCode::Esc);
     assert_eq!(seat.wanted(), [Effect::Do(Operation::Interrupt)]);
     assert!(seat.live().contains("> second"));
@@ -299,7 +301,7 @@ fn commands_are_completed_and_run() {
     );
     seat.put(Input::Idle);
     seat.say("/diff");
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Haft(vec!["changes".into()]))]);
+    assert_eq!(seat.wanted(), [Effect::Do(Operation::Diff)]);
     seat.say("!ls -l");
     assert_eq!(seat.wanted(), [Effect::Do(Operation::Shell("ls -l".into()))]);
     seat.say("/help");
@@ -322,27 +324,6 @@ fn files_are_offered_and_named() {
     seat.write("my");
     seat.key(KeyCode::Tab);
     assert!(seat.live().contains("> look at @\"src/my file.rs\" \n"), "{}", seat.live());
-}
-
-#[test]
-fn keys_of_vi_move_and_esc_still_interrupts() {
-    let setup = Setup { editing: Editing::Vim, ..Setup::default() };
-    let (app, _) = App::new(setup, 80, 24);
-    let mut seat = Seat { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
-    seat.write("one two");
-    assert!(seat.live().contains("INSERT"), "{}", seat.live());
-    seat.key(KeyCode::Esc);
-    seat.write("bcwthree");
-    assert!(seat.live().contains("> one three"), "{}", seat.live());
-    seat.key(KeyCode::Esc);
-    assert!(seat.live().contains("NORMAL"), "{}", seat.live());
-    seat.key(KeyCode::Enter);
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Submit("one three".into()))]);
-    assert_eq!(seat.kept, ["one three"]);
-    seat.key(KeyCode::Esc);
-    assert!(seat.wanted().is_empty(), "the first leaves typing");
-    seat.key(KeyCode::Esc);
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Interrupt)]);
 }
 
 #[test]
@@ -449,6 +430,14 @@ proptest! {
         seat.tell(call("2", "todo_write", json!({"todos": [{"content": said, "status": "pending"}]})));
         seat.tell_as(&said, call("3", &said, json!({"path": said})));
         check(&seat)?;
+        let row = || Row { text: said.clone(), about: said.clone(), then: Then::Leave };
+        let rows = vec![row(), row(), row()];
+        seat.put(Input::Pick(List { title: said.clone(), notes: vec![said.clone()], rows, filter: String::new() }));
+        check(&seat)?;
+        let form = Form { from: said.clone(), message: said.clone(), fields: Vec::new() };
+        seat.put(Input::Form(Box::new(form)));
+        check(&seat)?;
+        seat.put(Input::Withdrawn);
         seat.put(approval(&said));
         seat.put(Input::Armed);
         check(&seat)?;

@@ -3,13 +3,17 @@
 //! Invariant: it is never higher than the terminal less one row, nor wider than it is. The input and the status line are
 //! always there; what is above them gives way from the top.
 
-use super::{App, Frame, Hint};
+use haft_types::PermissionMode;
+
+use super::{App, Frame, Hint, Queued};
 use crate::approval::Stage;
 use crate::line::{Line, Tone};
 use crate::wrap::hang;
 
 /// Rows of the input.
 const INPUT_ROWS: usize = 10;
+/// Rows of a list to choose from, with its title and its keys.
+const PICKER_ROWS: usize = 16;
 const PROMPT: &str = "> ";
 /// The last words of what the model thinks.
 const THOUGHT_BYTES: usize = 600;
@@ -20,7 +24,11 @@ impl App {
         let columns = self.columns.max(1);
         let height = self.rows.saturating_sub(1).max(3);
         let mut below = Vec::new();
-        let typed = if let Some(search) = &self.search {
+        let typed = if let Some(picker) = &self.picker {
+            let (rows, cursor) = picker.view(columns, PICKER_ROWS.min(height.saturating_sub(1)));
+            below.extend(rows);
+            cursor
+        } else if let Some(search) = &self.search {
             let found = self.editor.search(&search.words, search.skip).unwrap_or("nothing found");
             let line = Line::of("search: ", Tone::Accent).and(&search.words, Tone::Strong);
             let column = line.width().min(columns - 1);
@@ -63,12 +71,15 @@ impl App {
         }
         rows.extend(self.calls.iter().map(|call| call.running(columns)));
         rows.extend(self.panes.rows(columns));
-        for words in &self.queue {
-            rows.push(Line::of("  next: ", Tone::Dim).and(words.replace('\n', " "), Tone::Dim).cut(columns));
+        for Queued { text, .. } in &self.queue {
+            rows.push(Line::of("  next: ", Tone::Dim).and(text.replace('\n', " "), Tone::Dim).cut(columns));
         }
         rows.push(Line::empty());
         if let Some(asking) = &self.asking {
             rows.extend(asking.question(columns));
+        }
+        if let Some(filling) = &self.form {
+            rows.extend(filling.question(columns));
         }
         rows
     }
@@ -77,10 +88,7 @@ impl App {
         let Some(menu) = &self.menu else { return Vec::new() };
         let row = |(at, item): (usize, &crate::complete::Item)| {
             let (mark, tone) = if at == menu.chosen { ("▸ ", Tone::Accent) } else { ("  ", Tone::Plain) };
-            Line::of(mark, tone)
-                .and(haft_text::reveal(&item.text), tone)
-                .and(format!("  {}", item.help), Tone::Dim)
-                .cut(columns)
+            Line::of(mark, tone).and(&item.text, tone).and(format!("  {}", item.help), Tone::Dim).cut(columns)
         };
         menu.items.iter().enumerate().map(row).collect()
     }
@@ -88,9 +96,14 @@ impl App {
     fn last_row(&self, columns: usize) -> Line {
         let hint = match self.hint {
             Some(Hint::QuitAgain) => "Ctrl-C again leaves",
+            Some(Hint::RewindAgain) => "Esc again goes back to something you said",
+            Some(Hint::Mode(mode)) => {
+                let front = Line::of(mode.name(), Tone::Warning);
+                return front.and(format!(": {}", meaning(mode)), Tone::Plain).cut(columns);
+            }
             Some(Hint::Interrupting) => "interrupting…",
             Some(Hint::NothingToOpen) => "there is nothing to open yet",
-            None if self.busy && self.asking.is_none() => {
+            None if self.busy && self.asking.is_none() && self.form.is_none() => {
                 let line = Line::of("working, Esc interrupts", Tone::Accent).and(" · ", Tone::Dim);
                 let room = columns.saturating_sub(line.width());
                 let status = self.status.line(room);
@@ -99,6 +112,17 @@ impl App {
             None => return self.status.line(columns),
         };
         Line::of(hint, Tone::Warning).cut(columns)
+    }
+}
+
+/// What a mode means, in one row.
+fn meaning(mode: PermissionMode) -> &'static str {
+    match mode {
+        PermissionMode::Plan => "the model reads and plans, nothing changes",
+        PermissionMode::Ask => "asks before it changes or runs anything",
+        PermissionMode::AcceptEdits => "changes files unasked, asks before it runs anything",
+        PermissionMode::Auto => "asks nothing inside the sandbox",
+        PermissionMode::Yolo => "asks nothing, and there is no sandbox",
     }
 }
 

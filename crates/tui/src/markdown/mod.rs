@@ -6,11 +6,9 @@
 
 mod block;
 
-use crate::highlight::Highlighter;
 use crate::line::{Line, Tone};
 use crate::wrap::chop;
 
-use block::Code;
 pub(crate) use block::render;
 
 /// No more of an unfinished block is drawn: it would not fit a screen, and drawing must not take longer the longer it gets.
@@ -26,8 +24,7 @@ pub(crate) struct Stream {
     block: String,
     /// The line that is not finished.
     partial: String,
-    /// The fence that is open, and the code in it so far.
-    fence: Option<(Fence, Highlighter)>,
+    fence: Option<Fence>,
     /// Whether the block's last line is blank.
     blank: bool,
     /// Whether anything was finished before.
@@ -71,12 +68,11 @@ impl Stream {
     /// What is not finished, as it looks now.
     pub(crate) fn tail(&self, columns: usize) -> Vec<Line> {
         if self.fence.is_some() {
-            // It gets its tones once it is whole: a line is read once.
-            return code(&Line::of(last_bytes(&self.partial), Tone::Plain), columns);
+            return code(last_bytes(&self.partial), columns);
         }
         let mut text = last_bytes(&self.block).to_owned();
         text.push_str(last_bytes(&self.partial));
-        let mut rows = block::laid_out(&text, columns, Code::Plain);
+        let mut rows = render(&text, columns);
         if self.begun && !rows.is_empty() {
             rows.insert(0, Line::empty());
         }
@@ -89,11 +85,11 @@ impl Stream {
     }
 
     fn line(&mut self, line: &str, columns: usize, finished: &mut Vec<Line>) {
-        if let Some((fence, highlighter)) = &mut self.fence {
+        if let Some(fence) = self.fence {
             if fence.closed_by(line) {
                 self.fence = None;
             } else {
-                finished.extend(code(&highlighter.line(line.trim_end()), columns));
+                finished.extend(code(line, columns));
             }
             return;
         }
@@ -101,8 +97,7 @@ impl Stream {
         if starts_here && let Some(fence) = Fence::opened_by(line) {
             self.flush(columns, finished);
             self.separate(finished);
-            let highlighter = Highlighter::of_language(line.trim_start_matches(fence.mark));
-            self.fence = Some((fence, highlighter));
+            self.fence = Some(fence);
             return;
         }
         if line.trim().is_empty() {
@@ -150,8 +145,8 @@ impl Fence {
 }
 
 /// Rows of one line of code.
-fn code(line: &Line, columns: usize) -> Vec<Line> {
-    let rows = chop(line, columns.saturating_sub(CODE_INDENT.len()));
+fn code(line: &str, columns: usize) -> Vec<Line> {
+    let rows = chop(&Line::of(line.trim_end(), Tone::Code), columns.saturating_sub(CODE_INDENT.len()));
     rows.into_iter()
         .map(|row| Line::of(CODE_INDENT, Tone::Plain).spans().iter().chain(row.spans()).cloned().collect())
         .collect()

@@ -4,6 +4,9 @@ mod rewind;
 mod show;
 mod undo;
 
+pub(super) use rewind::{Scope, go_back};
+pub(super) use undo::{Direction, described};
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,7 +17,9 @@ use serde_json::{Value, json};
 
 use super::conversations;
 use crate::cli::{ChangesArgs, Common, RedoArgs, RewindArgs, UndoArgs};
+use crate::config::Config;
 use crate::exit::Exit;
+use crate::places::Places;
 use crate::wiring;
 
 pub(super) fn undo(args: &UndoArgs) -> anyhow::Result<Exit> {
@@ -35,21 +40,26 @@ pub(super) fn changes(args: &ChangesArgs) -> anyhow::Result<Exit> {
 }
 
 /// A conversation and what it changed.
-struct Opened {
+pub(super) struct Opened {
     store: Arc<dyn Store>,
     conversation: Conversation,
-    record: ChangeRecord,
+    pub(super) record: ChangeRecord,
 }
 
 impl Opened {
     async fn new(conversation: Option<&str>, common: &Common) -> anyhow::Result<Self> {
         let (places, loaded) = super::configuration(common)?;
-        let store = wiring::open_store(&places, &loaded.config)?;
+        Self::of(conversation, &places, &loaded.config).await
+    }
+
+    /// The conversation of that id or name, or the current one.
+    pub(super) async fn of(conversation: Option<&str>, places: &Places, config: &Config) -> anyhow::Result<Self> {
+        let store = wiring::open_store(places, config)?;
         let conversation = match conversation {
             Some(id) => conversations::find(store.as_ref(), id).await?,
             None => conversations::current(store.as_ref()).await?,
         };
-        let record = ChangeRecord::new(wiring::versions(&places, &loaded.config), conversation.id.clone());
+        let record = ChangeRecord::new(wiring::versions(places, config), conversation.id.clone());
         Ok(Self { store, conversation, record })
     }
 

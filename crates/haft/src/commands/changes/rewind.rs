@@ -5,7 +5,7 @@
 
 use haft_engine::files::{Mode, Report, Target, UndoError};
 use haft_store::{Conversation, NewConversation, NewFork};
-use haft_types::{ConversationId, IdSource, Message, MessageId, Role};
+use haft_types::{ConversationId, IdSource, Message, MessageId, Origin, Role};
 use serde_json::json;
 
 use super::{Opened, conversations, undo};
@@ -14,32 +14,79 @@ use crate::clock::RandomIds;
 use crate::exit::{Exit, mistake};
 use crate::output;
 
-pub(super) async fn rewind(args: &RewindArgs) -> anyhow::Result<Exit> {
-    let opened = Opened::new(args.conversation.as_deref(), &args.how.common).await?;
+/// What goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::commands) enum Scope {
+    /// What was said alone.
+    Words,
+    /// The files too.
+    WordsAndFiles,
+}
+
+/// How a conversation went back.
+pub(in crate::commands) struct GoneBack {
+    /// The fork that is the current conversation now; none when it was only to be said.
+    pub(in crate::commands) rewound: Option<Conversation>,
+    /// How many messages it has, and how many there were.
+    kept: (usize, usize),
+    /// What the user had said there.
+    pub(in crate::commands) words: Option<String>,
+    report: Report,
+    mode: Mode,
+}
+
+impl GoneBack {
+    /// What became of files, in words; nothing where none were to go back.
+    pub(in crate::commands) fn files(&self, opened: &Opened) -> Option<String> {
+        let report = &self.report;
+        (!report.paths.is_empty()).then(|| undo::as_text(opened, report, self.mode, undo::Direction::Back))
+    }
+}
+
+/// Takes a conversation back to before a message of the user's, or to behind one of the model's.
+pub(in crate::commands) async fn go_back(
+    opened: &Opened,
+    message: &str,
+    scope: Scope,
+    mode: Mode,
+) -> anyhow::Result<GoneBack> {
     // Nobody goes on with it while it is taken back.
     let _lock = opened.store.lock(&opened.conversation.id).await?;
     let messages = opened.store.messages(&opened.conversation.id).await?;
-    let wanted = conversations::message(&messages, &args.message)?;
+    let wanted = conversations::message(&messages, message)?;
     let kept = kept(&messages, wanted)?;
-    let report = if args.files { files(&opened, &messages[kept..], undo::mode(&args.how))? } else { Report::default() };
-    let rewound = if args.how.dry_run { None } else { Some(fork(&opened, &messages[..kept]).await?) };
-    let words = messages.get(kept).filter(|message| message.opens_round()).map(Message::joined_text);
+    let report = match scope {
+        Scope::Words => Report::default(),
+        Scope::WordsAndFiles => files(opened, &messages[kept..], mode)?,
+    };
+    let rewound = match mode {
+        Mode::DryRun => None,
+        Mode::Apply => Some(fork(opened, &messages[..kept]).await?),
+    };
+    let said = |message: &&Message| matches!(message.origin(), Origin::User | Origin::Joined);
+    let words = messages.get(kept).filter(|message| message.role == Role::User).filter(said).map(Message::joined_text);
+    Ok(GoneBack { rewound, kept: (kept, messages.len()), words, report, mode })
+}
+
+pub(super) async fn rewind(args: &RewindArgs) -> anyhow::Result<Exit> {
+    let opened = Opened::new(args.conversation.as_deref(), &args.how.common).await?;
+    let scope = if args.files { Scope::WordsAndFiles } else { Scope::Words };
+    let gone = go_back(&opened, &args.message, scope, undo::mode(&args.how)).await?;
+    let GoneBack { rewound, kept: (kept, all), words, report, .. } = &gone;
     if args.how.json {
-        let mut told = undo::as_json(&opened, &report, &args.how);
+        let mut told = undo::as_json(&opened, report, &args.how);
         told["rewound_to"] = json!(rewound.as_ref().map(|conversation| &conversation.id));
         told["messages"] = json!(kept);
         told["words"] = json!(words);
         output::print_json(&told)?;
     } else {
-        let mut text = match &rewound {
+        let mut text = match rewound {
             Some(conversation) => format!("rewound to {}  {}\n", conversation.id, conversation.name),
-            None => format!("Would keep {kept} of {} messages.\n", messages.len()),
+            None => format!("Would keep {kept} of {all} messages.\n"),
         };
-        if !report.paths.is_empty() {
-            text.push_str(&undo::as_text(&opened, &report, &args.how, undo::Direction::Back));
-        }
+        text.extend(gone.files(&opened));
         if let Some(words) = words {
-            text.extend(["You had said:\n", &words, "\n"]);
+            text.extend(["You had said:\n", words, "\n"]);
         }
         output::print(&haft_text::sanitise(&text))?;
     }

@@ -14,9 +14,29 @@ use crate::output;
 
 /// What is reversed, in the words of the report.
 #[derive(Clone, Copy)]
-pub(super) enum Direction {
+pub(in crate::commands) enum Direction {
+    /// Changes are taken back.
     Back,
+    /// What was taken back is brought back.
     Forth,
+}
+
+/// Takes back the last change, or brings back what was taken back last; gives what was or would be done, in words. `None` where there is
+/// nothing to do.
+pub(in crate::commands) fn described(
+    opened: &Opened,
+    direction: Direction,
+    mode: Mode,
+) -> anyhow::Result<Option<String>> {
+    let report = match direction {
+        Direction::Back => opened.record.undo(&Target::LastCall, None, mode),
+        Direction::Forth => opened.record.redo(mode),
+    };
+    match report {
+        Ok(report) => Ok(Some(as_text(opened, &report, mode, direction))),
+        Err(UndoError::NothingToUndo | UndoError::NothingToRedo) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 pub(super) async fn undo(args: &UndoArgs) -> anyhow::Result<Exit> {
@@ -82,7 +102,7 @@ fn tell(opened: &Opened, report: Result<Report, UndoError>, how: &How, direction
     if how.json {
         output::print_json(&as_json(opened, &report, how))?;
     } else {
-        output::print(&haft_text::sanitise(&as_text(opened, &report, how, direction)))?;
+        output::print(&haft_text::sanitise(&as_text(opened, &report, mode(how), direction)))?;
     }
     // What was left needs somebody to look at it.
     Ok(if report.is_clean() { Exit::Completed } else { Exit::Waiting })
@@ -104,12 +124,12 @@ pub(super) fn as_json(opened: &Opened, report: &Report, how: &How) -> Value {
     })
 }
 
-pub(super) fn as_text(opened: &Opened, report: &Report, how: &How, direction: Direction) -> String {
-    let verb = match (direction, how.dry_run) {
-        (Direction::Back, false) => "Took back",
-        (Direction::Back, true) => "Would take back",
-        (Direction::Forth, false) => "Brought back",
-        (Direction::Forth, true) => "Would bring back",
+pub(super) fn as_text(opened: &Opened, report: &Report, mode: Mode, direction: Direction) -> String {
+    let verb = match (direction, mode) {
+        (Direction::Back, Mode::Apply) => "Took back",
+        (Direction::Back, Mode::DryRun) => "Would take back",
+        (Direction::Forth, Mode::Apply) => "Brought back",
+        (Direction::Forth, Mode::DryRun) => "Would bring back",
     };
     let calls: Vec<_> = report.calls.iter().map(|call| format!("`{}` ({})", call.tool, call.call_id)).collect();
     let mut text = format!("{verb} the changes of {}:\n", calls.join(", "));

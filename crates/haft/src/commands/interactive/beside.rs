@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haft_text::{Limits, cut_lines, sanitise_bytes};
+use haft_tools::LimitsConfig;
 use haft_tui::{Desk, Message, Operation};
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -15,6 +16,9 @@ const FILES: usize = 20_000;
 /// What is shown of an output.
 const SHOWN: Limits = Limits { lines: 200, bytes: 64 * 1024 };
 
+/// What stands before the output of commands the user ran, behind their words.
+pub(super) const OVERHEARD: &str = "\n\nThe user ran this in their own shell:\n\n";
+
 /// Does things on threads of their own.
 pub(super) struct Beside {
     desk: Desk,
@@ -22,11 +26,30 @@ pub(super) struct Beside {
     set: Vec<String>,
     /// Programs that run, each the first of its group.
     running: Arc<Mutex<Vec<Pid>>>,
+    /// What the user's commands said since the model was last told.
+    overheard: Arc<Mutex<Vec<String>>>,
+    /// How much of that it is told of each.
+    told: Limits,
 }
 
 impl Beside {
-    pub(super) fn new(desk: Desk, project: Project, set: Vec<String>) -> Self {
-        Self { desk, project, set, running: Arc::default() }
+    pub(super) fn new(desk: Desk, project: Project, set: Vec<String>, limits: &LimitsConfig) -> Self {
+        let told = Limits { lines: limits.output_lines, bytes: limits.output_bytes };
+        Self { desk, project, set, running: Arc::default(), overheard: Arc::default(), told }
+    }
+
+    /// The user's words with what their commands said since they last spoke.
+    pub(super) fn with_overheard(&self, words: String) -> String {
+        let heard = std::mem::take(&mut *self.overheard.lock().unwrap_or_else(PoisonError::into_inner));
+        if heard.is_empty() { words } else { format!("{words}{OVERHEARD}{}", heard.join("\n\n")) }
+    }
+
+    /// What a conversation changed in files.
+    pub(super) fn diff(&self, conversation: Option<&str>) {
+        match conversation {
+            Some(id) => self.start(Operation::Haft(["changes", "--diff", id].map(str::to_owned).into())),
+            None => self.desk.tell(Message::Told { text: "nothing was said yet, and nothing changed".into() }),
+        }
     }
 
     /// Begins; what comes of it is told.
@@ -37,28 +60,44 @@ impl Beside {
                     let mut command = Command::new(haft);
                     command.args(arguments);
                     command.args(self.set.iter().flat_map(|set| ["--set", set]));
-                    self.run(command);
+                    self.run(command, None);
                 }
                 Err(error) => self.desk.tell(Message::Told { text: format!("haft: {error}") }),
             },
             Operation::Shell(line) => {
                 let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
                 let mut command = Command::new(shell);
-                command.arg("-c").arg(line);
-                self.run(command);
+                command.arg("-c").arg(&line);
+                self.run(command, Some(line));
             }
             Operation::Files => {
                 let (desk, root) = (self.desk.clone(), self.project.cwd.clone());
                 std::thread::spawn(move || desk.tell(Message::Files(files(&root))));
             }
-            Operation::Submit(_) | Operation::Interrupt | Operation::New | Operation::Resume(_) | Operation::Quit => {}
+            // These are the session's.
+            Operation::Submit(_)
+            | Operation::Join(_)
+            | Operation::Interrupt
+            | Operation::New
+            | Operation::Resume(_)
+            | Operation::Offer(_)
+            | Operation::Rewind { .. }
+            | Operation::Model(_)
+            | Operation::Mode(_)
+            | Operation::Compact(_)
+            | Operation::Undo
+            | Operation::Redo
+            | Operation::Diff
+            | Operation::Quit => {}
         }
     }
 
-    fn run(&self, mut command: Command) {
+    /// Runs it and shows what it says. A line the user typed for their shell is told to the model too.
+    fn run(&self, mut command: Command, line: Option<String>) {
         command.current_dir(&self.project.cwd).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0);
         let (desk, running) = (self.desk.clone(), Arc::clone(&self.running));
+        let (overheard, limits) = (Arc::clone(&self.overheard), self.told);
         std::thread::spawn(move || {
             let told = command.spawn().and_then(|child| {
                 let id = Pid::from_child(&child);
@@ -72,6 +111,12 @@ impl Beside {
                     let mut text = sanitise_bytes(&[output.stdout, output.stderr].concat());
                     if let Some(code) = output.status.code().filter(|code| *code != 0) {
                         text = format!("{}\n(exit code {code})", text.trim_end());
+                    }
+                    if let Some(line) = line {
+                        let told = cut_lines(&text, limits).text;
+                        let told = format!("<shell>\n$ {line}\n{}\n</shell>", told.trim_end());
+                        overheard.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+                        text = format!("{}\n(the model is told with your next words)", text.trim_end());
                     }
                     cut_lines(&text, SHOWN).text
                 }

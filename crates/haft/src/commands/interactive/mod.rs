@@ -3,85 +3,65 @@
 //! The interface runs on a thread of its own; this one holds the session, does what the user wants, and tells what comes of it.
 //! Invariant: while a turn runs, an interrupt and the end are heard at once.
 
+mod back;
 mod beside;
-mod history;
-mod setup;
+mod lists;
 mod trusting;
+mod turns;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_engine::{Leftovers, Session, Which};
 use haft_project::{Ground, commands};
-use haft_text::Masker;
-use haft_tui::{Desk, Ended, Hands, Message, Operation, Palette, Setup};
-use haft_types::{Decision, Role};
+use haft_tui::{Desk, Ended, Message, Offer, Operation, Palette, Setup};
+use haft_types::{Decision, PermissionMode, Role};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use super::permissions;
-use super::run::{cancel_on_signals, configured_model, lower, usage_errors};
+use super::run::{lower, usage_errors};
 use crate::agent;
-use crate::cli::{DemoArgs, RunArgs, at_a_terminal};
+use crate::cli::{RunArgs, at_a_terminal};
 use crate::config::Config;
 use crate::exit::{Exit, mistake};
+use crate::mcp::{Mcp, prompts, resources};
 use crate::output;
 use crate::places::Places;
-use crate::slash;
+use crate::project::Project;
 use crate::wiring;
 
 use beside::Beside;
-use history::History;
-use setup::SetUp;
 
-/// How the interface looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Looks {
-    /// As `[tui]` and the terminal say.
-    AsConfigured,
-    /// In lines and words.
-    Plain,
-}
-
-pub(super) fn run(args: &RunArgs, looks: Looks) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     if !at_a_terminal() {
         return Err(mistake("talking to the model needs a terminal; use `haft run \"…\"` or `haft -p \"…\"`"));
     }
-    let (places, mut loaded) = super::configuration(&args.common)?;
-    if args.model.is_none() && configured_model(&loaded.config).is_none() {
-        match setup::run(&places, &loaded.config)? {
-            SetUp::Model => loaded = super::configuration(&args.common)?.1,
-            SetUp::Demo => return crate::demo::run(&DemoArgs::default()),
-            SetUp::Left => return Ok(Exit::Completed),
-        }
-    }
+    let (places, loaded) = super::configuration(&args.common)?;
     let config = loaded.config;
     // What is wrong with flags and configuration is told before the terminal is taken.
-    let plan = lower(args, &config, Some(""))?;
+    let plan = lower(&without_choice(args), &config, Some(""))?;
     trusting::settle(&places, &plan.project, &mut std::io::stdin().lock())?;
     let (ground, _) = wiring::ground(&places, &plan.project)?;
-    let masker = Masker::knowing(haft_sandbox::secret_values(std::env::vars_os()));
-    let history = History::at(places.history(&plan.project.namespace()), masker, config.tui.history);
+    let (mcp, _) = Mcp::open(&places, &config, &plan.project)?;
     let setup = Setup {
         mode: plan.mode,
         model: plan.model,
-        history: history.load(),
-        editing: config.tui.editing,
-        commands: own_commands(&ground),
+        history: Vec::new(),
+        commands: own_commands(&ground, &mcp),
+        resources: resources::known(&mcp.servers),
         first: args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
         greeting: format!("haft {} · {} · /help", env!("CARGO_PKG_VERSION"), plan.project.cwd.display()),
     };
     let (desk, wanted, side) = haft_tui::link();
     let palette = palette();
-    let plain = looks == Looks::Plain || config.tui.plain || palette == Palette::Plain;
-    let hands = Hands { edit: Box::new(beside::edit), keep: Box::new(move |text| history.keep(text)) };
-    let beside = Beside::new(desk.clone(), plan.project, args.common.set.clone());
-    let mut seat = Seat { args, places, config, ground, desk, beside, session: None };
+    let beside = Beside::new(desk.clone(), plan.project.clone(), args.common.set.clone(), &config.limits);
+    let chosen = Chosen { mode: plan.mode, model: None };
+    let project = plan.project;
+    let mut seat = Seat { args, places, config, project, ground, mcp, desk, beside, chosen, session: None };
     wiring::runtime()?.block_on(async {
         seat.look_back().await?;
-        let terminal = std::thread::spawn(move || {
-            if plain { haft_tui::run_plain(setup, side, hands) } else { haft_tui::run(setup, palette, side, hands) }
-        });
+        let terminal = std::thread::spawn(move || haft_tui::run(setup, palette, side, Box::new(beside::edit)));
         let quit = CancellationToken::new();
         seat.serve(wanted, &quit).await;
         let ended = terminal.join();
@@ -98,10 +78,17 @@ pub(super) fn run(args: &RunArgs, looks: Looks) -> anyhow::Result<Exit> {
     })
 }
 
-fn own_commands(ground: &Ground) -> Vec<(String, String)> {
+/// The same flags for a conversation that is chosen at the terminal, or is new.
+fn without_choice(args: &RunArgs) -> RunArgs {
+    RunArgs { resume: args.resume.clone().filter(|id| !id.is_empty()), ..args.clone() }
+}
+
+/// The user's own commands, and the prompts of servers as far as they are known; nothing is started.
+fn own_commands(ground: &Ground, mcp: &Mcp) -> Vec<(String, String)> {
     // What is wrong with a file is told when it is called, and by `haft commands list`.
     let found = commands::load(ground, &mut Vec::new());
-    found.items.iter().map(|command| (command.name.clone(), command.description.clone())).collect()
+    let own = found.items.iter().map(|command| (command.name.clone(), command.description.clone()));
+    own.chain(prompts::known(&mcp.servers).into_iter().map(|prompt| (prompt.name, prompt.description))).collect()
 }
 
 fn palette() -> Palette {
@@ -119,21 +106,34 @@ enum Next {
     Leave,
 }
 
+/// What the user has chosen since the start.
+struct Chosen {
+    mode: PermissionMode,
+    model: Option<String>,
+}
+
 struct Seat<'a> {
     args: &'a RunArgs,
     places: Places,
     config: Config,
+    project: Project,
     ground: Ground,
+    /// For what the user mentions; the session has servers of its own.
+    mcp: Mcp,
     desk: Desk,
     beside: Beside,
+    chosen: Chosen,
     /// None until the first words: a conversation is named after them.
     session: Option<Session>,
 }
 
 impl Seat<'_> {
-    /// Opens the conversation that flags name, if they do.
+    /// Opens the conversation that flags name, if they do, or lets one be chosen.
     async fn look_back(&mut self) -> anyhow::Result<()> {
-        if self.args.resume.is_some() || self.args.resume_current {
+        if self.args.resume.as_deref() == Some("") {
+            let list = self.conversations().await?;
+            self.desk.tell(Message::Pick(list));
+        } else if self.args.resume.is_some() || self.args.resume_current {
             // Without words there is nothing to name a new one after.
             let which = lower(self.args, &self.config, None)?.which;
             self.open(which, "").await.map_err(usage_errors)?;
@@ -144,86 +144,97 @@ impl Seat<'_> {
 
     async fn serve(&mut self, mut wanted: UnboundedReceiver<Operation>, quit: &CancellationToken) {
         while let Some(operation) = wanted.recv().await {
-            match operation {
+            let done = match operation {
                 Operation::Submit(text) => {
                     let next = self.turn(text, &mut wanted, quit).await;
                     self.desk.tell(Message::Idle);
                     if matches!(next, Next::Leave) {
                         return;
                     }
+                    Ok(())
+                }
+                Operation::Compact(focus) => {
+                    let next = self.compact(&focus, &mut wanted, quit).await;
+                    self.desk.tell(Message::Idle);
+                    if matches!(next, Next::Leave) {
+                        return;
+                    }
+                    Ok(())
                 }
                 Operation::New => {
                     self.close().await;
                     self.desk.tell(Message::Opened { text: "the next words begin a new conversation".into() });
+                    Ok(())
                 }
                 Operation::Resume(name) => {
                     self.close().await;
-                    match self.open(Which::Named(name), "").await {
-                        Ok(()) => self.tell_opened(),
-                        Err(error) => self.complain(&error),
-                    }
+                    self.open(Which::Named(name), "").await.map(|()| self.tell_opened())
                 }
-                Operation::Interrupt => {}
+                Operation::Offer(offer) => self.offer(offer).await,
+                Operation::Rewind { message, take_back } => self.rewind(&message, take_back).await,
+                Operation::Model(name) => self.use_model(name),
+                Operation::Mode(mode) => {
+                    self.chosen.mode = mode;
+                    if let Some(session) = &self.session {
+                        session.mode_switch().set(mode);
+                    }
+                    Ok(())
+                }
+                Operation::Undo => self.undo().await,
+                Operation::Redo => self.redo().await,
+                Operation::Diff => {
+                    self.beside.diff(self.session.as_ref().map(|session| session.conversation().id.as_str()));
+                    Ok(())
+                }
+                // Nothing runs: the interface sends these words again as a turn of their own.
+                Operation::Join(_) | Operation::Interrupt => Ok(()),
                 Operation::Quit => return,
-                aside @ (Operation::Haft(_) | Operation::Shell(_) | Operation::Files) => self.beside.start(aside),
+                aside @ (Operation::Haft(_) | Operation::Shell(_) | Operation::Files) => {
+                    self.beside.start(aside);
+                    Ok(())
+                }
+            };
+            if let Err(error) = done {
+                self.complain(&error);
             }
         }
     }
 
-    /// Runs one turn, hearing what the user wants in the meantime.
-    async fn turn(
-        &mut self,
-        text: String,
-        wanted: &mut UnboundedReceiver<Operation>,
-        quit: &CancellationToken,
-    ) -> Next {
-        let text = match slash::expand_and_tell(text, &self.ground) {
-            Ok((text, problems)) => {
-                for text in problems {
-                    self.desk.tell(Message::Told { text });
-                }
-                text
-            }
-            Err(error) => {
-                self.complain(&error);
-                return Next::Stay;
-            }
+    async fn offer(&mut self, offer: Offer) -> anyhow::Result<()> {
+        let list = match offer {
+            Offer::Conversations => Some(self.conversations().await?),
+            Offer::Messages => self.messages().await?,
+            Offer::Models(filter) => Some(self.models(filter)?),
+            Offer::Files => self.files(),
+            Offer::Undo => self.undo_list().await?,
+            Offer::Redo => self.redo_list().await?,
         };
-        if self.session.is_none()
-            && let Err(error) = self.open(Which::New { title: text.clone() }, &text).await
-        {
-            self.complain(&error);
-            return Next::Stay;
+        match list {
+            Some(list) => self.desk.tell(Message::Pick(list)),
+            None => self.tell("there is nothing of that yet"),
         }
-        let Some(session) = &mut self.session else { return Next::Stay };
-        let cancel = quit.child_token();
-        let mut sink = self.desk.clone();
-        let mut run = std::pin::pin!(session.run(Some(text), &mut sink, &cancel));
-        let mut next = Next::Stay;
-        loop {
-            tokio::select! {
-                _ = &mut run => return next,
-                operation = wanted.recv(), if matches!(next, Next::Stay) => match operation {
-                    Some(Operation::Interrupt) => cancel.cancel(),
-                    Some(aside @ (Operation::Haft(_) | Operation::Shell(_) | Operation::Files)) => self.beside.start(aside),
-                    // The interface lets these wait until the turn is over.
-                    Some(Operation::Submit(_) | Operation::New | Operation::Resume(_)) => {}
-                    Some(Operation::Quit) | None => {
-                        // Whoever does not want to wait for the end of the turn says so with Ctrl-C.
-                        quit.cancel();
-                        cancel_on_signals(quit);
-                        next = Next::Leave;
-                    }
-                },
-            }
+        Ok(())
+    }
+
+    fn use_model(&mut self, name: String) -> anyhow::Result<()> {
+        if let Some(session) = &mut self.session {
+            session.use_model(&name)?;
         }
+        self.tell(&format!("`{name}` is asked from the next request on"));
+        self.desk.tell(Message::Model { name: name.clone() });
+        self.chosen.model = Some(name);
+        Ok(())
     }
 
     async fn open(&mut self, which: Which, words: &str) -> anyhow::Result<()> {
-        let mut plan = lower(self.args, &self.config, Some(words))?;
+        let mut plan = lower(&without_choice(self.args), &self.config, Some(words))?;
         agent::put_on(&mut plan, self.args, &self.places)?;
         plan.which = which;
         plan.leftovers = Leftovers::Keep;
+        plan.mode = self.chosen.mode;
+        if let Some(model) = &self.chosen.model {
+            plan.model.clone_from(model);
+        }
         let file: PathBuf = self.places.config_file();
         let remember = move |rules: &[String]| {
             permissions::add(&file, Decision::Allow, rules).map(drop).map_err(|error| error.to_string())
@@ -241,12 +252,16 @@ impl Seat<'_> {
         self.desk.tell(Message::Opened { text });
         let last = history.iter().rev().find(|entry| entry.message.role == Role::Assistant);
         if let Some(text) = last.map(|entry| entry.message.joined_text()).filter(|text| !text.trim().is_empty()) {
-            self.desk.tell(Message::Told { text });
+            self.tell(&text);
         }
     }
 
+    fn tell(&self, text: &str) {
+        self.desk.tell(Message::Told { text: text.to_owned() });
+    }
+
     fn complain(&self, error: &anyhow::Error) {
-        self.desk.tell(Message::Told { text: format!("haft: {error:#}") });
+        self.tell(&format!("haft: {error:#}"));
     }
 
     async fn close(&mut self) {
@@ -266,6 +281,7 @@ impl Seat<'_> {
     async fn leave(&mut self, quit: &CancellationToken) -> Vec<String> {
         quit.cancel();
         self.beside.end();
+        self.mcp.servers.close().await;
         self.take_leave().await
     }
 }

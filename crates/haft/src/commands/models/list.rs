@@ -28,7 +28,7 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Completed);
     }
     let (places, loaded) = super::super::configuration(&args.common)?;
-    let rows = rows(&loaded.config, args)?;
+    let rows = rows(&loaded.config, if args.all { Wanted::All } else { Wanted::Usable })?;
     if args.json {
         let rows: Vec<_> = rows.iter().map(as_json).collect();
         output::print_json(&rows.into())?;
@@ -44,8 +44,22 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Completed)
 }
 
+/// Which models are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// Those that were declared, and those built in whose key is there.
+    Usable,
+    /// What is built in as well.
+    All,
+}
+
+/// The models that can be asked here.
+pub(in crate::commands) fn usable(config: &Config) -> anyhow::Result<Vec<ModelSpec>> {
+    Ok(rows(config, Wanted::Usable)?.into_iter().map(|row| row.declared.spec).collect())
+}
+
 /// What was declared and the main model in any case; what is built in where there is a key, or all of it.
-fn rows(config: &Config, args: &ListArgs) -> anyhow::Result<Vec<Row>> {
+fn rows(config: &Config, wanted: Wanted) -> anyhow::Result<Vec<Row>> {
     let catalogue = super::catalogue(config)?;
     let main = super::super::run::configured_model(config);
     let mut names: BTreeSet<_> = catalogue.list().map(|spec| spec.full_name()).collect();
@@ -56,7 +70,7 @@ fn rows(config: &Config, args: &ListArgs) -> anyhow::Result<Vec<Row>> {
         let key = secrets::state_of(&declared.provider);
         let is_main = main.as_ref() == Some(&name);
         let built_in = !config.models.contains_key(&name) && !is_main;
-        if args.all || !built_in || key == KeyState::There {
+        if wanted == Wanted::All || !built_in || key == KeyState::There {
             rows.push(Row { declared, main: is_main, key, built_in });
         }
     }

@@ -1,0 +1,65 @@
+//! The permission mode of an open session. The user changes it at any moment; the model is told where it has to know.
+//!
+//! Tools and system message stay as they were, so that no prefix is rewritten: what the model must know of another mode is said
+//! once, in a message of its own behind everything that was sent. Invariant: no request is built whose model believes in the
+//! other state of plan mode.
+
+use std::sync::Arc;
+
+use haft_types::{Origin, PermissionMode};
+
+use super::{EngineError, Session};
+use crate::permit::Permit;
+use crate::subagents::Rank;
+
+/// Under which name the store keeps whether the model was last told that plan mode holds.
+pub(super) const PLAN_TOLD: &str = "plan_told";
+
+const PLAN_ON: &str = include_str!("../../prompts/plan_on.md");
+const PLAN_OVER: &str = include_str!("../../prompts/plan_over.md");
+
+/// Changes how much may happen without asking, while a turn runs too. It holds for sub-agents as well.
+#[derive(Clone)]
+pub struct ModeSwitch(Arc<Permit>);
+
+impl ModeSwitch {
+    /// From the next call on this mode decides.
+    pub fn set(&self, mode: PermissionMode) {
+        self.0.set_mode(mode);
+    }
+}
+
+impl Session {
+    /// How the mode is changed.
+    pub fn mode_switch(&self) -> ModeSwitch {
+        ModeSwitch(Arc::clone(&self.permit))
+    }
+
+    /// How much may happen without asking now.
+    pub fn mode(&self) -> PermissionMode {
+        self.permit.mode()
+    }
+
+    /// Tells the model that plan mode has begun or is over, if it does not know.
+    pub(super) async fn tell_mode(&mut self) -> Result<(), EngineError> {
+        let mode = self.mode();
+        self.hooked.set_mode(mode);
+        let planning = mode == PermissionMode::Plan;
+        // Sub-agents live for one task; a call that is refused says why.
+        if planning == self.plan_told || self.rank == Rank::Sub {
+            return Ok(());
+        }
+        let text = if planning { PLAN_ON } else { PLAN_OVER };
+        self.append_user(text.trim_ascii_end().to_owned(), Origin::Engine).await?;
+        self.note_plan_told(planning).await
+    }
+
+    /// Remembers what the model believes, for this process and for those that resume the conversation.
+    pub(super) async fn note_plan_told(&mut self, planning: bool) -> Result<(), EngineError> {
+        if self.plan_told != planning {
+            self.plan_told = planning;
+            self.services.store.set_state(&self.conversation.id, PLAN_TOLD, planning.into()).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! The lists the user chooses from: conversations, what was said, models, documents.
+
+use std::time::Duration;
+
+use haft_engine::SwitchCost;
+use haft_store::Scope;
+use haft_tui::{List, Operation, Row, TakeBack, Then};
+use haft_types::{Clock as _, Message, Origin, Role, Timestamp};
+
+use super::Seat;
+use super::back::as_typed;
+use crate::clock::WallClock;
+use crate::commands::changes::Opened;
+use crate::commands::models;
+use crate::wiring;
+
+impl Seat<'_> {
+    /// The conversations of this project, the newest first.
+    pub(super) async fn conversations(&self) -> anyhow::Result<List> {
+        let store = wiring::open_store(&self.places, &self.config)?;
+        let namespace = self.project.namespace();
+        let mut listed = store.list(Scope::Namespace(&namespace)).await?;
+        listed.sort_by_key(|one| std::cmp::Reverse(one.updated_at));
+        let open = self.open_conversation();
+        let row = |one: haft_store::Listed| {
+            let now = if open.as_deref() == Some(one.id.as_str()) { "open now, " } else { "" };
+            let messages = if one.messages == 1 { "message" } else { "messages" };
+            Row {
+                text: one.name,
+                about: format!("{now}{}, {} {messages}", age(one.updated_at), one.messages),
+                then: Then::Do(Operation::Resume(one.id.to_string())),
+            }
+        };
+        let rows: Vec<_> = listed.into_iter().map(row).collect();
+        let notes = if rows.is_empty() { vec!["There are none in this project yet.".to_owned()] } else { Vec::new() };
+        Ok(List { title: "Go on with which conversation?".into(), notes, rows, filter: String::new() })
+    }
+
+    /// What the user said in this conversation, the newest first.
+    pub(super) async fn messages(&self) -> anyhow::Result<Option<List>> {
+        let Some(session) = &self.session else { return Ok(None) };
+        let id = session.conversation().id.to_string();
+        let changed = Opened::of(Some(&id), &self.places, &self.config).await?.record.summary()?;
+        let changed = !changed.files.is_empty();
+        let history = session.history();
+        let said =
+            |message: &Message| message.role == Role::User && matches!(message.origin(), Origin::User | Origin::Joined);
+        let row = |(at, message): (usize, &Message)| {
+            let words = message.joined_text();
+            let text = as_typed(&words).split_whitespace().collect::<Vec<_>>().join(" ");
+            let goes = history.len() - at;
+            let about =
+                format!("{}, {goes} {} go", age(message.created_at), if goes == 1 { "message" } else { "messages" });
+            Row { then: how_far(&message.message_id.to_string(), &text, changed), text, about }
+        };
+        let messages = history.iter().map(|entry| &entry.message).enumerate();
+        let rows: Vec<_> = messages.filter(|(_, message)| said(message)).map(row).collect();
+        let title = "Back to before which of your messages?".to_owned();
+        let notes = vec!["The conversation as it is stays; a copy goes on from there.".to_owned()];
+        let list = List { title, notes, rows: rows.into_iter().rev().collect(), filter: String::new() };
+        Ok(Some(list).filter(|list| !list.rows.is_empty()))
+    }
+
+    /// The models there are, with what the next request costs if they are asked.
+    pub(super) fn models(&mut self, filter: String) -> anyhow::Result<List> {
+        let now = match (&self.session, &self.chosen.model) {
+            (Some(session), _) => Some(session.model().full_name()),
+            (None, Some(chosen)) => Some(chosen.clone()),
+            (None, None) => {
+                super::lower(&super::without_choice(self.args), &self.config, Some("")).ok().map(|plan| plan.model)
+            }
+        };
+        let mut rows = Vec::new();
+        for spec in models::usable(&self.config)? {
+            let name = spec.full_name();
+            let is_now = now.as_ref() == Some(&name);
+            let cost = match &mut self.session {
+                Some(session) if !is_now && !session.history().is_empty() => session.cost_of_switch(&spec).ok(),
+                Some(_) | None => None,
+            };
+            let about = match cost {
+                _ if is_now => "asked now".to_owned(),
+                Some(cost) => price(cost),
+                None => String::new(),
+            };
+            let then = if is_now { Then::Leave } else { Then::Do(Operation::Model(name.clone())) };
+            rows.push(Row { text: name, about, then });
+        }
+        let notes = if self.session.is_some() {
+            vec!["Another model has seen nothing yet: the whole conversation is written to its cache anew.".to_owned()]
+        } else {
+            Vec::new()
+        };
+        Ok(List { title: "Which model is asked?".into(), notes, rows, filter })
+    }
+
+    /// What the model is told of files with every request.
+    pub(super) fn files(&self) -> Option<List> {
+        let session = self.session.as_ref()?;
+        let document = |(heading, text, tokens): (&str, &str, u32)| Row {
+            text: heading.to_owned(),
+            about: format!("{tokens} tokens, in every request"),
+            then: Then::Tell(text.to_owned()),
+        };
+        let focus = |path: &String| Row {
+            text: path.clone(),
+            about: "focus: its path is in the system message".to_owned(),
+            then: Then::Type(format!("@{path} ")),
+        };
+        let rows: Vec<_> = session.documents().map(document).chain(session.focus_files().iter().map(focus)).collect();
+        let notes = vec!["Enter shows a document, and puts a focus file into the input.".to_owned()];
+        let list = List { title: "What the model is told of files".into(), notes, rows, filter: String::new() };
+        Some(list).filter(|list| !list.rows.is_empty())
+    }
+}
+
+/// Whether files go back too, where any were changed.
+fn how_far(message: &str, words: &str, changed: bool) -> Then {
+    let back = |take_back| Then::Do(Operation::Rewind { message: message.to_owned(), take_back });
+    if !changed {
+        return back(TakeBack::Words);
+    }
+    let row = |text: &str, about: &str, then| Row { text: text.to_owned(), about: about.to_owned(), then };
+    Then::Open(Box::new(List {
+        title: format!("Back to: {words}"),
+        notes: Vec::new(),
+        rows: vec![
+            row("what was said", "files stay as they are", back(TakeBack::Words)),
+            row("what was said, and files", "as they were before it", back(TakeBack::WordsAndFiles)),
+        ],
+        filter: String::new(),
+    }))
+}
+
+fn price(SwitchCost { tokens, usd }: SwitchCost) -> String {
+    match usd {
+        Some(usd) => format!("{tokens} tokens anew, ${usd:.4}"),
+        None => format!("{tokens} tokens anew"),
+    }
+}
+
+/// How long ago something was, in one word.
+fn age(then: Timestamp) -> String {
+    let passed = Duration::try_from(WallClock.now().duration_since(then)).unwrap_or_default();
+    match passed.as_secs() {
+        0..60 => "just now".to_owned(),
+        seconds @ 60..3_600 => format!("{} min ago", seconds / 60),
+        seconds @ 3_600..86_400 => format!("{} h ago", seconds / 3_600),
+        seconds => format!("{} d ago", seconds / 86_400),
+    }
+}

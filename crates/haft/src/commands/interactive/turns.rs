@@ -1,0 +1,173 @@
+//! What takes time: a turn, and archiving. The user is heard meanwhile.
+
+use std::sync::Arc;
+
+use haft_engine::hub::{Hub, Letter, USER};
+use haft_engine::{Compacted, MAIN, ModeSwitch, Which};
+use haft_tui::{Message, Operation};
+use haft_types::PermissionMode;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::sync::CancellationToken;
+
+use super::beside::Beside;
+use super::{Next, Seat};
+use crate::commands::run::cancel_on_signals;
+use crate::mcp::{self, prompts, resources};
+use crate::slash;
+
+impl Seat<'_> {
+    /// Runs one turn.
+    pub(super) async fn turn(
+        &mut self,
+        text: String,
+        wanted: &mut UnboundedReceiver<Operation>,
+        quit: &CancellationToken,
+    ) -> Next {
+        let words = match self.in_full(text).await {
+            Ok(words) => words,
+            Err(error) => {
+                self.complain(&error);
+                return Next::Stay;
+            }
+        };
+        if self.session.is_none()
+            && let Err(error) = self.open(Which::New { title: words.clone() }, &words).await
+        {
+            self.complain(&error);
+            return Next::Stay;
+        }
+        let words = self.beside.with_overheard(words);
+        let Some(session) = &mut self.session else { return Next::Stay };
+        let ears = Ears {
+            wanted,
+            quit,
+            beside: &self.beside,
+            mode: &mut self.chosen.mode,
+            hub: Arc::clone(session.hub()),
+            switch: session.mode_switch(),
+            conversation: session.conversation().id.to_string(),
+        };
+        let cancel = quit.child_token();
+        let mut sink = self.desk.clone();
+        let next = ears.attend(session.run(Some(words), &mut sink, &cancel), &cancel).await.1;
+        // The interface still has what was not taken in.
+        session.drop_unread().await;
+        next
+    }
+
+    /// Archives older rounds.
+    pub(super) async fn compact(
+        &mut self,
+        focus: &str,
+        wanted: &mut UnboundedReceiver<Operation>,
+        quit: &CancellationToken,
+    ) -> Next {
+        let Some(session) = &mut self.session else {
+            self.tell("there is nothing to archive yet");
+            return Next::Stay;
+        };
+        let ears = Ears {
+            wanted,
+            quit,
+            beside: &self.beside,
+            mode: &mut self.chosen.mode,
+            hub: Arc::clone(session.hub()),
+            switch: session.mode_switch(),
+            conversation: session.conversation().id.to_string(),
+        };
+        let cancel = quit.child_token();
+        let mut sink = self.desk.clone();
+        let focus = Some(focus).filter(|focus| !focus.is_empty());
+        let before = session.next_tokens();
+        let (compacted, next) = ears.attend(session.compact_now(focus, &mut sink, &cancel), &cancel).await;
+        let tokens = before.zip(session.next_tokens());
+        session.drop_unread().await;
+        match (compacted, tokens) {
+            (Ok(Compacted::Archived { .. }), Some((before, after))) => {
+                self.tell(&format!("the next request has {after} tokens instead of {before}"));
+            }
+            // These have told themselves.
+            (Ok(Compacted::Archived { .. } | Compacted::Failed), _) => {}
+            (Ok(nothing @ (Compacted::TooFewRounds { .. } | Compacted::NotWorthIt)), _) => {
+                self.tell(&nothing.to_string());
+            }
+            (Err(error), _) => self.complain(&error.into()),
+        }
+        next
+    }
+
+    /// The words with what they call put in its place: a command, a prompt of a server, resources.
+    async fn in_full(&self, text: String) -> anyhow::Result<String> {
+        let text = if text.trim_start_matches('/').starts_with(mcp::PREFIX) && text.starts_with('/') {
+            prompts::expand(&self.mcp, &text).await?
+        } else {
+            let (text, problems) = slash::expand_and_tell(text, &self.ground)?;
+            for text in problems {
+                self.desk.tell(Message::Told { text });
+            }
+            text
+        };
+        match resources::mentioned(&text, &self.mcp).as_slice() {
+            [] => Ok(text),
+            mentioned => resources::attach(&text, mentioned, &self.mcp).await,
+        }
+    }
+}
+
+/// What is heard while something is done.
+struct Ears<'a> {
+    wanted: &'a mut UnboundedReceiver<Operation>,
+    quit: &'a CancellationToken,
+    beside: &'a Beside,
+    mode: &'a mut PermissionMode,
+    /// Carries words into the turn.
+    hub: Arc<Hub>,
+    switch: ModeSwitch,
+    conversation: String,
+}
+
+impl Ears<'_> {
+    /// Waits for the work, hearing what the user wants in the meantime.
+    async fn attend<T>(self, work: impl Future<Output = T>, cancel: &CancellationToken) -> (T, Next) {
+        let mut work = std::pin::pin!(work);
+        let mut next = Next::Stay;
+        loop {
+            tokio::select! {
+                done = &mut work => return (done, next),
+                operation = self.wanted.recv(), if matches!(next, Next::Stay) => match operation {
+                    Some(Operation::Interrupt) => cancel.cancel(),
+                    Some(Operation::Join(text)) => {
+                        let text = self.beside.with_overheard(text);
+                        let letter = Letter { from: USER.to_owned(), to: MAIN.to_owned(), group: None, text };
+                        // What cannot be delivered waits in the interface until the turn is over.
+                        drop(self.hub.send(letter).await);
+                    }
+                    Some(Operation::Mode(mode)) => {
+                        *self.mode = mode;
+                        self.switch.set(mode);
+                    }
+                    Some(Operation::Diff) => self.beside.diff(Some(&self.conversation)),
+                    Some(aside @ (Operation::Haft(_) | Operation::Shell(_) | Operation::Files)) => self.beside.start(aside),
+                    // The interface lets these wait until the turn is over.
+                    Some(
+                        Operation::Submit(_)
+                        | Operation::New
+                        | Operation::Resume(_)
+                        | Operation::Offer(_)
+                        | Operation::Rewind { .. }
+                        | Operation::Model(_)
+                        | Operation::Compact(_)
+                        | Operation::Undo
+                        | Operation::Redo,
+                    ) => {}
+                    Some(Operation::Quit) | None => {
+                        // Whoever does not want to wait for the end of the turn says so with Ctrl-C.
+                        self.quit.cancel();
+                        cancel_on_signals(self.quit);
+                        next = Next::Leave;
+                    }
+                },
+            }
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! Commands, lists and modes at a real terminal: real keys, a scripted model, and what is on the screen.
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+use serde_json::{Value, json};
+
+use crate::hostile::{CASES, plant};
+use crate::rig::{MODEL, Rig};
+use crate::terminal::{Terminal, slow, write_a};
+
+const ESC: &str = "\u{1b}";
+const DOWN: &str = "\u{1b}[B";
+const SHIFT_TAB: &str = "\u{1b}[Z";
+const CONTROL_D: &str = "\u{4}";
+
+/// Replies that are given in order, whatever the conversation holds.
+fn in_order(replies: impl IntoIterator<Item = Reply>) -> Rig {
+    Rig::new(Api::Anthropic, Script::replies(replies).unwrap())
+}
+
+/// A command that ends once the file `go` is there.
+fn until_told() -> Reply {
+    Reply::call("execute_command", json!({"command": "while [ ! -e go ]; do sleep 0.02; done"}))
+}
+
+fn body(rig: &Rig, request: usize) -> Value {
+    rig.server.generations()[request].json().unwrap()
+}
+
+fn say(terminal: &mut Terminal, words: &str, answer: &str) {
+    terminal.press(&format!("{words}\r"));
+    terminal.until_text(answer);
+    terminal.until_idle();
+}
+
+fn leave(mut terminal: Terminal) {
+    terminal.press(CONTROL_D);
+    assert_eq!(terminal.ended().0, 0);
+}
+
+#[test]
+fn a_conversation_is_chosen_from_a_list() {
+    for columns in [40, 100] {
+        let rig = in_order(["About bugs.", "About pages.", "And more bugs."].map(Reply::text));
+        assert_eq!(rig.task(&["fix the bug"]).code(), 0);
+        assert_eq!(rig.task(&["write the page"]).code(), 0);
+        let mut terminal = Terminal::start(&rig, &["-r"], (columns, 20));
+        terminal.until_text("Go on with which");
+        let shown = terminal.text();
+        let (page, bug) = (shown.find("write the page").unwrap(), shown.find("fix the bug").unwrap());
+        assert!(page < bug && shown.contains("just now, 2"), "the newest first: {shown}");
+        terminal.press("bug");
+        terminal.until("only what fits", |screen| !screen.contents().contains("write the page"));
+        terminal.press("\r");
+        terminal.until_text("About bugs.");
+        say(&mut terminal, "go on", "And more bugs.");
+        let sent = body(&rig, 2).to_string();
+        assert!(sent.contains("fix the bug") && !sent.contains("write the page"), "{sent}");
+        terminal.press("/resume\r");
+        terminal.until_text("open now");
+        terminal.press(ESC);
+        terminal.until("the input again", |screen| !screen.contents().contains("Esc leaves"));
+        leave(terminal);
+    }
+}
+
+#[test]
+fn esc_esc_goes_back_with_the_files() {
+    let rig = in_order([Reply::text("First."), write_a(), Reply::text("Written."), Reply::text("Otherwise.")]);
+    let mut terminal = Terminal::start(&rig, &["--permission-mode", "accept-edits"], (80, 24));
+    terminal.until_text("> ");
+    say(&mut terminal, "one", "First.");
+    say(&mut terminal, "write a file", "Written.");
+    assert!(rig.project().join("a.txt").exists());
+    terminal.press(ESC);
+    terminal.until_text("Esc again");
+    terminal.press(ESC);
+    terminal.until_text("Back to before which");
+    assert!(terminal.text().contains("▸ write a file"), "{}", terminal.text());
+    terminal.press("\r");
+    terminal.until_text("Back to: write a file");
+    terminal.press(DOWN);
+    terminal.until_text("▸ what was said, and files");
+    terminal.press("\r");
+    terminal.until_text("Took back");
+    terminal.until_text("(rewound)");
+    terminal.until("the words in the input", |screen| screen.contents().contains("\n> write a file\n"));
+    assert!(!rig.project().join("a.txt").exists());
+    terminal.press(" elsewhere\r");
+    terminal.until_text("Otherwise.");
+    terminal.until_idle();
+    let sent = body(&rig, 3)["messages"].to_string();
+    assert!(sent.contains("write a file elsewhere") && sent.contains("First.") && !sent.contains("Written."), "{sent}");
+    leave(terminal);
+    let all = rig.run(&["conversations", "list", "--json"]).json();
+    assert_eq!(all.as_array().unwrap().len(), 2, "the conversation as it was stays");
+}
+
+#[test]
+fn going_back_may_leave_files_as_they_are() {
+    let rig = in_order([write_a(), Reply::text("Written.")]);
+    let mut terminal = Terminal::start(&rig, &["--permission-mode", "accept-edits"], (60, 20));
+    terminal.until_text("> ");
+    say(&mut terminal, "write a file", "Written.");
+    terminal.press("/rewind\r");
+    terminal.until_text("Back to before which");
+    terminal.press("\r");
+    terminal.until_text("▸ what was said");
+    terminal.press("\r");
+    terminal.until_text("(rewound)");
+    terminal.until("the words in the input", |screen| screen.contents().contains("\n> write a file\n"));
+    assert!(rig.project().join("a.txt").exists());
+    terminal.press("\u{3}");
+    leave(terminal);
+}
+
+#[test]
+fn shift_tab_changes_what_is_asked_and_the_model_hears_of_plan_mode() {
+    let write = |name: &str| Reply::call("write_to_file", json!({"path": name, "content": "x\n"}));
+    let replies = [write("a.txt"), Reply::text("One."), write("b.txt"), Reply::text("Two."), Reply::text("Three.")];
+    let rig = in_order(replies);
+    let mut terminal = Terminal::start(&rig, &["--set", "context.compress=\"never\""], (90, 24));
+    terminal.until_text("> ");
+    terminal.press(SHIFT_TAB);
+    terminal.until_text("accept-edits: changes files unasked");
+    say(&mut terminal, "write a", "One.");
+    assert!(rig.project().join("a.txt").exists(), "nobody was asked");
+    terminal.press(SHIFT_TAB);
+    terminal.until_text("auto: asks nothing");
+    terminal.press(SHIFT_TAB);
+    terminal.until_text("plan: the model reads");
+    say(&mut terminal, "write b", "Two.");
+    assert!(!rig.project().join("b.txt").exists(), "nothing changes in plan mode");
+    terminal.press(SHIFT_TAB);
+    terminal.until_text("ask: asks before");
+    say(&mut terminal, "thanks", "Three.");
+    let (before, planning, after) = (body(&rig, 1), body(&rig, 2), body(&rig, 4));
+    assert!(planning["messages"].to_string().contains("switched to plan mode"));
+    assert!(!before["messages"].to_string().contains("plan mode"));
+    assert!(after["messages"].to_string().contains("has left plan mode"));
+    assert_eq!((&before["tools"], &before["system"]), (&after["tools"], &after["system"]), "the prefix stays");
+    terminal.press("/context\r");
+    terminal.until_text("no prefix break so far");
+    leave(terminal);
+}
+
+#[test]
+fn whoever_resumes_outside_plan_mode_is_told_that_it_is_over() {
+    let rig = in_order(["One.", "Two.", "Three.", "Four."].map(Reply::text));
+    let mut terminal = Terminal::start(&rig, &[], (90, 24));
+    terminal.until_text("> ");
+    say(&mut terminal, "one", "One.");
+    (0..3).for_each(|_| terminal.press(SHIFT_TAB));
+    terminal.until_text("plan: the model reads");
+    say(&mut terminal, "two", "Two.");
+    leave(terminal);
+    assert_eq!(rig.task(&["-c", "three"]).code(), 0);
+    assert_eq!(rig.task(&["-c", "four"]).code(), 0);
+    let told = |request: usize| {
+        let messages = body(&rig, request)["messages"].to_string();
+        (messages.matches("switched to plan mode").count(), messages.matches("has left plan mode").count())
+    };
+    assert_eq!([0, 1, 2, 3].map(told), [(0, 0), (1, 0), (1, 1), (1, 1)]);
+}
+
+#[test]
+fn a_mode_changed_in_the_middle_of_a_turn_holds_for_its_next_call() {
+    let write = |name: &str| Reply::call("write_to_file", json!({"path": name, "content": "x\n"}));
+    let rig = in_order([write("a.txt"), write("b.txt"), Reply::text("Done.")]);
+    let mut terminal = Terminal::start(&rig, &["go"], (80, 24));
+    terminal.until_armed();
+    terminal.press(SHIFT_TAB);
+    terminal.until_text("accept-edits: ");
+    terminal.press("y");
+    terminal.until_text("Done.");
+    terminal.until_idle();
+    assert!(rig.project().join("b.txt").exists(), "only the first was asked about");
+    leave(terminal);
+}
+
+#[test]
+fn another_model_is_asked_and_its_price_is_shown_first() {
+    let rig = in_order(["One.", "Two."].map(Reply::text));
+    let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    let other = "[models.\"mock/other\"]\ncontext_window = 100000\nmax_output_tokens = 4096\n\
+                 price = { input = 6.0, cached_input = 0.6, cache_write = 7.5, output = 30.0 }\n";
+    rig.configure(&format!("{config}{other}"));
+    let mut terminal = Terminal::start(&rig, &[], (100, 24));
+    terminal.until_text("> ");
+    say(&mut terminal, "one", "One.");
+    terminal.press("/model other\r");
+    terminal.until_text("Which model is asked?");
+    let shown = terminal.text();
+    assert!(shown.contains("▸ mock/other") && shown.contains("tokens anew, $0."), "{shown}");
+    assert!(!shown.contains(&format!("mock/{MODEL}  ")), "the filter holds: {shown}");
+    terminal.press("\r");
+    terminal.until_text("`mock/other` is asked from the next request on");
+    say(&mut terminal, "two", "Two.");
+    assert_eq!(body(&rig, 0)["model"], MODEL);
+    assert_eq!(body(&rig, 1)["model"], "other");
+    terminal.press("/context\r");
+    terminal.until_text("the model was switched");
+    leave(terminal);
+}
+
+#[test]
+fn older_rounds_are_archived_when_the_user_says_so() {
+    let summary = "Archived Session Summary\n\nEverything about the whale.";
+    let replies = ["One.", "Two.", "Three.", summary, "Four."].map(Reply::text);
+    let rig = in_order(replies);
+    let mut terminal = Terminal::start(&rig, &["--set", "context.keep_rounds=1"], (80, 24));
+    terminal.until_text("> ");
+    terminal.press("/compact\r");
+    terminal.until_text("nothing to archive yet");
+    let story = format!("\u{1b}[200~a long story about {}\u{1b}[201~", "a whale ".repeat(300));
+    say(&mut terminal, &story, "One.");
+    terminal.press("/compact\r");
+    terminal.until_text("the newest 1 rounds stay");
+    terminal.until_idle();
+    say(&mut terminal, "two", "Two.");
+    say(&mut terminal, "three", "Three.");
+    terminal.press("/compact the name of the whale\r");
+    terminal.until_text("2 older rounds are archived");
+    terminal.until_text("instead of");
+    assert!(!terminal.text().contains("has 0 tokens"), "{}", terminal.text());
+    terminal.until_idle();
+    assert!(body(&rig, 3).to_string().contains("the name of the whale"));
+    say(&mut terminal, "four", "Four.");
+    let sent = body(&rig, 4).to_string();
+    assert!(sent.contains("Everything about the whale.") && sent.matches("a whale").count() < 20, "{sent}");
+    leave(terminal);
+}
+
+#[test]
+fn archiving_can_be_interrupted_and_leaves_everything_as_it_was() {
+    let replies = [
+        Reply::text("One."),
+        Reply::text("Two."),
+        slow(&"a summary that takes long ".repeat(400)),
+        Reply::text("Three."),
+    ];
+    let rig = in_order(replies);
+    let mut terminal = Terminal::start(&rig, &["--set", "context.keep_rounds=1"], (80, 24));
+    terminal.until_text("> ");
+    say(&mut terminal, "the first words", "One.");
+    say(&mut terminal, "two", "Two.");
+    terminal.press("/compact\r");
+    terminal.until_text("Archiving 1 older");
+    terminal.press(ESC);
+    terminal.until_text("Nothing was archived (interrupted)");
+    terminal.until_idle();
+    say(&mut terminal, "three", "Three.");
+    assert!(body(&rig, 3).to_string().contains("the first words"));
+    leave(terminal);
+}
+
+#[test]
+fn words_typed_while_a_turn_runs_join_it() {
+    let rig = in_order([until_told(), Reply::text("Understood.")]);
+    let mut terminal = Terminal::start(&rig, &["--permission-mode", "yolo", "begin"], (80, 24));
+    terminal.until_text("while [ ! -e go ]");
+    terminal.press("in French please\r");
+    terminal.until_text("next: in French please");
+    rig.write("go", "");
+    terminal.until_text("Understood.");
+    terminal.until_idle();
+    let shown = terminal.text();
+    assert!(shown.contains("> in French please") && !shown.contains("next:"), "{shown}");
+    let sent = body(&rig, 1)["messages"].to_string();
+    assert!(sent.contains("while [ ! -e go ]") && sent.contains("in French please"), "{sent}");
+    leave(terminal);
+    let rounds = rig.export()["messages"].as_array().unwrap().iter().filter(|one| one["role"] == "user").count();
+    assert_eq!(rounds, 2);
+}
+
+#[test]
+fn words_that_wait_come_back_when_the_turn_is_interrupted() {
+    let rig = in_order([until_told(), Reply::text("Fine.")]);
+    let mut terminal = Terminal::start(&rig, &["--permission-mode", "yolo", "begin"], (80, 24));
+    terminal.until_text("while [ ! -e go ]");
+    terminal.press("in French please\r");
+    terminal.until_text("next: in French please");
+    terminal.press(ESC);
+    terminal.until_text("aborted");
+    terminal.until("the words in the input", |screen| screen.contents().contains("\n> in French please\n"));
+    terminal.press(", or Latin\r");
+    terminal.until_text("Fine.");
+    terminal.until_idle();
+    let sent = body(&rig, 1)["messages"].to_string();
+    assert_eq!(sent.matches("in French please").count(), 1, "once: {sent}");
+    leave(terminal);
+}
+
+#[test]
+fn the_model_is_told_what_the_users_shell_said() {
+    let rig = in_order(["One.", "Two."].map(Reply::text));
+    let mut terminal = Terminal::start(&rig, &[], (80, 24));
+    terminal.until_text("> ");
+    terminal.press("!echo $((6 * 7)) whales; seq 3000; exit 3\r");
+    terminal.until_text("the model is told with your next words");
+    say(&mut terminal, "how many?", "One.");
+    say(&mut terminal, "sure?", "Two.");
+    let messages = body(&rig, 0)["messages"].to_string();
+    assert!(messages.contains("$ echo $((6 * 7)) whales") && messages.contains("42 whales\\n"), "{messages}");
+    assert!(messages.contains("(exit code 3)") && messages.len() < 60_000, "{}", messages.len());
+    assert_eq!(body(&rig, 1)["messages"].to_string().matches("42 whales\\n").count(), 1);
+    leave(terminal);
+}
+
+#[test]
+fn changes_are_shown_taken_back_and_brought_back() {
+    let rig = in_order([write_a(), Reply::text("Written.")]);
+    let mut terminal = Terminal::start(&rig, &["--permission-mode", "accept-edits"], (80, 40));
+    terminal.until_text("> ");
+    terminal.press("/undo\r");
+    terminal.until_text("there is nothing of that yet");
+    say(&mut terminal, "write a file", "Written.");
+    terminal.press("/diff\r");
+    terminal.until("the change in colour", |screen| {
+        let (_, columns) = screen.size();
+        let rows: Vec<_> = screen.rows(0, columns).collect();
+        let at = rows.iter().rposition(|row| row.starts_with("+two"));
+        at.is_some_and(|row| screen.cell(row as u16, 0).is_some_and(|cell| cell.fgcolor() != vt100::Color::Default))
+    });
+    terminal.press("/undo\r");
+    terminal.until_text("Take back the last change?");
+    assert!(terminal.text().contains("Would take back") && rig.project().join("a.txt").exists());
+    terminal.press(DOWN);
+    terminal.press("\r");
+    terminal.until("the input again", |screen| !screen.contents().contains("Esc leaves"));
+    assert!(rig.project().join("a.txt").exists(), "it was left");
+    terminal.press("/undo\r");
+    terminal.until_text("▸ take it back");
+    terminal.press("\r");
+    terminal.until_text("Took back");
+    assert!(!rig.project().join("a.txt").exists());
+    terminal.press("/redo\r");
+    terminal.until_text("▸ bring it back");
+    terminal.press("\r");
+    terminal.until_text("Brought back");
+    assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "one\ntwo\n");
+    leave(terminal);
+}
+
+#[test]
+fn what_the_model_is_told_of_files() {
+    let rig = in_order([Reply::text("Hello.")]);
+    rig.write("AGENTS.md", "Always say Moo.");
+    let mut terminal = Terminal::start(&rig, &["--file", "src/main.rs", "hi"], (80, 24));
+    terminal.until_text("Hello.");
+    terminal.until_idle();
+    terminal.press("/files\r");
+    terminal.until_text("What the model is told of files");
+    let shown = terminal.text();
+    assert!(
+        shown.contains("AGENTS.md") && shown.contains("in every request") && shown.contains("src/main.rs"),
+        "{shown}"
+    );
+    terminal.press("agents\r");
+    terminal.until_text("Always say Moo.");
+    leave(terminal);
+}
+
+#[test]
+fn hostile_repositories_are_asked_about_and_nothing_of_them_runs() {
+    for (name, files) in CASES {
+        let rig = Rig::untrusted(Api::Anthropic, Script::replies([Reply::text("Hello.")]).unwrap());
+        let pwned = rig.home().join("pwned");
+        plant(&rig.project(), files, &pwned);
+        let mut terminal = Terminal::start(&rig, &["hello"], (100, 40));
+        terminal.until("the question, or the answer", |screen| {
+            let shown = screen.contents();
+            shown.contains("Trust the folder?") || shown.contains("Hello.")
+        });
+        if terminal.text().contains("Trust the folder?") {
+            assert!(rig.server.requests().is_empty(), "{name}: nobody was called before the answer");
+            let asked = terminal.text();
+            assert!(!asked.contains('\u{200b}') && !asked.contains('\u{200d}'), "{name}: {asked}");
+            terminal.press("\r");
+            terminal.until_text("Hello.");
+        } else {
+            // Nothing of these would be obeyed even in a trusted folder: there is nothing to ask.
+            let shown = rig.run(&["trust", "--show", "--json"]).json();
+            assert_eq!(shown["standing"], "untrusted", "{name}: {shown}");
+        }
+        terminal.until_idle();
+        leave(terminal);
+        assert!(!pwned.exists(), "{name}");
+        let sent = body(&rig, 0).to_string();
+        assert!(!sent.contains("Obey") && !sent.contains("Ignore all"), "{name}: {sent}");
+    }
+}

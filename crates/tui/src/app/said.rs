@@ -1,0 +1,119 @@
+//! What the user says, once it is typed: words for the model, a line for the shell, a command of haft's own.
+//!
+//! Invariant: words typed while a turn runs are shown until they are part of it; none is sent twice, and none is lost.
+
+use super::{App, Effect, Queued, view};
+use crate::commands::{self, By, COMMANDS, Own, Wanted};
+use crate::line::{Line, Tone};
+use crate::link::{Offer, Operation};
+use crate::status::grouped;
+
+impl App {
+    /// Does what was typed: a command, a line for the shell, or words for the model.
+    pub(super) fn said(&mut self, text: String, effects: &mut Vec<Effect>) {
+        if let Some(line) = text.strip_prefix('!').map(str::trim).filter(|line| !line.is_empty()) {
+            self.print_apart(view::said(&text, self.columns));
+            return effects.push(Effect::Do(Operation::Shell(line.to_owned())));
+        }
+        let Some((command, arguments)) = commands::find(&text) else { return self.submit(text, effects) };
+        self.print_apart(view::said(&text, self.columns));
+        match command.by {
+            By::Own(Own::Help) => self.help(),
+            By::Own(Own::Context) => self.context(),
+            By::Own(Own::Cost) => self.cost(),
+            By::Own(Own::Quit) => effects.push(Effect::Quit),
+            By::Session(_) if self.busy => self.note("a turn is running; Esc ends it", Tone::Warning),
+            By::Session(wanted) => self.want(wanted, arguments, effects),
+            By::Haft(first) => {
+                let arguments = first.iter().copied().chain(arguments.split_whitespace());
+                effects.push(Effect::Do(Operation::Haft(arguments.map(str::to_owned).collect())));
+            }
+            By::Diff => effects.push(Effect::Do(Operation::Diff)),
+        }
+    }
+
+    fn want(&mut self, wanted: Wanted, arguments: &str, effects: &mut Vec<Effect>) {
+        effects.push(Effect::Do(match wanted {
+            Wanted::New => Operation::New,
+            Wanted::Resume if arguments.is_empty() => Operation::Offer(Offer::Conversations),
+            Wanted::Resume => Operation::Resume(arguments.to_owned()),
+            Wanted::Rewind => Operation::Offer(Offer::Messages),
+            Wanted::Model => Operation::Offer(Offer::Models(arguments.to_owned())),
+            Wanted::Files => Operation::Offer(Offer::Files),
+            Wanted::Undo => Operation::Offer(Offer::Undo),
+            Wanted::Redo => Operation::Offer(Offer::Redo),
+            Wanted::Compact => {
+                self.busy = true;
+                Operation::Compact(arguments.to_owned())
+            }
+        }));
+    }
+
+    /// Sends words. While a turn runs they join it, or wait until it is over.
+    pub(super) fn submit(&mut self, text: String, effects: &mut Vec<Effect>) {
+        if !self.busy {
+            return self.begin(text, effects);
+        }
+        // What has to be put in other words first waits for a turn of its own.
+        let joins = !text.starts_with('/');
+        if joins {
+            effects.push(Effect::Do(Operation::Join(text.clone())));
+        }
+        self.queue.push_back(Queued { text, joins });
+    }
+
+    pub(super) fn begin(&mut self, text: String, effects: &mut Vec<Effect>) {
+        let chosen = text.trim().parse::<usize>().ok().and_then(|number| self.options.get(number.checked_sub(1)?));
+        let text = chosen.cloned().unwrap_or(text);
+        self.options.clear();
+        self.print_apart(view::said(&text, self.columns));
+        self.busy = true;
+        effects.push(Effect::Do(Operation::Submit(text)));
+    }
+
+    /// The first of the words that can join have become part of the turn.
+    pub(super) fn joined(&mut self) {
+        self.finish_text();
+        if let Some(at) = self.queue.iter().position(|queued| queued.joins)
+            && let Some(queued) = self.queue.remove(at)
+        {
+            self.print_apart(view::said(&queued.text, self.columns));
+        }
+    }
+
+    fn help(&mut self) {
+        let row = |name: String, help: &str| Line::of(format!("  {name:<18}"), Tone::Accent).and(help, Tone::Plain);
+        let mut rows: Vec<_> = commands::KEYS.iter().map(|(key, help)| row((*key).to_owned(), help)).collect();
+        rows.push(Line::of("  @path names a file, !command runs in your shell", Tone::Dim));
+        rows.push(Line::empty());
+        rows.extend(COMMANDS.iter().map(|command| row(format!("/{}", command.name), command.help)));
+        rows.extend(self.commands.iter().map(|(name, help)| row(format!("/{name}"), help)));
+        let columns = self.columns;
+        self.print(rows.into_iter().map(|row| row.cut(columns)).collect());
+    }
+
+    fn context(&mut self) {
+        let columns = self.columns;
+        let rows = self.status.picture().into_iter().map(|row| row.cut(columns)).collect();
+        self.print(rows);
+        let last = match &self.last_break {
+            Some(last) => format!("last prefix break: {last}"),
+            None => "no prefix break so far".to_owned(),
+        };
+        self.note(&last, Tone::Dim);
+    }
+
+    fn cost(&mut self) {
+        let total = self.status.total;
+        let money = self.status.money().unwrap_or_else(|| "no price is known".into());
+        let text = format!(
+            "{} requests: {} tokens new, {} from the cache, {} written to it, {} out; {money}",
+            self.status.requests,
+            grouped(total.input),
+            grouped(total.cached_input),
+            grouped(total.cache_write),
+            grouped(total.output),
+        );
+        self.note(&text, Tone::Plain);
+    }
+}

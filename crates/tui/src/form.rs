@@ -1,0 +1,139 @@
+//! A form that a server wants filled in: one field after another, typed into the input.
+//!
+//! All its words come from outside and are shown as such. Invariant: nothing is sent that was typed before the question could be
+//! read (`armed`), and declining is always one key away.
+
+use haft_text::reveal;
+use haft_types::{Choice, Field, FieldKind, Filled, Form};
+use serde_json::{Map, Value};
+
+use crate::line::{Line, Tone};
+use crate::wrap::wrap;
+
+/// A form that is open.
+#[derive(Debug)]
+pub(crate) struct Filling {
+    form: Form,
+    /// Whether keys answer it yet.
+    pub(crate) armed: bool,
+    /// The field that is being asked for.
+    at: usize,
+    answers: Map<String, Value>,
+}
+
+/// What a line that was typed did.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The next field is asked for.
+    Next,
+    /// It was the last.
+    Done(Filled),
+    /// It is no answer, and why.
+    Wrong(String),
+}
+
+impl Filling {
+    pub(crate) fn new(form: Form) -> Self {
+        Self { form, armed: false, at: 0, answers: Map::new() }
+    }
+
+    /// Takes what was typed for the field that is asked for.
+    pub(crate) fn typed(&mut self, text: &str) -> Step {
+        if let Some(field) = self.form.fields.get(self.at) {
+            let answer = match (text.trim().is_empty(), &field.default) {
+                (true, Some(default)) => Ok(Some(default.clone())),
+                (true, None) if field.required => Err("it must be given".to_owned()),
+                (true, None) => Ok(None),
+                (false, _) => field.kind.read(text).map(Some),
+            };
+            match answer {
+                Ok(answer) => self.answers.extend(answer.map(|answer| (field.name.clone(), answer))),
+                Err(why) => return Step::Wrong(why),
+            }
+            self.at += 1;
+            if self.at < self.form.fields.len() {
+                return Step::Next;
+            }
+        }
+        Step::Done(Filled::Accepted(std::mem::take(&mut self.answers)))
+    }
+
+    /// Who asks for what, to be printed.
+    pub(crate) fn subject(&self, columns: usize) -> Vec<Line> {
+        let title = format!("{} asks you. It will get what you type; give no password.", self.form.from);
+        let mut rows = wrap(&Line::of("? ", Tone::Warning).and(reveal(&title), Tone::Strong), columns);
+        for line in reveal(&self.form.message).lines() {
+            rows.extend(wrap(&Line::of(format!("  {line}"), Tone::Plain), columns));
+        }
+        rows
+    }
+
+    /// What is asked for now.
+    pub(crate) fn question(&self, columns: usize) -> Vec<Line> {
+        let tone = if self.armed { Tone::Accent } else { Tone::Dim };
+        let Some(field) = self.form.fields.get(self.at) else {
+            return vec![Line::of("Enter says yes, Esc declines, Ctrl-C ends the call", tone).cut(columns)];
+        };
+        let label = Line::of(reveal(field.label()), Tone::Warning).and(reveal(&notes(field)), Tone::Plain);
+        let mut rows = wrap(&label, columns);
+        let place = format!("{} of {}", self.at + 1, self.form.fields.len());
+        rows.push(Line::of(format!("{place}: Enter answers, Esc declines, Ctrl-C ends the call"), tone).cut(columns));
+        rows
+    }
+}
+
+/// What can be answered, in words.
+fn notes(field: &Field) -> String {
+    let listed = |choices: &[Choice]| choices.iter().map(|choice| choice.value.clone()).collect::<Vec<_>>().join(", ");
+    let mut notes = Vec::new();
+    notes.extend(Some(field.description.clone()).filter(|words| !words.is_empty()));
+    notes.extend(match &field.kind {
+        FieldKind::Text => None,
+        FieldKind::Number | FieldKind::Integer => Some("a number".to_owned()),
+        FieldKind::Boolean => Some("y or n".to_owned()),
+        FieldKind::One(choices) => Some(format!("one of {}", listed(choices))),
+        FieldKind::Some(choices) => Some(format!("any of {}, with commas", listed(choices))),
+    });
+    notes.extend(field.default.as_ref().map(|default| match default {
+        Value::String(text) => format!("default {text}"),
+        other => format!("default {other}"),
+    }));
+    notes.extend((field.required && field.default.is_none()).then(|| "needed".to_owned()));
+    if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn field(name: &str, kind: FieldKind, required: bool) -> Field {
+        Field { name: name.into(), title: String::new(), description: String::new(), kind, required, default: None }
+    }
+
+    fn filling(fields: Vec<Field>) -> Filling {
+        Filling::new(Form { from: "The MCP server `x`".into(), message: "Who\u{1b}[2J?".into(), fields })
+    }
+
+    #[test]
+    fn field_after_field() {
+        let mut filling = filling(vec![field("name", FieldKind::Text, true), field("age", FieldKind::Integer, false)]);
+        assert_eq!(filling.typed(" "), Step::Wrong("it must be given".into()));
+        assert_eq!(filling.typed("Ada"), Step::Next);
+        assert_eq!(filling.typed("old"), Step::Wrong("type a whole number".into()));
+        let Step::Done(Filled::Accepted(answers)) = filling.typed("36") else { panic!("it was the last") };
+        assert_eq!(Value::Object(answers), json!({"name": "Ada", "age": 36}));
+    }
+
+    #[test]
+    fn a_form_without_fields_is_a_yes() {
+        assert_eq!(filling(Vec::new()).typed(""), Step::Done(Filled::Accepted(Map::new())));
+    }
+
+    #[test]
+    fn its_words_cannot_move_the_cursor() {
+        let rows = filling(Vec::new()).subject(40);
+        assert!(rows.iter().all(|row| !row.plain().contains('\u{1b}') && row.width() <= 40));
+    }
+}

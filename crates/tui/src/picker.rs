@@ -1,0 +1,299 @@
+//! A list to choose from: it stands where the input is, until something is chosen or Esc is pressed.
+//!
+//! Whoever opens it says what each row does, so the same list serves conversations, messages, models and yes or no. Invariant:
+//! it is never higher than the room it is given, and the chosen row is always among those that show.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use crate::line::{Line, Tone};
+use crate::link::Operation;
+use crate::wrap::wrap;
+
+/// A list to choose from. Its words may come from anywhere: they are cleaned when they are drawn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct List {
+    /// What is chosen.
+    pub title: String,
+    /// What has to be known first, in lines above the rows.
+    pub notes: Vec<String>,
+    /// What there is, in order.
+    pub rows: Vec<Row>,
+    /// What is typed into the filter at first.
+    pub filter: String,
+}
+
+/// Something that can be chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// What it is.
+    pub text: String,
+    /// More about it, in a few words.
+    pub about: String,
+    /// What choosing it does.
+    pub then: Then,
+}
+
+/// What choosing a row does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// The session does something.
+    Do(Operation),
+    /// Another list opens; Esc comes back to this one.
+    Open(Box<List>),
+    /// This is put into the input.
+    Type(String),
+    /// This is printed.
+    Tell(String),
+    /// Nothing: the list closes.
+    Leave,
+}
+
+/// The lists that are open, the last in front.
+#[derive(Debug)]
+pub(crate) struct Picker {
+    open: Vec<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    list: List,
+    filter: String,
+    /// The place among the rows that fit the filter.
+    chosen: usize,
+}
+
+/// What a key did to the picker.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Picked {
+    /// It stays open.
+    Stay,
+    /// It is closed, and nothing was chosen.
+    Closed,
+    /// It is closed, and this is to be done.
+    Chosen(Then),
+}
+
+/// Rows a page key moves over.
+const PAGE: usize = 8;
+
+impl Picker {
+    pub(crate) fn new(list: List) -> Self {
+        Self { open: vec![Open::new(list)] }
+    }
+
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Picked {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let Some(front) = self.open.last_mut() else { return Picked::Closed };
+        match key.code {
+            KeyCode::Char('c' | 'g') if control => return Picked::Closed,
+            KeyCode::Esc => {
+                self.open.pop();
+                return if self.open.is_empty() { Picked::Closed } else { Picked::Stay };
+            }
+            KeyCode::Enter => {
+                return match front.choice().map(|row| row.then.clone()) {
+                    None => Picked::Stay,
+                    Some(Then::Leave) => Picked::Closed,
+                    Some(Then::Open(list)) => {
+                        self.open.push(Open::new(*list));
+                        Picked::Stay
+                    }
+                    Some(then @ (Then::Do(_) | Then::Type(_) | Then::Tell(_))) => Picked::Chosen(then),
+                };
+            }
+            KeyCode::Up => front.up(1),
+            KeyCode::Down => front.down(1),
+            KeyCode::Char('p') if control => front.up(1),
+            KeyCode::Char('n') if control => front.down(1),
+            KeyCode::PageUp => front.up(PAGE),
+            KeyCode::PageDown => front.down(PAGE),
+            KeyCode::Home => front.chosen = 0,
+            KeyCode::End => front.down(usize::MAX),
+            KeyCode::Char('u') if control => front.narrow(String::clear),
+            KeyCode::Backspace => front.narrow(|filter| {
+                filter.pop();
+            }),
+            KeyCode::Char(letter) if !control => front.narrow(|filter| filter.push(letter)),
+            _ => {}
+        }
+        Picked::Stay
+    }
+
+    /// Words from the clipboard narrow the list down too.
+    pub(crate) fn paste(&mut self, text: &str) {
+        if let Some(front) = self.open.last_mut() {
+            front.narrow(|filter| filter.push_str(text.lines().next().unwrap_or_default()));
+        }
+    }
+
+    /// The rows to draw, no more than asked, and the row and column of the cursor among them.
+    pub(crate) fn view(&self, columns: usize, at_most: usize) -> (Vec<Line>, (usize, usize)) {
+        self.open.last().map(|front| front.view(columns, at_most)).unwrap_or_default()
+    }
+}
+
+impl Open {
+    fn new(list: List) -> Self {
+        let filter = list.filter.clone();
+        Self { list, filter, chosen: 0 }
+    }
+
+    /// The rows that hold every word of the filter.
+    fn fitting(&self) -> Vec<&Row> {
+        let words: Vec<_> = self.filter.split_whitespace().map(str::to_lowercase).collect();
+        let fits = |row: &&Row| {
+            let whole = format!("{} {}", row.text, row.about).to_lowercase();
+            words.iter().all(|word| whole.contains(word))
+        };
+        self.list.rows.iter().filter(fits).collect()
+    }
+
+    fn choice(&self) -> Option<&Row> {
+        self.fitting().get(self.chosen).copied()
+    }
+
+    fn up(&mut self, by: usize) {
+        self.chosen = self.chosen.saturating_sub(by);
+    }
+
+    fn down(&mut self, by: usize) {
+        let last = self.fitting().len().saturating_sub(1);
+        self.chosen = self.chosen.saturating_add(by).min(last);
+    }
+
+    fn narrow(&mut self, change: impl FnOnce(&mut String)) {
+        change(&mut self.filter);
+        self.chosen = 0;
+    }
+
+    fn view(&self, columns: usize, at_most: usize) -> (Vec<Line>, (usize, usize)) {
+        let mut rows = vec![Line::of(&self.list.title, Tone::Strong).cut(columns)];
+        let notes = self.list.notes.iter().flat_map(|note| wrap(&Line::of(note, Tone::Dim), columns));
+        // The title, the filter, one row and the keys are always there.
+        rows.extend(notes.take(at_most.saturating_sub(5)));
+        let typed = Line::of("> ", Tone::Accent).and(&self.filter, Tone::Plain).cut(columns);
+        let cursor = (rows.len(), typed.width().min(columns.saturating_sub(1)));
+        rows.push(typed);
+        let fitting = self.fitting();
+        let room = at_most.saturating_sub(rows.len() + 1).max(1);
+        let first = self.chosen.saturating_sub(room - 1);
+        let shown: Vec<_> = fitting.iter().enumerate().skip(first).take(room).collect();
+        let layout = Layout::of(&shown.iter().map(|(_, row)| **row), columns);
+        rows.extend(shown.iter().map(|(at, row)| layout.line(row, *at == self.chosen)));
+        if fitting.is_empty() {
+            rows.push(Line::of("  nothing fits", Tone::Dim).cut(columns));
+        }
+        let place = if fitting.len() > shown.len() {
+            format!("{} of {} · ", self.chosen + 1, fitting.len())
+        } else {
+            String::new()
+        };
+        rows.push(Line::of(format!("{place}Enter takes, Esc leaves"), Tone::Dim).cut(columns));
+        rows.truncate(at_most.max(1));
+        (rows, cursor)
+    }
+}
+
+/// Where the two columns of a list stand.
+struct Layout {
+    columns: usize,
+    /// Columns of the text; what is more is cut.
+    text: usize,
+}
+
+impl Layout {
+    fn of<'a>(rows: &(impl Iterator<Item = &'a Row> + Clone), columns: usize) -> Self {
+        let widest = |text: fn(&Row) -> &str| {
+            rows.clone().map(|row| Line::of(text(row), Tone::Plain).width()).max().unwrap_or_default()
+        };
+        let room = columns.saturating_sub(2);
+        // What it is matters more than what is said about it, but not so much that nothing is left of that.
+        let about = widest(|row| &row.about).min(room * 9 / 20);
+        let beside = if about == 0 { 0 } else { about + 2 };
+        Self { columns, text: widest(|row| &row.text).min(room.saturating_sub(beside)) }
+    }
+
+    fn line(&self, row: &Row, chosen: bool) -> Line {
+        let (mark, tone) = if chosen { ("▸ ", Tone::Accent) } else { ("  ", Tone::Plain) };
+        let text = Line::of(&row.text, tone).cut(self.text);
+        let blank = " ".repeat(self.text.saturating_sub(text.width()) + 2);
+        let front = Line::of(mark, tone);
+        let line: Line = front.spans().iter().chain(text.spans()).cloned().collect();
+        if row.about.is_empty() { line } else { line.and(blank, Tone::Plain).and(&row.about, Tone::Dim) }
+            .cut(self.columns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn row(text: &str, about: &str) -> Row {
+        Row { text: text.into(), about: about.into(), then: Then::Type(text.into()) }
+    }
+
+    fn picker(rows: &[(&str, &str)]) -> Picker {
+        let rows = rows.iter().map(|(text, about)| row(text, about)).collect();
+        Picker::new(List { title: "Which one?".into(), rows, ..List::default() })
+    }
+
+    fn press(picker: &mut Picker, code: KeyCode) -> Picked {
+        picker.key(KeyEvent::new(code, KeyModifiers::NONE))
+    }
+
+    fn shown(picker: &Picker, columns: usize, rows: usize) -> String {
+        picker.view(columns, rows).0.iter().map(|row| row.plain() + "\n").collect()
+    }
+
+    #[test]
+    fn words_narrow_it_down_and_enter_takes() {
+        let mut picker =
+            picker(&[("fix the bug", "2 h ago"), ("write the page", "1 d ago"), ("fix the page", "3 d ago")]);
+        "page fix".chars().for_each(|letter| drop(press(&mut picker, KeyCode::Char(letter))));
+        assert_eq!(press(&mut picker, KeyCode::Enter), Picked::Chosen(Then::Type("fix the page".into())));
+        "zzz".chars().for_each(|letter| drop(press(&mut picker, KeyCode::Char(letter))));
+        assert_eq!(press(&mut picker, KeyCode::Enter), Picked::Stay, "there is nothing to take");
+        assert!(shown(&picker, 40, 9).contains("nothing fits"));
+    }
+
+    #[test]
+    fn a_list_behind_a_list_is_come_back_to() {
+        let inner = List { title: "How?".into(), rows: vec![row("so", "")], ..List::default() };
+        let rows = vec![Row { then: Then::Open(Box::new(inner)), ..row("one", "") }];
+        let mut picker = Picker::new(List { title: "Which?".into(), rows, ..List::default() });
+        assert_eq!(press(&mut picker, KeyCode::Enter), Picked::Stay);
+        assert!(shown(&picker, 40, 9).starts_with("How?"));
+        assert_eq!(press(&mut picker, KeyCode::Esc), Picked::Stay);
+        assert!(shown(&picker, 40, 9).starts_with("Which?"));
+        assert_eq!(press(&mut picker, KeyCode::Esc), Picked::Closed);
+    }
+
+    #[test]
+    fn narrow_and_wide() {
+        let mut picker = picker(&[
+            ("a conversation with a very long name indeed", "2 h ago, 14 messages"),
+            ("日本語の会話", "3 d ago, 2 messages"),
+            ("third", "4 d ago, 6 messages"),
+        ]);
+        press(&mut picker, KeyCode::Down);
+        insta::assert_snapshot!(format!("{}\n{}", shown(&picker, 40, 5), shown(&picker, 80, 10)));
+    }
+
+    proptest! {
+        #[test]
+        fn it_fits_and_the_chosen_row_shows(count in 0usize..30, down in 0usize..40, columns in 16usize..90, rows in 4usize..20) {
+            let names: Vec<_> = (0..count).map(|number| format!("row {number} 日本\u{1b}[2J")).collect();
+            let rows_of: Vec<_> = names.iter().map(|name| (name.as_str(), "about it")).collect();
+            let mut picker = picker(&rows_of);
+            for _ in 0..down {
+                press(&mut picker, KeyCode::Down);
+            }
+            let (drawn, cursor) = picker.view(columns, rows);
+            prop_assert!(drawn.len() <= rows && drawn.iter().all(|row| row.width() <= columns));
+            prop_assert!(cursor.0 < drawn.len() && cursor.1 < columns);
+            prop_assert_eq!(drawn.iter().filter(|row| row.plain().starts_with('▸')).count(), usize::from(count > 0));
+        }
+    }
+}
