@@ -173,9 +173,11 @@ fn to_append(layers: &Layers, standing: &[Standing], sizes: (usize, usize), snap
     append
 }
 
+/// What is said of a kind that has nothing to say any more.
+pub(crate) const NOTHING: &str = "Empty now: what stands under this heading further up no longer holds.";
+
 /// What a kind says now, with the index of its newest copy; `None` when it says nothing and nothing must be taken back.
 fn live(kind: Kind, layers: &Layers, standing: &[Standing], snapshot: &Snapshot<'_>) -> Option<(Option<usize>, Live)> {
-    const NOTHING: &str = "Empty now: what stands under this heading further up no longer holds.";
     let newest = standing.iter().rposition(|one| one.copied.owned.0 == kind.owner);
     let maker = snapshot.maker();
     if let Some((_, entry)) = layers.run.iter().find(|(owner, _)| *owner == kind.owner) {

@@ -106,6 +106,13 @@ impl Documents {
         Self { sources, messages }
     }
 
+    /// The layer as it was sent: owners and messages of its segments. Nothing of it can be left out.
+    pub fn recorded<'a>(segments: impl Iterator<Item = (&'a str, Arc<Entry>)>) -> Self {
+        let owner = |name: &str| DocumentKind::ALL.into_iter().map(DocumentKind::owner).find(|owner| *owner == name);
+        let messages = segments.filter_map(|(name, entry)| Some((owner(name)?, entry))).collect();
+        Self { sources: Vec::new(), messages }
+    }
+
     /// The layer with only those documents that must be sent in every request.
     pub(crate) fn always(&self, counter: &dyn TokenCounter) -> Self {
         let needed = self.sources.iter().filter(|one| one.need == Need::Always);

@@ -128,6 +128,7 @@ mod prefix;
 mod pricing;
 mod prune;
 mod quote;
+mod regret;
 mod reminders;
 mod replay;
 mod rounds;
@@ -139,6 +140,7 @@ mod superseded;
 mod surgery;
 mod system;
 mod transcript;
+mod variant;
 mod view;
 
 #[cfg(test)]
@@ -170,11 +172,12 @@ pub use reminders::{
     FolderNotes, ListOwner, MissingRole, Progress, Reminders, RoleParts, Todo, UsefulRange, check_subagent_role,
     folder_notes_text, todo_text, useful_text,
 };
-pub use replay::{Recording, Replay, Replayed, Step, replay};
+pub use replay::{Beside, Coverage, Recording, Replay, Replayed, Step, coverage, replay};
 pub use safe_zone::{SafeZone, SafeZoneError};
 pub use simulate::{CacheSimulator, Piece, pieces};
 pub use snapshot::{Snapshot, is_cold};
 pub use surgery::Edit;
 pub use system::{Environment, RoleText, SystemInput, render_system, system_entry};
 pub use transcript::{Labels, transcript};
+pub use variant::{UnknownVariant, VARIANTS, Variant};
 pub use view::{ExecutionState, PlanStep, View};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use haft_types::{Entry, Hasher, Message, MessageId, Origin, Role, Timestamp};
 
+use crate::copies::NOTHING;
 use crate::memo::{Form, Maker};
 use crate::policy::Policy;
 
@@ -27,6 +28,24 @@ pub struct Reminders {
 }
 
 impl Reminders {
+    /// The reminders a request was sent with, from the owners and texts of its segments: the newest copy of each kind. `None`
+    /// where it had none.
+    pub fn recorded<'a>(segments: impl Iterator<Item = (&'a str, &'a str)>) -> Option<Self> {
+        let mut texts: [Option<Option<String>>; KINDS.len()] = Default::default();
+        for (owner, text) in segments {
+            if let Some(index) = KINDS.iter().position(|kind| kind.owner == owner) {
+                let said = text.strip_prefix(KINDS[index].heading).unwrap_or(text).trim_start_matches('\n');
+                texts[index] = Some((said != NOTHING).then(|| said.to_owned()));
+            }
+        }
+        if texts.iter().all(Option::is_none) {
+            return None;
+        }
+        let [role, todo, useful, folder_notes] = texts.map(Option::flatten);
+        // The clock, where it was told, is part of a text by now.
+        Some(Self { role, todo, useful, folder_notes, clock: None })
+    }
+
     /// The run: owner and message of each kind that has something to say, in order.
     pub(crate) fn run(&self, policy: &Policy, maker: Maker<'_>) -> Vec<(&'static str, Arc<Entry>)> {
         let clock = filled(self.clock.as_ref()).filter(|_| policy.clock).map(|clock| format!("Date and time: {clock}"));

@@ -1,25 +1,30 @@
 //! What-if: a recorded conversation, rendered request by request under another policy (SPEC 8.11). No model is called.
 //!
 //! Every request is what [`assemble`](crate::assemble) makes of the messages there were, and carries over what it carries over; the
-//! cache is [simulated](CacheSimulator). The same recording and policy give the same figures and the same bytes.
+//! cache is [simulated](CacheSimulator). The same recording and policy give the same figures and the same bytes; under the policy
+//! it was recorded with they are the recorded ones.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_types::{Entry, MessageId, ModelSpec, Request, TokenCounter, ToolCall, ToolSet, Usage};
+use haft_types::{Entry, Layer, ModelSpec, Part, Request, Role, TokenCounter, ToolSet, Usage};
 
 use crate::account::Account;
 use crate::assemble::assemble;
+use crate::compaction::CompactionPlan;
 use crate::copies::Carried;
+use crate::documents::Documents;
+use crate::gate::{Standing, ledger, missing};
 use crate::memo::Memo;
 use crate::policy::Policy;
 use crate::prefix::{Cause, Sent};
 use crate::prune::Cleared;
+use crate::regret::Regrets;
 use crate::reminders::Reminders;
-use crate::simulate::{CacheSimulator, pieces};
+use crate::scale::Scale;
+use crate::simulate::{CacheSimulator, Piece, pieces};
 use crate::snapshot::Snapshot;
-use crate::superseded::Subject;
 use crate::system::SystemInput;
 
 /// A request of the recording: how many messages there were, and when it was sent, counted from any beginning.
@@ -31,21 +36,32 @@ pub struct Step {
     pub at: Duration,
 }
 
-/// A recorded conversation.
-#[derive(Clone, Copy)]
-pub struct Recording<'a> {
+/// What is sent besides the conversation.
+#[derive(Clone)]
+pub struct Beside<'a> {
     /// The system message.
     pub system: &'a Arc<Entry>,
     /// What it was rendered from, where it may be shortened.
     pub system_input: Option<&'a SystemInput<'a>>,
     /// The tools offered.
     pub tools: &'a Arc<ToolSet>,
+    /// Rules and other standing texts.
+    pub documents: Option<&'a Documents>,
+    /// The reminders, where there are any.
+    pub reminders: Option<Reminders>,
+    /// Names the conversation to caches that route by key.
+    pub cache_key: Option<&'a str>,
+}
+
+/// A recorded conversation.
+#[derive(Clone, Copy)]
+pub struct Recording<'a> {
     /// Every message.
     pub history: &'a [Arc<Entry>],
     /// When the model was asked.
     pub steps: &'a [Step],
-    /// The reminders at each step, by its number; none at all where there are none.
-    pub reminders: &'a dyn Fn(usize) -> Option<Reminders>,
+    /// What was sent besides at each step, by its number.
+    pub beside: &'a dyn Fn(usize) -> Beside<'a>,
 }
 
 /// One request of a replay.
@@ -59,6 +75,8 @@ pub struct Replayed {
     pub cause: Option<Cause>,
     /// Tokens that pruning left out.
     pub pruned_tokens: u64,
+    /// How many messages lie behind that reminder whose newest copy is furthest from the end; absent without reminders.
+    pub reminder_distance: Option<usize>,
 }
 
 /// A conversation under another policy.
@@ -68,8 +86,19 @@ pub struct Replay {
     pub requests: Vec<Replayed>,
     /// Requests that would not have fitted.
     pub too_large: usize,
-    /// How often something was asked for again while its text was cleared.
+    /// How often something was asked for again while its text was left out.
     pub regret: usize,
+    /// The last request that could be made.
+    pub last: Option<Request>,
+}
+
+/// How much of what must be kept (SPEC 8.8) a request holds, letter for letter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Things the request holds.
+    pub kept: usize,
+    /// Things that must be kept.
+    pub all: usize,
 }
 
 impl Replay {
@@ -96,33 +125,58 @@ impl Replay {
     }
 }
 
-/// Replays a recording. `see` is shown every request as it would be sent.
+/// How much of what these messages say must be kept a request holds.
+pub fn coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
+    let times = || history.iter().map(|entry| entry.message.created_at);
+    let (Some(first), Some(from), Some(to)) = (history.first(), times().min(), times().max()) else {
+        return Coverage::default();
+    };
+    let first_kept = first.message.message_id;
+    let plan = CompactionPlan { messages: history.to_vec(), rounds: 0, first_kept, from, to };
+    let ledger = ledger(&plan, Standing::default());
+    let mut text = String::new();
+    for part in request.segments.iter().flat_map(|segment| &segment.entry.message.content) {
+        let piece = match part {
+            Part::Text { text, .. } => text,
+            Part::ToolCall(call) => &call.arguments,
+            Part::ToolResult(result) => &result.envelope.text,
+            Part::Thinking(_) | Part::Image(_) => continue,
+        };
+        text.push_str(piece);
+        text.push('\n');
+    }
+    Coverage { kept: ledger.len() - missing(&ledger, &text).len(), all: ledger.len() }
+}
+
+/// Replays a recording. `see` is shown every request as it would be sent, with its step.
 pub fn replay(
     recording: &Recording<'_>,
     policy: &Policy,
     model: &ModelSpec,
     counter: &dyn TokenCounter,
-    mut see: impl FnMut(&Request),
+    mut see: impl FnMut(usize, &Request),
 ) -> Replay {
     let mut replay = Replay::default();
     let mut cache = CacheSimulator::new(&model.cache);
-    let mut carry = Carry::default();
+    let (mut carry, mut regrets) = (Carry::default(), Regrets::default());
     let memo = Memo::default();
     let mut seen = 0;
     for (number, step) in recording.steps.iter().enumerate() {
-        let history = &recording.history[..step.messages.min(recording.history.len())];
-        let new = history.get(seen..).unwrap_or_default();
-        replay.regret += carry.needed_again(&recording.history[..seen.min(history.len())], new);
-        seen = history.len();
-        let reminders = (recording.reminders)(number);
-        let plain = Snapshot::new(model, policy, recording.system, recording.tools, history, counter);
+        let end = step.messages.min(recording.history.len());
+        let history = &recording.history[..end];
+        replay.regret += regrets.take(history.get(seen..).unwrap_or_default(), carry.cleared.as_ref());
+        seen = seen.max(end);
+        let beside = (recording.beside)(number);
+        let plain = Snapshot::new(model, policy, beside.system, beside.tools, history, counter);
         let assembly = assemble(&Snapshot {
-            system_input: recording.system_input,
-            reminders: reminders.as_ref(),
+            system_input: beside.system_input,
+            documents: beside.documents,
+            reminders: beside.reminders.as_ref(),
             cleared: carry.cleared.as_ref(),
             carried: carry.carried.as_ref(),
             last: carry.last.as_ref(),
             idle: carry.at.map(|at| step.at.saturating_sub(at)),
+            cache_key: beside.cache_key,
             memo: Some(&memo),
             ..plain
         });
@@ -130,17 +184,39 @@ pub fn replay(
             replay.too_large += 1;
             continue;
         };
-        see(&assembly.request);
+        see(number, &assembly.request);
         let usage = cache.send(step.at, &pieces(&assembly.request, model.tokenizer_factor));
+        if let Some(reply) = recording.history.get(end).filter(|entry| entry.message.role == Role::Assistant) {
+            cache.reply(step.at, &piece(reply, model));
+        }
         replay.requests.push(Replayed {
             usage,
             cost: model.price.map(|price| price.cost(usage).total),
             cause: assembly.account.prefix.as_ref().and_then(|prefix| prefix.broken.as_ref()).map(|one| one.cause),
             pruned_tokens: assembly.account.pruned_tokens,
+            reminder_distance: reminder_distance(&assembly.request),
         });
         carry.take(assembly.account, step.at);
+        replay.last = Some(assembly.request);
     }
     replay
+}
+
+/// A message as it will be sent back.
+fn piece(entry: &Entry, model: &ModelSpec) -> Piece {
+    let tokens = Scale::of(model).up(entry.tokens.into());
+    Piece { hash: entry.hash, tokens, blocks: entry.message.content.len().max(1) as u32, boundary: false }
+}
+
+/// How many messages lie behind the newest copy of that kind of reminder that is furthest from the end.
+fn reminder_distance(request: &Request) -> Option<usize> {
+    let mut newest: HashMap<&str, usize> = HashMap::new();
+    for (behind, segment) in request.segments.iter().rev().enumerate() {
+        if segment.layer == Layer::Reminders {
+            newest.entry(segment.owner).or_insert(behind);
+        }
+    }
+    newest.into_values().max()
 }
 
 /// What goes from one request to the next.
@@ -159,29 +235,6 @@ impl Carry {
         self.last = Some(account.sent);
         self.at = Some(at);
     }
-
-    /// How many calls of the new messages ask for what is cleared.
-    fn needed_again(&self, history: &[Arc<Entry>], new: &[Arc<Entry>]) -> usize {
-        let Some(cleared) = self.cleared.as_ref().filter(|cleared| !cleared.ids.is_empty()) else { return 0 };
-        let asked: Vec<_> = calls(new).collect();
-        if asked.is_empty() {
-            return 0;
-        }
-        let by_id: HashMap<_, _> = calls(history).map(|call| (call.id.as_str(), call)).collect();
-        let is_cleared = |id: MessageId| cleared.ids.contains(&id);
-        let gone = history.iter().filter(|entry| is_cleared(entry.message.message_id));
-        let gone = gone.flat_map(|entry| entry.message.tool_results());
-        let gone: HashSet<_> = gone
-            .filter_map(|result| by_id.get(result.tool_call_id.as_str()))
-            .filter_map(|call| Subject::of(call))
-            .collect();
-        let again = |call: &&&ToolCall| Subject::of(call).is_some_and(|subject| gone.contains(&subject));
-        asked.iter().filter(again).count()
-    }
-}
-
-fn calls(entries: &[Arc<Entry>]) -> impl Iterator<Item = &ToolCall> {
-    entries.iter().flat_map(|entry| entry.message.tool_calls())
 }
 
 #[cfg(test)]

@@ -2,21 +2,23 @@
 //!
 //! A request is a list of [`Piece`]s. Equal pieces at the front of two requests are equal bytes there; what lies within a
 //! piece is not looked at, so a match ends where a piece ends. The rules, each as its provider documents it (looked up in
-//! October 2026):
+//! November 2026; `docs/context-lab.md` has the addresses):
 //!
 //! | rule | found again | billed as written | source |
 //! | --- | --- | --- | --- |
 //! | `anthropic` | the longest prefix stored at a marker, if it ends at a marker of this request or at most 20 content blocks up to it, the marker's own counted first | from there to the last marker | platform.claude.com, `build-with-claude/prompt-caching` |
 //! | `openai` | the longest common prefix, from 1,024 tokens on, in steps of 128 | nothing | developers.openai.com, `guides/prompt-caching`, up to GPT-5.5 |
 //! | `openai-breakpoints` | the longest of the newest 80 prefixes stored at a breakpoint; the end of a request is one | from there to the last breakpoint | the same page, from GPT-5.6 on |
-//! | `gemini` | the longest common prefix; never promised, so this is the most that can be read | nothing | ai.google.dev, `caching` (implicit) |
-//! | `deepseek` | the longest stored unit that the request holds whole: a unit ends where a request ended and where two requests parted | nothing | api-docs.deepseek.com, `guides/kv_cache` |
-//! | `vllm` | the longest common prefix in whole blocks of 16 tokens | nothing | docs.vllm.ai, `design/prefix_caching` |
-//! | `llama-cpp` | the common prefix with the request before, token by token: one slot | nothing | llama.cpp, `tools/server` (`cache_prompt`) |
+//! | `gemini` | the longest common prefix, in whole steps of [`CacheRule::interval`] where that is set; never promised, so this is the most that can be read | nothing | ai.google.dev, `caching` (implicit) |
+//! | `deepseek` | the longest stored unit that the request holds whole: a unit ends where a request ended, where its reply ended, where two requests parted, and at every [`CacheRule::interval`] | nothing | api-docs.deepseek.com, `guides/kv_cache` |
+//! | `vllm` | the longest common prefix in whole blocks of 16 tokens, replies included, but for the last token | nothing | docs.vllm.ai, `design/prefix_caching` |
+//! | `llama-cpp` | the common prefix with the request before and its reply, but for the last token: one slot | nothing | llama.cpp, `tools/server` (`cache_prompt`) |
 //! | `automatic` | the longest common prefix | nothing | – |
 //!
-//! An entry lives for the rule's `ttl` after it was last used; vLLM and llama.cpp forget by pressure, not by time. DeepSeek cuts
-//! units at intervals too, which it does not publish: they are left out, so that it may read more than is said here.
+//! An entry lives for the rule's `ttl` after it was last used; vLLM and llama.cpp forget by pressure, not by time. The two
+//! compute the last token of a prompt in any case: what follows it is made from it.
+//!
+//! Invariant: per request nothing is hashed again that the request before began with.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -66,6 +68,16 @@ pub fn pieces(request: &Request, tokenizer_factor: f64) -> Vec<Piece> {
 struct Stored {
     used: Duration,
     order: usize,
+    unit: Unit,
+}
+
+/// Whether a stored prefix can be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    /// As it is.
+    Found,
+    /// It only tells how far two requests are the same.
+    Compared,
 }
 
 /// A provider's cache, one conversation long.
@@ -75,18 +87,43 @@ pub struct CacheSimulator {
     stored: HashMap<ContentHash, Stored>,
     /// How many prefixes were ever stored.
     count: usize,
-    /// The prefixes of the request before.
-    before: Vec<ContentHash>,
+    /// The request before: its pieces and its prefixes.
+    before: Vec<(ContentHash, Prefix)>,
 }
 
 /// A prefix of the request at hand: everything up to the end of a piece.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Prefix {
     hash: ContentHash,
     tokens: u64,
     /// Content blocks up to here.
     blocks: u32,
     boundary: bool,
+}
+
+impl Prefix {
+    /// This one with a piece behind it.
+    fn with(before: Option<&Self>, piece: &Piece) -> Self {
+        let mut hasher = Hasher::default();
+        if let Some(before) = before {
+            hasher.update(&before.hash.0);
+        }
+        let hash = hasher.update(&piece.hash.0).finish();
+        Self::sized(before, piece, hash)
+    }
+
+    fn sized(before: Option<&Self>, piece: &Piece, hash: ContentHash) -> Self {
+        let (tokens, blocks) = before.map_or((0, 0), |before| (before.tokens, before.blocks));
+        Self { hash, tokens: tokens + piece.tokens, blocks: blocks + piece.blocks, boundary: piece.boundary }
+    }
+}
+
+/// What of a request is in the cache.
+#[derive(Clone, Copy, Default)]
+struct Found {
+    /// The index of the last prefix that is used.
+    last: Option<usize>,
+    tokens: u64,
 }
 
 impl CacheSimulator {
@@ -97,14 +134,47 @@ impl CacheSimulator {
 
     /// Sends a request at this time, counted from any beginning, and tells what becomes of its input.
     pub fn send(&mut self, at: Duration, request: &[Piece]) -> Usage {
-        let prefixes = prefixes(request);
+        let same = self.before.iter().zip(request).take_while(|((old, _), new)| *old == new.hash).count();
+        let prefixes = self.prefixes(request, same);
         let total = prefixes.last().map_or(0, |last| last.tokens);
         self.forget(at);
         let found = self.found(&prefixes);
-        let read = self.readable(found.map_or(0, |index| prefixes[index].tokens));
-        let written = self.store(at, &prefixes, found).saturating_sub(read);
-        self.before = prefixes.iter().map(|prefix| prefix.hash).collect();
+        let read = self.readable(found.tokens, total);
+        let written = self.store(at, &prefixes, found.last, same).saturating_sub(read);
+        self.before = request.iter().map(|piece| piece.hash).zip(prefixes).collect();
         Usage { input: total - read - written, cached_input: read, cache_write: written, ..Usage::default() }
+    }
+
+    /// Notes what the model answered to the request before: some caches hold that, too.
+    pub fn reply(&mut self, at: Duration, reply: &Piece) {
+        let keeps = match self.rule.rule {
+            CacheKind::Deepseek | CacheKind::Vllm | CacheKind::LlamaCpp => true,
+            CacheKind::Anthropic
+            | CacheKind::Automatic
+            | CacheKind::Openai
+            | CacheKind::OpenaiBreakpoints
+            | CacheKind::Gemini
+            | CacheKind::None => false,
+        };
+        let Some((_, before)) = self.before.last().filter(|_| keeps) else { return };
+        let whole = Prefix::with(Some(before), reply);
+        if whole.tokens >= self.least() {
+            self.keep(at, &whole, Unit::Found);
+        }
+    }
+
+    /// Every prefix of a request that ends with a piece; the first `same` pieces are those of the request before.
+    fn prefixes(&self, request: &[Piece], same: usize) -> Vec<Prefix> {
+        let mut prefixes: Vec<Prefix> = Vec::with_capacity(request.len());
+        for (index, piece) in request.iter().enumerate() {
+            let before = prefixes.last();
+            let prefix = match self.before.get(index).filter(|_| index < same) {
+                Some((_, known)) => Prefix::sized(before, piece, known.hash),
+                None => Prefix::with(before, piece),
+            };
+            prefixes.push(prefix);
+        }
+        prefixes
     }
 
     /// Takes out what has not been used for too long.
@@ -123,43 +193,57 @@ impl CacheSimulator {
         }
     }
 
-    /// The index of the longest prefix that is found again.
-    fn found(&self, prefixes: &[Prefix]) -> Option<usize> {
-        let stored = |prefix: &Prefix| self.stored.contains_key(&prefix.hash);
-        match self.rule.rule {
+    /// The longest prefix that is found again.
+    fn found(&self, prefixes: &[Prefix]) -> Found {
+        let known = |prefix: &Prefix| self.stored.get(&prefix.hash);
+        let unit = |prefix: &Prefix| known(prefix).is_some_and(|stored| stored.unit == Unit::Found);
+        let last = match self.rule.rule {
             CacheKind::None => None,
             CacheKind::Automatic
             | CacheKind::Openai
             | CacheKind::Gemini
             | CacheKind::Deepseek
             | CacheKind::Vllm
-            | CacheKind::LlamaCpp => prefixes.iter().rposition(stored),
+            | CacheKind::LlamaCpp => prefixes.iter().rposition(unit),
             CacheKind::OpenaiBreakpoints => {
                 let oldest = self.count.saturating_sub(NEWEST);
-                prefixes.iter().rposition(|one| self.stored.get(&one.hash).is_some_and(|one| one.order >= oldest))
+                prefixes.iter().rposition(|one| known(one).is_some_and(|one| one.order >= oldest))
             }
             CacheKind::Anthropic => {
                 let reach = self.rule.look_back.unwrap_or(LOOK_BACK);
                 let sees = |marker: &Prefix, one: &Prefix| {
-                    one.blocks <= marker.blocks && marker.blocks - one.blocks < reach && stored(one)
+                    one.blocks <= marker.blocks && marker.blocks - one.blocks < reach && unit(one)
                 };
                 let markers: Vec<_> = prefixes.iter().filter(|prefix| prefix.boundary).collect();
                 prefixes.iter().rposition(|one| markers.iter().any(|marker| sees(marker, one)))
             }
-        }
+        };
+        let found = Found { last, tokens: last.map_or(0, |index| prefixes[index].tokens) };
+        let Some(interval) = self.interval().filter(|_| self.rule.rule == CacheKind::Deepseek) else { return found };
+        // Units are cut at every interval of what was sent, so all of them that lie in the common part are there.
+        let common = prefixes.iter().rposition(|prefix| known(prefix).is_some());
+        let cut = common.map_or(0, |index| prefixes[index].tokens / interval * interval);
+        if cut > found.tokens { Found { last: common, tokens: cut } } else { found }
     }
 
-    /// How many of so many common tokens can be read.
-    fn readable(&self, common: u64) -> u64 {
+    /// Tokens between two prefixes that are stored whatever they hold.
+    fn interval(&self) -> Option<u64> {
+        self.rule.interval.filter(|tokens| *tokens > 0).map(u64::from)
+    }
+
+    /// How many of so many common tokens can be read, in a request of this length.
+    fn readable(&self, common: u64, total: u64) -> u64 {
+        // What follows the last token is made from it, so it is computed in any case.
+        let but_one = common.min(total.saturating_sub(1));
         let stepped = match self.rule.rule {
             CacheKind::Openai => common - common % OPENAI_STEP,
-            CacheKind::Vllm => common - common % VLLM_BLOCK,
+            CacheKind::Vllm => but_one - but_one % VLLM_BLOCK,
+            CacheKind::LlamaCpp => but_one,
+            CacheKind::Gemini => common - common % self.interval().unwrap_or(1),
             CacheKind::Anthropic
             | CacheKind::Automatic
             | CacheKind::OpenaiBreakpoints
-            | CacheKind::Gemini
             | CacheKind::Deepseek
-            | CacheKind::LlamaCpp
             | CacheKind::None => common,
         };
         if stepped < self.least() { 0 } else { stepped }
@@ -180,8 +264,9 @@ impl CacheSimulator {
         }
     }
 
-    /// Stores what this request leaves behind; returns up to which token that is billed.
-    fn store(&mut self, at: Duration, prefixes: &[Prefix], found: Option<usize>) -> u64 {
+    /// Stores what this request leaves behind; returns up to which token that is billed. The first `same` pieces are those of
+    /// the request before.
+    fn store(&mut self, at: Duration, prefixes: &[Prefix], found: Option<usize>, same: usize) -> u64 {
         let (least, last) = (self.least(), prefixes.len().saturating_sub(1));
         // Reading a prefix uses everything before it, too.
         for prefix in &prefixes[..found.map_or(0, |index| index + 1)] {
@@ -189,28 +274,32 @@ impl CacheSimulator {
                 stored.used = at;
             }
         }
-        let parted = self.before.iter().zip(prefixes).take_while(|(old, new)| **old == new.hash).count();
         if self.rule.rule == CacheKind::LlamaCpp {
             self.stored.clear();
         }
-        let keeps = |index: usize, prefix: &Prefix| match self.rule.rule {
-            CacheKind::None => false,
-            CacheKind::Anthropic => prefix.boundary,
-            CacheKind::OpenaiBreakpoints => prefix.boundary || index == last,
-            CacheKind::Deepseek => index == last || index + 1 == parted,
-            CacheKind::Automatic | CacheKind::Openai | CacheKind::Gemini | CacheKind::Vllm | CacheKind::LlamaCpp => {
-                true
+        let everything = self.rule.rule == CacheKind::Deepseek && self.interval().is_some();
+        let mut billed = 0;
+        for (index, prefix) in prefixes.iter().enumerate().filter(|(_, prefix)| prefix.tokens >= least) {
+            let unit = match self.rule.rule {
+                CacheKind::None => false,
+                CacheKind::Anthropic => prefix.boundary,
+                CacheKind::OpenaiBreakpoints => prefix.boundary || index == last,
+                CacheKind::Deepseek => index == last || index + 1 == same,
+                CacheKind::Automatic
+                | CacheKind::Openai
+                | CacheKind::Gemini
+                | CacheKind::Vllm
+                | CacheKind::LlamaCpp => true,
+            };
+            if unit {
+                self.keep(at, prefix, Unit::Found);
+                billed = prefix.tokens;
+            } else if everything {
+                self.keep(at, prefix, Unit::Compared);
             }
-        };
-        let kept = prefixes.iter().enumerate().filter(|(index, prefix)| keeps(*index, prefix));
-        let kept: Vec<_> = kept.map(|(_, prefix)| *prefix).filter(|prefix| prefix.tokens >= least).collect();
-        for prefix in &kept {
-            let order = self.count;
-            self.stored.entry(prefix.hash).or_insert(Stored { used: at, order }).used = at;
-            self.count += 1;
         }
         match self.rule.rule {
-            CacheKind::Anthropic | CacheKind::OpenaiBreakpoints => kept.last().map_or(0, |prefix| prefix.tokens),
+            CacheKind::Anthropic | CacheKind::OpenaiBreakpoints => billed,
             CacheKind::Automatic
             | CacheKind::Openai
             | CacheKind::Gemini
@@ -220,24 +309,16 @@ impl CacheSimulator {
             | CacheKind::None => 0,
         }
     }
-}
 
-/// Every prefix of a request that ends with a piece.
-fn prefixes(request: &[Piece]) -> Vec<Prefix> {
-    let mut so_far: Option<Prefix> = None;
-    let longer = |piece: &Piece| {
-        let mut hasher = Hasher::default();
-        if let Some(before) = so_far {
-            hasher.update(before.hash.to_string().as_bytes());
+    fn keep(&mut self, at: Duration, prefix: &Prefix, unit: Unit) {
+        let order = self.count;
+        let stored = self.stored.entry(prefix.hash).or_insert(Stored { used: at, order, unit });
+        stored.used = at;
+        if unit == Unit::Found {
+            stored.unit = unit;
         }
-        let hash = hasher.update(piece.hash.to_string().as_bytes()).finish();
-        let (tokens, blocks) = so_far.map_or((0, 0), |before| (before.tokens, before.blocks));
-        let (tokens, blocks) = (tokens + piece.tokens, blocks + piece.blocks);
-        let prefix = Prefix { hash, tokens, blocks, boundary: piece.boundary };
-        so_far = Some(prefix);
-        prefix
-    };
-    request.iter().map(longer).collect()
+        self.count += 1;
+    }
 }
 
 #[cfg(test)]

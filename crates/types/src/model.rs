@@ -144,11 +144,21 @@ pub struct CacheRule {
     /// Content blocks that a boundary looks back for an earlier one; absent without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub look_back: Option<u32>,
+    /// Tokens between two prefixes that the provider stores on its own (`deepseek`, `gemini`); absent where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<u32>,
 }
 
 impl Default for CacheRule {
     fn default() -> Self {
-        Self { rule: CacheKind::Automatic, min: 1024, ttl: "5m".into(), ttls: Vec::new(), look_back: None }
+        Self {
+            rule: CacheKind::Automatic,
+            min: 1024,
+            ttl: "5m".into(),
+            ttls: Vec::new(),
+            look_back: None,
+            interval: None,
+        }
     }
 }
 

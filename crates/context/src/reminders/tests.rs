@@ -103,3 +103,19 @@ fn an_unchanged_reminder_is_the_same_message() {
     assert!(Arc::ptr_eq(&reminders.run(&policy, maker)[0].1, &reminders.run(&policy, maker)[0].1));
     assert!(!reminders.run(&policy, maker)[0].1.message.opens_round());
 }
+
+#[test]
+fn recorded_reminders_are_the_newest_copies() {
+    let reminders = Reminders { role: Some("Be kind.".into()), todo: Some("- [ ] a".into()), ..Reminders::default() };
+    let maker = Maker { counter: &Quarter, memo: None };
+    let run = reminders.run(&Policy::default(), maker);
+    let texts: Vec<_> = run.iter().map(|(owner, entry)| (*owner, entry.message.joined_text())).collect();
+    let segments = || texts.iter().map(|(owner, text)| (*owner, text.as_str()));
+    assert_eq!(Reminders::recorded(segments()), Some(reminders.clone()));
+    let older = [("reminder:todo", "## TODO List\n\nolder"), ("history", "no reminder")];
+    assert_eq!(Reminders::recorded(older.into_iter().chain(segments())), Some(reminders.clone()));
+    let emptied = format!("## TODO List\n\n{NOTHING}");
+    let emptied = segments().chain([("reminder:todo", emptied.as_str())]);
+    assert_eq!(Reminders::recorded(emptied), Some(Reminders { todo: None, ..reminders }));
+    assert_eq!(Reminders::recorded([("system", "x")].into_iter()), None);
+}

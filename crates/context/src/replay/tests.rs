@@ -30,17 +30,18 @@ fn run(files: &[&str], policy: &Policy, seconds: u64) -> (Replay, Vec<Request>) 
     let (system, tools, history) = (system(), tool_set(&["read_file"]), reads(files));
     let step = |number: usize| Step { messages: 1 + 2 * number, at: Duration::from_secs(number as u64 * seconds) };
     let steps: Vec<_> = (0..=files.len()).map(step).collect();
-    let reminders = |_| Some(Reminders { todo: Some("- [ ] read".into()), ..Reminders::default() });
-    let recording = Recording {
+    let reminders = Reminders { todo: Some("- [ ] read".into()), ..Reminders::default() };
+    let beside = |_| Beside {
         system: &system,
         system_input: None,
         tools: &tools,
-        history: &history,
-        steps: &steps,
-        reminders: &reminders,
+        documents: None,
+        reminders: Some(reminders.clone()),
+        cache_key: None,
     };
+    let recording = Recording { history: &history, steps: &steps, beside: &beside };
     let mut seen = Vec::new();
-    let replay = replay(&recording, policy, &priced(), &Quarter, |request| seen.push(request.clone()));
+    let replay = replay(&recording, policy, &priced(), &Quarter, |_, request| seen.push(request.clone()));
     (replay, seen)
 }
 
@@ -82,4 +83,35 @@ fn what_was_cleared_and_is_read_again_is_regretted() {
     let tight = run(&files, &policy(SafeZone::Tokens(used)), 1).0;
     assert_eq!(tight.regret, 1, "`a` had been cleared");
     assert!(tight.peak() < roomy.peak());
+}
+
+#[test]
+fn what_must_be_kept_is_looked_for_in_the_last_request() {
+    let mut history = reads(&["a", "b", "c", "d"]);
+    history[0] = text(0, Role::User, "Read them. You must never touch the lock file.");
+    let segment = |entry: &Arc<Entry>| haft_types::Segment {
+        layer: Layer::History,
+        owner: "history",
+        entry: Arc::clone(entry),
+        boundary: false,
+    };
+    let request = |kept: &[Arc<Entry>]| Request {
+        segments: kept.iter().map(segment).collect(),
+        tools: tool_set(&[]),
+        max_output_tokens: None,
+        cache_key: None,
+    };
+    assert_eq!(coverage(&history, &request(&history)), Coverage { kept: 1, all: 1 });
+    assert_eq!(coverage(&history, &request(&history[1..])), Coverage { kept: 0, all: 1 });
+    assert_eq!(coverage(&[], &request(&history)), Coverage::default());
+}
+
+#[test]
+fn reminders_are_never_further_than_allowed() {
+    let files: Vec<String> = (0..40).map(|number| format!("file{number}")).collect();
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let policy = Policy { reminders: Place::CacheAware, max_distance: 10, ..Policy::default() };
+    let (aware, _) = run(&files, &policy, 1);
+    let farthest = aware.requests.iter().filter_map(|one| one.reminder_distance).max();
+    assert_eq!((farthest, aware.requests.len()), (Some(10), 41));
 }

@@ -27,6 +27,11 @@ fn run(cache: &mut CacheSimulator, requests: &[&str]) -> Vec<[u64; 3]> {
     requests.iter().enumerate().map(send).collect()
 }
 
+/// The tokens read alone.
+fn reads(sums: &[[u64; 3]]) -> Vec<u64> {
+    sums.iter().map(|[read, _, _]| *read).collect()
+}
+
 #[test]
 fn anthropic_writes_up_to_the_last_marker_and_finds_it_again() {
     let mut cache = cache(CacheKind::Anthropic, 1_024);
@@ -78,7 +83,7 @@ fn a_hit_refreshes_and_time_forgets() {
     assert_eq!([0, 901, 4_502].map(|at| send(&mut hour, at)), [0, 2_000, 0]);
     // A slot is kept until it is used for something else.
     let mut slot = cache(CacheKind::LlamaCpp, 1);
-    assert_eq!([0, 999_999].map(|at| send(&mut slot, at)), [0, 2_000]);
+    assert_eq!([0, 999_999].map(|at| send(&mut slot, at)), [0, 1_999]);
 }
 
 #[test]
@@ -122,6 +127,29 @@ fn deepseek_reads_whole_units() {
     assert_eq!(run(&mut cache(CacheKind::Deepseek, 1), &document), [[0, 0, 5_019], [0, 0, 5_019], [5_010, 0, 9]]);
 }
 
+/// The provider's first rule: a request leaves two units, at the end of the input and at the end of the output.
+#[test]
+fn deepseek_keeps_the_reply() {
+    let mut cache = cache(CacheKind::Deepseek, 1);
+    cache.send(Duration::ZERO, &request("s:100 q1:50"));
+    cache.reply(Duration::ZERO, &request("a1:80")[0]);
+    let usage = cache.send(Duration::ZERO, &request("s:100 q1:50 a1:80 q2:20"));
+    assert_eq!((usage.cached_input, usage.input), (230, 20));
+    // Another answer than the one it gave.
+    cache.reply(Duration::ZERO, &request("a2:80")[0]);
+    let usage = cache.send(Duration::ZERO, &request("s:100 q1:50 a1:80 q2:20 other:80 q3:5"));
+    assert_eq!(usage.cached_input, 250);
+}
+
+/// The provider's third rule: what parts from an earlier request is found up to the last interval before.
+#[test]
+fn deepseek_cuts_units_at_intervals() {
+    let rule = CacheRule { rule: CacheKind::Deepseek, min: 1, interval: Some(1_000), ..CacheRule::default() };
+    let mut cache = CacheSimulator::new(&rule);
+    let sums = run(&mut cache, &["s:600 doc:1900 q1:9", "s:600 doc:1900 q2:9", "s:600 x:1", "s:600 doc:1900 q3:9"]);
+    assert_eq!(reads(&sums), [0, 2_000, 0, 2_500]);
+}
+
 #[test]
 fn vllm_shares_whole_blocks_of_sixteen() {
     let sums = run(&mut cache(CacheKind::Vllm, 1_024), &["a:40", "a:40 b:2", "a:15 c:3", "a:15 c:3"]);
@@ -134,6 +162,22 @@ fn a_slot_of_llama_cpp_knows_the_request_before() {
     assert_eq!(sums, [[0, 0, 10], [7, 0, 3], [7, 0, 3], [10, 0, 1]]);
 }
 
+/// A slot holds what it generated, and the last token of a prompt is computed even if all of it is known.
+#[test]
+fn local_servers_know_their_replies_but_compute_the_last_token() {
+    for (rule, read) in [(CacheKind::LlamaCpp, [159, 160, 64]), (CacheKind::Vllm, [144, 160, 64])] {
+        let mut cache = cache(rule, 1_024);
+        cache.send(Duration::ZERO, &request("s:64 q:96"));
+        let again = cache.send(Duration::ZERO, &request("s:64 q:96")).cached_input;
+        cache.reply(Duration::ZERO, &request("a:32")[0]);
+        let longer = cache.clone().send(Duration::ZERO, &request("s:64 q:96 b:32 q2:8")).cached_input;
+        let other = cache.clone().send(Duration::ZERO, &request("s:64 r:96")).cached_input;
+        assert_eq!([again, longer, other], read, "{rule:?}");
+        let goes_on = cache.send(Duration::ZERO, &request("s:64 q:96 a:32 q2:8")).cached_input;
+        assert_eq!(goes_on, 192, "{rule:?}");
+    }
+}
+
 #[test]
 fn gemini_and_the_unknown_read_the_common_prefix() {
     for rule in [CacheKind::Gemini, CacheKind::Automatic] {
@@ -141,6 +185,9 @@ fn gemini_and_the_unknown_read_the_common_prefix() {
         assert_eq!(sums, [[0, 0, 2_100], [2_100, 0, 1], [0, 0, 2_001]]);
     }
     assert_eq!(run(&mut cache(CacheKind::None, 1), &["a:9", "a:9"]), [[0, 0, 9]; 2]);
+    let rule = CacheRule { rule: CacheKind::Gemini, min: 1_024, interval: Some(2_000), ..CacheRule::default() };
+    let steps = run(&mut CacheSimulator::new(&rule), &["a:2000 b:1999", "a:2000 b:1999 c:9", "a:2000 b:1999 c:9 d:1"]);
+    assert_eq!(reads(&steps), [0, 2_000, 4_000]);
 }
 
 const ALL: [CacheKind; 9] = [
