@@ -27,7 +27,8 @@ use haft_types::{Api, PermissionMode};
 pub(crate) use catalogue::{CatalogueArgs, CatalogueCommand, LibArgs, LibCommand};
 pub(crate) use changes::{ChangesArgs, How, RedoArgs, RewindArgs, UndoArgs};
 pub(crate) use context::{
-    CompactArgs, ContextArgs, ContextCommand, DiffArgs, LookArgs, RecallArgs, RenderArgs, ReportArgs, ShowArgs, WhyArgs,
+    CompactArgs, ContextArgs, ContextCommand, DiffArgs, Imagined, LookArgs, RecallArgs, RenderArgs, ReplayArgs,
+    ReportArgs, ShowArgs, WhyArgs,
 };
 pub(crate) use conversations::{
     BackupArgs, BackupCommand, ConversationsArgs, ConversationsCommand, CurrentArgs, DeleteArgs, ExportArgs, ForkArgs,
@@ -65,7 +66,7 @@ Conversations:
   rewind         Go back to a message, with or without the files
 
 Context:
-  context        Look at what was sent: segments, budget, differences, breaks, bytes
+  context        Look at what was sent: segments, budget, differences, breaks, bytes; what-if replay
 
 Knowledge:
   rules          List, show, add and remove words the model works by

@@ -1,6 +1,7 @@
 //! The arguments of `haft context`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 use haft_types::Api;
@@ -33,6 +34,28 @@ pub(crate) enum ContextCommand {
     ///
     /// The newest `context.keep_rounds` rounds stay. Nothing is deleted: `recall` brings every message back.
     Compact(CompactArgs),
+    /// Replay a recorded conversation under other policies: tokens, cache, money, regret. Nothing is sent.
+    ///
+    /// Every request is built again as the policy would have built it, and priced by a simulated cache.
+    ///
+    /// A policy is a place of the reminders, then changes of the rest:
+    ///
+    ///   default               the configuration as it is
+    ///   none                  no reminders
+    ///   front, tail, after-tool-result:N, before-assistant:N, from-end:N, cache-aware
+    ///   recorded              what was really sent, by the provider's count
+    ///
+    ///   +prune:off            clear nothing
+    ///   +prune:ZONE           clear above this safe zone (64k, 0.5)
+    ///   +prune:ZONE:TO        … down to this share of it at once
+    ///   +prune:ZONE:TO:KEEP   … but never the newest KEEP results
+    ///   +compress:round-end, +compress:when-free, +compress:never
+    ///   +view:layered, +view:execute
+    ///
+    /// Regret counts what was left out and asked for again: the same lines read, the same command run, a recall. Must-keep
+    /// counts what the last request still holds of the user's rules, changed files and failing commands.
+    #[command(verbatim_doc_comment)]
+    Replay(ReplayArgs),
 }
 
 /// Which request to look at.
@@ -189,4 +212,87 @@ pub(crate) struct RenderArgs {
     /// Accepted on every command; a body is JSON anyway.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// An id, the beginning of one, or a name; the current conversation when absent.
+    pub(crate) conversation: Option<String>,
+
+    /// Take the conversations from a file (`-` is standard input): an export, recorded chats one a line, a session of another
+    /// agent; may be gzipped.
+    #[arg(long, value_name = "FILE", conflicts_with = "conversation")]
+    pub(crate) from_file: Option<PathBuf>,
+
+    /// Take the conversations from all files of a folder, such as the sessions of another agent.
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["conversation", "from_file"])]
+    pub(crate) import: Option<PathBuf>,
+
+    /// The policies to compare, separated by commas.
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub(crate) policy: Vec<String>,
+
+    /// Window, cache and prices of this model, as `provider/model`.
+    #[arg(short, long)]
+    pub(crate) model: Option<String>,
+
+    /// The cache to imagine: anthropic, openai, openai-breakpoints, gemini, deepseek, vllm, llama-cpp, automatic or none.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) rule: Option<String>,
+
+    /// What reading and writing the cache costs, in times of the input price, such as `0.1/1.25`.
+    #[arg(long, value_name = "READ/WRITE", value_parser = prices)]
+    pub(crate) prices: Option<(f64, f64)>,
+
+    /// Reminders for a file or folder without any: their tokens, and the share of requests that change them.
+    #[arg(long, value_name = "TOKENS[:SHARE]", default_value = "1000:0.05")]
+    pub(crate) reminders: Imagined,
+
+    /// Write the body of every request to this folder, as `POLICY/0001.json`.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) bodies: Option<PathBuf>,
+
+    /// Write a picture (.svg) or a page with table and picture (.html) to this file.
+    #[arg(long, value_name = "FILE", value_parser = plot)]
+    pub(crate) plot: Option<PathBuf>,
+
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// Reminders that were never sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Imagined {
+    pub(crate) tokens: u32,
+    /// The share of requests that change them.
+    pub(crate) changes: f64,
+}
+
+impl FromStr for Imagined {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const MOST: u32 = 100_000;
+        let (tokens, changes) = text.split_once(':').unwrap_or((text, "0.05"));
+        let tokens = tokens.parse().ok().filter(|tokens| *tokens <= MOST);
+        let changes = changes.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+        let read = tokens.zip(changes).map(|(tokens, changes)| Self { tokens, changes });
+        read.ok_or_else(|| format!("use up to {MOST} tokens and a share from 0 to 1, such as `1000:0.05`"))
+    }
+}
+
+fn prices(text: &str) -> Result<(f64, f64), String> {
+    let number = |text: &str| text.trim().parse().ok().filter(|price: &f64| price.is_finite() && *price >= 0.0);
+    let read = text.split_once('/').and_then(|(read, write)| number(read).zip(number(write)));
+    read.ok_or_else(|| "use two numbers in times of the input price, such as `0.1/1.25`".to_owned())
+}
+
+fn plot(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let known = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("svg") || end.eq_ignore_ascii_case("html"));
+    if known { Ok(path) } else { Err("use a name that ends in .svg or .html".to_owned()) }
 }

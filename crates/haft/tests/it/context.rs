@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::rig::{MODEL, Rig};
 
 /// A conversation of twelve requests: parallel calls, thinking, a picture, errors, a TODO list that changes.
-fn twelve(api: Api) -> (Rig, Vec<Value>) {
+pub(crate) fn twelve(api: Api) -> (Rig, Vec<Value>) {
     let script = Script::from_yaml("twelve_turns.yaml", include_str!("twelve_turns.yaml")).unwrap();
     let rig = Rig::new(api, script);
     rig.write("notes.txt", "alpha\nbeta\n");

@@ -31,6 +31,7 @@ mod modules;
 mod permissions;
 mod protocols;
 mod rag;
+mod replay;
 mod rewind;
 mod rig;
 mod running;

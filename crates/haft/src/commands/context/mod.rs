@@ -11,6 +11,7 @@ mod next;
 mod picture;
 mod recall;
 mod render;
+mod replay;
 mod report;
 mod segments;
 mod show;
@@ -31,6 +32,7 @@ pub(super) fn run(command: ContextCommand) -> anyhow::Result<Exit> {
             ContextCommand::Render(args) => render::run(&args).await,
             ContextCommand::Recall(args) => recall::run(&args).await,
             ContextCommand::Compact(args) => compact::run(&args).await,
+            ContextCommand::Replay(args) => replay::run(&args).await,
         }
     })?;
     Ok(Exit::Completed)

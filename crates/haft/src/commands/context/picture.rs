@@ -277,7 +277,7 @@ fn put(svg: &mut String, piece: std::fmt::Arguments<'_>) {
 }
 
 /// Text for SVG. Control characters have no place in XML.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in haft_text::sanitise(text).chars() {
         match letter {

@@ -1,0 +1,254 @@
+//! Conversations of other programs, from a file or a folder. What is read is bounded: a file is text of at most a gigabyte, a
+//! line of it at most 64 megabytes.
+//!
+//! Such recordings hold no reminders of haft's, and often neither system prompt nor tools: reminders are imagined, a recorded
+//! system prompt becomes the role in haft's own, and every tool that is called is offered without a description.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use flate2::read::MultiGzDecoder;
+use haft_context::{Reminders, RoleText, Step, SystemInput, render_system, system_entry};
+use haft_model::O200k;
+use haft_store::{Foreign, ReadConversation, read_conversations};
+use haft_types::{Entry, LlmMetadata, Message, Role, Timestamp, TokenCounter, ToolSet, ToolSpec};
+use serde_json::{Value, json};
+
+use super::{Aside, Recorded};
+use crate::cli::{Imagined, ReplayArgs};
+use crate::exit::mistake;
+use crate::output;
+
+const LONGEST_LINE: u64 = 64 << 20;
+const LARGEST_FILE: u64 = 1 << 30;
+/// Folders inside folders that are looked into.
+const DEEPEST: usize = 8;
+/// Between two requests where no time was recorded: what most take.
+const USUAL_PAUSE: Duration = Duration::from_secs(7);
+
+/// The conversations of the file or folder that was named.
+pub(super) fn read(args: &ReplayArgs) -> anyhow::Result<Vec<Recorded>> {
+    let imagined = args.reminders;
+    let all = match (&args.from_file, &args.import) {
+        (Some(file), _) => {
+            let read = conversations(file);
+            read.map_err(|problem| mistake(format!("`{}` is not a conversation: {problem}", file.display())))?
+        }
+        (None, Some(folder)) => in_folder(folder)?,
+        (None, None) => Vec::new(),
+    };
+    let mut recorded = Vec::new();
+    for one in all {
+        recorded.extend(lower(one, imagined)?);
+    }
+    if recorded.is_empty() {
+        return Err(mistake("no conversation there has a request: a user's message that an assistant answered"));
+    }
+    Ok(recorded)
+}
+
+/// The conversations of all files in a folder. What cannot be read is told and left out.
+fn in_folder(folder: &Path) -> anyhow::Result<Vec<ReadConversation>> {
+    let mut files = Vec::new();
+    list(folder, DEEPEST, &mut files)
+        .map_err(|error| mistake(format!("cannot read the folder `{}`: {error}", folder.display())))?;
+    files.sort();
+    let mut all = Vec::new();
+    for file in &files {
+        match conversations(file) {
+            Ok(some) => all.extend(some),
+            Err(problem) => output::tell(&format!("haft: `{}` is left out: {problem}", file.display())),
+        }
+    }
+    if all.is_empty() {
+        let files = files.len();
+        return Err(mistake(format!(
+            "there is no conversation in `{}`: {files} files ending in .json, .jsonl or .jsonl.gz were looked at",
+            folder.display()
+        )));
+    }
+    Ok(all)
+}
+
+fn list(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        let name = entry.file_name().to_string_lossy().to_lowercase();
+        let wanted = [".json", ".jsonl", ".json.gz", ".jsonl.gz"].iter().any(|end| name.ends_with(end));
+        if kind.is_dir() && deeper > 0 {
+            list(&path, deeper - 1, files)?;
+        } else if kind.is_file() && wanted {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// The conversations of a file, or what is wrong with it.
+fn conversations(path: &Path) -> Result<Vec<ReadConversation>, String> {
+    let text = if path == Path::new("-") {
+        text(io::stdin().lock())?
+    } else {
+        let file = File::open(path).map_err(|error| error.to_string())?;
+        let mut reader = BufReader::new(file);
+        let begin = reader.fill_buf().map_err(|error| error.to_string())?;
+        if begin.starts_with(&[0x1f, 0x8b]) {
+            text(BufReader::new(MultiGzDecoder::new(reader)))?
+        } else {
+            text(reader)?
+        }
+    };
+    if text.trim().is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    let read = |text: &str| read_conversations(Foreign { text, now: Timestamp::UNIX_EPOCH }, None);
+    match read(&text) {
+        Ok(all) => Ok(all),
+        Err(error) => {
+            // Chats of other programs: one a line.
+            let lines = || text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+            let object = |line: &str| line.trim_start().starts_with('{') && line.contains("\"messages\"");
+            if lines().count() < 2 || !lines().all(|(_, line)| object(line)) {
+                return Err(error.to_string());
+            }
+            let mut all = Vec::new();
+            for (index, line) in lines() {
+                all.extend(read(line).map_err(|error| format!("line {}: {error}", index + 1))?);
+            }
+            Ok(all)
+        }
+    }
+}
+
+/// The text of a file, within bounds.
+fn text(mut reader: impl BufRead) -> Result<String, String> {
+    let mut text = String::new();
+    for number in 1.. {
+        let mut line = Vec::new();
+        let read = reader.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut line);
+        let read = read.map_err(|error| format!("line {number} cannot be read: {error}"))?;
+        if read == 0 {
+            break;
+        }
+        if read as u64 > LONGEST_LINE {
+            return Err(format!("line {number} is longer than {} MiB", LONGEST_LINE >> 20));
+        }
+        if (text.len() + read) as u64 > LARGEST_FILE {
+            return Err(format!("it is larger than {} MiB", LARGEST_FILE >> 20));
+        }
+        text.push_str(str::from_utf8(&line).map_err(|_| format!("line {number} is not UTF-8 text"))?);
+    }
+    Ok(text)
+}
+
+/// A conversation as it can be replayed; none without a request.
+fn lower(read: ReadConversation, imagined: Imagined) -> anyhow::Result<Option<Recorded>> {
+    let document = read.document;
+    let counted = document.messages.iter().filter_map(|message| message.llm_metadata.as_ref());
+    let counted = counted.map(LlmMetadata::usage).filter(|usage| usage.all_input() > 0).collect();
+    let (system, said): (Vec<_>, Vec<_>) = document.messages.into_iter().partition(|one| one.role == Role::System);
+    let prompt = system.iter().map(Message::joined_text).collect::<Vec<_>>().join("\n\n");
+    let steps = steps(&said);
+    if steps.is_empty() {
+        return Ok(None);
+    }
+    let specs: BTreeSet<_> = said.iter().flat_map(Message::tool_calls).map(|call| call.name.clone()).collect();
+    let spec = |name: String| {
+        let parameters: Value = json!({"type": "object", "properties": {}});
+        ToolSpec { name, description: "A recorded tool.".into(), parameters }
+    };
+    let tools = ToolSet::new(specs.into_iter().map(spec).collect(), &O200k);
+    let role = if prompt.trim().is_empty() { RoleText::BuiltIn } else { RoleText::Custom(&prompt) };
+    let input = SystemInput { role, tools: &tools.specs, ..SystemInput::default() };
+    let system = system_entry(render_system(&input)?, &O200k);
+    let aside = |step: usize| Aside {
+        system: Arc::clone(&system),
+        tools: Arc::clone(&tools),
+        documents: None,
+        reminders: imagine(imagined, step),
+        cache_key: None,
+    };
+    Ok(Some(Recorded {
+        name: document.name,
+        asides: (0..steps.len()).map(aside).collect(),
+        history: said.into_iter().map(|message| Entry::new(message, &O200k)).collect(),
+        steps,
+        counted,
+        bodies: Vec::new(),
+    }))
+}
+
+/// A request is made whenever the assistant is to speak.
+fn steps(said: &[Message]) -> Vec<Step> {
+    let role = |index: usize| said.get(index).map(|message| message.role);
+    let asks = |end: &usize| {
+        matches!(role(end - 1), Some(Role::User | Role::Tool)) && matches!(role(*end), Some(Role::Assistant))
+    };
+    let begun = said.first().map(|message| message.created_at);
+    let timed = said.iter().any(|message| Some(message.created_at) != begun);
+    let mut clock = Duration::ZERO;
+    let step = |messages: usize| {
+        let at = begun.and_then(|begun| Duration::try_from(said[messages - 1].created_at.duration_since(begun)).ok());
+        clock = at.filter(|_| timed).unwrap_or(clock + USUAL_PAUSE).max(clock);
+        Step { messages, at: clock }
+    };
+    (1..=said.len()).filter(asks).map(step).collect()
+}
+
+/// Reminders of about so many tokens, which change in this share of the requests.
+fn imagine(imagined: Imagined, step: usize) -> Option<Reminders> {
+    const LINE: &str = "- [ ] a step of the plan, described in a line of the usual length for such a thing\n";
+    let lines = imagined.tokens / O200k.text(LINE).max(1);
+    let version = (step as f64 * imagined.changes) as usize;
+    let todo = format!("{}- [x] {version} steps are done\n", LINE.repeat(lines as usize));
+    (imagined.tokens > 0).then(|| Reminders { todo: Some(todo), ..Reminders::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(bytes: &[u8]) -> String {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        conversations(file.path()).unwrap_err()
+    }
+
+    #[test]
+    fn bad_files_are_named_by_what_is_wrong() {
+        assert_eq!(problem(b""), "it is empty");
+        assert_eq!(problem(b"{\"messages\": []}\n\xff\n"), "line 2 is not UTF-8 text");
+        assert!(problem(b"{\"messages\": [").contains("not JSON"), "{}", problem(b"{\"messages\": ["));
+        let two = b"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n{\"messages\": 7}\n";
+        assert!(problem(two).starts_with("line 2: "), "{}", problem(two));
+        assert!(problem(b"\x1f\x8bnot really").contains("line 1 cannot be read"), "{}", problem(b"\x1f\x8bnot really"));
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused_without_being_held() {
+        let endless = BufReader::new(io::repeat(b'x'));
+        assert_eq!(text(endless).unwrap_err(), "line 1 is longer than 64 MiB");
+    }
+
+    #[test]
+    fn chats_one_a_line_are_conversations_of_their_own() {
+        let line = r#"{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}"#;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), format!("{line}\n\n{line}\n")).unwrap();
+        assert_eq!(conversations(file.path()).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn imagined_reminders_have_the_size_and_change_as_told() {
+        let imagined = Imagined { tokens: 1_000, changes: 0.05 };
+        let at = |step| imagine(imagined, step).and_then(|reminders| reminders.todo).unwrap();
+        assert!((900..1_100).contains(&O200k.text(&at(0))), "{}", O200k.text(&at(0)));
+        assert!(at(0) == at(19) && at(19) != at(20));
+        assert_eq!(imagine(Imagined { tokens: 0, changes: 1.0 }, 3), None);
+    }
+}

@@ -1,0 +1,68 @@
+//! A conversation of haft's own, from the store and the log of its requests.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_context::{Documents, Reminders, Step};
+use haft_model::{Encoding, O200k};
+use haft_store::{LoggedRequest, LoggedSegment};
+use haft_types::{Entry, Layer, MessageId, ToolSet};
+
+use super::super::logged::{Log, rebuild, replies};
+use super::{Aside, Recorded};
+use crate::cli::ReplayArgs;
+use crate::exit::mistake;
+
+/// Reads it, with how its last request was encoded.
+pub(super) async fn read(args: &ReplayArgs) -> anyhow::Result<(Recorded, Encoding)> {
+    let log = Log::open(args.conversation.as_deref(), &args.common).await?;
+    let (messages, outlines) = (log.messages().await?, log.outlines().await?);
+    let counted = replies(&outlines, &messages).into_iter().flatten().map(haft_types::LlmMetadata::usage).collect();
+    let places: HashMap<_, _> = messages.iter().enumerate().map(|(index, one)| (one.message_id, index)).collect();
+    let history = messages.into_iter().map(|message| Entry::new(message, &O200k)).collect();
+    let (mut steps, mut asides, mut bodies) = (Vec::new(), Vec::<Aside>::new(), Vec::new());
+    let mut last: Option<Encoding> = None;
+    let begun = outlines.first().map(|outline| outline.summary.sent_at);
+    for outline in &outlines {
+        let logged = log.request(Some(outline.summary.number)).await?;
+        let encoding = log.encoding(logged.encoding.as_deref(), &logged.summary.model)?;
+        let since = begun.and_then(|begun| Duration::try_from(logged.summary.sent_at.duration_since(begun)).ok());
+        steps.push(Step { messages: held(&logged, &places), at: since.unwrap_or_default() });
+        bodies.push(encoding.encode(&rebuild(&logged)).to_vec());
+        let aside = aside(&logged, asides.last());
+        asides.push(aside);
+        last = Some(encoding);
+    }
+    let encoding = last.ok_or_else(|| mistake("the conversation has no requests yet"))?;
+    Ok((Recorded { name: log.conversation.name, history, steps, asides, counted, bodies }, encoding))
+}
+
+/// How many messages of the conversation there were.
+fn held(logged: &LoggedRequest, places: &HashMap<MessageId, usize>) -> usize {
+    let newest = logged.segments.iter().filter_map(|segment| places.get(&segment.message.message_id)).max();
+    newest.map_or(0, |newest| newest + 1)
+}
+
+/// What a request held besides the conversation. Tools are shared with the request before where they are the same.
+fn aside(logged: &LoggedRequest, before: Option<&Aside>) -> Aside {
+    let of = |layer: Layer| logged.segments.iter().filter(move |segment| segment.layer == layer);
+    let entry = |segment: &LoggedSegment| {
+        Arc::new(Entry { message: segment.message.clone(), hash: segment.hash, tokens: segment.tokens })
+    };
+    let texts: Vec<_> = of(Layer::Reminders).map(|one| (one.owner.as_str(), one.message.joined_text())).collect();
+    let tools = match before {
+        Some(before) if before.tools.specs == logged.tools => Arc::clone(&before.tools),
+        Some(_) | None => ToolSet::new(logged.tools.clone(), &O200k),
+    };
+    // A view of its own making has no such layers; what it was made from is not in the log.
+    let system = of(Layer::System).next().or(logged.segments.first()).map(entry);
+    let documents = Documents::recorded(of(Layer::Documents).map(|one| (one.owner.as_str(), entry(one))));
+    Aside {
+        system: system.unwrap_or_else(|| haft_context::system_entry("", &O200k)),
+        tools,
+        documents: Some(documents),
+        reminders: Reminders::recorded(texts.iter().map(|(owner, text)| (*owner, text.as_str()))),
+        cache_key: logged.cache_key.clone(),
+    }
+}

@@ -1,0 +1,142 @@
+//! What a replay came to, for people, programs and pages.
+
+use std::fmt::Write as _;
+
+use haft_types::{ModelSpec, Usage};
+use serde_json::{Value, json};
+
+use super::super::picture::escape;
+use super::super::words::{money, percent, thousands};
+use super::Outcome;
+use crate::output::Table;
+
+const HEADINGS: [&str; 12] = [
+    "POLICY",
+    "REQUESTS",
+    "TOKENS",
+    "READ",
+    "WRITTEN",
+    "FRESH",
+    "COST",
+    "AGAINST FIRST",
+    "PEAK",
+    "BREAKS",
+    "REGRET",
+    "MUST-KEEP",
+];
+
+/// The cells of one policy. `first` is what the first one costs.
+fn cells(outcome: &Outcome, first: Option<f64>) -> Vec<String> {
+    let usage = outcome.usage();
+    let all = usage.all_input().max(1) as f64;
+    let share = |tokens: u64| percent(tokens as f64 / all);
+    let unknown = || "–".to_owned();
+    let times = outcome.cost().zip(first).filter(|(_, first)| *first > 0.0);
+    let kept = outcome.kept;
+    let too_large = match outcome.too_large {
+        0 => String::new(),
+        many => format!(" (+{many} too large)"),
+    };
+    vec![
+        outcome.name.clone(),
+        format!("{}{too_large}", outcome.requests.len()),
+        thousands(usage.all_input()),
+        share(usage.cached_input),
+        share(usage.cache_write),
+        share(usage.input),
+        outcome.cost().map_or_else(unknown, money),
+        times.map_or_else(unknown, |(cost, first)| format!("{:.2}", cost / first)),
+        thousands(outcome.peak()),
+        outcome.breaks.to_string(),
+        outcome.regret.to_string(),
+        if kept.all == 0 { unknown() } else { format!("{} of {}", kept.kept, kept.all) },
+    ]
+}
+
+fn about(title: &str, conversations: usize, model: &ModelSpec) -> String {
+    let cache = serde_json::to_value(model.cache.rule).ok();
+    let cache = cache.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let price = model.price.map_or_else(
+        || "no prices known; `--prices READ/WRITE` sets some".to_owned(),
+        |price| {
+            let read = price.cached_input.unwrap_or(price.input);
+            let write = price.cache_write.unwrap_or(price.input);
+            format!("input ${}, read ${read}, written ${write} per million tokens", price.input)
+        },
+    );
+    let several = if conversations == 1 { format!("`{title}`") } else { title.to_owned() };
+    format!("{several}, cache `{cache}` ({}), {price}", model.cache.ttl)
+}
+
+/// The table for people.
+pub(super) fn text(title: &str, conversations: usize, outcomes: &[Outcome], model: &ModelSpec) -> String {
+    let mut table = Table::new(&HEADINGS);
+    let first = outcomes.first().and_then(Outcome::cost);
+    for outcome in outcomes {
+        table.row(cells(outcome, first));
+    }
+    let mut text = format!("{}\n\n{table}", about(title, conversations, model));
+    for outcome in outcomes {
+        if let Some(same) = outcome.same_bytes.filter(|same| *same > 0) {
+            let all = outcome.requests.len();
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "\n{}: {same} of {all} bodies are those that were sent", outcome.name);
+        }
+    }
+    text
+}
+
+/// Everything, for programs.
+pub(super) fn json(title: &str, conversations: usize, outcomes: &[Outcome], model: &ModelSpec) -> Value {
+    let usage = |usage: Usage| json!({"input": usage.input, "cached_input": usage.cached_input, "cache_write": usage.cache_write});
+    let one = |outcome: &Outcome| {
+        let requests = outcome.requests.iter().map(|one| json!({"usage": usage(one.usage), "cost": one.cost}));
+        json!({
+            "policy": outcome.name,
+            "requests": outcome.requests.len(),
+            "too_large": outcome.too_large,
+            "tokens": outcome.usage().all_input(),
+            "usage": usage(outcome.usage()),
+            "cost": outcome.cost(),
+            "peak": outcome.peak(),
+            "breaks": outcome.breaks,
+            "regret": outcome.regret,
+            "must_keep": {"kept": outcome.kept.kept, "all": outcome.kept.all},
+            "same_bytes": outcome.same_bytes,
+            "each": requests.collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "name": title,
+        "conversations": conversations,
+        "model": model.full_name(),
+        "cache": model.cache,
+        "price": model.price,
+        "policies": outcomes.iter().map(one).collect::<Vec<_>>(),
+    })
+}
+
+/// A page with table and picture, without anything from elsewhere.
+pub(super) fn page(title: &str, outcomes: &[Outcome], model: &ModelSpec, picture: &str) -> String {
+    const STYLE: &str = "\
+:root { color-scheme: light dark }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2rem auto; padding: 0 1rem }
+table { border-collapse: collapse; font-size: 13px; display: block; overflow-x: auto }
+th, td { padding: .25rem .6rem; text-align: right; border-bottom: 1px solid #8884; white-space: nowrap }
+th:first-child, td:first-child { text-align: left }
+svg { max-width: 100%; height: auto; margin-top: 1.5rem }";
+    let row = |tag: &str, cells: &[String]| {
+        let cells: Vec<_> = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
+        format!("<tr>{}</tr>\n", cells.concat())
+    };
+    let first = outcomes.first().and_then(Outcome::cost);
+    let head = row("th", &HEADINGS.map(str::to_lowercase));
+    let rows: String = outcomes.iter().map(|outcome| row("td", &cells(outcome, first))).collect();
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
+         <title>{name}: what-if replay</title>\n<style>{STYLE}</style>\n<h1>{name}</h1>\n<p>{about}</p>\n\
+         <table>\n{head}{rows}</table>\n{picture}</html>\n",
+        name = escape(title),
+        about = escape(&about(title, 1, model)),
+    )
+}

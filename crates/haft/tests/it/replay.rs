@@ -1,0 +1,154 @@
+//! `haft context replay`, held against what the scripted server received, and against bad input.
+
+use std::io::Write as _;
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+use serde_json::{Value, json};
+
+use crate::context::twelve;
+use crate::rig::Rig;
+
+fn replay(rig: &Rig, arguments: &[&str]) -> Value {
+    let mut all = vec!["context", "replay", "--json"];
+    all.extend(arguments);
+    let ran = rig.run(&all);
+    assert_eq!(ran.code(), 0, "{arguments:?}: {}", ran.stderr());
+    serde_json::from_slice(&ran.0.stdout).unwrap()
+}
+
+/// A rig that asks nobody.
+fn quiet() -> Rig {
+    Rig::new(Api::OpenaiChat, Script::turns([Reply::text("Hello.")]).unwrap())
+}
+
+/// Chat messages of so many steps, each reading a file.
+fn chat(steps: usize) -> Value {
+    let mut messages = vec![json!({"role": "user", "content": "Read them. You must never touch Cargo.lock."})];
+    for step in 0..steps {
+        let function = json!({"name": "read_file", "arguments": format!("{{\"path\":\"file{}.rs\"}}", step % 5)});
+        let calls = json!([{"id": format!("c{step}"), "type": "function", "function": function}]);
+        messages.push(json!({"role": "assistant", "content": "Reading.", "tool_calls": calls}));
+        let text = format!("line of file {step}\n").repeat(120);
+        messages.push(json!({"role": "tool", "tool_call_id": format!("c{step}"), "content": text}));
+    }
+    messages.push(json!({"role": "assistant", "content": "Done."}));
+    json!({"messages": messages})
+}
+
+#[test]
+fn the_recorded_policy_gives_the_bodies_that_were_sent() {
+    for api in Api::ALL {
+        let (rig, _) = twelve(api);
+        let told = replay(&rig, &["--policy", "default,none,recorded"]);
+        let policies = told["policies"].as_array().unwrap();
+        assert_eq!(policies[0]["same_bytes"], 12, "{api}");
+        assert_ne!(policies[1]["same_bytes"], 12, "{api}: reminders make a difference");
+        assert_eq!(policies[2]["requests"], 12, "{api}");
+        // What the bodies say is what was received, not only what was logged.
+        let folder = rig.project().join("bodies");
+        replay(&rig, &["--policy", "default", "--bodies", folder.to_str().unwrap()]);
+        for (index, sent) in rig.server.generations().iter().enumerate() {
+            let body = std::fs::read(folder.join(format!("default/{:04}.json", index + 1))).unwrap();
+            assert!(body == sent.body, "{api}, request {}", index + 1);
+        }
+    }
+}
+
+#[test]
+fn a_file_is_replayed_the_same_way_twice_and_drawn() {
+    let rig = quiet();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    writeln!(packed, "{}\n{}", chat(12), chat(5)).unwrap();
+    rig.write("chats.jsonl.gz", packed.finish().unwrap());
+    let arguments = [
+        "--from-file",
+        "chats.jsonl.gz",
+        "--policy",
+        "none,tail,cache-aware,cache-aware+prune:4k:0.5:1",
+        "--rule",
+        "anthropic",
+        "--prices",
+        "0.1/1.25",
+    ];
+    let told = replay(&rig, &arguments);
+    assert_eq!(told, replay(&rig, &arguments));
+    assert_eq!(told["conversations"], 2);
+    let policies = told["policies"].as_array().unwrap();
+    let of = |index: usize, key: &str| policies[index][key].as_f64().unwrap_or_else(|| panic!("{key}"));
+    assert_eq!(policies[0]["requests"], 19);
+    assert!(of(0, "cost") < of(2, "cost") && of(2, "cost") < of(1, "cost"), "{policies:#?}");
+    assert!(of(3, "peak") < of(2, "peak"));
+    assert_eq!(policies[2]["regret"], 0);
+    assert_ne!(policies[3]["regret"], 0, "files are read again that were cleared");
+    assert_eq!(policies[3]["must_keep"], json!({"kept": 2, "all": 2}), "what the user said is never cleared");
+
+    for name in ["plot.svg", "plot.html"] {
+        let mut all = vec!["context", "replay", "--plot", name];
+        all.extend(arguments);
+        let ran = rig.run(&all);
+        assert_eq!(ran.code(), 0, "{}", ran.stderr());
+        let table = String::from_utf8(ran.0.stdout).unwrap();
+        assert!(table.contains("POLICY") && table.contains("cache-aware+prune:4k:0.5:1"), "{table}");
+        let drawn = std::fs::read_to_string(rig.project().join(name)).unwrap();
+        assert!(drawn.contains("<svg") && drawn.contains("cost of the input so far") && !drawn.contains("<script"));
+        assert_eq!(drawn.contains("<table"), name.ends_with("html"));
+    }
+}
+
+#[test]
+fn a_folder_of_another_agent_is_read_and_what_is_broken_in_it_is_told() {
+    let rig = quiet();
+    std::fs::create_dir_all(rig.project().join("logs/deeper")).unwrap();
+    let line = |uuid: &str, parent: Value, kind: &str, message: Value| {
+        let time = "2026-01-01T10:00:00Z";
+        json!({"type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": "s", "timestamp": time, "message": message})
+    };
+    let usage =
+        json!({"input_tokens": 3, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 7, "output_tokens": 5});
+    let said = json!({"id": "m1", "role": "assistant", "model": "claude", "content": [{"type": "text", "text": "Hi."}], "usage": usage});
+    let session = format!(
+        "{}\n{}\n",
+        line("a", Value::Null, "user", json!({"role": "user", "content": "Hello"})),
+        line("b", json!("a"), "assistant", said),
+    );
+    rig.write("logs/deeper/session.jsonl", session);
+    rig.write("logs/broken.jsonl", "{\"messages\": [");
+    rig.write("logs/notes.txt", "not looked at");
+    let ran = rig.run(&["context", "replay", "--import", "logs", "--policy", "default,recorded", "--json"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert!(ran.stderr().contains("broken.jsonl` is left out"), "{}", ran.stderr());
+    let told: Value = serde_json::from_slice(&ran.0.stdout).unwrap();
+    assert_eq!(told["conversations"], 1);
+    assert_eq!(told["policies"][1]["usage"], json!({"input": 3, "cached_input": 90, "cache_write": 7}));
+}
+
+#[test]
+fn what_cannot_be_replayed_is_a_mistake_with_a_name() {
+    let rig = quiet();
+    rig.write("empty.jsonl", "");
+    rig.write("broken.jsonl", "{\"messages\": [");
+    rig.write("bytes.jsonl", b"\xff\xfe\x00");
+    rig.write("silent.json", r#"{"messages": [{"role": "user", "content": "Anybody?"}]}"#);
+    std::fs::create_dir(rig.project().join("nothing")).unwrap();
+    for (arguments, problem) in [
+        (vec!["--from-file", "empty.jsonl"], "it is empty"),
+        (vec!["--from-file", "broken.jsonl"], "not JSON"),
+        (vec!["--from-file", "bytes.jsonl"], "line 1 is not UTF-8"),
+        (vec!["--from-file", "silent.json"], "has a request"),
+        (vec!["--from-file", "missing.json"], "missing.json"),
+        (vec!["--import", "nothing"], "no conversation in `nothing`"),
+        (vec!["--import", "missing"], "cannot read the folder"),
+        (vec!["--from-file", "silent.json", "--policy", "middle"], "`middle` is not a policy"),
+        (vec!["--from-file", "silent.json", "--rule", "lru"], "`lru` is no rule"),
+        (vec!["--from-file", "silent.json", "--prices", "cheap"], "0.1/1.25"),
+        (vec!["--from-file", "silent.json", "--plot", "plot.png"], ".svg or .html"),
+        (vec![], "conversation"),
+    ] {
+        let mut all = vec!["context", "replay"];
+        all.extend(&arguments);
+        let ran = rig.run(&all);
+        assert_eq!(ran.code(), 2, "{arguments:?}: {}", ran.stderr());
+        assert!(ran.stderr().contains(problem), "{arguments:?}: {}", ran.stderr());
+    }
+}
