@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,8 +26,14 @@ pub(crate) struct Conversation {
     pub(crate) tools: Arc<ToolSet>,
     /// The program that had it.
     pub(crate) agent: String,
+    /// The repository it was published in.
+    pub(crate) source: String,
+    /// Where the recorded agent summarised: indices of messages.
+    pub(crate) compactions: Vec<usize>,
+    /// How many system messages stood before the history.
+    systems: usize,
     /// When each message was made, counted from the first; absent where that was not recorded.
-    pub(crate) times: Vec<Option<Duration>>,
+    times: Vec<Option<Duration>>,
     /// What the provider counted, request by request, with the index of the message that answered it.
     pub(crate) billed: Vec<Billed>,
 }
@@ -43,7 +49,29 @@ pub(crate) struct Billed {
     pub(crate) w1h: u64,
 }
 
+impl Billed {
+    /// All input.
+    pub(crate) fn prompt(&self) -> u64 {
+        self.input + self.read + self.write
+    }
+}
+
 impl Conversation {
+    /// When the message with this index of the recording was made.
+    pub(crate) fn time(&self, message: usize) -> Option<Duration> {
+        self.times.get(message).copied().flatten()
+    }
+
+    /// Where the message with this index of the recording stands in the history.
+    pub(crate) fn place(&self, message: usize) -> usize {
+        message.saturating_sub(self.systems)
+    }
+
+    /// The index in the recording of the message at this place of the history.
+    pub(crate) fn message(&self, place: usize) -> usize {
+        place + self.systems
+    }
+
     /// How many messages each request had: one is made whenever the assistant is to speak.
     pub(crate) fn requests(&self) -> impl Iterator<Item = usize> {
         let role = |index: usize| self.history.get(index).map(|entry| entry.message.role);
@@ -56,11 +84,19 @@ impl Conversation {
 #[derive(Deserialize)]
 struct Line {
     agent: Option<String>,
+    source: Option<String>,
+    #[serde(default)]
+    compactions: Vec<Compaction>,
     messages: Vec<Recorded>,
     #[serde(default)]
     ts: Vec<Option<Timestamp>>,
     #[serde(default)]
     usage: Vec<Billed>,
+}
+
+#[derive(Deserialize)]
+struct Compaction {
+    at: usize,
 }
 
 #[derive(Deserialize)]
@@ -91,12 +127,18 @@ pub(crate) fn read(
     path: &Path,
     counter: &dyn TokenCounter,
 ) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Conversation>>> {
+    Ok(lines(path)?.map(move |line| parse(&line?, counter)))
+}
+
+/// The lines of the file.
+pub(crate) fn lines(path: &Path) -> anyhow::Result<impl Iterator<Item = io::Result<String>> + use<>> {
     let file = File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    let lines = BufReader::new(GzDecoder::new(file)).lines();
-    Ok(lines.map(move |line| {
-        let line: Line = serde_json::from_str(&line?)?;
-        Ok(conversation(line, counter))
-    }))
+    Ok(BufReader::new(GzDecoder::new(file)).lines())
+}
+
+/// Reads one line.
+pub(crate) fn parse(line: &str, counter: &dyn TokenCounter) -> anyhow::Result<Conversation> {
+    Ok(conversation(serde_json::from_str(line)?, counter))
 }
 
 fn conversation(line: Line, counter: &dyn TokenCounter) -> Conversation {
@@ -104,6 +146,7 @@ fn conversation(line: Line, counter: &dyn TokenCounter) -> Conversation {
     let since = |time: Timestamp| Duration::try_from(time.duration_since(start?)).ok();
     let times = line.ts.iter().map(|time| time.and_then(since)).collect();
     let (system, said): (Vec<_>, Vec<_>) = line.messages.into_iter().partition(|one| one.role == Role::System);
+    let systems = system.len();
     let prompt = system.into_iter().filter_map(|one| one.content).collect::<Vec<_>>().join("\n\n");
     let history: Vec<_> =
         said.into_iter().enumerate().map(|(number, one)| Entry::new(message(number, one), counter)).collect();
@@ -115,7 +158,11 @@ fn conversation(line: Line, counter: &dyn TokenCounter) -> Conversation {
     };
     let tools = ToolSet::new(names.into_iter().map(spec).collect(), counter);
     let agent = line.agent.unwrap_or_default();
-    Conversation { history, prompt, tools, agent, times, billed: line.usage }
+    // `github:owner/name@commit:path`: the repository is enough.
+    let source = line.source.unwrap_or_default();
+    let source = source.split(['@', ':']).find(|part| part.contains('/')).unwrap_or(&agent).to_owned();
+    let compactions = line.compactions.iter().map(|one| one.at).collect();
+    Conversation { history, prompt, tools, agent, source, compactions, systems, times, billed: line.usage }
 }
 
 fn message(number: usize, recorded: Recorded) -> Message {

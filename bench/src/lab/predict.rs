@@ -1,0 +1,159 @@
+//! The simulated cache against what providers counted: |predicted − read| in parts of the prompt, for every request but the
+//! first of a session, because what the cache held before it is not recorded.
+//!
+//! Two ways. *By totals*: what a request added is the difference of the totals the provider counted, so that only the rule of
+//! the cache is tested; a total that shrinks is a rewritten prefix. *By content*: every message as haft counts it, which tests
+//! the count as well; where the recorded agent summarised, the conversation begins anew.
+//!
+//! One constant a session is fitted where the recordings hold no system prompt (those of Claude Code and pi): the tokens before
+//! the conversation. By totals it is the shortest prefix that was ever read in the session; by content it is what the first
+//! request had more than was counted. The tokenizer's factor is the catalogue's for the family, not fitted.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use haft_context::{CacheSimulator, Piece};
+use haft_types::{CacheKind, CacheRule, ContentHash};
+
+use crate::figures;
+use crate::recorded::{Billed, Conversation};
+
+/// Tokens in a step of Gemini's implicit cache. The provider publishes none; the recorded counters show it.
+const GEMINI_STEP: u32 = 2_010;
+/// The model's tokens for each token that haft counts, by family.
+const CLAUDE: f64 = 1.25;
+const GEMINI: f64 = 1.2;
+
+/// The errors of one session, by way.
+pub(super) struct Session {
+    source: String,
+    totals: Vec<f64>,
+    content: Vec<f64>,
+}
+
+/// The errors of all sessions, by source.
+#[derive(Default)]
+pub(super) struct Errors {
+    sources: BTreeMap<String, (usize, Vec<f64>, Vec<f64>)>,
+}
+
+impl Errors {
+    pub(super) fn add(&mut self, session: Session) {
+        if session.totals.is_empty() {
+            return;
+        }
+        let (sessions, totals, content) = self.sources.entry(session.source).or_default();
+        *sessions += 1;
+        totals.extend(session.totals);
+        content.extend(session.content);
+    }
+
+    pub(super) fn tell(&mut self) {
+        figures::line(
+            "| source | sessions | requests | by totals: median | p90 | mean | by content: median | p90 | mean |",
+        );
+        figures::line("| --- | --: | --: | --: | --: | --: | --: | --: | --: |");
+        for (source, (sessions, totals, content)) in &mut self.sources {
+            let (totals_told, content_told) = (told(totals), told(content));
+            figures::line(&format!("| {source} | {sessions} | {} | {totals_told} | {content_told} |", totals.len()));
+        }
+    }
+}
+
+/// Median, p90 and mean in per cent.
+fn told(errors: &mut [f64]) -> String {
+    errors.sort_by(f64::total_cmp);
+    let last = errors.len().saturating_sub(1) as f64;
+    let at = |share: f64| 100.0 * errors.get((last * share).round() as usize).copied().unwrap_or_default();
+    let mean = 100.0 * errors.iter().sum::<f64>() / errors.len().max(1) as f64;
+    format!("{:.2} % | {:.2} % | {mean:.2} %", at(0.5), at(0.9))
+}
+
+/// Predicts what each request of a session read, and by how much of its prompt that is wrong.
+pub(super) fn errors(conversation: &Conversation) -> Session {
+    let gemini = conversation.agent.contains("mini-swe");
+    let hour = conversation.billed.iter().any(|billed| billed.w1h > 0);
+    let rule = CacheRule {
+        rule: if gemini { CacheKind::Gemini } else { CacheKind::Anthropic },
+        ttl: if hour { "1h" } else { "5m" }.into(),
+        look_back: Some(20),
+        interval: gemini.then_some(GEMINI_STEP),
+        ..CacheRule::default()
+    };
+    let times = times(conversation);
+    let compare = |requests: Vec<Vec<Piece>>| -> Vec<f64> {
+        let mut cache = CacheSimulator::new(&rule);
+        let mut errors = Vec::new();
+        for ((pieces, billed), at) in requests.iter().zip(&conversation.billed).zip(&times) {
+            let read = cache.send(*at, pieces).cached_input;
+            errors.push(read.abs_diff(billed.read) as f64 / billed.prompt().max(1) as f64);
+        }
+        errors.drain(..errors.len().min(1));
+        errors
+    };
+    let factor = if gemini { GEMINI } else { CLAUDE };
+    Session {
+        source: conversation.source.clone(),
+        totals: compare(by_totals(conversation)),
+        content: compare(by_content(conversation, factor)),
+    }
+}
+
+/// When each request was sent: after the message before its answer.
+fn times(conversation: &Conversation) -> Vec<Duration> {
+    let mut clock = Duration::ZERO;
+    let time = |billed: &Billed| {
+        let sent = conversation.time(billed.at.saturating_sub(1));
+        clock = sent.unwrap_or(clock + Duration::from_secs(1)).max(clock);
+        clock
+    };
+    conversation.billed.iter().map(time).collect()
+}
+
+/// Requests made of what the provider counted.
+fn by_totals(conversation: &Conversation) -> Vec<Vec<Piece>> {
+    let absent = conversation.prompt.is_empty();
+    let front = conversation.billed.iter().map(|billed| billed.read).filter(|read| *read > 0 && absent).min();
+    let front = front.map(|tokens| piece(b"front", tokens, true));
+    let begun = || front.into_iter().collect::<Vec<_>>();
+    let mut pieces = begun();
+    let mut requests = Vec::new();
+    for (number, billed) in conversation.billed.iter().enumerate() {
+        let total = |pieces: &[Piece]| pieces.iter().map(|piece| piece.tokens).sum::<u64>();
+        if billed.prompt() < total(&pieces) {
+            pieces = begun();
+        }
+        // The newest message is always marked, and what stands before the conversation.
+        pieces.iter_mut().skip(usize::from(front.is_some())).for_each(|piece| piece.boundary = false);
+        let added = billed.prompt().saturating_sub(total(&pieces));
+        pieces.push(piece(&number.to_le_bytes(), added, true));
+        requests.push(pieces.clone());
+    }
+    requests
+}
+
+/// Requests made of the messages there were.
+fn by_content(conversation: &Conversation, factor: f64) -> Vec<Vec<Piece>> {
+    let scaled = |tokens: u32| (f64::from(tokens) * factor).round() as u64;
+    let pieces = |billed: &Billed| -> Vec<Piece> {
+        let end = conversation.place(billed.at);
+        let begin = conversation.compactions.iter().map(|at| conversation.place(*at)).filter(|at| *at < end).max();
+        let said = conversation.history.get(begin.unwrap_or(0)..end).unwrap_or_default();
+        said.iter().map(|entry| Piece { hash: entry.hash, ..piece(b"", scaled(entry.tokens), false) }).collect()
+    };
+    let counted = |pieces: &[Piece]| pieces.iter().map(|piece| piece.tokens).sum::<u64>();
+    let first = conversation.billed.first();
+    let front = first.map_or(0, |billed| billed.prompt().saturating_sub(counted(&pieces(billed))));
+    let request = |billed: &Billed| {
+        let mut all = vec![piece(b"front", front, true)];
+        all.extend(pieces(billed));
+        all.iter_mut().rev().take(1).for_each(|piece| piece.boundary = true);
+        all
+    };
+    conversation.billed.iter().map(request).collect()
+}
+
+fn piece(name: &[u8], tokens: u64, boundary: bool) -> Piece {
+    // How many blocks a request added is not what is tested here; two are what most have.
+    Piece { hash: ContentHash::of(name), tokens, blocks: 2, boundary }
+}
