@@ -31,6 +31,8 @@ pub struct Account {
     pub repaired: Vec<Repair>,
     /// Tokens left out because their messages are marked as deleted.
     pub deleted_tokens: u64,
+    /// Tokens left out because people edited what is sent.
+    pub edited_tokens: u64,
     /// Tokens left out by pruning, by old decisions and new ones.
     pub pruned_tokens: u64,
     /// How many messages pruning looked at: at most each one twice.

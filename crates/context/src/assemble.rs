@@ -16,6 +16,7 @@ use crate::budget::Budget;
 use crate::compaction::drop_archived;
 use crate::compress::{Compress, compress_finished, show_envelopes};
 use crate::copies::{self, Carried};
+use crate::edits::Prepared;
 use crate::error::ContextError;
 use crate::hints;
 use crate::integrity;
@@ -46,9 +47,8 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         return Err(ContextError::NoInput);
     }
     let round = line.round;
+    let edits = Prepared::of(&mut line, snapshot.edits);
     drop_archived(&mut line);
-    let marks = snapshot.marks.unwrap_or(&NO_MARKS);
-    let deleted = marks::delete(&mut line, marks);
     let room = Room::new(model, policy);
     // Decisions are kept for the zone as it is written: the factor is corrected from reply to reply, and that must not take
     // them back.
@@ -57,6 +57,9 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     let target = scale.down(zone);
     let decided = Cleared::valid(snapshot.cleared, zone);
     ladder::drop_remembered(&mut line, decided);
+    let marks = snapshot.marks.unwrap_or(&NO_MARKS);
+    let deleted = marks::delete(&mut line, marks);
+    let edited = edits.apply(&mut line, maker);
     let mut layers = Layers::new(snapshot, line);
     let (mut compressed_rounds, mut obsolete) = (0, Obsolete::First);
     match policy.compress {
@@ -86,7 +89,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     }
     let ladder = ladder::climb(&mut layers, room, snapshot)?;
     let first_kept = match ladder.first() {
-        Some(LadderStep::OlderRounds { .. }) => layers.line.items.first().map(Item::id),
+        Some(LadderStep::OlderRounds { .. }) => layers.line.items.iter().find(|item| !item.pinned).map(Item::id),
         Some(LadderStep::ShortSystem { .. } | LadderStep::BareMinimum { .. }) | None => None,
     };
     let (tools, required) = (Arc::clone(&layers.tools), layers.required);
@@ -109,7 +112,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         View::Execute => view::check(&request)?,
     }
     let done = Done { deleted: deleted.as_ref().is_ok_and(|tokens| *tokens > 0), ladder: !ladder.is_empty() };
-    let mut sent = Sent::of(&request, model, policy);
+    let mut sent = Sent::of(&request, model, policy, snapshot.edits);
     let mut prefix = snapshot.last.map(|last| compare(last, &sent, done));
     let last = snapshot.last.zip(prefix.as_ref().map(|prefix| prefix.kept));
     boundaries::set(&mut request.segments, run, last, &model.cache);
@@ -126,7 +129,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         return Err(ContextError::TooLarge { tokens: budget.used(), room: budget.room(), table: budget.table() });
     }
     let mut warnings = warnings(&request, &budget, policy);
-    if deleted.is_err() {
+    if deleted.is_err() || edited.is_err() {
         warnings.push(Warning::MarksNotApplied);
     }
     let account = Account {
@@ -134,6 +137,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         round,
         repaired,
         deleted_tokens: scale.up(deleted.unwrap_or(0)),
+        edited_tokens: scale.up(edited.unwrap_or(0)),
         pruned_tokens: scale.up(pruned.tokens),
         pruning_steps: pruned.steps,
         cleared: remember(decided, zone, pruned.newly, first_kept),

@@ -141,7 +141,7 @@ pub(crate) fn drop_archived(line: &mut Line) {
     }
     // Without the message a summary names, nothing is known to be archived, and sending more is the safe side.
     if let Some(cut) = line.items.iter().rposition(|item| kept.contains(&item.id())) {
-        line.items.drain(..cut);
+        line.cut_before(cut);
     }
 }
 

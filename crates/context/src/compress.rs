@@ -10,6 +10,7 @@ use haft_types::{Entry, Envelope, Message, Part, Role, ShortId, ToolResult, Tool
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::edits::MASKED;
 use crate::memo::{Form, Maker};
 use crate::rounds::{Item, Line};
 
@@ -65,11 +66,15 @@ const COMPRESSED: &str = "history:compressed";
 
 /// Replaces every result of a round before this one by its compressed form.
 pub(crate) fn compress_finished(line: &mut Line, round: u32, limits: CompressLimits, maker: Maker<'_>) {
-    let whole = |item: &Item| item.role() == Role::Tool && item.owner != COMPRESSED;
-    for item in line.items.iter_mut().filter(|item| item.round < round && whole(item)) {
+    for item in line.items.iter_mut().filter(|item| item.round < round && is_compressible(item)) {
         item.entry = compressed_entry(&item.entry, limits, maker);
         item.owner = COMPRESSED;
     }
+}
+
+/// Whether this is a result that is still whole and need not stay so.
+pub(crate) fn is_compressible(item: &Item) -> bool {
+    item.role() == Role::Tool && item.owner != COMPRESSED && item.owner != MASKED && !item.pinned
 }
 
 /// The tokens of the compressed form.

@@ -16,7 +16,7 @@ use crate::error::ContextError;
 use crate::layers::Layers;
 use crate::policy::Policy;
 use crate::prune::Cleared;
-use crate::rounds::Line;
+use crate::rounds::{Item, Line};
 use crate::scale::Scale;
 use crate::snapshot::Snapshot;
 use crate::system::{BARE, Detail, render_detail, system_entry};
@@ -110,7 +110,7 @@ impl Room {
 pub(crate) fn drop_remembered(line: &mut Line, cleared: Option<&Cleared>) {
     let first = cleared.and_then(|cleared| cleared.first_kept);
     if let Some(cut) = first.and_then(|first| line.items.iter().position(|item| item.id() == first)) {
-        line.items.drain(..cut);
+        line.cut_before(cut);
     }
 }
 
@@ -152,11 +152,13 @@ pub(crate) fn climb(layers: &mut Layers, room: Room, snapshot: &Snapshot<'_>) ->
 
 /// Keeps the newest rounds that fit, the running one in any case. Returns how many went.
 fn drop_older_rounds(line: &mut Line, room: u64) -> u32 {
-    let mut left = room.saturating_sub(line.summaries.iter().map(|entry| u64::from(entry.tokens)).sum());
+    let pinned = line.items.iter().filter(|item| item.pinned).map(|item| u64::from(item.entry.tokens));
+    let stays = line.summaries.iter().map(|entry| u64::from(entry.tokens)).chain(pinned).sum();
+    let mut left = room.saturating_sub(stays);
     let mut oldest = line.round;
     let mut rounds = line.items.chunk_by(|one, next| one.round == next.round).rev();
     for round in rounds.by_ref() {
-        let tokens = round.iter().map(|item| u64::from(item.entry.tokens)).sum();
+        let tokens = round.iter().filter(|item| !item.pinned).map(|item| u64::from(item.entry.tokens)).sum();
         let number = round[0].round;
         match left.checked_sub(tokens) {
             Some(rest) => (left, oldest) = (rest, number),
@@ -165,8 +167,9 @@ fn drop_older_rounds(line: &mut Line, room: u64) -> u32 {
             None => break,
         }
     }
-    let gone = line.items.iter().filter(|item| item.round < oldest).map(|item| item.round).collect::<HashSet<_>>();
-    line.items.retain(|item| item.round >= oldest);
+    let goes = |item: &Item| item.round < oldest && !item.pinned;
+    let gone = line.items.iter().filter(|item| goes(item)).map(|item| item.round).collect::<HashSet<_>>();
+    line.items.retain(|item| !goes(item));
     gone.len() as u32
 }
 

@@ -61,7 +61,7 @@
 //! # The way
 //!
 //! ```text
-//! blocks → rounds → archive → marks → compress → prune → hints → ladder → layers and run → integrity → prefix → budget
+//! blocks → rounds → pins → archive → marks → edits → compress → prune → hints → ladder → layers and run → integrity → prefix → budget
 //! ```
 //!
 //! A block (an assistant message with calls, `A`, and its results, `T`) is never split, by anything:
@@ -113,6 +113,7 @@ mod compaction;
 mod compress;
 mod copies;
 mod documents;
+mod edits;
 mod error;
 mod gate;
 mod hints;
@@ -155,6 +156,7 @@ pub use compaction::{CompactionPlan, Due, compaction_due, plan_compaction, summa
 pub use compress::{Compress, CompressLimits, TOOL, compress};
 pub use copies::{Carried, ReminderCopy};
 pub use documents::{Document, DocumentKind, Documents, Need};
+pub use edits::{Chosen, ContextEdit, EditError, EditState, Edited, Edits, Reach, check_edit, choose};
 pub use error::ContextError;
 pub use gate::{LedgerItem, LedgerKind, Refusal, Standing, accept, fallback, ledger, missing};
 pub use hints::{MessageIds, strip_hints};
@@ -167,7 +169,7 @@ pub use placement::{Place, UnknownPlace};
 pub use policy::{Policy, PolicyError};
 pub use prefix::{Break, Cause, Prefix, Sent, SentSegment, compare_logged};
 pub use prune::Cleared;
-pub use quote::{Change, Ledger, Quote};
+pub use quote::{Change, PrefixCache, Quote};
 pub use reminders::{
     FolderNotes, ListOwner, MissingRole, Progress, Reminders, RoleParts, Todo, UsefulRange, check_subagent_role,
     folder_notes_text, todo_text, useful_text,

@@ -18,6 +18,8 @@ pub(crate) enum Form {
     Cleared { argument_chars: u32 },
     /// A tool result as its whole envelope in JSON.
     Envelope,
+    /// A message of which only the name is left.
+    Masked,
     /// A message with its id as a last line.
     Hinted,
 }

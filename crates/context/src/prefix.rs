@@ -13,6 +13,7 @@ use std::fmt;
 use haft_types::{ContentHash, Layer, MessageId, ModelSpec, Request, Segment};
 use serde::{Deserialize, Serialize};
 
+use crate::edits::EditState;
 use crate::policy::Policy;
 use crate::pricing::Priced;
 
@@ -25,6 +26,9 @@ pub struct Sent {
     pub tools: ContentHash,
     /// The hash of the policy it was built under.
     pub policy: ContentHash,
+    /// The hash of the edits it was built under; absent without any.
+    #[serde(default)]
+    pub edits: Option<ContentHash>,
     /// Its messages.
     pub segments: Vec<SentSegment>,
 }
@@ -47,7 +51,7 @@ pub struct SentSegment {
 }
 
 impl Sent {
-    pub(crate) fn of(request: &Request, model: &ModelSpec, policy: &Policy) -> Self {
+    pub(crate) fn of(request: &Request, model: &ModelSpec, policy: &Policy, edits: Option<&EditState>) -> Self {
         let segment = |segment: &Segment| SentSegment {
             layer: segment.layer,
             owner: Cow::Borrowed(segment.owner),
@@ -60,6 +64,7 @@ impl Sent {
             model: model.full_name(),
             tools: request.tools.hash,
             policy: policy.hash(),
+            edits: edits.filter(|edits| !edits.is_empty()).map(EditState::hash),
             segments: request.segments.iter().map(segment).collect(),
         }
     }
@@ -98,6 +103,8 @@ pub enum Cause {
     Compaction,
     /// Messages were marked as deleted.
     MessagesDeleted,
+    /// People dropped, masked, summarised or restored something.
+    ContextEdited,
     /// Messages left out before are sent again.
     MessagesRestored,
     /// The request was too large, and more than pruning was done.
@@ -126,6 +133,7 @@ impl fmt::Display for Cause {
             Self::PruningUndone => "cleared results are sent whole again",
             Self::Compaction => "older rounds were archived",
             Self::MessagesDeleted => "messages were deleted",
+            Self::ContextEdited => "the context was edited",
             Self::MessagesRestored => "messages were restored",
             Self::TooLarge => "the request was too large",
             Self::MessageEdited => "a message was edited",
@@ -201,7 +209,7 @@ pub(crate) fn compare(last: &Sent, now: &Sent, done: Done) -> Prefix {
 fn cause(last: &Sent, now: &Sent, index: usize, done: Done) -> Cause {
     let old = &last.segments[index];
     let Some(new) = now.segments.get(index) else {
-        return removed(last, now, done);
+        return if last.edits == now.edits { removed(last, now, done) } else { Cause::ContextEdited };
     };
     if new.owner.starts_with("view:") || old.owner.starts_with("view:") {
         return Cause::ViewRewritten;
@@ -212,6 +220,9 @@ fn cause(last: &Sent, now: &Sent, index: usize, done: Done) -> Cause {
     }
     if one_of(Layer::Documents) {
         return if done.ladder { Cause::TooLarge } else { Cause::DocumentsChanged };
+    }
+    if last.edits != now.edits {
+        return Cause::ContextEdited;
     }
     if one_of(Layer::Reminders) {
         let in_place = old.layer == new.layer || !has_run(last) || !has_run(now);

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::compress::status_name;
+use crate::edits::MASKED;
 use crate::marks::Marks;
 use crate::memo::{Form, Maker};
 use crate::policy::Policy;
@@ -89,7 +90,7 @@ pub(crate) fn prune(line: &mut Line, cleared: Option<&Cleared>, limits: Limits<'
         pruned.steps += 1;
         if is_cleanable(item, limits.policy) {
             cleanable.push(index);
-            if remembered.contains(&item.id()) || limits.marks.masked.contains(&item.id()) {
+            if !item.pinned && (remembered.contains(&item.id()) || limits.marks.masked.contains(&item.id())) {
                 pruned.tokens += clear(item, limits.policy, maker);
             }
         }
@@ -111,7 +112,7 @@ pub(crate) fn prune(line: &mut Line, cleared: Option<&Cleared>, limits: Limits<'
         }
         pruned.steps += 1;
         let item = &mut line.items[index];
-        if item.owner == CLEARED || limits.marks.pinned.contains(&item.id()) {
+        if item.owner == CLEARED || item.pinned || limits.marks.pinned.contains(&item.id()) {
             continue;
         }
         let (entry, owner) = (Arc::clone(&item.entry), item.owner);
@@ -133,6 +134,7 @@ const CLEARED: &str = "history:cleared";
 
 fn is_cleanable(item: &Item, policy: &Policy) -> bool {
     match item.role() {
+        _ if item.owner == MASKED => false,
         Role::Tool => true,
         Role::Assistant => item.entry.message.tool_calls().any(|call| has_large_argument(call, policy)),
         Role::System | Role::User | Role::Summary => false,

@@ -6,10 +6,11 @@
 //!          read   | again     |       tokens, money, and what every later request is shorter by
 //! ```
 //!
-//! A [`Ledger`] keeps what a conversation has sent; what the provider's cache holds of it is [simulated](CacheSimulator). A quote
+//! A [`PrefixCache`] keeps what a conversation has sent and [simulates](CacheSimulator) what the provider's cache holds of it. A quote
 //! compares two ways of sending the next request: as it would be without the action, and with it.
 
 use std::fmt;
+use std::ops::Range;
 use std::time::Duration;
 
 use haft_types::{CacheMatch, ContentHash, Layer, ModelSpec, Request, Usage};
@@ -21,7 +22,7 @@ use crate::simulate::{CacheSimulator, Piece, pieces};
 
 /// What a conversation has sent to one model, and what the model's cache should hold of it. Tokens are counted ones.
 #[derive(Clone, Debug)]
-pub struct Ledger {
+pub struct PrefixCache {
     cache: CacheSimulator,
     scale: Scale,
     /// The newest request, tools first.
@@ -39,6 +40,13 @@ pub enum Change {
     Everything,
     /// The message with this index, from 0, and everything behind it. Beyond the end nothing is changed.
     From(usize),
+    /// The messages with these indices are left out.
+    Without {
+        /// The first of them.
+        first: usize,
+        /// The first behind them.
+        end: usize,
+    },
 }
 
 /// What an action costs.
@@ -56,7 +64,7 @@ pub struct Quote {
     pub extra: Option<f64>,
 }
 
-impl Ledger {
+impl PrefixCache {
     /// Nothing was sent to this model yet.
     pub fn new(model: &ModelSpec) -> Self {
         let cache = CacheSimulator::new(&model.cache);
@@ -117,17 +125,23 @@ impl Ledger {
 
     /// What this change of the newest request costs, if the next one is sent so long after it.
     pub fn change(&self, change: Change, idle: Duration, model: &ModelSpec) -> Quote {
+        let mut changed = self.last.clone();
         let from = match change {
             Change::Everything => 0,
             Change::From(segment) => segment.saturating_add(1),
+            Change::Without { first, end } => return self.removal(idle, &self.last, first..end, model),
         };
-        let mut changed = self.last.clone();
         changed.iter_mut().skip(from).for_each(|piece| piece.hash = other(piece.hash));
         // What is not the same any more is not looked for.
         if let Some(passing) = self.passing.filter(|passing| *passing >= from) {
             changed[passing].boundary = false;
         }
         self.compare(idle, &self.last, &changed, model)
+    }
+
+    /// What it costs to leave these messages, by their indices, out of a request.
+    pub fn removal(&self, idle: Duration, request: &[Piece], gone: Range<usize>, model: &ModelSpec) -> Quote {
+        self.compare(idle, request, &without(request, gone), model)
     }
 
     /// What it costs to send `after` in place of `before`, so long after the newest request.
@@ -198,6 +212,18 @@ impl fmt::Display for Quote {
             None => Ok(()),
         }
     }
+}
+
+/// The request without these messages; its tools stand before the first.
+fn without(request: &[Piece], gone: Range<usize>) -> Vec<Piece> {
+    let gone = gone.start.saturating_add(1)..gone.end.saturating_add(1);
+    let left = request.iter().enumerate().filter(|(index, _)| !gone.contains(index));
+    let mut left: Vec<_> = left.map(|(_, piece)| *piece).collect();
+    // Whatever stands last is marked if the last one was.
+    if let (Some(end), Some(before)) = (left.last_mut(), request.last()) {
+        end.boundary |= before.boundary;
+    }
+    left
 }
 
 /// The hash of something else.

@@ -20,6 +20,8 @@ pub(crate) struct Item {
     /// The user's input that is being answered, or history.
     pub(crate) layer: Layer,
     pub(crate) owner: &'static str,
+    /// Whether people want it sent whole whatever happens; true for all of a block or none.
+    pub(crate) pinned: bool,
 }
 
 impl Item {
@@ -56,9 +58,18 @@ impl Line {
             line.round += u32::from(entry.message.opens_round());
             let (layer, owner) =
                 if Some(index) == current { (Layer::Current, "current") } else { (Layer::History, "history") };
-            line.items.push(Item { entry, block, round: line.round, layer, owner });
+            line.items.push(Item { entry, block, round: line.round, layer, owner, pinned: false });
         }
         line
+    }
+
+    /// Takes out what stands before this place, but for what is pinned.
+    pub(crate) fn cut_before(&mut self, cut: usize) {
+        let mut index = 0;
+        self.items.retain(|item| {
+            index += 1;
+            index > cut || item.pinned
+        });
     }
 
     /// The estimated tokens of everything in it.

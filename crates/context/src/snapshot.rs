@@ -7,6 +7,7 @@ use haft_types::{CacheMatch, Entry, ModelSpec, TokenCounter, ToolSet};
 
 use crate::copies::Carried;
 use crate::documents::Documents;
+use crate::edits::EditState;
 use crate::marks::Marks;
 use crate::memo::{Maker, Memo};
 use crate::policy::Policy;
@@ -41,6 +42,8 @@ pub struct Snapshot<'a> {
     pub execution: Option<&'a ExecutionState>,
     /// Messages marked by people or the model.
     pub marks: Option<&'a Marks>,
+    /// What people have edited of what is sent.
+    pub edits: Option<&'a EditState>,
     /// What pruning decided for earlier requests.
     pub cleared: Option<&'a Cleared>,
     /// The request before, from its account.
@@ -77,6 +80,7 @@ impl<'a> Snapshot<'a> {
             reminders: None,
             execution: None,
             marks: None,
+            edits: None,
             cleared: None,
             last: None,
             carried: None,

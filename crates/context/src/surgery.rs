@@ -9,7 +9,7 @@
 
 use haft_types::{CacheMatch, Layer, ModelSpec, Role};
 
-use crate::compress::{compress_finished, compressed_tokens};
+use crate::compress::{compress_finished, compressed_tokens, is_compressible};
 use crate::layers::Layers;
 use crate::rounds::Line;
 use crate::snapshot::Snapshot;
@@ -65,7 +65,7 @@ pub(crate) fn compress_when_free(layers: &mut Layers, target: u64, snapshot: &Sn
     let line = &mut layers.line;
     let done = snapshot.carried.map_or(0, |carried| carried.compressed_rounds).min(line.round);
     compress_finished(line, done, limits, maker);
-    let waits = |item: &crate::rounds::Item| item.role() == Role::Tool && (done..line.round).contains(&item.round);
+    let waits = |item: &crate::rounds::Item| is_compressible(item) && (done..line.round).contains(&item.round);
     let Some(first) = line.items.iter().position(waits) else { return done };
     let before = line.items[first..].iter().map(|item| u64::from(item.entry.tokens)).sum::<u64>();
     let after = line.items[first..]

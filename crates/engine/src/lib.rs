@@ -41,7 +41,8 @@ pub use external::{Asking, HelpCell, ToolHelp};
 pub use names::MAIN;
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};
 pub use session::{
-    Compacted, EngineError, Leftovers, ModeSwitch, Models, Notice, OpenError, ProjectRules, Roles, RunReport, Services,
-    Session, SessionConfig, Standby, SwitchCost, SwitchError, Which, all_tools, wanted_tools,
+    CacheState, Compacted, ContextLine, EditContextError, EditNews, EngineError, Leftovers, ModeSwitch, Models, Notice,
+    OpenError, ProjectRules, RangeSummary, Roles, RunReport, Services, Session, SessionConfig, Standby, SwitchCost,
+    SwitchError, Which, all_tools, prefix_cache_of, sent_of, wanted_tools,
 };
 pub use subagents::Purse;

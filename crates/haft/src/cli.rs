@@ -5,6 +5,7 @@ mod changes;
 mod context;
 mod conversations;
 mod doctor;
+mod edit;
 mod hooks;
 mod jobs;
 mod knowledge;
@@ -36,6 +37,7 @@ pub(crate) use conversations::{
     ShowConversationArgs, StatsArgs, UseArgs,
 };
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use edit::{EditArgs, EditCommand, EditHow, SummariseArgs};
 pub(crate) use hooks::{HookListArgs, HooksArgs, HooksCommand};
 pub(crate) use jobs::{AttachArgs, JobsArgs, JobsCommand, KillArgs, ListJobsArgs, LogsArgs, ShowJobArgs};
 pub(crate) use knowledge::{Lines, NotesArgs, NotesCommand, OfConversation, UsefulArgs, UsefulCommand};

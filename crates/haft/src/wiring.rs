@@ -189,6 +189,21 @@ pub(crate) async fn look(
     Ok(Box::pin(Session::look(session, services, conversation, messages)).await?)
 }
 
+/// The same for a look at which a model may be asked. Without a key it is asked without one.
+pub(crate) async fn look_and_ask(
+    places: &Places,
+    config: Config,
+    plan: RunPlan,
+    store: Arc<dyn Store>,
+    (conversation, messages): (Conversation, Vec<Message>),
+) -> anyhow::Result<Session> {
+    let declared = declared(&config, &plan.model)?;
+    let key = secrets::key_of(&declared.spec.provider, &declared.provider).unwrap_or_default();
+    let sandbox = Sandbox::off("nothing is run");
+    let (session, services) = prepare(places, config, plan, store, sandbox, (declared, key))?;
+    Ok(Box::pin(Session::look(session, services, conversation, messages)).await?)
+}
+
 /// The model of that name, as it is declared or built in.
 pub(crate) fn declared(config: &Config, model: &str) -> anyhow::Result<Declared> {
     let catalogue = Catalogue::with_built_in(config.providers.clone(), config.models.clone());

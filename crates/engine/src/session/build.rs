@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{
-    Account, Assembly, ContextError, ExecutionState, ListOwner, Progress, Reminders, RoleParts, RoleText, Sent,
-    SentSegment, Snapshot, SystemInput, Todo, assemble, render_system, system_entry, todo_text,
+    Account, Assembly, ContextError, EditState, ExecutionState, ListOwner, Progress, Reminders, RoleParts, RoleText,
+    Sent, SentSegment, Snapshot, SystemInput, Todo, assemble, render_system, system_entry, todo_text,
 };
 use haft_store::{LoggedRequest, Store};
 use haft_tool::{Source, TodoState};
@@ -25,6 +25,7 @@ use crate::touched::Touched;
 pub(super) const CLEARED: &str = "cleared";
 pub(super) const CARRIED: &str = "carried";
 pub(super) const POLICY: &str = "policy";
+const EDITED: &str = "edited";
 
 impl Session {
     /// The next request as it would be sent now, and an account of it. Nothing is sent or stored.
@@ -80,6 +81,11 @@ impl Session {
     }
 
     pub(super) fn assembly(&self) -> Result<Assembly, ContextError> {
+        self.assembly_of(&self.history_to_send(), &self.edited)
+    }
+
+    /// What would be sent of these messages under these edits.
+    pub(super) fn assembly_of(&self, history: &[Arc<Entry>], edits: &EditState) -> Result<Assembly, ContextError> {
         let reminders = self.reminders();
         let marks = self.knowledge.marks.current();
         let execution = ExecutionState {
@@ -89,13 +95,12 @@ impl Session {
         };
         let role = assembled_role(&self.config, &self.documents);
         let input = system_input(&self.config, &self.told, role.as_deref(), self.active.text());
-        let history = self.history_to_send();
         let plain = Snapshot::new(
             &self.config.model,
             &self.config.policy,
             &self.system,
             &self.told.tools,
-            &history,
+            history,
             self.services.counter.as_ref(),
         );
         assemble(&Snapshot {
@@ -104,6 +109,7 @@ impl Session {
             reminders: Some(&reminders),
             execution: Some(&execution),
             marks: Some(&marks),
+            edits: Some(edits),
             cleared: self.cleared.as_ref(),
             last: self.sent.as_ref(),
             carried: self.carried.as_ref(),
@@ -178,6 +184,10 @@ impl Session {
             let value = serde_json::to_value(account.sent.policy).unwrap_or_default();
             self.services.store.set_state(&self.conversation.id, POLICY, value).await?;
         }
+        if self.sent.as_ref().and_then(|sent| sent.edits) != account.sent.edits {
+            let value = serde_json::to_value(account.sent.edits).unwrap_or_default();
+            self.services.store.set_state(&self.conversation.id, EDITED, value).await?;
+        }
         self.sent = Some(account.sent);
         Ok(())
     }
@@ -193,6 +203,7 @@ pub(super) async fn last_sent(
     let Some(last) = store.requests(id).await?.last().map(|summary| summary.number) else { return Ok(None) };
     let Some(LoggedRequest { summary, segments, tools, .. }) = store.request(id, last).await? else { return Ok(None) };
     let policy = store.state(id, POLICY).await?.and_then(|value| serde_json::from_value(value).ok());
+    let edits: Option<Option<_>> = store.state(id, EDITED).await?.and_then(|value| serde_json::from_value(value).ok());
     let segment = |segment: haft_store::LoggedSegment| SentSegment {
         layer: segment.layer,
         owner: segment.owner.into(),
@@ -205,6 +216,7 @@ pub(super) async fn last_sent(
         model: summary.model,
         tools: ToolSet::new(tools, counter).hash,
         policy: policy.unwrap_or_else(|| config.policy.hash()),
+        edits: edits.flatten(),
         segments: segments.into_iter().map(segment).collect(),
     }))
 }

@@ -128,9 +128,12 @@ impl Session {
         cancel: &CancellationToken,
     ) -> Result<Compacted, EngineError> {
         let (policy, counter) = (&self.config.policy, Arc::clone(&self.services.counter));
-        let Some(plan) = plan_compaction(&self.history, policy, counter.as_ref()) else {
+        let Some(mut plan) = plan_compaction(&self.history, policy, counter.as_ref()) else {
             return Ok(Compacted::TooFewRounds { keep: policy.keep_rounds });
         };
+        let quoted = self.quote_archive(&plan).map_or_else(String::new, |quote| format!("; {quote} to write again"));
+        // What people took out of sight stays out of sight of whoever summarises.
+        plan.messages = self.edited.seen(&plan.messages, counter.as_ref());
         let ledger = self.ledger_of(&plan);
         let Some(kept) = fallback(&plan, &ledger, counter.as_ref()) else { return Ok(Compacted::NotWorthIt) };
         let rounds = plan.rounds;
@@ -146,7 +149,8 @@ impl Session {
         }
         self.call_back(Moment::PreCompact { trigger, rounds }, emitter, cancel).await;
         let tokens: u64 = plan.messages.iter().map(|entry| u64::from(entry.tokens)).sum();
-        emitter.emit(tell(CompactionPhase::Started, format!("Archiving {rounds} older rounds ({tokens} tokens)…")));
+        let message = format!("Archiving {rounds} older rounds ({tokens} tokens{quoted})…");
+        emitter.emit(tell(CompactionPhase::Started, message));
         let made = match self.summarise(&plan, focus, emitter, cancel).await {
             Ok(made) => made,
             // Nobody failed: it is not wanted any more, and the next request is what it would have been.
@@ -201,7 +205,7 @@ impl Session {
     }
 
     /// What must survive, with what stands beside the messages: open items of the list, and whatever runs.
-    fn ledger_of(&self, plan: &CompactionPlan) -> Vec<LedgerItem> {
+    pub(super) fn ledger_of(&self, plan: &CompactionPlan) -> Vec<LedgerItem> {
         let masked = |text: String| self.config.masker.mask(&text).into_owned();
         let items = match self.rank {
             Rank::Main => self.todo.items(),
@@ -241,7 +245,7 @@ impl Session {
         if self.failed_summaries < MOST_FAILURES { "" } else { GIVEN_UP }
     }
 
-    async fn summarise(
+    pub(super) async fn summarise(
         &mut self,
         plan: &CompactionPlan,
         focus: Option<&str>,

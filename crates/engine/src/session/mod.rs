@@ -10,11 +10,13 @@ mod calling;
 mod compact;
 mod cut;
 mod drive;
+mod edit;
 mod hooked;
 mod models;
 mod modes;
 mod open;
 mod progress;
+mod quoted;
 mod repeated;
 mod steady;
 mod tasks;
@@ -25,7 +27,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use haft_context::{Carried, Cleared, Memo, Policy, Sent, TOOL};
+use haft_context::{Carried, Cleared, EditState, Edits, Memo, Policy, Sent, TOOL};
 use haft_model::Client;
 use haft_project::Ground;
 use haft_project::library::Libraries;
@@ -61,10 +63,12 @@ pub(crate) use act::{fingerprint, take_flow};
 pub use compact::Compacted;
 pub use drive::RunReport;
 pub(crate) use drive::{call_finished, tell_delta};
+pub use edit::{CacheState, ContextLine, EditContextError, EditNews, RangeSummary};
 pub use models::{Models, Standby, SwitchCost, SwitchError};
 pub use modes::ModeSwitch;
 pub(crate) use open::title_of;
 pub use open::{OpenError, Which, all_tools, wanted_tools};
+pub use quoted::{prefix_cache_of, sent_of};
 pub use tasks::Leftovers;
 pub(crate) use told::Told;
 
@@ -249,6 +253,9 @@ pub struct Session {
     cleared: Option<Cleared>,
     /// What else requests have decided for later ones.
     carried: Option<Carried>,
+    /// What people have edited of what is sent, and what that comes to.
+    edits: Edits,
+    edited: EditState,
     /// Sent in place of a summary that could not be had; it is not stored.
     stand_in: Option<Arc<Entry>>,
     /// Summaries in a row that failed or were refused.

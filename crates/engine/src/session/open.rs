@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use haft_context::{ContextError, Memo};
+use haft_context::{ContextError, Edits, Memo};
 use haft_project::{Ground, modules};
 use haft_store::{Conversation, Fact, Found, NewFork, Scope, StoreError, WriteLock};
 use haft_tool::{CaseDocument, Registry, Source, Tool, UnknownChoice};
@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::active::Active;
 use super::build::{CARRIED, CLEARED, last_sent, system_of};
 use super::compact::FAILED;
+use super::edit::stored_edits;
 use super::hooked::Hooked;
 use super::models::FACTORS;
 use super::modes::PLAN_TOLD;
@@ -180,6 +181,7 @@ impl Session {
         let system = system_of(&config, &told, &documents, active.text(), counter)?;
         let sent = if resumed { last_sent(store.as_ref(), &conversation.id, &config, counter).await? } else { None };
         let cleared = if resumed { store.state(&conversation.id, CLEARED).await? } else { None };
+        let edits = if resumed { stored_edits(store.as_ref(), &conversation.id).await? } else { Edits::default() };
         let carried = if resumed { store.state(&conversation.id, CARRIED).await? } else { None };
         let failed = if resumed { store.state(&conversation.id, FAILED).await? } else { None };
         let factors = if resumed { store.state(&conversation.id, FACTORS).await? } else { None };
@@ -239,6 +241,8 @@ impl Session {
             sent,
             cleared: cleared.and_then(|value| serde_json::from_value(value).ok()),
             carried: carried.and_then(|value| serde_json::from_value(value).ok()),
+            edited: edits.state(),
+            edits,
             stand_in: None,
             failed_summaries: failed.and_then(|value| serde_json::from_value(value).ok()).unwrap_or(0),
             last_write: None,
@@ -250,6 +254,7 @@ impl Session {
             factors: factors.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default(),
         };
         session.remember_factor();
+        session.quote_resumption();
         session.settle_household(events);
         Ok(session)
     }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::{Args, Subcommand};
 use haft_types::Api;
 
-use super::Common;
+use super::{Common, EditArgs};
 
 #[derive(Debug, Args)]
 pub(crate) struct ContextArgs {
@@ -56,6 +56,11 @@ pub(crate) enum ContextCommand {
     /// counts what the last request still holds of the user's rules, changed files and failing commands.
     #[command(verbatim_doc_comment)]
     Replay(ReplayArgs),
+    /// Edit what is sent: drop, pin, mask or summarise messages, and take it back.
+    ///
+    /// Stored messages never change. Every edit says first what it costs: the prefix behind it is written to the provider's
+    /// cache again.
+    Edit(EditArgs),
 }
 
 /// Which request to look at.

@@ -10,6 +10,7 @@ mod bad_input;
 mod broken;
 mod catalogue;
 mod context;
+mod context_edit;
 mod conversations;
 mod crash;
 mod doctor;

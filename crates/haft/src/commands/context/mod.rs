@@ -1,14 +1,16 @@
 //! `haft context`: what was sent, request by request, and what would be sent next.
 //!
 //! Past requests come from the log and are never guessed: bodies are encoded again with the settings they were sent with.
-//! Looking writes nothing.
+//! Looking writes nothing; `edit` keeps a list of edits beside the conversation.
 
 mod compact;
 mod diff;
+mod edit;
 mod from_file;
 mod logged;
 mod next;
 mod picture;
+mod quoted;
 mod recall;
 mod render;
 mod replay;
@@ -17,6 +19,8 @@ mod segments;
 mod show;
 mod why;
 mod words;
+
+pub(super) use quoted::other_tools;
 
 use crate::cli::ContextCommand;
 use crate::exit::Exit;
@@ -33,6 +37,7 @@ pub(super) fn run(command: ContextCommand) -> anyhow::Result<Exit> {
             ContextCommand::Recall(args) => recall::run(&args).await,
             ContextCommand::Compact(args) => compact::run(&args).await,
             ContextCommand::Replay(args) => replay::run(&args).await,
+            ContextCommand::Edit(args) => edit::run(&args).await,
         }
     })?;
     Ok(Exit::Completed)

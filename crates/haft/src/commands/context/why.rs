@@ -6,9 +6,10 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use haft_context::{Break, Cause, Sent, SentSegment, compare_logged};
-use haft_store::{OutlineSegment, RequestOutline};
-use haft_types::{ContentHash, Message, MessageId, ModelSpec, Request};
+use haft_context::{Break, Cause, compare_logged};
+use haft_engine::sent_of;
+use haft_store::RequestOutline;
+use haft_types::{Message, MessageId, ModelSpec};
 use serde::Deserialize;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde_json::{Value, json};
@@ -48,19 +49,15 @@ pub(super) fn breaks(outlines: &[RequestOutline], models: &[ModelSpec], messages
     let pairs = outlines.windows(2).zip(models.iter().skip(1));
     let broken = |(pair, model): (&[RequestOutline], &ModelSpec)| {
         let [last, now] = pair else { return None };
-        let prefix = compare_logged(&sent(last), &sent(now), model, tool_tokens(now));
+        let ((last, _), (sent, tools)) = (sent_of(last), sent_of(now));
+        // A change of policy or edits is not in the log: it is believed only when it was noted.
+        let prefix = compare_logged(&last, &sent, model, tools);
         let found = prefix.broken?;
         let noted = now.summary.cause.as_deref().and_then(named);
         let cause = noted.or_else(|| Some(found.cause).filter(|cause| is_plausible(*cause, &found, &stored)));
         Some(Broken { request: now.summary.number, kept: prefix.kept, cause, found })
     };
     pairs.filter_map(broken).collect()
-}
-
-/// The tokens of the tools: what the segments and the framing of the request leave of its tokens.
-fn tool_tokens(outline: &RequestOutline) -> u32 {
-    let segments: u64 = outline.segments.iter().map(|segment| u64::from(segment.tokens)).sum();
-    u32::try_from(outline.summary.tokens.saturating_sub(segments + Request::FRAME)).unwrap_or(u32::MAX)
 }
 
 /// Whether what is stored agrees with a cause that was only read off the segments.
@@ -81,6 +78,7 @@ fn is_plausible(cause: Cause, found: &Break, stored: &HashSet<MessageId>) -> boo
         | Cause::PruningUndone
         | Cause::Compaction
         | Cause::MessagesDeleted
+        | Cause::ContextEdited
         | Cause::MessagesRestored
         | Cause::TooLarge
         | Cause::PolicyChanged
@@ -90,24 +88,6 @@ fn is_plausible(cause: Cause, found: &Break, stored: &HashSet<MessageId>) -> boo
 
 fn named(name: &str) -> Option<Cause> {
     Cause::deserialize(StrDeserializer::<ValueError>::new(name)).ok()
-}
-
-fn sent(outline: &RequestOutline) -> Sent {
-    let segment = |segment: &OutlineSegment| SentSegment {
-        layer: segment.layer,
-        owner: segment.owner.clone().into(),
-        message: segment.message,
-        hash: segment.hash,
-        tokens: segment.tokens,
-        boundary: segment.boundary,
-    };
-    Sent {
-        model: outline.summary.model.clone(),
-        tools: outline.tools,
-        // Not in the log: a change of policy is believed only when it was noted.
-        policy: ContentHash::of(b""),
-        segments: outline.segments.iter().map(segment).collect(),
-    }
 }
 
 fn total(breaks: &[Broken]) -> (u64, Option<f64>) {

@@ -6,7 +6,8 @@ use tokio_util::sync::CancellationToken;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 
 use super::test;
-use crate::cli::{McpAddArgs, Transport};
+use crate::cli::{Common, McpAddArgs, Transport};
+use crate::commands::context;
 use crate::config;
 use crate::exit::{Exit, mistake};
 use crate::output;
@@ -17,6 +18,7 @@ const SECTION: &str = "mcp_servers";
 
 pub(super) fn run(args: &McpAddArgs) -> anyhow::Result<Exit> {
     let file = Places::from_environment()?.config_file();
+    tell_price(&args.common)?;
     config::edit(&file, |before| with_server(&file, before, args))?;
     output::print(&format!("Declared `{}` in `{}`.\n", args.name, file.display()))?;
     if !args.no_test {
@@ -38,6 +40,14 @@ pub(super) fn remove(name: &str) -> anyhow::Result<Exit> {
     config::edit(&file, |before| without_server(&file, before, name))?;
     output::print(&format!("Took `{name}` out of `{}`.\n", file.display()))?;
     Ok(Exit::Completed)
+}
+
+/// Says first what other tools cost the conversation that is going on.
+fn tell_price(common: &Common) -> anyhow::Result<()> {
+    if let Some(words) = wiring::runtime()?.block_on(context::other_tools(common)) {
+        output::tell(&format!("haft: {words}"));
+    }
+    Ok(())
 }
 
 /// The text of the file with the server in it. Everything else stays as it is.

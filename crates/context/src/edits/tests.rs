@@ -1,0 +1,285 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::testing::{Quarter, any_conversation, conversation, id, model, system, text, tool_set, whole_conversation};
+use crate::{Account, Assembly, Cause, Cleared, ContextError, Policy, SafeZone, Snapshot, Warning, assemble};
+
+fn build(history: &[Arc<Entry>], edits: &Edits, policy: &Policy) -> Result<Assembly, ContextError> {
+    after(history, edits, policy, None)
+}
+
+fn after(
+    history: &[Arc<Entry>],
+    edits: &Edits,
+    policy: &Policy,
+    last: Option<&Account>,
+) -> Result<Assembly, ContextError> {
+    let (system, model, tools, state) = (system(), model(), tool_set(&["read_file"]), edits.state());
+    let plain = Snapshot::new(&model, policy, &system, &tools, history, &Quarter);
+    let last = last.map(|account| &account.sent);
+    assemble(&Snapshot { edits: Some(&state), last, ..plain })
+}
+
+fn sent(assembly: &Assembly) -> Vec<MessageId> {
+    assembly.request.segments[1..].iter().map(|segment| segment.entry.message.message_id).collect()
+}
+
+fn words(assembly: &Assembly) -> String {
+    serde_json::to_string(&assembly.request.segments.iter().map(|one| &one.entry.message).collect::<Vec<_>>()).unwrap()
+}
+
+fn of(list: impl IntoIterator<Item = ContextEdit>) -> Edits {
+    Edits { list: list.into_iter().collect() }
+}
+
+fn ids(numbers: &[usize]) -> BTreeSet<MessageId> {
+    numbers.iter().map(|number| id(*number)).collect()
+}
+
+fn short(number: usize) -> String {
+    id(number).short().to_string()
+}
+
+#[test]
+fn one_side_of_a_block_brings_the_other_along() {
+    let history = conversation("UATTaUAT");
+    let chosen = choose(&[short(2)], Reach::Block, &history, &Quarter).unwrap();
+    assert_eq!((chosen.ids, chosen.along), ([1, 2, 3].map(id).to_vec(), [1, 3].map(id).to_vec()));
+    let range = choose(&[format!("{}..{}", short(3), id(5))], Reach::Block, &history, &Quarter).unwrap();
+    assert_eq!(range.ids, [1, 2, 3, 4, 5].map(id));
+    let alone = choose(&[short(2)], Reach::Message, &history, &Quarter).unwrap();
+    assert_eq!((alone.ids, alone.along.len()), (vec![id(2)], 0));
+    let span = choose(&[short(2), short(5)], Reach::Span, &history, &Quarter).unwrap();
+    assert_eq!(span.ids, [1, 2, 3, 4, 5].map(id));
+    // Even an edit that names half a block never splits it.
+    let edits = of([ContextEdit::Drop { ids: ids(&[2]) }]);
+    let built = build(&history, &edits, &Policy::default()).unwrap();
+    assert_eq!(sent(&built), [0, 4, 5, 6, 7].map(id));
+    assert!(built.account.edited_tokens > 0);
+}
+
+#[test]
+fn what_cannot_be_edited_is_said() {
+    let history = conversation("ΣUATaUAT");
+    let named = |word: String| choose(&[word], Reach::Block, &history, &Quarter);
+    assert_eq!(named(short(0)), Err(EditError::Archive(id(0).short())));
+    assert_eq!(named("ffffffff".into()), Err(EditError::Unknown("ffffffff".into())));
+    let backwards = format!("{}..{}", short(4), short(2));
+    assert_eq!(named(backwards.clone()), Err(EditError::Backwards(backwards)));
+    let check = |edit| check_edit(&edit, &Edits::default(), &history, &Quarter);
+    assert_eq!(check(ContextEdit::Drop { ids: ids(&[5]) }), Err(EditError::Current(id(5).short())));
+    assert_eq!(check(ContextEdit::Summarise { ids: vec![id(1)], text: " \n".into() }), Err(EditError::NoWords));
+    assert_eq!(check(ContextEdit::Undo { edits: 1 }), Err(EditError::TooManyUndos(0)));
+    assert_eq!(check(ContextEdit::Drop { ids: ids(&[1, 2, 3, 4]) }), Ok(()));
+    let open = conversation("UATaUA");
+    let rest = ContextEdit::Drop { ids: ids(&[5]) };
+    assert_eq!(check_edit(&rest, &Edits::default(), &open, &Quarter), Ok(()), "the input is left to answer");
+}
+
+#[test]
+fn a_masked_message_is_only_named() {
+    let mut history = conversation("UATaUAT");
+    history[0] = text(0, Role::User, "SECRET input");
+    history[3] = text(3, Role::Assistant, "SECRET answer");
+    let mut call = history[1].message.clone();
+    call.content.insert(0, Part::text("SECRET words"));
+    if let Some(Part::ToolCall(call)) = call.content.last_mut() {
+        call.arguments = r#"{"path":"SECRET"}"#.into();
+    }
+    history[1] = crate::testing::entry(call);
+    history[2] = crate::testing::result(2, "call-1-0", Envelope::success("SECRET result"));
+    let plain = build(&history, &Edits::default(), &Policy::default()).unwrap();
+    let masked = build(&history, &of([ContextEdit::Mask { ids: ids(&[0, 1, 2, 3]) }]), &Policy::default()).unwrap();
+    assert!(words(&plain).contains("SECRET") && !words(&masked).contains("SECRET"), "{}", words(&masked));
+    assert_eq!(sent(&plain), sent(&masked), "every message keeps its place");
+    for number in 0..4 {
+        assert!(words(&masked).contains(&format!("message id {}", short(number))), "{number}");
+    }
+    let owners: Vec<_> = masked.request.segments[1..5].iter().map(|segment| segment.owner).collect();
+    assert_eq!(owners, [MASKED; 4]);
+}
+
+#[test]
+fn a_summary_stands_where_its_messages_were() {
+    let history = conversation("UATaUATaU");
+    let edit = ContextEdit::Summarise { ids: [4, 5, 6, 7].map(id).to_vec(), text: "The second round.".into() };
+    let edits = of([edit.clone()]);
+    let built = build(&history, &edits, &Policy::default()).unwrap();
+    let summary = &built.request.segments[5];
+    assert_eq!((summary.owner, summary.layer), (SUMMARISED, Layer::History));
+    let said = summary.entry.message.joined_text();
+    assert!(said.ends_with("The second round.") && said.contains(&short(4)) && said.contains(&short(7)), "{said}");
+    assert_eq!(sent(&built).len(), 6);
+    // Restoring any of them brings all of them back.
+    let restored = of([edit, ContextEdit::Restore { ids: ids(&[6]) }]);
+    let plain = build(&history, &Edits::default(), &Policy::default()).unwrap();
+    assert_eq!(build(&history, &restored, &Policy::default()).unwrap().request, plain.request);
+}
+
+#[test]
+fn a_fork_keeps_the_edits_of_what_it_keeps() {
+    let history = conversation("UATaUATaU");
+    let edits = of([
+        ContextEdit::Mask { ids: ids(&[2]) },
+        ContextEdit::Summarise { ids: [4, 5, 6, 7].map(id).to_vec(), text: "The second round.".into() },
+    ]);
+    // Cut in the middle of what was summarised: half of it is there, and is sent.
+    let fork = &history[..7];
+    let built = build(fork, &edits, &Policy::default()).unwrap();
+    assert_eq!(sent(&built), [0, 1, 2, 3, 4, 5, 6].map(id));
+    assert_eq!(built.request.segments[3].owner, MASKED);
+}
+
+/// Long results, a tight safe zone, rounds that are compressed and archived.
+#[test]
+fn pins_survive_compression_pruning_and_archives() {
+    let mut history = conversation(&"UATa".repeat(12));
+    for (number, entry) in history.iter_mut().enumerate().filter(|(_, one)| one.message.role == Role::Tool) {
+        let envelope = Envelope::success(format!("result {number} {}", "word ".repeat(2_000)));
+        *entry = crate::testing::result(number, &format!("call-{}-0", number - 1), envelope);
+    }
+    history.push(text(48, Role::User, "and now?"));
+    let policy = Policy { safe_zone: SafeZone::Tokens(20_000), prune_keep: 0, ..Policy::default() };
+    let whole = |built: &Assembly, number: usize| {
+        let is_it = |segment: &&haft_types::Segment| segment.entry.message.message_id == id(number);
+        let found = built.request.segments.iter().find(is_it).map(|segment| segment.entry.hash);
+        found == Some(history[number].hash)
+    };
+    let plain = build(&history, &Edits::default(), &policy).unwrap();
+    assert!(!whole(&plain, 2) && !whole(&plain, 6));
+    let edits = of([ContextEdit::Pin { ids: ids(&[2]) }]);
+    let pinned = build(&history, &edits, &policy).unwrap();
+    assert!(whole(&pinned, 2) && !whole(&pinned, 6));
+
+    // Archived behind a summary: the pinned block stays, whole.
+    let mut archived = history.clone();
+    let mut summary = Message::text(id(900), Role::Summary, "Ten rounds.", crate::testing::at(900));
+    summary.metadata.insert("first_kept".into(), id(40).to_string().into());
+    archived.push(crate::testing::entry(summary));
+    let built = build(&archived, &edits, &policy).unwrap();
+    let sent_now = sent(&built);
+    assert_eq!(sent_now[..3], [id(900), id(1), id(2)], "{sent_now:?}");
+    assert!(whole(&built, 2) && !sent_now.contains(&id(0)) && !sent_now.contains(&id(6)));
+
+    // Left out by the ladder before, and remembered.
+    let (system, model, tools, state) = (system(), model(), tool_set(&["read_file"]), edits.state());
+    let cleared = Cleared { target: 20_000, first_kept: Some(id(40)), ids: ids(&[2, 42]) };
+    let plain = Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter);
+    let built = assemble(&Snapshot { edits: Some(&state), cleared: Some(&cleared), ..plain }).unwrap();
+    assert!(whole(&built, 2) && !whole(&built, 42));
+}
+
+#[test]
+fn the_next_request_has_one_named_break() {
+    let history = conversation("UATaUATaU");
+    let (policy, none) = (Policy::default(), Edits::default());
+    let first = build(&history, &none, &policy).unwrap();
+    for edit in [
+        ContextEdit::Drop { ids: ids(&[1, 2]) },
+        ContextEdit::Mask { ids: ids(&[3]) },
+        ContextEdit::Summarise { ids: [4, 5, 6, 7].map(id).to_vec(), text: "Done.".into() },
+    ] {
+        let edits = of([edit]);
+        let second = after(&history, &edits, &policy, Some(&first.account)).unwrap();
+        let broken = second.account.prefix.clone().unwrap().broken.unwrap();
+        assert_eq!(broken.cause, Cause::ContextEdited);
+        let third = after(&history, &edits, &policy, Some(&second.account)).unwrap();
+        assert_eq!(third.account.prefix.unwrap().broken, None, "once");
+    }
+}
+
+#[test]
+fn what_would_leave_nothing_to_answer_is_not_applied() {
+    // As after a rewind: what is being answered stands in the middle of what was summarised.
+    let history = conversation("Ua");
+    let mut history: Vec<_> = history.into_iter().take(1).collect();
+    history.push(text(7, Role::User, "go on"));
+    let edits = of([ContextEdit::Drop { ids: ids(&[0, 7]) }]);
+    let built = build(&history, &edits, &Policy::default()).unwrap();
+    assert_eq!(sent(&built), [id(7)], "the current input stays");
+    let joined = conversation("UA");
+    let built = build(&joined, &of([ContextEdit::Drop { ids: ids(&[0]) }]), &Policy::default()).unwrap();
+    assert_eq!(built.request.segments[1].entry.message.message_id, id(0));
+    assert!(!built.account.warnings.contains(&Warning::MarksNotApplied));
+}
+
+#[test]
+fn edits_are_read_back_as_they_were_written() {
+    let edits = of([
+        ContextEdit::Drop { ids: ids(&[1, 2]) },
+        ContextEdit::Summarise { ids: vec![id(3)], text: "x".into() },
+        ContextEdit::Undo { edits: 2 },
+    ]);
+    let json = serde_json::to_value(&edits).unwrap();
+    assert_eq!(json[2], serde_json::json!({"edit": "undo", "edits": 2}));
+    assert_eq!(serde_json::from_value::<Edits>(json).unwrap(), edits);
+    assert!(edits.state().is_empty() && edits.all().len() == 3);
+}
+
+/// An edit at random places: what, where from, how far.
+fn any_edit() -> impl Strategy<Value = (u8, f64, f64)> {
+    (0_u8..6, 0.0_f64..1.0, 0.0_f64..0.3)
+}
+
+/// The edit as a person would make it, if it can be made.
+fn made(edits: &Edits, history: &[Arc<Entry>], (what, from, far): (u8, f64, f64)) -> Option<ContextEdit> {
+    let line = Line::new(repair(history, &Quarter));
+    let first = (line.items.len() as f64 * from) as usize;
+    let last = (first + (line.items.len() as f64 * far) as usize).min(line.items.len().checked_sub(1)?);
+    let range = format!("{}..{}", line.items.get(first)?.id(), line.items[last].id());
+    let chosen = |reach| choose(std::slice::from_ref(&range), reach, history, &Quarter).ok().map(|one| one.ids);
+    let set = |ids: Vec<MessageId>| ids.into_iter().collect();
+    let edit = match what {
+        0 => ContextEdit::Drop { ids: set(chosen(Reach::Block)?) },
+        1 => ContextEdit::Pin { ids: set(chosen(Reach::Block)?) },
+        2 => ContextEdit::Mask { ids: set(chosen(Reach::Message)?) },
+        3 => ContextEdit::Restore { ids: set(chosen(Reach::Message)?) },
+        4 => ContextEdit::Summarise { ids: chosen(Reach::Span)?, text: "what was done".into() },
+        _ => ContextEdit::Undo { edits: 1 },
+    };
+    check_edit(&edit, edits, history, &Quarter).ok().map(|()| edit)
+}
+
+fn edited(history: &[Arc<Entry>], wanted: &[(u8, f64, f64)]) -> Result<(), TestCaseError> {
+    let policy = Policy { safe_zone: SafeZone::Tokens(2_500), ..Policy::default() };
+    let Ok(original) = build(history, &Edits::default(), &policy) else { return Ok(()) };
+    let mut edits = Edits::default();
+    for one in wanted {
+        let Some(edit) = made(&edits, history, *one) else { continue };
+        edits.push(edit);
+        // Blocks and roles are checked on the way; what was accepted can be sent.
+        let built = build(history, &edits, &policy);
+        prop_assert!(built.is_ok(), "{:?}: {:?}", edits, built.err());
+        let built = built.unwrap();
+        prop_assert!(!built.account.warnings.contains(&Warning::MarksNotApplied), "{edits:?}");
+        let state = edits.state();
+        let gone = |one: &haft_types::Segment| state.of(one.entry.message.message_id) == Some(Edited::Dropped);
+        prop_assert!(!built.request.segments.iter().any(gone));
+    }
+    let undos = edits.in_force().len();
+    let before = edits.all().len();
+    for _ in 0..undos {
+        edits.push(ContextEdit::Undo { edits: 1 });
+    }
+    prop_assert_eq!(edits.all().len(), before + undos, "the list only grows");
+    prop_assert_eq!(build(history, &edits, &policy).unwrap().request, original.request);
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn edits_and_as_many_undos_give_the_original_request(
+        history in whole_conversation(40),
+        wanted in prop::collection::vec(any_edit(), 0..12),
+    ) {
+        edited(&history, &wanted)?;
+    }
+
+    #[test]
+    fn so_do_those_of_broken_conversations(
+        history in any_conversation(30),
+        wanted in prop::collection::vec(any_edit(), 0..12),
+    ) {
+        edited(&history, &wanted)?;
+    }
+}

@@ -1,0 +1,316 @@
+//! The context editor (SPEC 8.9): lists what is sent, tells what an edit would cost, and keeps edits with the conversation.
+//!
+//! Invariant: an edit is stored before it applies, and stored messages are never touched.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_context::{
+    Assembly, Chosen, CompactionPlan, ContextEdit, ContextError, EditError, Edited, Edits, PrefixCache, Quote, Reach,
+    accept, check_edit, choose, fallback, pieces,
+};
+use haft_store::{Store, StoreError};
+use haft_types::{
+    ContentHash, ConversationId, Entry, EventBody, Layer, Message, MessageId, Role, ShortId, Timestamp, Usage,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::Session;
+use crate::emit::{Emitter, EventSink};
+
+/// Under which name the store keeps the edits of a conversation.
+const EDITS: &str = "edits";
+
+/// What stands for the user's words while nobody has said them.
+const UNSAID: &str = "[the user's next input]";
+
+/// A context could not be edited.
+#[derive(Debug, thiserror::Error)]
+pub enum EditContextError {
+    /// The edit makes no sense here.
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    /// No request can be made of the conversation.
+    #[error(transparent)]
+    Context(#[from] ContextError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Edits were stored by another version.
+    #[error("the stored edits of this conversation cannot be understood: {0}")]
+    Unreadable(String),
+    /// What a summary must keep takes as much room as what it would stand for.
+    #[error("what must be kept of these messages takes as much room as they do; give a summary with `--text`")]
+    NotWorthIt,
+}
+
+/// What the cache does with a message in the next request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheState {
+    /// Read.
+    Cached,
+    /// Written.
+    Written,
+    /// Neither.
+    Not,
+}
+
+/// A message as the editor lists it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContextLine {
+    /// By which it is edited.
+    pub id: MessageId,
+    /// Who speaks.
+    pub role: Role,
+    /// The tools it calls or whose result it is.
+    pub tools: Vec<String>,
+    /// Its layer in the next request; absent when it is not sent.
+    pub layer: Option<Layer>,
+    /// Its estimated tokens, as it is sent, or stored where it is not.
+    pub tokens: u32,
+    /// When it was made.
+    pub at: Timestamp,
+    /// What the cache does with it in the next request.
+    pub cache: Option<CacheState>,
+    /// What became of it by edits.
+    pub edited: Option<Edited>,
+    /// What it would cost to leave it out now, its block whole; absent when it is not sent or has to be.
+    pub removal: Option<Quote>,
+    /// The first message of its block.
+    pub block: ShortId,
+    /// How it begins.
+    pub words: String,
+}
+
+/// What came of an edit, or would.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EditNews {
+    /// What the next request costs for it.
+    pub quote: Quote,
+    /// How many edits are in force afterwards.
+    pub in_force: usize,
+}
+
+/// A text that can stand for messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeSummary {
+    /// The text.
+    pub text: String,
+    /// Why no model's words are in it, where that is so.
+    pub without_model: Option<String>,
+}
+
+impl Session {
+    /// The edits of this conversation.
+    pub fn edits(&self) -> &Edits {
+        &self.edits
+    }
+
+    /// The messages that these ids and ranges name.
+    pub fn choose_messages(&self, words: &[String], reach: Reach) -> Result<Chosen, EditError> {
+        choose(words, reach, &self.history, self.services.counter.as_ref())
+    }
+
+    /// Every message of the conversation, and what would become of it in the next request.
+    pub async fn context_lines(&mut self) -> Result<Vec<ContextLine>, EditContextError> {
+        drop(self.look_at_documents()?);
+        let (cache, idle) = self.known_to_cache().await?;
+        let Assembly { request, .. } = self.assembly_of(&self.with_input(), &self.edited)?;
+        let sent = pieces(&request, 1.0);
+        let states = states(cache.usage(idle, &sent), request.segments.iter().map(|one| one.entry.tokens), &sent);
+        let places: HashMap<_, _> =
+            request.segments.iter().enumerate().map(|(at, one)| (one.entry.message.message_id, at)).collect();
+        let mut lines = Vec::with_capacity(self.history.len());
+        for entry in &self.history {
+            let message = &entry.message;
+            let id = message.message_id;
+            let place = places.get(&id).copied();
+            let segment = place.map(|at| &request.segments[at]);
+            let block = self.choose_messages(&[id.to_string()], Reach::Block).map(|chosen| chosen.ids).ok();
+            let ends = block.as_ref().and_then(|ids| Some((places.get(ids.first()?)?, places.get(ids.last()?)?)));
+            let free = segment.is_some_and(|one| one.layer == Layer::History && one.owner != "summary");
+            let removal = ends
+                .filter(|(first, last)| free && first <= last)
+                .map(|(first, last)| cache.removal(idle, &sent, *first..*last + 1, &self.config.model));
+            let tools = message.tool_calls().map(|call| call.name.clone());
+            lines.push(ContextLine {
+                id,
+                role: message.role,
+                tools: tools.chain(message.tool_results().map(|result| result.name.clone())).collect(),
+                layer: segment.map(|segment| segment.layer),
+                tokens: segment.map_or(entry.tokens, |segment| segment.entry.tokens),
+                at: message.created_at,
+                cache: place.map(|at| states[at]),
+                edited: self.edited.of(id),
+                removal,
+                block: block.and_then(|ids| ids.first().copied()).unwrap_or(id).short(),
+                words: first_words(message),
+            });
+        }
+        Ok(lines)
+    }
+
+    /// What an edit would cost with the next request. Nothing is changed.
+    pub async fn quote_edit(&mut self, edit: &ContextEdit) -> Result<EditNews, EditContextError> {
+        drop(self.look_at_documents()?);
+        let history = self.with_input();
+        check_edit(edit, &self.edits, &history, self.services.counter.as_ref())?;
+        let mut after = self.edits.clone();
+        after.push(edit.clone());
+        let (cache, idle) = self.known_to_cache().await?;
+        let as_it_is = self.assembly_of(&history, &self.edited)?;
+        let edited = self.assembly_of(&history, &after.state())?;
+        let (before, now) = (pieces(&as_it_is.request, 1.0), pieces(&edited.request, 1.0));
+        let quote = cache.compare(idle, &before, &now, &self.config.model);
+        Ok(EditNews { quote, in_force: after.in_force().len() })
+    }
+
+    /// Makes an edit: from the next request on it applies.
+    pub async fn edit_context(&mut self, mut edit: ContextEdit) -> Result<EditNews, EditContextError> {
+        if let ContextEdit::Summarise { text, .. } = &mut edit {
+            *text = self.config.masker.mask(text).into_owned();
+        }
+        let news = self.quote_edit(&edit).await?;
+        // From what is stored: nobody's edit is undone by another, and what cannot be understood is not overwritten.
+        let stored = self.services.store.state(&self.conversation.id, EDITS).await?;
+        let mut edits: Edits = stored.map_or_else(
+            || Ok(Edits::default()),
+            |value| serde_json::from_value(value).map_err(|error| unreadable(&error)),
+        )?;
+        edits.push(edit);
+        let value = serde_json::to_value(&edits).unwrap_or_default();
+        self.services.store.set_state(&self.conversation.id, EDITS, value).await?;
+        self.edited = edits.state();
+        self.edits = edits;
+        Ok(news)
+    }
+
+    /// A text to stand for these messages: a model's, if it passes the gate, else what must be kept of them, word for word.
+    pub async fn summary_of(
+        &mut self,
+        ids: &[MessageId],
+        sink: &mut dyn EventSink,
+        cancel: &CancellationToken,
+    ) -> Result<RangeSummary, EditContextError> {
+        let counter = Arc::clone(&self.services.counter);
+        let plan = self.plan_of(ids)?;
+        let ledger = self.ledger_of(&plan);
+        let (id, masker) = (self.conversation.id.clone(), self.config.masker.clone());
+        let mut emitter = Emitter::new(sink, id, masker, self.config.agent.clone()).after(self.seq);
+        let made = self.summarise(&plan, None, &mut emitter, cancel).await;
+        let accepted = match made {
+            Ok(made) => {
+                let usage = made.reply.usage;
+                let cost = self.spend(made.by.price, usage);
+                emitter.emit(EventBody::Usage { model: made.by.full_name(), usage, cost, saved_tokens: 0 });
+                made.written()
+                    .and_then(|text| accept(&text, &plan, &ledger, counter.as_ref()))
+                    .map_err(|why| why.to_string())
+            }
+            Err(why) => Err(why),
+        };
+        self.seq = emitter.seq();
+        match accepted {
+            Ok(text) => Ok(RangeSummary { text, without_model: None }),
+            Err(why) => self.plain_summary(&plan, why),
+        }
+    }
+
+    /// The same without asking a model.
+    pub fn summary_without_model(&self, ids: &[MessageId]) -> Result<RangeSummary, EditContextError> {
+        let plan = self.plan_of(ids)?;
+        self.plain_summary(&plan, "no model was asked".to_owned())
+    }
+
+    fn plain_summary(&self, plan: &CompactionPlan, why: String) -> Result<RangeSummary, EditContextError> {
+        let text = fallback(plan, &self.ledger_of(plan), self.services.counter.as_ref());
+        let text = text.ok_or(EditContextError::NotWorthIt)?;
+        Ok(RangeSummary { text, without_model: Some(why) })
+    }
+
+    /// These messages as an archive of their own.
+    fn plan_of(&self, ids: &[MessageId]) -> Result<CompactionPlan, EditContextError> {
+        let chosen = self.history.iter().filter(|entry| ids.contains(&entry.message.message_id)).cloned();
+        let chosen: Vec<_> = chosen.collect();
+        let times = || chosen.iter().map(|entry| entry.message.created_at);
+        let (Some(from), Some(to), Some(first)) = (times().min(), times().max(), ids.first()) else {
+            return Err(EditError::NoWords.into());
+        };
+        let rounds = chosen.iter().filter(|entry| entry.message.opens_round()).count() as u32;
+        let messages = self.edited.seen(&chosen, self.services.counter.as_ref());
+        Ok(CompactionPlan { messages, rounds, first_kept: *first, from, to })
+    }
+
+    /// What the cache should hold, and how long ago it was asked last.
+    async fn known_to_cache(&self) -> Result<(PrefixCache, Duration), StoreError> {
+        let outlines = self.services.store.request_outlines(&self.conversation.id).await?;
+        let idle = outlines.last().map(|outline| self.services.clock.now().duration_since(outline.summary.sent_at));
+        let idle = idle.and_then(|idle| idle.try_into().ok()).unwrap_or_default();
+        let sizes: HashMap<_, _> =
+            self.history.iter().map(|entry| (entry.message.message_id, entry.message.content.len())).collect();
+        let blocks = |id: MessageId| sizes.get(&id).copied().unwrap_or(1);
+        Ok((super::prefix_cache_of(&outlines, &self.config.model, blocks), idle))
+    }
+
+    /// The messages the next request is made from, with a stand-in for words that are still to be said.
+    fn with_input(&self) -> Cow<'_, [Arc<Entry>]> {
+        let history = self.history_to_send();
+        let last = history.iter().rev().find(|entry| match entry.message.role {
+            Role::User | Role::Assistant | Role::Tool => true,
+            Role::System | Role::Summary => false,
+        });
+        let waits =
+            |last: &Arc<Entry>| last.message.role == Role::Assistant && last.message.tool_calls().next().is_none();
+        if last.is_some_and(|last| !waits(last)) {
+            return history;
+        }
+        let id = MessageId::derived(ContentHash::of(UNSAID.as_bytes()));
+        let words = Message::text(id, Role::User, UNSAID, Timestamp::UNIX_EPOCH);
+        let mut history = history.into_owned();
+        history.push(Entry::new(words, self.services.counter.as_ref()));
+        Cow::Owned(history)
+    }
+}
+
+fn unreadable(error: &serde_json::Error) -> EditContextError {
+    EditContextError::Unreadable(error.to_string())
+}
+
+/// The edits that are kept with a conversation.
+pub(super) async fn stored_edits(store: &dyn Store, id: &ConversationId) -> Result<Edits, StoreError> {
+    let Some(value) = store.state(id, EDITS).await? else { return Ok(Edits::default()) };
+    Ok(serde_json::from_value(value).unwrap_or_else(|error| {
+        tracing::warn!(%error, "stored edits are ignored");
+        Edits::default()
+    }))
+}
+
+/// What the cache does with each segment, from what it does with all of them. The tools stand before the first.
+fn states(usage: Usage, tokens: impl Iterator<Item = u32>, sent: &[haft_context::Piece]) -> Vec<CacheState> {
+    let counted: u64 = sent.iter().map(|piece| piece.tokens).sum();
+    let scale = usage.all_input() as f64 / counted.max(1) as f64;
+    let mut end = sent.first().map_or(0, |tools| tools.tokens);
+    let mut state = |tokens: u32| {
+        let begin = end as f64 * scale;
+        end += u64::from(tokens);
+        if begin < usage.cached_input as f64 {
+            CacheState::Cached
+        } else if begin < (usage.cached_input + usage.cache_write) as f64 {
+            CacheState::Written
+        } else {
+            CacheState::Not
+        }
+    };
+    tokens.map(&mut state).collect()
+}
+
+fn first_words(message: &Message) -> String {
+    const LETTERS: usize = 80;
+    let mut text = message.joined_text();
+    text.extend(message.tool_results().map(|result| result.envelope.text.as_str()));
+    text.extend(message.tool_calls().map(|call| format!("{} {}", call.name, call.arguments)));
+    let words: Vec<_> = text.split_whitespace().take(LETTERS).collect();
+    words.join(" ").chars().take(LETTERS).collect()
+}

@@ -1,0 +1,353 @@
+//! `haft context edit`: what is sent, message by message, with the price of every change (SPEC 8.9).
+//!
+//! The price is told before an edit is kept. The conversation is locked meanwhile: one that is in use cannot be edited.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use haft_context::{Chosen, ContextEdit, EditError, Quote, Reach};
+use haft_engine::{CacheState, ContextLine, EditContextError, EditNews, Session};
+use haft_store::{Store, WriteLock};
+use haft_types::{Clock, MessageId, ModelSpec, Role, Timestamp};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::words::{count, money, thousands};
+use crate::cli::{EditArgs, EditCommand, EditHow, OutputFormat, RunArgs, SummariseArgs};
+use crate::clock::WallClock;
+use crate::commands::{configuration, conversations, run};
+use crate::exit::mistake;
+use crate::output::{self, Printer, Table};
+use crate::wiring;
+
+pub(super) async fn run(args: &EditArgs) -> anyhow::Result<()> {
+    match &args.command {
+        EditCommand::List(how) => list(how).await,
+        EditCommand::Drop(args) => {
+            edit(&args.how, &args.ids, Reach::Block, |ids| ContextEdit::Drop { ids: ids.into_iter().collect() }).await
+        }
+        EditCommand::Pin(args) => {
+            edit(&args.how, &args.ids, Reach::Block, |ids| ContextEdit::Pin { ids: ids.into_iter().collect() }).await
+        }
+        EditCommand::Mask(args) => {
+            edit(&args.how, &args.ids, Reach::Message, |ids| ContextEdit::Mask { ids: ids.into_iter().collect() }).await
+        }
+        EditCommand::Restore(args) => {
+            edit(&args.how, &args.ids, Reach::Block, |ids| ContextEdit::Restore { ids: ids.into_iter().collect() })
+                .await
+        }
+        EditCommand::Summarise(args) => summarise(args).await,
+        EditCommand::Undo(args) => {
+            let mut open = Open::to_edit(&args.how).await?;
+            let chosen = Chosen { ids: Vec::new(), along: Vec::new() };
+            open.make(ContextEdit::Undo { edits: args.number }, &chosen, &[], &args.how).await
+        }
+    }
+}
+
+async fn edit(
+    how: &EditHow,
+    words: &[String],
+    reach: Reach,
+    make: impl Fn(Vec<MessageId>) -> ContextEdit,
+) -> anyhow::Result<()> {
+    let mut open = Open::to_edit(how).await?;
+    let chosen = open.session.choose_messages(words, reach).map_err(|error| told(&error))?;
+    open.make(make(chosen.ids.clone()), &chosen, &[], how).await
+}
+
+async fn summarise(args: &SummariseArgs) -> anyhow::Result<()> {
+    let mut open = Open::to_edit(&args.how).await?;
+    let chosen = open.session.choose_messages(&args.ids, Reach::Span).map_err(|error| told(&error))?;
+    let mut notes = Vec::new();
+    let text = if let Some(text) = &args.text {
+        text.clone()
+    } else {
+        // What cannot be kept is not worth asking a model for.
+        let probe = ContextEdit::Summarise { ids: chosen.ids.clone(), text: "…".to_owned() };
+        open.session.quote_edit(&probe).await.map_err(refused)?;
+        let made = if args.no_model || args.how.dry_run {
+            open.session.summary_without_model(&chosen.ids)
+        } else {
+            let mut printer = Printer::new(OutputFormat::Text, false);
+            open.session.summary_of(&chosen.ids, &mut printer, &CancellationToken::new()).await
+        };
+        let made = made.map_err(refused)?;
+        if args.how.dry_run && !args.no_model {
+            notes.push("No model was asked: the price is that of what has to be kept, word for word.".to_owned());
+        } else if let Some(why) = made.without_model.filter(|_| !args.no_model) {
+            notes.push(format!("No model's words are used ({why}): what has to be kept stands there, word for word."));
+        }
+        made.text
+    };
+    open.make(ContextEdit::Summarise { ids: chosen.ids.clone(), text }, &chosen, &notes, &args.how).await
+}
+
+/// What can be put right by other arguments is told as such.
+fn told(error: &EditError) -> anyhow::Error {
+    mistake(error.to_string())
+}
+
+fn refused(error: EditContextError) -> anyhow::Error {
+    match error {
+        EditContextError::Edit(error) => told(&error),
+        EditContextError::NotWorthIt => mistake(error.to_string()),
+        EditContextError::Context(_) | EditContextError::Store(_) | EditContextError::Unreadable(_) => error.into(),
+    }
+}
+
+/// A conversation whose context is looked at or edited.
+struct Open {
+    session: Session,
+    store: Arc<dyn Store>,
+    /// Nobody goes on with it while it is edited.
+    _lock: Option<WriteLock>,
+}
+
+impl Open {
+    /// Opens it to be looked at.
+    async fn to_look(how: &EditHow) -> anyhow::Result<Self> {
+        Self::open(how, None).await
+    }
+
+    /// Opens it to be edited.
+    async fn to_edit(how: &EditHow) -> anyhow::Result<Self> {
+        let (places, loaded) = configuration(&how.common)?;
+        let store = wiring::open_store(&places, &loaded.config)?;
+        let conversation = match &how.conversation {
+            Some(name) => conversations::find(store.as_ref(), name).await?,
+            None => conversations::current(store.as_ref()).await?,
+        };
+        let lock = store.lock(&conversation.id).await?;
+        Self::open(how, Some((store, lock))).await
+    }
+
+    async fn open(how: &EditHow, locked: Option<(Arc<dyn Store>, WriteLock)>) -> anyhow::Result<Self> {
+        let (places, loaded) = configuration(&how.common)?;
+        let config = loaded.config;
+        let (store, lock) = match locked {
+            Some((store, lock)) => (store, Some(lock)),
+            None => (wiring::open_store(&places, &config)?, None),
+        };
+        let conversation = match &how.conversation {
+            Some(name) => conversations::find(store.as_ref(), name).await?,
+            None => conversations::current(store.as_ref()).await?,
+        };
+        let messages = store.messages(&conversation.id).await?;
+        let resume = Some(conversation.id.to_string());
+        let args = RunArgs { model: how.model.clone(), resume, ..RunArgs::default() };
+        let plan = run::lower(&args, &config, None)?;
+        let session = wiring::look_and_ask(&places, config, plan, Arc::clone(&store), (conversation, messages)).await?;
+        Ok(Self { session, store, _lock: lock })
+    }
+
+    /// Says what an edit costs, then makes it, unless only the price was asked for.
+    async fn make(
+        &mut self,
+        edit: ContextEdit,
+        chosen: &Chosen,
+        notes: &[String],
+        how: &EditHow,
+    ) -> anyhow::Result<()> {
+        let news = self.session.quote_edit(&edit).await.map_err(refused)?;
+        let model = self.session.model().clone();
+        if !how.json {
+            output::print(&haft_text::sanitise(&as_text(&edit, chosen, notes, &news, &model)))?;
+        }
+        if !how.dry_run {
+            self.session.edit_context(edit.clone()).await.map_err(refused)?;
+            self.store.flush().await?;
+        }
+        if how.json {
+            return output::print_json(&json!({
+                "conversation_id": self.session.conversation().id,
+                "edit": edit,
+                "messages": shorts(&chosen.ids),
+                "along": shorts(&chosen.along),
+                "quote": quote_json(&news.quote, &model),
+                "in_force": news.in_force,
+                "applied": !how.dry_run,
+                "notes": notes,
+            }));
+        }
+        output::print(if how.dry_run {
+            "Nothing was changed.\n"
+        } else if matches!(edit, ContextEdit::Undo { .. }) {
+            "Done.\n"
+        } else {
+            "Done. `haft context edit undo` takes it back.\n"
+        })
+    }
+}
+
+fn shorts(ids: &[MessageId]) -> Vec<String> {
+    ids.iter().map(|id| id.short().to_string()).collect()
+}
+
+fn quote_json(quote: &Quote, model: &ModelSpec) -> Value {
+    json!({
+        "tokens": quote.tokens,
+        "cost": quote.cost,
+        "extra": quote.extra,
+        "saved_tokens": quote.saved(),
+        "saved_cost": quote.saved_cost(model),
+        "usage": quote.usage,
+        "otherwise": quote.otherwise,
+    })
+}
+
+fn as_text(edit: &ContextEdit, chosen: &Chosen, notes: &[String], news: &EditNews, model: &ModelSpec) -> String {
+    let messages = count(chosen.ids.len(), "message");
+    let mut text = match edit {
+        ContextEdit::Drop { .. } => format!("Drops {messages}"),
+        ContextEdit::Pin { .. } => format!("Pins {messages}"),
+        ContextEdit::Mask { .. } => format!("Masks {messages}"),
+        ContextEdit::Restore { .. } => format!("Restores {messages}"),
+        ContextEdit::Summarise { .. } => format!("Summarises {messages}"),
+        ContextEdit::Undo { edits } => format!("Takes back {}", count(*edits as usize, "edit")),
+    };
+    // Here and below: writing to a String cannot fail.
+    if !chosen.ids.is_empty() {
+        const MOST: usize = 12;
+        let ids = shorts(&chosen.ids);
+        let more = if ids.len() > MOST { " …" } else { "" };
+        let _ = write!(text, ": {}{more}", ids[..ids.len().min(MOST)].join(" "));
+    }
+    text.push_str(".\n");
+    if !chosen.along.is_empty() {
+        let along = shorts(&chosen.along).join(" ");
+        let _ = writeln!(text, "A call and its results are one block, so these come along: {along}.");
+    }
+    if let ContextEdit::Summarise { text: summary, .. } = edit {
+        let _ = writeln!(text, "\n{}\n", summary.trim());
+    }
+    for note in notes {
+        let _ = writeln!(text, "{note}");
+    }
+    text.push_str(&price(&news.quote, model));
+    text
+}
+
+/// What the next request costs for it, and what later ones save.
+fn price(quote: &Quote, model: &ModelSpec) -> String {
+    let mut text = if quote.tokens == 0 {
+        "The next request writes nothing again for it.".to_owned()
+    } else {
+        format!("The next request has {quote} to write again.")
+    };
+    match (quote.saved(), quote.usage.all_input().saturating_sub(quote.otherwise.all_input())) {
+        (0, 0) => {}
+        (0, longer) => drop(write!(text, " Every request is {} tokens longer.", thousands(longer))),
+        (saved, _) => {
+            let cost = quote.saved_cost(model).map_or_else(String::new, |cost| format!(", {}", money(cost)));
+            let _ = write!(text, " Every request is {} tokens{cost} shorter.", thousands(saved));
+        }
+    }
+    text.push('\n');
+    text
+}
+
+async fn list(how: &EditHow) -> anyhow::Result<()> {
+    let mut open = Open::to_look(how).await?;
+    let lines = open.session.context_lines().await.map_err(refused)?;
+    let (model, now) = (open.session.model().clone(), WallClock.now());
+    if how.json {
+        let messages: Vec<_> = lines.iter().map(|line| line_json(line, &model)).collect();
+        return output::print_json(&json!({
+            "conversation_id": open.session.conversation().id,
+            "model": model.full_name(),
+            "edits": open.session.edits().in_force(),
+            "messages": messages,
+        }));
+    }
+    let headings = ["ID", "ROLE", "LAYER", "TOKENS", "AGE", "CACHE", "REMOVING", "SAVES", "EDITED", "TEXT"];
+    let mut table = Table::new(&headings);
+    for line in &lines {
+        let removal = line.removal.as_ref();
+        table.row(vec![
+            line.id.short().to_string(),
+            kind(line),
+            line.layer.map_or_else(|| "-".to_owned(), |layer| layer.to_string()),
+            thousands(line.tokens.into()),
+            age(line.at, now),
+            line.cache.map_or("-", cache_name).to_owned(),
+            removal.map_or_else(|| "-".to_owned(), |quote| quote.extra.map_or_else(|| quote.to_string(), signed)),
+            removal.map_or_else(|| "-".to_owned(), |quote| thousands(quote.saved())),
+            line.edited.map_or("", |edited| edited.name()).to_owned(),
+            line.words.clone(),
+        ]);
+    }
+    let edits = open.session.edits().in_force().len();
+    output::print(&haft_text::sanitise(&format!(
+        "{table}\nREMOVING is what the next request costs more (+) or less (-) if the message and its block are dropped now; SAVES is \
+         by how many tokens every request is shorter then. {} in force.\n",
+        count(edits, "edit")
+    )))
+}
+
+fn signed(usd: f64) -> String {
+    format!("{}{}", if usd < 0.0 { "-" } else { "+" }, money(usd.abs()))
+}
+
+fn kind(line: &ContextLine) -> String {
+    match (line.role, line.tools.as_slice()) {
+        (Role::Assistant, [tool]) => format!("call {tool}"),
+        (Role::Assistant, [_, ..]) => format!("{} calls", line.tools.len()),
+        (Role::Tool, [tool, ..]) => format!("result {tool}"),
+        (Role::System | Role::User | Role::Assistant | Role::Tool | Role::Summary, _) => line.role.to_string(),
+    }
+}
+
+fn cache_name(state: CacheState) -> &'static str {
+    match state {
+        CacheState::Cached => "cached",
+        CacheState::Written => "written",
+        CacheState::Not => "not",
+    }
+}
+
+/// How long ago, in one unit.
+fn age(at: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(at).as_secs().max(0);
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7_199 => format!("{} min", seconds / 60),
+        7_200..=172_799 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+fn line_json(line: &ContextLine, model: &ModelSpec) -> Value {
+    json!({
+        "id": line.id.short().to_string(),
+        "message_id": line.id,
+        "role": line.role,
+        "tools": line.tools,
+        "layer": line.layer,
+        "tokens": line.tokens,
+        "created_at": line.at.to_string(),
+        "cache": line.cache.map(cache_name),
+        "edited": line.edited,
+        "block": line.block.to_string(),
+        "removal": line.removal.as_ref().map(|quote| quote_json(quote, model)),
+        "first_words": line.words,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_told_in_one_unit() {
+        let at = |seconds: i64| Timestamp::from_second(seconds).unwrap();
+        let ages = [0, 119, 120, 7_200, 172_800].map(|seconds| age(at(0), at(seconds)));
+        assert_eq!(ages, ["0 s", "119 s", "2 min", "2 h", "2 d"]);
+        assert_eq!(age(at(10), at(0)), "0 s", "a clock that was set back");
+    }
+
+    #[test]
+    fn less_is_told_as_less() {
+        assert_eq!((signed(-0.5), signed(0.01)), ("-$0.5000".into(), "+$0.0100".into()));
+    }
+}

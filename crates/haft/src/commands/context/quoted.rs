@@ -1,0 +1,27 @@
+//! What an action beside a session costs the conversation that is going on (SPEC 8.12).
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use haft_context::Change;
+use haft_engine::prefix_cache_of;
+use haft_types::{Clock, MessageId};
+
+use super::logged::Log;
+use crate::cli::Common;
+use crate::clock::WallClock;
+
+/// What the next request of the current conversation writes again once its tools are others; `None` when there is none, or
+/// nothing of it is in the cache.
+pub(in crate::commands) async fn other_tools(common: &Common) -> Option<String> {
+    let log = Log::open(None, common).await.ok()?;
+    let (outlines, messages) = (log.outlines().await.ok()?, log.messages().await.ok()?);
+    let model = log.models(&outlines).ok()?.pop()?;
+    let sizes: HashMap<_, _> = messages.iter().map(|one| (one.message_id, one.content.len())).collect();
+    let cache = prefix_cache_of(&outlines, &model, |id: MessageId| sizes.get(&id).copied().unwrap_or(1));
+    let idle = WallClock.now().duration_since(outlines.last()?.summary.sent_at);
+    let quote = cache.change(Change::Everything, Duration::try_from(idle).unwrap_or_default(), &model);
+    let name = &log.conversation.name;
+    (quote.tokens > 0)
+        .then(|| format!("tools stand before everything else: the next request of `{name}` has {quote} to write again"))
+}
