@@ -117,6 +117,10 @@ pub(crate) struct Cli {
     #[arg(short = 'p', long = "print")]
     pub(crate) print: bool,
 
+    /// Talk in lines and words only, with nothing drawn twice: for screen readers.
+    #[arg(long)]
+    pub(crate) plain: bool,
+
     #[command(flatten)]
     pub(crate) run: RunArgs,
 
@@ -128,7 +132,7 @@ impl Cli {
     /// The command line as clap knows it. `haft -p` takes what `haft run` takes, but only `haft run --help` shows it.
     pub(crate) fn definition() -> clap::Command {
         Self::command().mut_args(|arg| {
-            let shown = ["print", "help", "version"].contains(&arg.get_id().as_str());
+            let shown = ["print", "plain", "help", "version"].contains(&arg.get_id().as_str());
             arg.hide(!shown)
         })
     }
@@ -413,6 +417,12 @@ pub(crate) struct DemoArgs {
     /// Keep the sample project and say where it is.
     #[arg(long)]
     pub(crate) keep: bool,
+}
+
+impl Default for DemoArgs {
+    fn default() -> Self {
+        Self { api: Api::Anthropic, keep: false }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -117,6 +117,12 @@ impl Places {
         self.state.join("jobs")
     }
 
+    /// What was typed in a project, by the name of its conversations.
+    pub(crate) fn history(&self, namespace: &str) -> PathBuf {
+        let hash = blake3::hash(namespace.as_bytes()).to_hex();
+        self.state.join("history").join(&hash[..16]).with_extension("jsonl")
+    }
+
     /// Runs of workflows.
     pub(crate) fn workflows(&self) -> PathBuf {
         self.state.join("workflows")

@@ -12,6 +12,11 @@ use crate::diff;
 use crate::line::{Line, Tone};
 use crate::wrap::{chop, hang, wrap};
 
+/// Rows of a reason or a choice, so that all of them fit a small terminal.
+const FEW: usize = 2;
+/// Rules longer than this are shown whole above the question.
+const LONG_RULES: usize = 60;
+
 /// A question that is open.
 #[derive(Debug)]
 pub(crate) struct Asking {
@@ -114,24 +119,33 @@ impl Asking {
                 rows.extend(chop(&Line::of(format!("    {}", reveal(&part.command)), Tone::Plain), columns));
             }
         }
+        let rules = self.rules();
+        if rules.len() > LONG_RULES {
+            rows.push(Line::of("  always would allow:", Tone::Dim));
+            rows.extend(chop(&Line::of(format!("    {rules}"), Tone::Plain), columns));
+        }
         rows
+    }
+
+    /// What would be allowed from now on, if that can be.
+    fn rules(&self) -> String {
+        reveal(&self.approval.remember.join(", ")).into_owned()
     }
 
     /// The question.
     pub(crate) fn question(&self, columns: usize) -> Vec<Line> {
         let reason = Line::of(format!("Allow this? {}", reveal(&self.approval.reason)), Tone::Warning);
-        let mut rows = wrap(&reason, columns);
+        let mut rows = few(wrap(&reason, columns));
         let key = if self.armed { Tone::Accent } else { Tone::Dim };
         let choice = |rows: &mut Vec<Line>, letter: &str, meaning: String| {
             let front = Line::of(format!(" {letter} "), key);
-            rows.extend(hang(&Line::of(meaning, Tone::Plain), &front, &Line::of("   ", Tone::Plain), columns));
+            rows.extend(few(hang(&Line::of(meaning, Tone::Plain), &front, &Line::of("   ", Tone::Plain), columns)));
         };
         match self.stage {
             Stage::Choose => {
                 choice(&mut rows, "y", "yes, this once".into());
                 if !self.approval.remember.is_empty() {
-                    let rules = self.approval.remember.join(", ");
-                    choice(&mut rows, "a", format!("always: {}", reveal(&rules)));
+                    choice(&mut rows, "a", format!("always: {}", self.rules()));
                 }
                 choice(&mut rows, "n", "no".into());
                 choice(&mut rows, "w", "no, with words for the model".into());
@@ -144,6 +158,15 @@ impl Asking {
         }
         rows
     }
+}
+
+/// The first of these rows: whatever they say, the choices below them must stay on the screen.
+fn few(mut rows: Vec<Line>) -> Vec<Line> {
+    if rows.len() > FEW {
+        rows.truncate(FEW);
+        rows.push(Line::of("   …", Tone::Dim));
+    }
+    rows
 }
 
 #[cfg(test)]
@@ -178,6 +201,17 @@ mod tests {
         let asking = asking("execute_command", json!({"command": line}), &line);
         let shown: String = asking.subject(40).iter().skip(1).map(|row| row.plain().trim_start().to_owned()).collect();
         assert_eq!(shown, line);
+    }
+
+    #[test]
+    fn a_long_rule_hides_no_choice() {
+        let mut asking = asking("execute_command", json!({"command": "x"}), "x");
+        asking.approval.remember = vec![format!("execute_command({})", "long ".repeat(5_000))];
+        asking.approval.reason = "no ".repeat(5_000);
+        let rows: Vec<_> = asking.question(40).iter().map(Line::plain).collect();
+        assert!(rows.len() < 14 && rows.contains(&" y yes, this once".to_owned()), "{rows:#?}");
+        let shown: String = asking.subject(40).iter().map(Line::plain).collect();
+        assert_eq!(shown.matches('g').count(), 5_000, "all of it is above");
     }
 
     #[test]

@@ -75,7 +75,9 @@ impl Call {
     }
 
     fn title(&self, mark: Line) -> Line {
-        mark.and(&self.tool, Tone::Strong).and(" ", Tone::Plain).and(first_line(&self.about), Tone::Plain)
+        // What a command or a path does to a terminal is shown, not done: half of it would be hidden.
+        let about = haft_text::reveal(&first_line(&self.about)).into_owned();
+        mark.and(&self.tool, Tone::Strong).and(" ", Tone::Plain).and(about, Tone::Plain)
     }
 }
 
@@ -177,6 +179,7 @@ mod tests {
         let hostile = "a\u{1b}[1A\u{1b}[2K\nb\r✓ all tests passed";
         let running = Call { progress: hostile.into(), ..call("execute_command", hostile) }.running(40);
         assert!(running.width() <= 40);
+        assert!(running.plain().contains("a␛[1A␛[2K …"), "{}", running.plain());
         let rows = call("execute_command", hostile).finished(ToolStatus::Error, &"x".repeat(1_000_000), 40);
         assert!(rows.len() <= ERROR_ROWS + 2);
         assert!(rows.iter().chain([&running]).all(|row| !row.plain().contains(char::is_control)));

@@ -1,11 +1,61 @@
 //! Changes of files as rows.
 
-use crate::line::{Line, Tone};
+use crate::highlight::Highlighter;
+use crate::line::{Line, Span, Tone};
 use crate::wrap::chop;
+
+/// So many lines of a change have the tones of their language.
+const HIGHLIGHTED: usize = 400;
 
 /// The rows of a unified diff, or of text that may hold one.
 pub(crate) fn rows<'a>(lines: impl Iterator<Item = &'a str>, columns: usize) -> Vec<Line> {
-    lines.flat_map(|line| chop(&Line::of(line, tone(line)), columns)).collect()
+    let mut change = Change::default();
+    lines.flat_map(|line| chop(&change.line(line), columns)).collect()
+}
+
+/// A change as it is read, line by line.
+#[derive(Default)]
+struct Change {
+    /// The file as it is at the beginning of each place.
+    file: Highlighter,
+    /// The file as it will be, up to here.
+    new: Highlighter,
+    read: usize,
+}
+
+impl Change {
+    fn line(&mut self, line: &str) -> Line {
+        self.read += 1;
+        match line.split_at_checked(1) {
+            Some(("+", rest)) if !line.starts_with("+++") => {
+                let code = self.code(rest);
+                Line::of("+", Tone::Added).spans().iter().cloned().chain(code.spans().iter().map(added)).collect()
+            }
+            Some((" ", rest)) => {
+                let code = self.code(rest);
+                Line::of(" ", Tone::Plain).spans().iter().chain(code.spans()).cloned().collect()
+            }
+            _ => {
+                if let Some(path) = line.strip_prefix("+++ ") {
+                    self.file = Highlighter::of_path(path);
+                    self.new = self.file.clone();
+                } else if line.starts_with("@@") {
+                    self.new = self.file.clone();
+                }
+                Line::of(line, tone(line))
+            }
+        }
+    }
+
+    fn code(&mut self, text: &str) -> Line {
+        if self.read > HIGHLIGHTED { Line::of(text, Tone::Plain) } else { self.new.line(text) }
+    }
+}
+
+/// What is added stays the colour of that; only words that stand out keep their own.
+fn added(span: &Span) -> Span {
+    let tone = if span.tone() == Tone::Plain { Tone::Added } else { span.tone() };
+    Span::part(span.text().to_owned(), tone)
 }
 
 /// Whether the text holds a unified diff.
@@ -16,7 +66,6 @@ pub(crate) fn is_diff(text: &str) -> bool {
 fn tone(line: &str) -> Tone {
     match line.as_bytes() {
         [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Tone::Strong,
-        [b'+', ..] => Tone::Added,
         [b'-', ..] => Tone::Removed,
         [b'@', b'@', ..] => Tone::Accent,
         _ => Tone::Plain,
@@ -26,6 +75,22 @@ fn tone(line: &str) -> Tone {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn code_in_a_diff_has_the_tones_of_its_language() {
+        crate::highlight::load();
+        let text = "--- a.rs\n+++ a.rs\n@@ -1 +1 @@\n fn a() {\n-    1\n+    if b { \"c\" }\n";
+        let rows = rows(text.lines(), 60);
+        let has = |row: usize, text: &str, tone| {
+            rows[row].spans().iter().any(|s| s.text().contains(text) && s.tone() == tone)
+        };
+        assert!(has(3, "fn", Tone::Keyword) && has(4, "1", Tone::Removed), "{rows:?}");
+        assert!(
+            has(5, "+    ", Tone::Added) && has(5, "if", Tone::Keyword) && has(5, "\"c\"", Tone::Literal),
+            "{rows:?}"
+        );
+        assert_eq!(rows.iter().map(Line::plain).collect::<Vec<_>>(), text.lines().collect::<Vec<_>>());
+    }
 
     #[test]
     fn lines_of_a_diff_have_their_tones() {

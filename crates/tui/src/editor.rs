@@ -3,11 +3,16 @@
 //! Responsible for text, cursor, what was cut out, long pastes and history. Invariant: the cursor stands between two letters as
 //! people see them, never inside one. A long paste is one letter here and is put in full when the text is taken.
 
+mod vim;
+
+use crossterm::event::KeyEvent;
 use haft_text::{sanitise, width};
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::line::{Line, Tone};
 use crate::wrap::NARROWEST;
+
+use vim::Vim;
 
 /// A paste longer than this is shown as one word.
 const LONG_LINES: usize = 8;
@@ -26,6 +31,8 @@ pub(crate) struct Editor {
     history: Vec<String>,
     /// The place in the history, and what was typed before it was left for it.
     recalled: Option<(usize, String)>,
+    /// None where keys are those of a shell.
+    vim: Option<Vim>,
 }
 
 /// The rows of the editor, and where its cursor is.
@@ -38,6 +45,24 @@ pub(crate) struct Typed {
 impl Editor {
     pub(crate) fn with_history(history: Vec<String>) -> Self {
         Self { history, ..Self::default() }
+    }
+
+    /// Keys are those of vi.
+    pub(crate) fn use_vim(&mut self) {
+        self.vim = Some(Vim::default());
+    }
+
+    /// The mode of vi, if its keys are used.
+    pub(crate) fn vim_mode(&self) -> Option<&'static str> {
+        self.vim.as_ref().map(Vim::mode)
+    }
+
+    /// Gives a key to vi; whether it was one of its own.
+    pub(crate) fn vim_key(&mut self, key: KeyEvent) -> bool {
+        let Some(mut vim) = self.vim.take() else { return false };
+        let taken = vim.key(self, key);
+        self.vim = Some(vim);
+        taken
     }
 
     /// The text as it is shown, a paste being one letter.
@@ -62,6 +87,7 @@ impl Editor {
     pub(crate) fn take(&mut self) -> String {
         let text = self.whole();
         self.clear();
+        self.vim.iter_mut().for_each(Vim::reset);
         if !text.trim().is_empty() && self.history.last() != Some(&text) {
             self.history.push(text.clone());
             let extra = self.history.len().saturating_sub(HISTORY);

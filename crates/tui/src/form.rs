@@ -68,6 +68,14 @@ impl Filling {
         rows
     }
 
+    /// The field that is asked for now, in words.
+    pub(crate) fn wanted(&self) -> String {
+        match self.form.fields.get(self.at) {
+            Some(field) => format!("{}{}", field.label(), notes(field)),
+            None => "nothing but a yes is wanted: an empty line".to_owned(),
+        }
+    }
+
     /// What is asked for now.
     pub(crate) fn question(&self, columns: usize) -> Vec<Line> {
         let tone = if self.armed { Tone::Accent } else { Tone::Dim };

@@ -15,16 +15,20 @@
 
 mod app;
 mod approval;
+mod ask;
 mod call;
 mod commands;
 mod complete;
+mod config;
 mod diff;
 mod editor;
 mod form;
+mod highlight;
 mod line;
 mod link;
 mod markdown;
 mod picker;
+mod plain;
 mod run;
 mod screen;
 mod status;
@@ -32,9 +36,12 @@ mod terminal;
 mod wrap;
 
 pub use app::{App, Effect, Frame, Input, Setup};
+pub use ask::{Echo, ask};
 pub use commands::{COMMANDS, SlashCommand};
+pub use config::{Editing, TuiConfig};
 pub use line::{Line, Span, Tone};
 pub use link::{Desk, Message, Offer, Operation, Remember, TakeBack, TerminalSide, link};
 pub use picker::{List, Row, Then};
-pub use run::{EditText, Ended, TuiError, run};
+pub use plain::run_plain;
+pub use run::{EditText, Ended, Hands, TuiError, run};
 pub use screen::{Palette, Screen};

@@ -23,8 +23,16 @@ pub enum Tone {
     Emphasis,
     /// The title of a section.
     Heading,
-    /// Code.
+    /// Code within words.
     Code,
+    /// A word that belongs to the language of the code.
+    Keyword,
+    /// A string in code.
+    Literal,
+    /// A number, a constant, the name of a type in code.
+    Number,
+    /// A comment in code.
+    Comment,
     /// A link.
     Link,
     /// A line that is added.

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
 use crate::app::{App, Effect, Input, Setup};
+use crate::highlight;
 use crate::line::Line;
 use crate::link::{Message, Operation, TerminalSide};
 use crate::screen::{Palette, Screen};
@@ -46,13 +47,21 @@ pub enum Ended {
     Panicked,
 }
 
-/// Opens the user's editor on a text and gives what became of it, or why that was not possible. It has the terminal meanwhile.
+/// Opens the user's editor on a text and gives what became of it, or why that was not possible.
 pub type EditText = Box<dyn Fn(&str) -> Result<String, String> + Send>;
 
+/// What the interface has done by whoever knows files and programs.
+pub struct Hands {
+    /// Opens the user's editor, which has the terminal meanwhile.
+    pub edit: EditText,
+    /// Keeps a text that was sent for the next session. Must not take long: keys wait.
+    pub keep: Box<dyn Fn(&str) + Send>,
+}
+
 /// Runs the interface on this thread until its user leaves. Blocks; give it a thread of its own.
-pub fn run(setup: Setup, palette: Palette, side: TerminalSide, edit: EditText) -> Result<Ended, TuiError> {
+pub fn run(setup: Setup, palette: Palette, side: TerminalSide, hands: Hands) -> Result<Ended, TuiError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async { Driver::start(setup, palette, side, edit)?.run().await })
+    runtime.block_on(async { Driver::start(setup, palette, side, hands)?.run().await })
 }
 
 struct Driver {
@@ -62,7 +71,7 @@ struct Driver {
     _taken: Taken,
     /// None while an editor reads them.
     keys: Option<EventStream>,
-    edit: EditText,
+    hands: Hands,
     /// Rows that are to be printed with the next drawing.
     finished: Vec<Line>,
     dirty: bool,
@@ -81,14 +90,15 @@ enum Waiting {
     Form(oneshot::Sender<Filled>),
 }
 
-struct Signals {
-    end: [Signal; 3],
+/// Signals that end or stop haft.
+pub(crate) struct Signals {
+    pub(crate) end: [Signal; 3],
     stop: Signal,
     go_on: Signal,
 }
 
 impl Signals {
-    fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let end = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()];
         let [terminate, hangup, interrupt] = end.map(signal);
         // SIGTSTP and SIGCONT have no names in tokio.
@@ -100,7 +110,7 @@ impl Signals {
         })
     }
 
-    async fn any_end(end: &mut [Signal; 3]) {
+    pub(crate) async fn any_end(end: &mut [Signal; 3]) {
         let [terminate, hangup, interrupt] = end;
         tokio::select! {
             _ = terminate.recv() => {}
@@ -111,9 +121,10 @@ impl Signals {
 }
 
 impl Driver {
-    fn start(setup: Setup, palette: Palette, side: TerminalSide, edit: EditText) -> io::Result<Self> {
+    fn start(setup: Setup, palette: Palette, side: TerminalSide, hands: Hands) -> io::Result<Self> {
         let (columns, rows) = crossterm::terminal::size()?;
         let taken = Taken::take()?;
+        highlight::prepare();
         let (app, effects) = App::new(setup, columns.into(), rows.into());
         let mut driver = Self {
             app,
@@ -121,7 +132,7 @@ impl Driver {
             side,
             _taken: taken,
             keys: Some(EventStream::new()),
-            edit,
+            hands,
             finished: Vec::new(),
             dirty: true,
             drawn: Instant::now(),
@@ -253,6 +264,7 @@ impl Driver {
                     }
                 }
                 Effect::Arm => self.armed_at = Some(Instant::now() + READING),
+                Effect::Keep(text) => (self.hands.keep)(&text),
                 Effect::Edit(text) => self.open_editor(&text)?,
                 Effect::Redraw => self.screen.forget()?,
                 Effect::Suspend => self.suspend()?,
@@ -291,7 +303,7 @@ impl Driver {
         terminal::give_back();
         // Two must not read the same keys.
         self.keys = None;
-        let edited = (self.edit)(text);
+        let edited = (self.hands.edit)(text);
         terminal::take_again()?;
         self.keys = Some(EventStream::new());
         match edited {

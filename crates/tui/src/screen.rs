@@ -27,24 +27,33 @@ impl Palette {
         match self {
             Self::Plain => "",
             Self::Attributes => match tone {
-                Tone::Plain | Tone::Code | Tone::Added | Tone::Removed | Tone::Good => "",
-                Tone::Dim => "2",
+                Tone::Dim | Tone::Comment => "2",
                 Tone::Strong | Tone::Heading | Tone::Accent | Tone::Warning | Tone::Bad => "1",
                 Tone::Emphasis => "3",
                 Tone::Link => "4",
+                Tone::Plain
+                | Tone::Code
+                | Tone::Keyword
+                | Tone::Literal
+                | Tone::Number
+                | Tone::Added
+                | Tone::Removed
+                | Tone::Good => "",
             },
             Self::Colour => match tone {
                 Tone::Plain => "",
+                // Neither blue nor yellow: the one is hard to read on black, the other on white.
                 Tone::Dim => "2",
+                Tone::Comment => "2;3",
                 Tone::Strong => "1",
                 Tone::Emphasis => "3",
                 Tone::Heading => "1;36",
-                Tone::Code => "36",
+                Tone::Code | Tone::Number => "36",
                 Tone::Link => "4;34",
-                Tone::Added | Tone::Good => "32",
+                Tone::Added | Tone::Good | Tone::Literal => "32",
                 Tone::Removed | Tone::Bad => "31",
                 Tone::Warning => "33",
-                Tone::Accent => "35",
+                Tone::Accent | Tone::Keyword => "35",
             },
         }
     }

@@ -15,6 +15,8 @@ const BAR: u64 = 12;
 pub(crate) struct Status {
     pub(crate) model: String,
     pub(crate) mode: PermissionMode,
+    /// The mode of vi's keys.
+    pub(crate) editing: Option<&'static str>,
     /// None before a session has told it.
     pub(crate) sandbox: Option<SandboxLayer>,
     pub(crate) layers: Vec<BudgetLayer>,
@@ -49,6 +51,9 @@ impl Status {
     /// The row. What matters less is left out first.
     pub(crate) fn line(&self, columns: usize) -> Line {
         let mut parts: Vec<(u8, Line)> = vec![(0, self.mode_line()), (2, Line::of(&self.model, Tone::Dim))];
+        if let Some(editing) = self.editing {
+            parts.insert(0, (1, Line::of(editing, Tone::Strong)));
+        }
         if self.window > 0 {
             parts.push((1, self.window_line()));
         }

@@ -34,6 +34,8 @@ use crate::config::{Loaded, Sources, load};
 use crate::exit::Exit;
 use crate::places::Places;
 
+use interactive::Looks;
+
 /// Does what the command line says.
 pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
@@ -69,7 +71,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Events(args)) => events::run(&args),
         Some(Command::Completions { shell }) => completions::run(shell),
         None if cli.print => run::run(&cli.run),
-        None => interactive::run(&cli.run),
+        None => interactive::run(&cli.run, if cli.plain { Looks::Plain } else { Looks::AsConfigured }),
     }
 }
 

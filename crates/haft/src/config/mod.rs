@@ -19,6 +19,7 @@ use haft_rag::CollectionConfig;
 use haft_sandbox::SandboxConfig;
 use haft_store::StoreConfig;
 use haft_tools::{LimitsConfig, PermissionsConfig};
+use haft_tui::TuiConfig;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use file::edit;
@@ -67,6 +68,8 @@ pub(crate) struct Config {
     pub(crate) hooks: HooksConfig,
     /// How much of an output is shown and kept, and how much may run at once.
     pub(crate) limits: LimitsConfig,
+    /// The terminal interface.
+    pub(crate) tui: TuiConfig,
     /// Agents that are written to together.
     pub(crate) groups: BTreeMap<String, GroupConfig>,
 }

@@ -25,14 +25,21 @@ pub(crate) struct Terminal {
     /// The terminal's other end, kept open to look at its settings.
     slave: File,
     screen: Arc<Mutex<vt100::Parser>>,
+    /// Everything that was ever written to it.
+    written: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Terminal {
     pub(crate) fn start(rig: &Rig, arguments: &[&str], size: (u16, u16)) -> Self {
-        Self::start_with(rig, arguments, size, "false")
+        Self::start_with(rig, arguments, size, &[])
     }
 
-    fn start_with(rig: &Rig, arguments: &[&str], (columns, rows): (u16, u16), editor: &str) -> Self {
+    pub(crate) fn start_with(
+        rig: &Rig,
+        arguments: &[&str],
+        (columns, rows): (u16, u16),
+        environment: &[(&str, &str)],
+    ) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -45,21 +52,23 @@ impl Terminal {
         let mut command = Command::new("setsid");
         command.arg("--ctty").arg(haft()).args(arguments).current_dir(rig.project()).env_clear();
         command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("TERM", "xterm-256color");
-        command.env("EDITOR", editor);
+        command.env("EDITOR", "false").envs(environment.iter().copied());
         command.stdin(Stdio::from(slave())).stdout(Stdio::from(slave())).stderr(Stdio::from(slave()));
         let child = command.spawn().unwrap();
         let master = File::from(master);
         let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 10_000)));
-        let (mut reader, shown) = (master.try_clone().unwrap(), Arc::clone(&screen));
+        let written = Arc::<Mutex<Vec<u8>>>::default();
+        let (mut reader, shown, all) = (master.try_clone().unwrap(), Arc::clone(&screen), Arc::clone(&written));
         std::thread::spawn(move || {
             let mut bytes = [0; 8_192];
             while let Ok(count) = reader.read(&mut bytes)
                 && count > 0
             {
+                all.lock().unwrap().extend(&bytes[..count]);
                 shown.lock().unwrap().process(&bytes[..count]);
             }
         });
-        Self { child, master, slave: slave(), screen }
+        Self { child, master, slave: slave(), screen, written }
     }
 
     pub(crate) fn screen(&self) -> MutexGuard<'_, vt100::Parser> {
@@ -68,6 +77,10 @@ impl Terminal {
 
     pub(crate) fn text(&self) -> String {
         self.screen().screen().contents()
+    }
+
+    pub(crate) fn written(&self) -> String {
+        String::from_utf8_lossy(&self.written.lock().unwrap()).into_owned()
     }
 
     pub(crate) fn press(&mut self, keys: &str) {
@@ -111,7 +124,7 @@ impl Terminal {
     }
 
     /// Whether the terminal is as a shell wants it: it echoes, and gives whole lines.
-    fn is_given_back(&self) -> bool {
+    pub(crate) fn is_given_back(&self) -> bool {
         tcgetattr(&self.slave).unwrap().local_modes.contains(LocalModes::ECHO | LocalModes::ICANON)
     }
 
@@ -119,9 +132,9 @@ impl Terminal {
     pub(crate) fn ended(mut self) -> (i32, String) {
         let code = self.child.wait().unwrap().code().unwrap_or(-1);
         assert!(self.is_given_back());
-        let screen = self.screen();
-        assert!(!screen.screen().bracketed_paste() && !screen.screen().hide_cursor());
-        (code, screen.screen().contents())
+        // What it wrote last may not have been read yet.
+        self.until("a terminal as it was", |screen| !screen.bracketed_paste() && !screen.hide_cursor());
+        (code, self.text())
     }
 }
 
@@ -352,7 +365,8 @@ fn the_editor_gets_the_terminal_and_what_was_typed() {
     // It reads a line of its own: nobody else may take its keys.
     std::fs::write(&editor, "echo editing; read line; printf '%s and %s\\n' \"$(cat \"$1\")\" \"$line\" > \"$1\"\n")
         .unwrap();
-    let mut terminal = Terminal::start_with(&rig, &[], (80, 24), &format!("/bin/sh {}", editor.display()));
+    let editor = format!("/bin/sh {}", editor.display());
+    let mut terminal = Terminal::start_with(&rig, &[], (80, 24), &[("EDITOR", &editor)]);
     terminal.until_text("> ");
     terminal.press("typed\u{7}");
     terminal.until_text("editing");

@@ -20,7 +20,10 @@ fn in_order(replies: impl IntoIterator<Item = Reply>) -> Rig {
 
 /// A command that ends once the file `go` is there.
 fn until_told() -> Reply {
-    Reply::call("execute_command", json!({"command": "while [ ! -e go ]; do sleep 0.02; done"}))
+    Reply::call(
+        "execute_command",
+        json!({"command": "while [ ! -e go ]; do sleep 0.02; done", "requires_approval": false}),
+    )
 }
 
 fn body(rig: &Rig, request: usize) -> Value {

@@ -33,6 +33,9 @@ impl App {
         if self.key_of_question(key, effects) || self.key_of_form(key, effects) {
             return;
         }
+        if self.menu.is_none() && self.editor.vim_key(key) {
+            return self.rearm(effects);
+        }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         match key.code {
@@ -268,12 +271,7 @@ impl App {
         if !self.busy {
             return;
         }
-        // What waited to be sent was meant for a turn that went on: it comes back to be looked at.
-        if !self.queue.is_empty() {
-            let mut words: Vec<_> = self.queue.drain(..).map(|queued| queued.text).collect();
-            words.extend(Some(self.editor.text().to_owned()).filter(|text| !text.is_empty()));
-            self.editor.set(&words.join("\n"));
-        }
+        self.interrupted = true;
         self.hint = Some(Hint::Interrupting);
         effects.push(Effect::Do(Operation::Interrupt));
     }
@@ -298,6 +296,7 @@ impl App {
             return;
         }
         let mut text = self.editor.take();
+        effects.push(Effect::Keep(text.clone()));
         if text.starts_with('/') {
             // Completion leaves a blank.
             text.truncate(text.trim_end().len());

@@ -19,6 +19,7 @@ use haft_types::{Event, Filled, Form, PermissionMode};
 use crate::approval::{Asking, Stage};
 use crate::call::{Call, text_rows};
 use crate::complete::Menu;
+use crate::config::Editing;
 use crate::diff;
 use crate::editor::Editor;
 use crate::form::Filling;
@@ -39,6 +40,8 @@ pub struct Setup {
     pub model: String,
     /// What was sent in earlier sessions, oldest first.
     pub history: Vec<String>,
+    /// Whose keys edit what is typed.
+    pub editing: Editing,
     /// The user's own commands: name and what it is for.
     pub commands: Vec<(String, String)>,
     /// What servers offer to be mentioned, as `server:uri`.
@@ -104,6 +107,8 @@ pub enum Effect {
     Fill(Filled),
     /// [`Input::Armed`] is wanted in a moment, counted from now.
     Arm,
+    /// This was typed and sent: it is kept for the next session.
+    Keep(String),
     /// The user's editor is opened on this text; [`Input::Edited`] is what comes of it.
     Edit(String),
     /// Everything is drawn again.
@@ -134,6 +139,8 @@ pub struct App {
     status: Status,
     /// Whether a turn runs.
     busy: bool,
+    /// Whether the user wants it to end.
+    interrupted: bool,
     /// What was typed while it ran.
     queue: VecDeque<Queued>,
     answer: markdown::Stream,
@@ -200,6 +207,7 @@ impl App {
             editor: Editor::with_history(setup.history),
             status,
             busy: false,
+            interrupted: false,
             queue: VecDeque::new(),
             answer: markdown::Stream::default(),
             thinking: String::new(),
@@ -221,6 +229,11 @@ impl App {
             last_break: None,
             printed: Vec::new(),
         };
+        match setup.editing {
+            Editing::Shell => {}
+            Editing::Vim => app.editor.use_vim(),
+        }
+        app.status.editing = app.editor.vim_mode();
         app.print(text_rows(&setup.greeting, Tone::Dim, columns));
         let mut effects = Vec::new();
         if let Some(first) = setup.first {
@@ -271,6 +284,7 @@ impl App {
                 self.print(vec![Line::of(text, Tone::Dim).cut(self.columns)]);
             }
         }
+        self.status.editing = self.editor.vim_mode();
         self.collect(&mut effects);
         effects
     }
@@ -353,6 +367,13 @@ impl App {
         self.end_question();
         // A call without a result was interrupted; the engine says so in its own words.
         self.calls.clear();
+        if std::mem::take(&mut self.interrupted) && !self.queue.is_empty() {
+            // What waited to be sent was meant for a turn that went on: it comes back to be looked at. Not before now: until the
+            // turn was over, it could still become part of it.
+            let mut words: Vec<_> = self.queue.drain(..).map(|queued| queued.text).collect();
+            words.extend(Some(self.editor.whole()).filter(|text| !text.is_empty()));
+            return self.editor.set(&words.join("\n"));
+        }
         if let Some(next) = self.queue.pop_front() {
             self.begin(next.text, effects);
         }

@@ -57,7 +57,11 @@ impl Panes {
             rows.push(Line::of("↳ ", Tone::Accent).and(name, Tone::Strong).and(format!(" {what}"), Tone::Dim));
         }
         for (id, command) in self.tasks.iter().take(SHOWN) {
-            rows.push(Line::of("& ", Tone::Accent).and(id, Tone::Strong).and(format!(" {command}"), Tone::Dim));
+            rows.push(
+                Line::of("& ", Tone::Accent)
+                    .and(id, Tone::Strong)
+                    .and(format!(" {}", haft_text::reveal(command)), Tone::Dim),
+            );
         }
         let open = self.todo.iter().any(|item| item.0 != "completed");
         if open && !self.todo_hidden {

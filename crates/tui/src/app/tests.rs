@@ -16,6 +16,7 @@ struct Seat {
     app: App,
     printed: Vec<Line>,
     wanted: Vec<Effect>,
+    kept: Vec<String>,
 }
 
 impl Seat {
@@ -26,7 +27,7 @@ impl Seat {
             ..Setup::default()
         };
         let (app, effects) = App::new(setup, columns, rows);
-        let mut seat = Self { app, printed: Vec::new(), wanted: Vec::new() };
+        let mut seat = Self { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
         seat.note(effects);
         seat
     }
@@ -35,6 +36,7 @@ impl Seat {
         for effect in effects {
             match effect {
                 Effect::Print(lines) => self.printed.extend(lines),
+                Effect::Keep(text) => self.kept.push(text),
                 other => self.wanted.push(other),
             }
         }
@@ -250,9 +252,9 @@ fn esc_interrupts_and_gives_back_what_waited() {
     assert!(seat.live().contains("next: second"));
     seat.key(KeyCode::Esc);
     assert_eq!(seat.wanted(), [Effect::Do(Operation::Interrupt)]);
-    assert!(seat.live().contains("> second"));
     seat.tell(over(Outcome::Aborted, "cancelled"));
     seat.put(Input::Idle);
+    assert!(seat.live().contains("> second") && seat.wanted().is_empty());
     assert!(seat.all().contains("aborted: cancelled"));
     seat.key(KeyCode::Esc);
     assert!(seat.wanted().is_empty(), "nothing runs");
@@ -324,6 +326,27 @@ fn files_are_offered_and_named() {
     seat.write("my");
     seat.key(KeyCode::Tab);
     assert!(seat.live().contains("> look at @\"src/my file.rs\" \n"), "{}", seat.live());
+}
+
+#[test]
+fn keys_of_vi_move_and_esc_still_interrupts() {
+    let setup = Setup { editing: Editing::Vim, ..Setup::default() };
+    let (app, _) = App::new(setup, 80, 24);
+    let mut seat = Seat { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
+    seat.write("one two");
+    assert!(seat.live().contains("INSERT"), "{}", seat.live());
+    seat.key(KeyCode::Esc);
+    seat.write("bcwthree");
+    assert!(seat.live().contains("> one three"), "{}", seat.live());
+    seat.key(KeyCode::Esc);
+    assert!(seat.live().contains("NORMAL"), "{}", seat.live());
+    seat.key(KeyCode::Enter);
+    assert_eq!(seat.wanted(), [Effect::Do(Operation::Submit("one three".into()))]);
+    assert_eq!(seat.kept, ["one three"]);
+    seat.key(KeyCode::Esc);
+    assert!(seat.wanted().is_empty(), "the first leaves typing");
+    seat.key(KeyCode::Esc);
+    assert_eq!(seat.wanted(), [Effect::Do(Operation::Interrupt)]);
 }
 
 #[test]

@@ -88,7 +88,10 @@ impl App {
         let Some(menu) = &self.menu else { return Vec::new() };
         let row = |(at, item): (usize, &crate::complete::Item)| {
             let (mark, tone) = if at == menu.chosen { ("▸ ", Tone::Accent) } else { ("  ", Tone::Plain) };
-            Line::of(mark, tone).and(&item.text, tone).and(format!("  {}", item.help), Tone::Dim).cut(columns)
+            Line::of(mark, tone)
+                .and(haft_text::reveal(&item.text), tone)
+                .and(format!("  {}", item.help), Tone::Dim)
+                .cut(columns)
         };
         menu.items.iter().enumerate().map(row).collect()
     }

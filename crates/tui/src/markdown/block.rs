@@ -6,13 +6,28 @@
 use haft_text::sanitise;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
+use crate::highlight::Highlighter;
 use crate::line::{Line, Span, Tone};
 use crate::wrap::{NARROWEST, chop, hang};
 
 /// The rows of a block.
 pub(crate) fn render(text: &str, columns: usize) -> Vec<Line> {
+    laid_out(text, columns, Code::Highlighted)
+}
+
+/// How code looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Code {
+    /// Without tones: it will be laid out again in a moment.
+    #[default]
+    Plain,
+    /// With them.
+    Highlighted,
+}
+
+pub(super) fn laid_out(text: &str, columns: usize, looks: Code) -> Vec<Line> {
     let text = sanitise(text);
-    let mut page = Page { columns: columns.max(NARROWEST), ..Page::default() };
+    let mut page = Page { columns: columns.max(NARROWEST), looks, ..Page::default() };
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     for event in Parser::new_ext(&text, options) {
         page.event(event);
@@ -34,14 +49,15 @@ enum Inside {
 #[derive(Default)]
 struct Page {
     columns: usize,
+    looks: Code,
     rows: Vec<Line>,
     line: Line,
     inside: Vec<Inside>,
     tones: Vec<Tone>,
     /// The number of the next item of each open list; none for bullets.
     lists: Vec<Option<u64>>,
-    /// The code of a block, until it ends.
-    code: Option<String>,
+    /// The code of a block and its language, until it ends.
+    code: Option<(String, String)>,
     /// Where links lead, innermost last, with the text they were given.
     links: Vec<(String, String)>,
     table: Option<Table>,
@@ -61,7 +77,7 @@ impl Page {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
             Event::Text(text) => match &mut self.code {
-                Some(code) => code.push_str(&text),
+                Some((_, code)) => code.push_str(&text),
                 None => self.words(&text, self.tones.last().copied().unwrap_or_default()),
             },
             Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => self.words(&text, Tone::Code),
@@ -92,13 +108,11 @@ impl Page {
             }
             Tag::CodeBlock(kind) => {
                 self.block();
-                if let CodeBlockKind::Fenced(language) = &kind
-                    && !language.is_empty()
-                {
-                    self.words(language, Tone::Dim);
-                    self.end_line();
-                }
-                self.code = Some(String::new());
+                let language = match &kind {
+                    CodeBlockKind::Fenced(language) => language.to_string(),
+                    CodeBlockKind::Indented => String::new(),
+                };
+                self.code = Some((language, String::new()));
             }
             Tag::List(first) => {
                 if self.lists.is_empty() {
@@ -168,8 +182,13 @@ impl Page {
                 self.inside.pop();
             }
             TagEnd::CodeBlock => {
-                for line in self.code.take().unwrap_or_default().lines() {
-                    for row in chop(&Line::of(line, Tone::Code), self.room().saturating_sub(2)) {
+                let (language, code) = self.code.take().unwrap_or_default();
+                let mut highlighter = match self.looks {
+                    Code::Plain => Highlighter::default(),
+                    Code::Highlighted => Highlighter::of_language(&language),
+                };
+                for line in code.lines() {
+                    for row in chop(&highlighter.line(line), self.room().saturating_sub(2)) {
                         let mut code = Line::of("  ", Tone::Plain);
                         row.spans().iter().for_each(|span| code.push(span.clone()));
                         self.put(&code);

@@ -6,9 +6,11 @@
 
 mod block;
 
+use crate::highlight::Highlighter;
 use crate::line::{Line, Tone};
 use crate::wrap::chop;
 
+use block::Code;
 pub(crate) use block::render;
 
 /// No more of an unfinished block is drawn: it would not fit a screen, and drawing must not take longer the longer it gets.
@@ -24,7 +26,8 @@ pub(crate) struct Stream {
     block: String,
     /// The line that is not finished.
     partial: String,
-    fence: Option<Fence>,
+    /// The fence that is open, and the code in it so far.
+    fence: Option<(Fence, Highlighter)>,
     /// Whether the block's last line is blank.
     blank: bool,
     /// Whether anything was finished before.
@@ -68,11 +71,12 @@ impl Stream {
     /// What is not finished, as it looks now.
     pub(crate) fn tail(&self, columns: usize) -> Vec<Line> {
         if self.fence.is_some() {
-            return code(last_bytes(&self.partial), columns);
+            // It gets its tones once it is whole: a line is read once.
+            return code(&Line::of(last_bytes(&self.partial), Tone::Plain), columns);
         }
         let mut text = last_bytes(&self.block).to_owned();
         text.push_str(last_bytes(&self.partial));
-        let mut rows = render(&text, columns);
+        let mut rows = block::laid_out(&text, columns, Code::Plain);
         if self.begun && !rows.is_empty() {
             rows.insert(0, Line::empty());
         }
@@ -85,11 +89,11 @@ impl Stream {
     }
 
     fn line(&mut self, line: &str, columns: usize, finished: &mut Vec<Line>) {
-        if let Some(fence) = self.fence {
+        if let Some((fence, highlighter)) = &mut self.fence {
             if fence.closed_by(line) {
                 self.fence = None;
             } else {
-                finished.extend(code(line, columns));
+                finished.extend(code(&highlighter.line(line.trim_end()), columns));
             }
             return;
         }
@@ -97,7 +101,8 @@ impl Stream {
         if starts_here && let Some(fence) = Fence::opened_by(line) {
             self.flush(columns, finished);
             self.separate(finished);
-            self.fence = Some(fence);
+            let highlighter = Highlighter::of_language(line.trim_start_matches(fence.mark));
+            self.fence = Some((fence, highlighter));
             return;
         }
         if line.trim().is_empty() {
@@ -145,8 +150,8 @@ impl Fence {
 }
 
 /// Rows of one line of code.
-fn code(line: &str, columns: usize) -> Vec<Line> {
-    let rows = chop(&Line::of(line.trim_end(), Tone::Code), columns.saturating_sub(CODE_INDENT.len()));
+fn code(line: &Line, columns: usize) -> Vec<Line> {
+    let rows = chop(line, columns.saturating_sub(CODE_INDENT.len()));
     rows.into_iter()
         .map(|row| Line::of(CODE_INDENT, Tone::Plain).spans().iter().chain(row.spans()).cloned().collect())
         .collect()

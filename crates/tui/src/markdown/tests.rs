@@ -30,6 +30,7 @@ fn a_page_at_three_widths() {
 
 #[test]
 fn it_does_not_matter_how_it_arrives() {
+    crate::highlight::load();
     let whole = streamed(PAGE, 60, usize::MAX >> 1);
     for piece in [1, 2, 5, 64] {
         assert_eq!(streamed(PAGE, 60, piece), whole, "in pieces of {piece}");
@@ -44,6 +45,17 @@ fn code_is_finished_line_by_line() {
     assert_eq!(text(&stream.push("() {}\n```\ndone", 40)), "  fn b() {}\n");
     assert_eq!(text(&stream.finish(40)), "\ndone\n");
     assert!(stream.tail(40).is_empty());
+}
+
+#[test]
+fn code_has_the_tones_of_its_language() {
+    crate::highlight::load();
+    for page in ["```rust\nlet a = 1; // b\n```", "- item\n\n  ```rust\n  let a = 1; // b\n  ```"] {
+        let rows = streamed(page, 40, 3);
+        let spans: Vec<_> = rows.iter().flat_map(Line::spans).collect();
+        assert!(spans.iter().any(|span| span.text() == "let" && span.tone() == Tone::Keyword), "{spans:?}");
+        assert!(spans.iter().any(|span| span.text().contains("// b") && span.tone() == Tone::Comment), "{spans:?}");
+    }
 }
 
 #[test]

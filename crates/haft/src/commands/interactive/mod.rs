@@ -5,7 +5,9 @@
 
 mod back;
 mod beside;
+mod history;
 mod lists;
+mod setup;
 mod trusting;
 mod turns;
 
@@ -14,15 +16,16 @@ use std::sync::Arc;
 
 use haft_engine::{Leftovers, Session, Which};
 use haft_project::{Ground, commands};
-use haft_tui::{Desk, Ended, Message, Offer, Operation, Palette, Setup};
+use haft_text::Masker;
+use haft_tui::{Desk, Ended, Hands, Message, Offer, Operation, Palette, Setup};
 use haft_types::{Decision, PermissionMode, Role};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use super::permissions;
-use super::run::{lower, usage_errors};
+use super::run::{configured_model, lower, usage_errors};
 use crate::agent;
-use crate::cli::{RunArgs, at_a_terminal};
+use crate::cli::{DemoArgs, RunArgs, at_a_terminal};
 use crate::config::Config;
 use crate::exit::{Exit, mistake};
 use crate::mcp::{Mcp, prompts, resources};
@@ -32,22 +35,43 @@ use crate::project::Project;
 use crate::wiring;
 
 use beside::Beside;
+use history::History;
+use setup::SetUp;
 
-pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
+/// How the interface looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Looks {
+    /// As `[tui]` and the terminal say.
+    AsConfigured,
+    /// In lines and words.
+    Plain,
+}
+
+pub(super) fn run(args: &RunArgs, looks: Looks) -> anyhow::Result<Exit> {
     if !at_a_terminal() {
         return Err(mistake("talking to the model needs a terminal; use `haft run \"…\"` or `haft -p \"…\"`"));
     }
-    let (places, loaded) = super::configuration(&args.common)?;
+    let (places, mut loaded) = super::configuration(&args.common)?;
+    if args.model.is_none() && configured_model(&loaded.config).is_none() {
+        match setup::run(&places, &loaded.config)? {
+            SetUp::Model => loaded = super::configuration(&args.common)?.1,
+            SetUp::Demo => return crate::demo::run(&DemoArgs::default()),
+            SetUp::Left => return Ok(Exit::Completed),
+        }
+    }
     let config = loaded.config;
     // What is wrong with flags and configuration is told before the terminal is taken.
     let plan = lower(&without_choice(args), &config, Some(""))?;
     trusting::settle(&places, &plan.project, &mut std::io::stdin().lock())?;
     let (ground, _) = wiring::ground(&places, &plan.project)?;
+    let masker = Masker::knowing(haft_sandbox::secret_values(std::env::vars_os()));
+    let history = History::at(places.history(&plan.project.namespace()), masker, config.tui.history);
     let (mcp, _) = Mcp::open(&places, &config, &plan.project)?;
     let setup = Setup {
         mode: plan.mode,
         model: plan.model,
-        history: Vec::new(),
+        history: history.load(),
+        editing: config.tui.editing,
         commands: own_commands(&ground, &mcp),
         resources: resources::known(&mcp.servers),
         first: args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
@@ -55,13 +79,17 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     };
     let (desk, wanted, side) = haft_tui::link();
     let palette = palette();
+    let plain = looks == Looks::Plain || config.tui.plain || palette == Palette::Plain;
+    let hands = Hands { edit: Box::new(beside::edit), keep: Box::new(move |text| history.keep(text)) };
     let beside = Beside::new(desk.clone(), plan.project.clone(), args.common.set.clone(), &config.limits);
     let chosen = Chosen { mode: plan.mode, model: None };
     let project = plan.project;
     let mut seat = Seat { args, places, config, project, ground, mcp, desk, beside, chosen, session: None };
     wiring::runtime()?.block_on(async {
         seat.look_back().await?;
-        let terminal = std::thread::spawn(move || haft_tui::run(setup, palette, side, Box::new(beside::edit)));
+        let terminal = std::thread::spawn(move || {
+            if plain { haft_tui::run_plain(setup, side, hands) } else { haft_tui::run(setup, palette, side, hands) }
+        });
         let quit = CancellationToken::new();
         seat.serve(wanted, &quit).await;
         let ended = terminal.join();

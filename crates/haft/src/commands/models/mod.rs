@@ -5,6 +5,7 @@ mod list;
 mod roles;
 mod show;
 mod test;
+mod trial;
 
 pub(super) use list::usable;
 
@@ -13,6 +14,8 @@ use haft_model::Catalogue;
 use crate::cli::{ListArgs, ModelsCommand};
 use crate::config::Config;
 use crate::exit::{Exit, mistake};
+
+pub(super) use trial::Trial;
 
 pub(super) fn run(command: Option<ModelsCommand>) -> anyhow::Result<Exit> {
     match command.unwrap_or_else(|| ModelsCommand::List(ListArgs::default())) {

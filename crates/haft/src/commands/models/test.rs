@@ -57,13 +57,24 @@ pub(super) fn run(args: &TestArgs) -> anyhow::Result<Exit> {
     })
 }
 
-async fn try_it(mut client: Client, spec: ModelSpec, url: String, cache: bool) -> Outcome {
+/// Whether the model answers.
+pub(super) async fn asked(mut client: Client, spec: &ModelSpec) -> Result<(), ModelError> {
+    client.stream(&tiny(spec, 0), &cancelled_in_time(), &mut |_| {}).await.map(drop)
+}
+
+/// Cancelled when somebody has waited long enough.
+fn cancelled_in_time() -> CancellationToken {
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
     tokio::spawn(async move {
         tokio::time::sleep(PATIENCE).await;
         stop.cancel();
     });
+    cancel
+}
+
+async fn try_it(mut client: Client, spec: ModelSpec, url: String, cache: bool) -> Outcome {
+    let cancel = cancelled_in_time();
     let listed = client.list_models(&cancel).await;
     let listed = listed.map(|names| (names.len(), names.iter().any(|name| is_named(name, &spec.name))));
     let listed = listed.map_err(|error| error.to_string());

@@ -108,6 +108,19 @@ fn words_join_the_turn_in_order_and_commands_wait() {
 }
 
 #[test]
+fn words_that_joined_after_all_do_not_come_back() {
+    let mut seat = Seat::new(60, 20);
+    seat.say("first");
+    seat.say("second");
+    seat.say("third");
+    seat.key(KeyCode::Esc);
+    seat.put(Input::Joined);
+    seat.put(Input::Idle);
+    assert!(seat.all().contains("\n> second\n") && seat.live().contains("> third"), "{}", seat.all());
+    assert!(!seat.live().contains("second"), "{}", seat.live());
+}
+
+#[test]
 fn what_is_archived_can_be_interrupted() {
     let mut seat = Seat::new(60, 20);
     seat.say("/compact the names");
@@ -172,7 +185,7 @@ fn a_form_can_be_declined_and_taken_back() {
 fn resources_are_mentioned_as_they_are() {
     let setup = Setup { resources: vec!["mem:note://one".into()], ..Setup::default() };
     let (app, effects) = App::new(setup, 80, 24);
-    let mut seat = Seat { app, printed: Vec::new(), wanted: Vec::new() };
+    let mut seat = Seat { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
     seat.note(effects);
     seat.write("see @mem");
     assert!(seat.live().contains("▸ @mem:note://one"), "{}", seat.live());

@@ -1,0 +1,145 @@
+//! What was sent in a project, kept for its next session.
+//!
+//! Responsible for one file per project: a JSON string a line, oldest first. Invariant: only its user can read it, no secret that
+//! haft knows or recognises is in it, and sessions that run at once lose nothing of each other.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use haft_text::Masker;
+
+/// A longer text was pasted, and is better looked for in its conversation.
+const LONGEST: usize = 16 * 1024;
+
+/// The history of a project.
+pub(super) struct History {
+    file: PathBuf,
+    masker: Masker,
+    /// How many are kept.
+    most: usize,
+}
+
+impl History {
+    pub(super) fn at(file: PathBuf, masker: Masker, most: usize) -> Self {
+        Self { file, masker, most }
+    }
+
+    /// What is kept, oldest first. What cannot be read is as good as nothing.
+    pub(super) fn load(&self) -> Vec<String> {
+        let Ok(_lock) = self.lock() else { return Vec::new() };
+        let mut texts = read(&self.file);
+        if texts.len() > self.most {
+            texts.drain(..texts.len() - self.most);
+            // It stays longer than it should be where that fails.
+            drop(self.replace(&texts));
+        }
+        texts
+    }
+
+    /// Keeps a text.
+    pub(super) fn keep(&self, text: &str) {
+        #[cfg(debug_assertions)]
+        assert!(text != PANIC, "this was asked for");
+        if self.most == 0 || text.len() > LONGEST {
+            return;
+        }
+        // Whoever is typing can do nothing about it.
+        drop(self.append(&self.masker.mask(text)));
+    }
+
+    fn append(&self, text: &str) -> io::Result<()> {
+        let _lock = self.lock()?;
+        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.file)?;
+        file.write_all(line(text).as_bytes())
+    }
+
+    fn replace(&self, texts: &[String]) -> io::Result<()> {
+        // Readable by its user alone from the beginning.
+        let mut whole = tempfile::NamedTempFile::new_in(self.file.parent().unwrap_or(Path::new(".")))?;
+        whole.write_all(texts.iter().map(|text| line(text)).collect::<String>().as_bytes())?;
+        whole.persist(&self.file).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    /// Held while the file is read or written. It is another file: this one may be replaced.
+    fn lock(&self) -> io::Result<File> {
+        let folder = self.file.parent().unwrap_or(Path::new("."));
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(self.file.with_extension("lock"))?;
+        file.lock()?;
+        Ok(file)
+    }
+}
+
+/// Ends a debug build in the middle of its interface, to see whether the terminal is given back.
+#[cfg(debug_assertions)]
+const PANIC: &str = "panic, please";
+
+fn line(text: &str) -> String {
+    format!("{}\n", serde_json::Value::from(text))
+}
+
+fn read(file: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn history(folder: &Path, most: usize) -> History {
+        History::at(folder.join("history/project.jsonl"), Masker::knowing(["hunter22hunter22"]), most)
+    }
+
+    #[test]
+    fn what_was_sent_is_there_again() {
+        let folder = tempfile::tempdir().unwrap();
+        for text in ["one", "two\nlines", "\u{1b}[31mthree"] {
+            history(folder.path(), 10).keep(text);
+        }
+        assert_eq!(history(folder.path(), 10).load(), ["one", "two\nlines", "\u{1b}[31mthree"]);
+        assert_eq!(history(folder.path(), 2).load(), ["two\nlines", "\u{1b}[31mthree"]);
+        assert_eq!(history(folder.path(), 10).load().len(), 2, "the rest is gone");
+    }
+
+    #[test]
+    fn nobody_else_can_read_it_and_secrets_are_not_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        history(folder.path(), 10).keep("log in with hunter22hunter22");
+        let file = folder.path().join("history/project.jsonl");
+        assert!(!std::fs::read_to_string(&file).unwrap().contains("hunter22"));
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
+        history(folder.path(), 0).load();
+        assert_eq!(mode(&file), 0o600, "written again");
+    }
+
+    #[test]
+    fn a_damaged_line_costs_that_line() {
+        let folder = tempfile::tempdir().unwrap();
+        history(folder.path(), 10).keep("one");
+        let file = folder.path().join("history/project.jsonl");
+        let mut damaged = std::fs::read(&file).unwrap();
+        damaged.extend(b"\"half\n");
+        std::fs::write(&file, damaged).unwrap();
+        history(folder.path(), 10).keep("two");
+        assert_eq!(history(folder.path(), 10).load(), ["one", "two"]);
+    }
+
+    #[test]
+    fn two_sessions_lose_nothing_of_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for session in 0..4 {
+                let history = history(folder.path(), 1_000);
+                scope.spawn(move || (0..50).for_each(|number| history.keep(&format!("{session} {number}"))));
+            }
+        });
+        assert_eq!(history(folder.path(), 1_000).load().len(), 200);
+    }
+}

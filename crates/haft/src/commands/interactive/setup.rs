@@ -1,0 +1,374 @@
+//! The first start: from no model to one that answers, in a few questions.
+//!
+//! Responsible for what is asked and written. Invariant: nothing is written before the model has answered; then the key, readable
+//! by its user alone, and the configuration that names it, or neither.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use haft_model::{BuiltIn, ModelError, ProviderConfig, Secret};
+use haft_tui::{Echo, ask};
+use haft_types::Api;
+use toml_edit::{DocumentMut, Item, Table, value};
+
+use crate::commands::models::Trial;
+use crate::config::{self, Config};
+use crate::exit::mistake;
+use crate::output;
+use crate::places::Places;
+use crate::secrets::{self, KeyState};
+
+/// The provider's name where the user gave an address.
+const OWN: &str = "own";
+/// Models of a server that are listed.
+const LISTED: usize = 20;
+
+/// What came of it.
+pub(super) enum SetUp {
+    /// A model is configured, and has answered.
+    Model,
+    /// The user wants to see the demo.
+    Demo,
+    /// The user left; nothing was written.
+    Left,
+}
+
+/// Where the key comes from.
+enum Key {
+    /// None is needed.
+    None,
+    /// From where the provider's declaration says.
+    Declared,
+    /// From the user, just now.
+    Typed(String),
+}
+
+/// What a failure is mended by.
+enum Again {
+    Provider,
+    Key,
+    Model,
+}
+
+/// Asks until a model answers, or the user leaves.
+pub(super) fn run(places: &Places, config: &Config) -> anyhow::Result<SetUp> {
+    output::print("haft has no model yet. Esc leaves; nothing is written before a model has answered.\n")?;
+    'provider: loop {
+        let Some(choice) = choose_provider(config)? else { return Ok(SetUp::Left) };
+        let mut config = config.clone();
+        let provider = match choice {
+            Choice::Demo => return Ok(SetUp::Demo),
+            Choice::Known(name) => name,
+            Choice::Own => {
+                let Some(declared) = ask_server()? else { return Ok(SetUp::Left) };
+                config.providers.insert(OWN.to_owned(), declared);
+                OWN.to_owned()
+            }
+        };
+        let mut refused = false;
+        'key: loop {
+            let declared = Trial(&config).provider(&provider)?;
+            let Some(key) = ask_key(places, &provider, &declared, refused)? else { return Ok(SetUp::Left) };
+            loop {
+                let failure = match ask_model(&config, &provider, &key)? {
+                    Asked::Left => return Ok(SetUp::Left),
+                    Asked::Failed(failure) => failure,
+                    Asked::Named(model) => {
+                        let name = format!("{provider}/{model}");
+                        output::print(&format!("Asking {name} for a word.\n"))?;
+                        match Trial(&config).answers(&name, key.secret(&provider, &declared)?)? {
+                            Ok(()) => {
+                                write(places, &config, &provider, &name, &key)?;
+                                output::print(&format!(
+                                    "It answers. Written to {}.\n\n",
+                                    places.config_file().display()
+                                ))?;
+                                return Ok(SetUp::Model);
+                            }
+                            Err(failure) => failure,
+                        }
+                    }
+                };
+                output::print(&haft_text::sanitise(&format!("That did not work: {failure}.\n")))?;
+                match mended_by(&failure) {
+                    Again::Provider => continue 'provider,
+                    Again::Key => {
+                        refused = true;
+                        continue 'key;
+                    }
+                    Again::Model => {}
+                }
+            }
+        }
+    }
+}
+
+fn mended_by(failure: &ModelError) -> Again {
+    match failure {
+        ModelError::Unauthorized { .. } => Again::Key,
+        ModelError::Unreachable { .. } | ModelError::NotAnApi { .. } | ModelError::Config { .. } => Again::Provider,
+        ModelError::Exhausted { last, .. } | ModelError::NeverValid { last } => mended_by(last),
+        ModelError::SpendLimit { .. }
+        | ModelError::Status { .. }
+        | ModelError::BadReply { .. }
+        | ModelError::Dropped { .. }
+        | ModelError::Timeout { .. }
+        | ModelError::Cancelled => Again::Model,
+    }
+}
+
+enum Choice {
+    Known(String),
+    Own,
+    Demo,
+}
+
+fn choose_provider(config: &Config) -> anyhow::Result<Option<Choice>> {
+    let names: Vec<_> = BuiltIn::get().providers().map(str::to_owned).collect();
+    let mut text = String::from("\nWho serves the model?\n\n");
+    for (at, name) in names.iter().enumerate() {
+        let declared = Trial(config).provider(name)?;
+        let note = match (secrets::state_of(&declared), &declared.api_key_env) {
+            (KeyState::There, Some(variable)) => format!("{variable} is set"),
+            (KeyState::There, None) => "its key is there".to_owned(),
+            (KeyState::Missing, _) => "needs a key".to_owned(),
+            (KeyState::NotNeeded, _) => format!("a server on this machine, {}", declared.base_url),
+            (KeyState::Command | KeyState::Keyring, _) => "its key is configured".to_owned(),
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{:>4}  {name:<12} {note}", at + 1);
+    }
+    text.push_str(
+        "   s  a server of your own, by its address\n   d  nobody: watch the demo, with no key and no network\n\n",
+    );
+    output::print(&text)?;
+    loop {
+        let Some(typed) = ask("Number, name, s or d: ", Echo::Letters)? else { return Ok(None) };
+        let typed = typed.trim();
+        let by_number = typed.parse::<usize>().ok().and_then(|number| names.get(number.checked_sub(1)?));
+        match typed {
+            "s" | "S" => return Ok(Some(Choice::Own)),
+            "d" | "D" => return Ok(Some(Choice::Demo)),
+            _ => {
+                if let Some(name) = by_number.or_else(|| names.iter().find(|name| *name == typed)) {
+                    return Ok(Some(Choice::Known(name.clone())));
+                }
+            }
+        }
+    }
+}
+
+/// The address of a server, and what it speaks.
+fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
+    let url = loop {
+        let Some(typed) = ask("Address, such as http://127.0.0.1:8080/v1: ", Echo::Letters)? else { return Ok(None) };
+        let url = typed.trim().to_owned();
+        if ["http://", "https://"].iter().any(|scheme| url.len() > scheme.len() && url.starts_with(scheme)) {
+            break url;
+        }
+        output::print("An address begins with http:// or https://.\n")?;
+    };
+    let known = [Api::OpenaiChat, Api::OpenaiResponses, Api::Anthropic, Api::Gemini];
+    let listed = known.map(|api| api.to_string()).join(", ");
+    output::print(&format!("It speaks one of {listed}; most speak {}.\n", Api::OpenaiChat))?;
+    loop {
+        let Some(typed) = ask("API, Enter for openai-chat: ", Echo::Letters)? else { return Ok(None) };
+        match typed.trim() {
+            "" => return Ok(Some(ProviderConfig::new(Api::OpenaiChat, url))),
+            typed => {
+                if let Some(api) = known.into_iter().find(|api| api.to_string() == typed) {
+                    return Ok(Some(ProviderConfig::new(api, url)));
+                }
+            }
+        }
+    }
+}
+
+fn ask_key(places: &Places, name: &str, provider: &ProviderConfig, refused: bool) -> anyhow::Result<Option<Key>> {
+    let file = key_file(places, name);
+    let kept = format!("It is kept in {}, which only you can read.\n", file.display());
+    let state = secrets::state_of(provider);
+    match state {
+        KeyState::There | KeyState::Command | KeyState::Keyring if !refused => return Ok(Some(Key::Declared)),
+        KeyState::NotNeeded if name != OWN && !refused => return Ok(Some(Key::None)),
+        KeyState::NotNeeded => output::print(&format!("Its key, if it needs one. {kept}"))?,
+        KeyState::There | KeyState::Missing | KeyState::Command | KeyState::Keyring => {
+            let variable = provider.api_key_env.as_deref().unwrap_or_default();
+            output::print(&format!(
+                "The key of {name}. {kept}Or leave with Esc, set {variable}, and start haft again.\n"
+            ))?;
+        }
+    }
+    let question = if state == KeyState::NotNeeded { "Key, Enter for none: " } else { "Key: " };
+    loop {
+        let Some(typed) = ask(question, Echo::Stars)? else { return Ok(None) };
+        match typed.trim() {
+            "" if state == KeyState::NotNeeded => return Ok(Some(Key::None)),
+            "" => {}
+            key => return Ok(Some(Key::Typed(key.to_owned()))),
+        }
+    }
+}
+
+impl Key {
+    fn secret(&self, name: &str, provider: &ProviderConfig) -> anyhow::Result<Option<Secret>> {
+        match self {
+            Self::None => Ok(None),
+            Self::Declared => secrets::key_of(name, provider),
+            Self::Typed(key) => Ok(Some(Secret::new(key.clone()))),
+        }
+    }
+}
+
+enum Asked {
+    Named(String),
+    Failed(ModelError),
+    Left,
+}
+
+/// Which model: one of those haft knows, else one of those the server lists, else any name.
+fn ask_model(config: &Config, provider: &str, key: &Key) -> anyhow::Result<Asked> {
+    let front = format!("{provider}/");
+    let known: Vec<_> =
+        BuiltIn::get().models().filter_map(|name| Some(name.strip_prefix(&front)?.to_owned())).collect();
+    let names = if known.is_empty() {
+        let declared = Trial(config).provider(provider)?;
+        match Trial(config).listed(provider, key.secret(provider, &declared)?)? {
+            Ok(names) => names,
+            Err(failure) => match mended_by(&failure) {
+                Again::Provider | Again::Key => return Ok(Asked::Failed(failure)),
+                // Not every server has a list.
+                Again::Model => Vec::new(),
+            },
+        }
+    } else {
+        known
+    };
+    let mut text = String::from("\nWhich model?\n\n");
+    for (at, name) in names.iter().take(LISTED).enumerate() {
+        let price = Trial(config).price(&format!("{front}{name}")).unwrap_or_default();
+        let _ = writeln!(text, "{:>4}  {name:<28} {price}", at + 1);
+    }
+    let more = names.len().saturating_sub(LISTED);
+    if more > 0 {
+        let _ = writeln!(text, "      and {more} more");
+    }
+    if !names.is_empty() {
+        output::print(&haft_text::sanitise(&(text + "\n")))?;
+    }
+    let question = if names.is_empty() { "The model's name: " } else { "Number or name: " };
+    loop {
+        let Some(typed) = ask(question, Echo::Letters)? else { return Ok(Asked::Left) };
+        let typed = typed.trim();
+        let by_number = typed.parse::<usize>().ok().and_then(|number| names.get(number.checked_sub(1)?));
+        match by_number {
+            Some(name) => return Ok(Asked::Named(name.clone())),
+            None if typed.is_empty() => {}
+            None => return Ok(Asked::Named(typed.strip_prefix(&front).unwrap_or(typed).to_owned())),
+        }
+    }
+}
+
+fn key_file(places: &Places, provider: &str) -> PathBuf {
+    places.config.join("keys").join(provider)
+}
+
+/// Writes the key and the configuration, or neither.
+fn write(places: &Places, config: &Config, provider: &str, model: &str, key: &Key) -> anyhow::Result<()> {
+    let kept = match key {
+        Key::None | Key::Declared => None,
+        Key::Typed(key) => Some(keep_key(&key_file(places, provider), key)?),
+    };
+    let own = (provider == OWN).then(|| config.providers.get(OWN)).flatten();
+    let file = places.config_file();
+    let written = config::edit(&file, |before| with_model(&file, before, provider, model, own, kept.as_deref()));
+    if let (Err(_), Some(kept)) = (&written, &kept) {
+        // The reason is told; a key that nothing names must not stay.
+        drop(std::fs::remove_file(kept));
+    }
+    written
+}
+
+fn keep_key(file: &Path, key: &str) -> anyhow::Result<PathBuf> {
+    let told = |error: std::io::Error| mistake(format!("cannot write the key to `{}`: {error}", file.display()));
+    let folder = file.parent().unwrap_or(Path::new("."));
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(told)?;
+    // A file with other rights would keep them.
+    match std::fs::remove_file(file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(told(error)),
+        _ => {}
+    }
+    let mut kept = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(told)?;
+    kept.write_all(format!("{key}\n").as_bytes()).and_then(|()| kept.sync_all()).map_err(told)?;
+    Ok(file.to_owned())
+}
+
+/// The text of the file with the model, its provider where that is new, and where its key is.
+fn with_model(
+    file: &Path,
+    before: &str,
+    provider: &str,
+    model: &str,
+    own: Option<&ProviderConfig>,
+    key: Option<&Path>,
+) -> anyhow::Result<String> {
+    let unreadable = |error: toml_edit::TomlError| mistake(format!("{}: {error}", file.display()));
+    let mut document: DocumentMut = before.parse().map_err(unreadable)?;
+    document.insert("model", value(model));
+    if own.is_some() || key.is_some() {
+        let table = provider_table(&mut document, provider).ok_or_else(|| {
+            mistake(format!("`providers` in `{}` is not a table; add the model by hand", file.display()))
+        })?;
+        if let Some(own) = own {
+            table.insert("api", value(own.api.to_string()));
+            table.insert("base_url", value(&own.base_url));
+        }
+        if let Some(key) = key {
+            if BuiltIn::get().provider(provider).is_some() {
+                // The built-in variable would go before the file.
+                table.insert("api_key_env", value(""));
+            }
+            table.insert("api_key_file", value(key.display().to_string()));
+        }
+    }
+    let after = document.to_string();
+    config::check(file, &after)?;
+    Ok(after)
+}
+
+/// The provider's own table, made if it is not there.
+fn provider_table<'a>(document: &'a mut DocumentMut, provider: &str) -> Option<&'a mut Table> {
+    let implicit = || {
+        let mut table = Table::new();
+        table.set_implicit(true);
+        Item::Table(table)
+    };
+    let providers = document.entry("providers").or_insert_with(implicit).as_table_mut()?;
+    providers.entry(provider).or_insert_with(|| Item::Table(Table::new())).as_table_mut()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(before: &str, provider: &str, own: Option<&ProviderConfig>, key: Option<&str>) -> String {
+        let model = format!("{provider}/m");
+        with_model(Path::new("config.toml"), before, provider, &model, own, key.map(Path::new)).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_no_more_than_needed() {
+        assert_eq!(with("", "openai", None, None), "model = \"openai/m\"\n");
+        assert_eq!(
+            with("# mine\n[retry]\nattempts = 2\n", "openai", None, Some("/k/openai")),
+            "model = \"openai/m\"\n# mine\n[retry]\nattempts = 2\n\n[providers.openai]\napi_key_env = \"\"\napi_key_file = \"/k/openai\"\n"
+        );
+        let own = ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:1/v1");
+        assert_eq!(
+            with("", OWN, Some(&own), None),
+            "model = \"own/m\"\n\n[providers.own]\napi = \"openai-chat\"\nbase_url = \"http://127.0.0.1:1/v1\"\n"
+        );
+    }
+}

@@ -1,0 +1,55 @@
+//! Asks a model, or for a list of models, before anything of it is configured.
+
+use haft_model::{Client, ModelError, ProviderConfig, RetryConfig, Secret};
+use tokio_util::sync::CancellationToken;
+
+use super::{catalogue, number, test};
+use crate::config::Config;
+use crate::exit::mistake;
+use crate::wiring;
+
+/// Asks with this configuration, once.
+pub(in crate::commands) struct Trial<'a>(pub(in crate::commands) &'a Config);
+
+impl Trial<'_> {
+    /// The provider's declaration, its own or the built-in one.
+    pub(in crate::commands) fn provider(&self, name: &str) -> anyhow::Result<ProviderConfig> {
+        let catalogue = catalogue(self.0)?;
+        let found = catalogue.providers().find(|provider| provider.0 == name).map(|provider| provider.1.clone());
+        found.ok_or_else(|| mistake(format!("there is no provider `{name}`")))
+    }
+
+    /// Whether the model says anything.
+    pub(in crate::commands) fn answers(
+        &self,
+        model: &str,
+        key: Option<Secret>,
+    ) -> anyhow::Result<Result<(), ModelError>> {
+        let client = self.client(model, key)?;
+        let spec = wiring::declared(self.0, model)?.spec;
+        Ok(wiring::runtime()?.block_on(test::asked(client, &spec)))
+    }
+
+    /// The models the provider lists.
+    pub(in crate::commands) fn listed(
+        &self,
+        provider: &str,
+        key: Option<Secret>,
+    ) -> anyhow::Result<Result<Vec<String>, ModelError>> {
+        // A list is not of one model; the client is.
+        let client = self.client(&format!("{provider}/any"), key)?;
+        Ok(wiring::runtime()?.block_on(client.list_models(&CancellationToken::new())))
+    }
+
+    /// What a model costs, for people.
+    pub(in crate::commands) fn price(&self, model: &str) -> Option<String> {
+        let price = wiring::declared(self.0, model).ok()?.spec.price?;
+        Some(format!("${} in, ${} out a million tokens", number(price.input), number(price.output)))
+    }
+
+    fn client(&self, model: &str, key: Option<Secret>) -> anyhow::Result<Client> {
+        // Somebody waits, and can try again.
+        let retry = RetryConfig { attempts: 0, ..self.0.retry.clone() };
+        Client::new(wiring::declared(self.0, model)?, key, retry).map_err(|error| mistake(error.to_string()))
+    }
+}

@@ -1,0 +1,98 @@
+//! Lines and words only, for screen readers.
+
+use std::time::Duration;
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+use serde_json::json;
+
+use crate::rig::Rig;
+use crate::terminal::{Terminal, rig, slow, write_a};
+
+/// Longer than a question must stand before it can be answered.
+fn hear() {
+    std::thread::sleep(Duration::from_millis(700));
+}
+
+#[test]
+fn a_task_with_a_question_from_the_first_line_to_the_end() {
+    let todo = json!({"todos": [{"content": "Write it", "status": "in_progress"}]});
+    let rig = rig([
+        Reply::call("todo_write", todo),
+        write_a().with_text("I will **write** it."),
+        Reply::text("# Done\n\n- It is `there`.\n\n---\n\n> quoted"),
+    ]);
+    let mut terminal = Terminal::start(&rig, &["--plain"], (100, 40));
+    terminal.until_text("you: ");
+    assert!(terminal.is_given_back(), "the terminal is left as it is");
+    terminal.press("write a file\r");
+    terminal.until_text("answer: ");
+    let asked = terminal.text();
+    for line in [
+        "todo, in progress: Write it",
+        "I will write it.",
+        "call: write_to_file a.txt",
+        "approval: write_to_file",
+        "+one",
+    ] {
+        assert!(asked.contains(&format!("\n{line}")) || asked.contains(&format!("\n  {line}")), "{line}: {asked}");
+    }
+    assert!(!rig.project().join("a.txt").exists());
+    hear();
+    terminal.press("perhaps\r");
+    terminal.until("the question again", |screen| screen.contents().matches("answer: ").count() == 2);
+    terminal.press("y\r");
+    terminal.until_text("\nallowed\n");
+    terminal.until("the next prompt", |screen| screen.contents().matches("you: ").count() == 2);
+    let done = terminal.text();
+    for line in ["done: write_to_file a.txt", "- It is there.", "quote: quoted"] {
+        assert!(done.contains(line), "{line}: {done}");
+    }
+    assert!(!done.contains(['─', '│', '✓', '•']), "{done}");
+    assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "one\ntwo\n");
+    terminal.press("/cost\r");
+    terminal.until_text("3 requests:");
+    terminal.press("\u{4}");
+    assert!(!terminal.written().contains('\u{1b}'), "nothing is drawn: {:?}", terminal.written());
+    assert_eq!(terminal.ended().0, 0);
+}
+
+#[test]
+fn ctrl_c_interrupts_and_then_leaves() {
+    let replies = [slow(&"many words.\n\n".repeat(400))];
+    let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
+    let mut terminal = Terminal::start_with(&rig, &["talk"], (80, 24), &[("TERM", "dumb")]);
+    terminal.until_text("many words.");
+    terminal.press("\u{3}");
+    terminal.until_text("aborted");
+    terminal.until_text("you: ");
+    terminal.press("\u{3}");
+    terminal.until_text("Ctrl-C again leaves");
+    terminal.press("\u{3}");
+    assert!(!terminal.written().contains('\u{1b}'));
+    assert_eq!(terminal.ended().0, 0);
+}
+
+#[test]
+fn no_with_words_and_another_command() {
+    let call = |command: &str| Reply::call("execute_command", json!({"command": command, "requires_approval": true}));
+    let rig = rig([call("touch one"), call("touch two"), Reply::text("Well.")]);
+    rig.configure(&(std::fs::read_to_string(rig.home().join("config.toml")).unwrap() + "[tui]\nplain = true\n"));
+    let mut terminal = Terminal::start(&rig, &["go"], (100, 40));
+    terminal.until_text("answer: ");
+    hear();
+    terminal.press("w\r");
+    terminal.until_text("words for the model: ");
+    terminal.press("not that one\r");
+    terminal.until("the next question", |screen| screen.contents().matches("answer: ").count() == 2);
+    hear();
+    terminal.press("e\r");
+    terminal.until_text("it is: touch two");
+    terminal.until_text("what it should be: ");
+    terminal.press("touch three\r");
+    terminal.until_text("Well.");
+    assert!(rig.project().join("three").exists() && !rig.project().join("one").exists());
+    assert!(rig.server.generations()[1].json().unwrap().to_string().contains("not that one"));
+    terminal.press("/quit\r");
+    assert_eq!(terminal.ended().0, 0);
+}

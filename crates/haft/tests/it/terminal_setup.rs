@@ -1,0 +1,155 @@
+//! The first start: no model is configured yet.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use haft_testkit::{Reply, Script};
+use haft_types::Api;
+
+use crate::rig::Rig;
+use crate::terminal::Terminal;
+
+const SIZE: (u16, u16) = (100, 40);
+
+/// Nothing is configured; the server answers like this.
+fn bare(replies: impl IntoIterator<Item = Reply>) -> Rig {
+    let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap().with_models(["big", "small"]));
+    rig.configure("");
+    rig
+}
+
+/// Up to the question for the key of a server of one's own.
+fn up_to_the_key(rig: &Rig, address: &str) -> Terminal {
+    let mut terminal = Terminal::start(rig, &[], SIZE);
+    for (question, answer) in [("s or d:", "s"), ("Address", address), ("API, Enter", "")] {
+        terminal.until_text(question);
+        terminal.press(&format!("{answer}\r"));
+    }
+    terminal
+}
+
+fn configured(rig: &Rig) -> String {
+    std::fs::read_to_string(rig.home().join("config.toml")).unwrap()
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_server_a_key_and_a_model_and_it_works() {
+    let rig = bare([Reply::text("OK"), Reply::text("Hello.")]);
+    let address = rig.server.base_url(Api::OpenaiChat);
+    let mut terminal = up_to_the_key(&rig, &address);
+    terminal.until_text("Key, Enter for none: ");
+    terminal.press("sk-the-right-one\r");
+    terminal.until_text("2  small");
+    terminal.press("2\r");
+    terminal.until_text("It answers.");
+    terminal.until_text("/help");
+    terminal.press("hi\r");
+    terminal.until_text("Hello.");
+    terminal.until_idle();
+    assert!(!terminal.written().contains("sk-the-right-one") && terminal.written().contains("****"));
+    terminal.press("\u{4}");
+    assert_eq!(terminal.ended().0, 0);
+    let key = rig.home().join("keys/own");
+    assert_eq!(
+        configured(&rig),
+        format!(
+            "model = \"own/small\"\n\n[providers.own]\napi = \"openai-chat\"\nbase_url = \"{address}\"\napi_key_file = \"{}\"\n",
+            key.display()
+        )
+    );
+    assert_eq!(std::fs::read_to_string(&key).unwrap(), "sk-the-right-one\n");
+    assert_eq!((mode(&key), mode(key.parent().unwrap())), (0o600, 0o700));
+    let asked = rig.server.generations();
+    assert_eq!(asked.len(), 2);
+    for request in asked {
+        assert_eq!(request.header("authorization"), Some("Bearer sk-the-right-one"));
+    }
+    assert_eq!(rig.run(&["models", "list"]).code(), 0, "the next start needs no questions");
+}
+
+#[test]
+fn a_wrong_key_is_asked_for_again() {
+    let rig = bare([Reply::error(401, "no such key"), Reply::text("OK")]);
+    let mut terminal = up_to_the_key(&rig, &rig.server.base_url(Api::OpenaiChat));
+    terminal.until_text("Key, Enter for none: ");
+    terminal.press("sk-wrong\r");
+    terminal.until_text("Number or name: ");
+    terminal.press("big\r");
+    terminal.until_text("refused the key (status 401): no such key");
+    terminal.until("the question again", |screen| screen.contents().matches("Key, Enter for none: ").count() == 2);
+    assert_eq!(configured(&rig), "");
+    terminal.press("sk-right\r");
+    terminal.until("the models again", |screen| screen.contents().matches("Number or name: ").count() == 2);
+    terminal.press("1\r");
+    terminal.until_text("/help");
+    terminal.press("\u{4}");
+    assert_eq!(terminal.ended().0, 0);
+    assert_eq!(std::fs::read_to_string(rig.home().join("keys/own")).unwrap(), "sk-right\n");
+}
+
+#[test]
+fn a_server_nobody_reaches_is_told_and_something_else_can_be_chosen() {
+    let rig = bare([]);
+    let mut terminal = up_to_the_key(&rig, "http://127.0.0.1:1/v1");
+    terminal.until_text("Key, Enter for none: ");
+    terminal.press("\r");
+    terminal.until_text("cannot reach http://127.0.0.1:1/v1");
+    terminal.until("the first question again", |screen| screen.contents().matches("s or d:").count() == 2);
+    terminal.press("\u{1b}");
+    assert_eq!(terminal.ended().0, 0);
+    assert!(configured(&rig).is_empty() && !rig.home().join("keys").exists());
+}
+
+#[test]
+fn esc_leaves_everything_as_it_was() {
+    for steps in 0..5 {
+        let rig = bare([]);
+        let address = rig.server.base_url(Api::OpenaiChat);
+        let questions = ["s or d:", "Address", "API, Enter", "Key, Enter", "Number or name"];
+        let answers = ["s", &address, "", "sk-some-key"];
+        let mut terminal = Terminal::start(&rig, &[], SIZE);
+        for (question, answer) in questions.iter().zip(answers).take(steps) {
+            terminal.until_text(question);
+            terminal.press(&format!("{answer}\r"));
+        }
+        terminal.until_text(questions[steps]);
+        terminal.press("\u{1b}");
+        assert_eq!(terminal.ended().0, 0);
+        assert!(configured(&rig).is_empty() && !rig.home().join("keys").exists());
+        assert!(rig.server.generations().is_empty());
+    }
+}
+
+#[test]
+fn a_provider_haft_knows_needs_only_its_variable() {
+    let rig = bare([Reply::text("OK"), Reply::text("Hello.")]);
+    // Its address is ours, so that nobody else is asked.
+    let address = rig.server.base_url(Api::OpenaiChat);
+    rig.configure(&format!("[providers.mistral]\nbase_url = \"{address}\"\n"));
+    let mut terminal = Terminal::start_with(&rig, &["hi"], SIZE, &[("MISTRAL_API_KEY", "sk-of-the-variable")]);
+    terminal.until_text("MISTRAL_API_KEY is set");
+    terminal.press("mistral\r");
+    terminal.until_text("Number or name: ");
+    terminal.press("1\r");
+    terminal.until_text("Hello.");
+    terminal.until_idle();
+    terminal.press("\u{4}");
+    assert_eq!(terminal.ended().0, 0);
+    let written = configured(&rig);
+    assert!(written.starts_with("model = \"mistral/mistral-medium-3.5\"\n") && !written.contains("key"), "{written}");
+}
+
+#[test]
+fn the_demo_needs_nothing() {
+    let rig = bare([]);
+    let mut terminal = Terminal::start(&rig, &[], SIZE);
+    terminal.until_text("s or d:");
+    terminal.press("d\r");
+    terminal.until_text("at the demo's made-up prices");
+    assert_eq!(terminal.ended().0, 0);
+    assert!(configured(&rig).is_empty());
+}

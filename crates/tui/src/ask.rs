@@ -1,0 +1,152 @@
+//! One question on one line of the terminal, before the interface begins.
+
+use std::io::{self, Write};
+
+use crossterm::event::{Event, EventStream, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use futures::StreamExt;
+use haft_text::width;
+
+use crate::line::{Line, Tone};
+use crate::run::{Signals, TuiError};
+use crate::terminal::Taken;
+
+/// What is seen of what is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Echo {
+    /// The letters.
+    Letters,
+    /// A star for each: it is a secret.
+    Stars,
+}
+
+/// Asks, and waits for a line. None when the user left with Esc, Ctrl-C or Ctrl-D, or a signal came.
+pub fn ask(question: &str, echo: Echo) -> Result<Option<String>, TuiError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let _taken = Taken::take()?;
+        let mut out = io::stdout();
+        let mut typed = Typed { text: String::new(), echo };
+        put(&mut out, &Line::of(question, Tone::Plain).plain())?;
+        let answer = read(&mut out, &mut typed).await?;
+        put(&mut out, "\r\n")?;
+        Ok(answer)
+    })
+}
+
+async fn read(out: &mut impl Write, typed: &mut Typed) -> io::Result<Option<String>> {
+    let mut keys = EventStream::new();
+    let mut signals = Signals::new()?;
+    loop {
+        let event = tokio::select! {
+            biased;
+            () = Signals::any_end(&mut signals.end) => return Ok(None),
+            event = keys.next() => event,
+        };
+        match event {
+            Some(Ok(Event::Key(key))) => match typed.key(key) {
+                Step::On(shown) => put(out, &shown)?,
+                Step::Done => return Ok(Some(std::mem::take(&mut typed.text))),
+                Step::Left => return Ok(None),
+            },
+            Some(Ok(Event::Paste(text))) => {
+                let shown: String =
+                    text.lines().next().unwrap_or_default().chars().map(|letter| typed.letter(letter)).collect();
+                put(out, &shown)?;
+            }
+            Some(Ok(Event::Resize(..) | Event::FocusGained | Event::FocusLost | Event::Mouse(_))) => {}
+            Some(Err(_)) | None => return Ok(None),
+        }
+    }
+}
+
+fn put(out: &mut impl Write, text: &str) -> io::Result<()> {
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// What a key does.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// This is to be written.
+    On(String),
+    Done,
+    Left,
+}
+
+struct Typed {
+    text: String,
+    echo: Echo,
+}
+
+impl Typed {
+    fn key(&mut self, key: KeyEvent) -> Step {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            _ if key.kind == KeyEventKind::Release => Step::On(String::new()),
+            KeyCode::Enter => Step::Done,
+            // Enter that was pressed before the terminal was taken.
+            KeyCode::Char('j') if control => Step::Done,
+            KeyCode::Esc => Step::Left,
+            KeyCode::Char('c' | 'd') if control => Step::Left,
+            KeyCode::Char('u') if control => {
+                let letters = self.text.chars().count();
+                Step::On((0..letters).map(|_| self.back()).collect())
+            }
+            KeyCode::Char('h') if control => Step::On(self.back()),
+            KeyCode::Backspace => Step::On(self.back()),
+            KeyCode::Char(letter) if !control => Step::On(self.letter(letter)),
+            _ => Step::On(String::new()),
+        }
+    }
+
+    fn letter(&mut self, letter: char) -> String {
+        if letter.is_control() {
+            return String::new();
+        }
+        self.text.push(letter);
+        self.shown(letter)
+    }
+
+    fn shown(&self, letter: char) -> String {
+        match self.echo {
+            Echo::Letters => Line::of(letter.to_string(), Tone::Plain).plain(),
+            Echo::Stars => "*".to_owned(),
+        }
+    }
+
+    /// Takes the last letter away, from the terminal too.
+    fn back(&mut self) -> String {
+        self.text.pop().map_or_else(String::new, |letter| "\u{8} \u{8}".repeat(width(&self.shown(letter))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn press(typed: &mut Typed, code: KeyCode) -> Step {
+        typed.key(KeyEvent::new(code, KeyModifiers::NONE))
+    }
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        let mut typed = Typed { text: String::new(), echo: Echo::Stars };
+        let shown: Vec<_> = "s日k".chars().map(|letter| press(&mut typed, KeyCode::Char(letter))).collect();
+        assert!(shown.iter().all(|step| *step == Step::On("*".into())));
+        assert_eq!(press(&mut typed, KeyCode::Backspace), Step::On("\u{8} \u{8}".into()));
+        assert_eq!((press(&mut typed, KeyCode::Enter), typed.text.as_str()), (Step::Done, "s日"));
+    }
+
+    #[test]
+    fn what_is_taken_back_goes_from_the_terminal() {
+        let mut typed = Typed { text: String::new(), echo: Echo::Letters };
+        press(&mut typed, KeyCode::Char('a'));
+        assert_eq!(press(&mut typed, KeyCode::Char('日')), Step::On("日".into()));
+        assert_eq!(
+            typed.key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)),
+            Step::On("\u{8} \u{8}".repeat(3))
+        );
+        assert_eq!(press(&mut typed, KeyCode::Backspace), Step::On(String::new()));
+        assert_eq!(press(&mut typed, KeyCode::Esc), Step::Left);
+    }
+}

@@ -1,0 +1,535 @@
+//! Editing as in vi: keys that type, and keys that move and change.
+//!
+//! Responsible for what letters mean while they do not type. Invariant: while keys move, the cursor stands on a letter, never
+//! behind the last of its row; every change can be undone.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::Editor;
+
+/// Changes that can be undone.
+const UNDO: usize = 100;
+/// No count is larger: nobody types that many letters.
+const MOST: usize = 9_999;
+
+/// How keys are meant, and what was typed of a command so far.
+#[derive(Debug, Default)]
+pub(crate) struct Vim {
+    mode: Mode,
+    /// The count before the command, and after its operator.
+    count: Option<usize>,
+    /// The operator that waits for a motion, with the count before it.
+    operator: Option<(Operator, usize)>,
+    /// Whether a `g` waits for another.
+    g: bool,
+    /// Texts and cursors from before each change.
+    undo: Vec<(String, usize)>,
+    /// What there was when typing began.
+    before: (String, usize),
+    /// Whether what was cut out was whole rows.
+    rows: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Mode {
+    #[default]
+    Insert,
+    Normal,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Delete,
+    Change,
+    Copy,
+}
+
+/// What a motion covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// Up to where it ends, without that letter.
+    Before(usize),
+    /// With that letter.
+    Through(usize),
+    /// Whole rows.
+    Rows(usize),
+}
+
+impl Vim {
+    /// The mode, for the status line.
+    pub(super) fn mode(&self) -> &'static str {
+        match self.mode {
+            Mode::Insert => "INSERT",
+            Mode::Normal => "NORMAL",
+        }
+    }
+
+    /// A new text begins.
+    pub(super) fn reset(&mut self) {
+        *self = Self { rows: self.rows, ..Self::default() };
+    }
+
+    /// Takes a key; whether it was one of these.
+    pub(super) fn key(&mut self, editor: &mut Editor, key: KeyEvent) -> bool {
+        let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        match (self.mode, key.code) {
+            (Mode::Insert, KeyCode::Esc) => {
+                self.mode = Mode::Normal;
+                self.changed(editor);
+                if editor.cursor > editor.line_start() {
+                    editor.left();
+                }
+                true
+            }
+            (Mode::Insert, _) => false,
+            (Mode::Normal, KeyCode::Esc) => {
+                // A command that was begun is given up first.
+                let begun = self.count.is_some() || self.operator.is_some() || self.g;
+                self.forget();
+                begun
+            }
+            (Mode::Normal, KeyCode::Char(letter)) if plain => {
+                self.letter(editor, letter);
+                true
+            }
+            (Mode::Normal, KeyCode::Backspace) => {
+                editor.left();
+                true
+            }
+            (Mode::Normal, _) => {
+                self.forget();
+                false
+            }
+        }
+    }
+
+    fn forget(&mut self) {
+        (self.count, self.operator, self.g) = (None, None, false);
+    }
+
+    fn letter(&mut self, editor: &mut Editor, letter: char) {
+        if let Some(digit) = letter.to_digit(10).filter(|digit| *digit > 0 || self.count.is_some()) {
+            self.count = Some((self.count.unwrap_or(0) * 10 + digit as usize).min(MOST));
+            return;
+        }
+        let typed = self.count;
+        let waiting = self.operator.take();
+        let count = (typed.unwrap_or(1) * waiting.map_or(1, |waiting| waiting.1)).min(MOST);
+        if std::mem::take(&mut self.g) {
+            self.count = None;
+            if letter == 'g' {
+                self.moved(editor, waiting.map(|waiting| waiting.0), Reach::Rows(row_at(&editor.text, count)));
+            }
+            return self.settle(editor);
+        }
+        let operator = match letter {
+            'd' => Some(Operator::Delete),
+            'c' => Some(Operator::Change),
+            'y' => Some(Operator::Copy),
+            'g' => {
+                (self.g, self.operator) = (true, waiting);
+                return;
+            }
+            _ => None,
+        };
+        self.count = None;
+        match (waiting, operator) {
+            (None, Some(operator)) => self.operator = Some((operator, count)),
+            // Twice the same: whole rows.
+            (Some((one, _)), Some(other)) => {
+                if one == other {
+                    let last = rows_down(&editor.text, editor.cursor, count - 1);
+                    self.moved(editor, Some(one), Reach::Rows(last));
+                }
+            }
+            (waiting, None) => match motion(editor, letter, count, typed.is_some(), waiting.map(|waiting| waiting.0)) {
+                Some(reach) => self.moved(editor, waiting.map(|waiting| waiting.0), reach),
+                None if waiting.is_none() => self.command(editor, letter, count),
+                None => {}
+            },
+        }
+        self.settle(editor);
+    }
+
+    /// Moves, or does to what lies between what the operator says.
+    fn moved(&mut self, editor: &mut Editor, operator: Option<Operator>, reach: Reach) {
+        let Some(operator) = operator else {
+            let (Reach::Before(to) | Reach::Through(to) | Reach::Rows(to)) = reach;
+            editor.cursor = to;
+            return;
+        };
+        let at = editor.cursor;
+        let (from, to) = match reach {
+            Reach::Before(to) => (at.min(to), at.max(to)),
+            Reach::Through(to) => (at.min(to), editor.after(at.max(to))),
+            Reach::Rows(to) => (start_of(&editor.text, at.min(to)), end_of(&editor.text, at.max(to))),
+        };
+        self.rows = matches!(reach, Reach::Rows(_));
+        if operator == Operator::Copy {
+            editor.text[from..to].clone_into(&mut editor.cut);
+            if !self.rows {
+                editor.cursor = from;
+            }
+            return;
+        }
+        self.remember(editor);
+        editor.text[from..to].clone_into(&mut editor.cut);
+        editor.remove(from, to);
+        match (operator, self.rows) {
+            (Operator::Change, _) => self.insert(editor),
+            (Operator::Delete, true) => {
+                // The row goes with its break.
+                if editor.text[editor.cursor..].starts_with('\n') {
+                    editor.remove(editor.cursor, editor.cursor + 1);
+                } else if editor.cursor > 0 {
+                    editor.remove(editor.cursor - 1, editor.cursor);
+                    editor.home();
+                }
+            }
+            (Operator::Delete | Operator::Copy, _) => {}
+        }
+    }
+
+    fn command(&mut self, editor: &mut Editor, letter: char, count: usize) {
+        match letter {
+            'i' => self.begin(editor, |_| {}),
+            'a' => self.begin(editor, |editor| {
+                if editor.cursor < editor.line_end() {
+                    editor.right();
+                }
+            }),
+            'I' => self.begin(editor, |editor| editor.cursor = first_letter(&editor.text, editor.cursor)),
+            'A' => self.begin(editor, Editor::end),
+            'o' => self.begin(editor, |editor| {
+                editor.end();
+                editor.put("\n");
+            }),
+            'O' => self.begin(editor, |editor| {
+                editor.home();
+                editor.put("\n");
+                editor.left();
+            }),
+            'x' => {
+                let end = (0..count).fold(editor.cursor, |at, _| editor.after(at)).min(editor.line_end());
+                self.moved(editor, Some(Operator::Delete), Reach::Before(end));
+            }
+            'D' => self.moved(editor, Some(Operator::Delete), Reach::Before(editor.line_end())),
+            'C' => self.moved(editor, Some(Operator::Change), Reach::Before(editor.line_end())),
+            'p' => self.put(editor, count),
+            'u' => {
+                if let Some((text, cursor)) = self.undo.pop() {
+                    (editor.text, editor.cursor) = (text, cursor);
+                }
+            }
+            'j' => (0..count).for_each(|_| editor.down()),
+            'k' => (0..count).for_each(|_| editor.up()),
+            _ => {}
+        }
+    }
+
+    fn put(&mut self, editor: &mut Editor, count: usize) {
+        let cut = editor.cut.clone();
+        if cut.is_empty() {
+            return;
+        }
+        self.remember(editor);
+        // What is put must not become longer than anything that was typed.
+        let count = count.min(100);
+        if self.rows {
+            editor.end();
+            let below = editor.cursor + 1;
+            editor.put(&format!("\n{cut}").repeat(count));
+            editor.cursor = below;
+        } else {
+            if editor.cursor < editor.line_end() {
+                editor.right();
+            }
+            editor.put(&cut.repeat(count));
+            editor.left();
+        }
+    }
+
+    fn begin(&mut self, editor: &mut Editor, first: impl FnOnce(&mut Editor)) {
+        self.before = (editor.text.clone(), editor.cursor);
+        first(editor);
+        self.mode = Mode::Insert;
+    }
+
+    /// Typing begins after a change that is part of it.
+    fn insert(&mut self, editor: &Editor) {
+        self.before = self.undo.pop().unwrap_or_else(|| (editor.text.clone(), editor.cursor));
+        self.mode = Mode::Insert;
+    }
+
+    fn remember(&mut self, editor: &Editor) {
+        self.keep((editor.text.clone(), editor.cursor));
+    }
+
+    /// Typing is over: it was one change.
+    fn changed(&mut self, editor: &Editor) {
+        let before = std::mem::take(&mut self.before);
+        if before.0 != editor.text {
+            self.keep(before);
+        }
+    }
+
+    fn keep(&mut self, before: (String, usize)) {
+        self.undo.push(before);
+        let extra = self.undo.len().saturating_sub(UNDO);
+        self.undo.drain(..extra);
+    }
+
+    /// While keys move, the cursor stands on a letter.
+    fn settle(&self, editor: &mut Editor) {
+        if self.mode == Mode::Normal && editor.cursor == editor.line_end() && editor.cursor > editor.line_start() {
+            editor.left();
+        }
+    }
+}
+
+/// Where a motion leads, if the letter is one.
+fn motion(editor: &Editor, letter: char, count: usize, counted: bool, operator: Option<Operator>) -> Option<Reach> {
+    let (text, at) = (editor.text.as_str(), editor.cursor);
+    let times = |step: &dyn Fn(usize) -> usize| (0..count).fold(at, |at, _| step(at));
+    Some(match letter {
+        'h' => Reach::Before(times(&|at| editor.before(at)).max(editor.line_start())),
+        'l' | ' ' => Reach::Before(times(&|at| editor.after(at)).min(editor.line_end())),
+        '0' => Reach::Before(editor.line_start()),
+        '^' => Reach::Before(first_letter(text, at)),
+        '$' => Reach::Before(editor.line_end()),
+        // It changes the word, not the blanks behind it.
+        'w' if operator == Some(Operator::Change) && !is_blank(text, at) => {
+            let last = (1..count).fold(end_of_run(text, at), |at, _| end_of_word(text, at));
+            Reach::Through(last)
+        }
+        'w' => {
+            let to = times(&|at| next_word(text, at));
+            // The last word of a row goes without the break.
+            Reach::Before(if operator.is_some() { to.min(editor.line_end()) } else { to })
+        }
+        'b' => Reach::Before(times(&|at| word_before(text, at))),
+        'e' => Reach::Through(times(&|at| end_of_word(text, at))),
+        'G' if counted => Reach::Rows(row_at(text, count)),
+        'G' => Reach::Rows(start_of(text, text.len())),
+        'j' if operator.is_some() => Reach::Rows(rows_down(text, at, count)),
+        'k' if operator.is_some() => {
+            Reach::Rows((0..count).fold(at, |at, _| start_of(text, at).checked_sub(1).unwrap_or(at)))
+        }
+        _ => return None,
+    })
+}
+
+fn start_of(text: &str, at: usize) -> usize {
+    text[..at].rfind('\n').map_or(0, |at| at + 1)
+}
+
+fn end_of(text: &str, at: usize) -> usize {
+    text[at..].find('\n').map_or(text.len(), |end| at + end)
+}
+
+/// A place so many rows further down, or in the last one.
+fn rows_down(text: &str, at: usize, count: usize) -> usize {
+    (0..count).fold(at, |at, _| Some(end_of(text, at) + 1).filter(|below| *below <= text.len()).unwrap_or(at))
+}
+
+/// The beginning of the row of that number, counted from 1.
+fn row_at(text: &str, number: usize) -> usize {
+    rows_down(text, 0, number - 1)
+}
+
+fn first_letter(text: &str, at: usize) -> usize {
+    let (start, end) = (start_of(text, at), end_of(text, at));
+    text[start..end].find(|letter: char| !letter.is_whitespace()).map_or(end, |found| start + found)
+}
+
+/// What kind of letter stands there: a blank, one of a word, another.
+fn kind(letter: &str) -> u8 {
+    match letter.chars().next() {
+        Some(letter) if letter.is_whitespace() => 0,
+        Some(letter) if letter.is_alphanumeric() || letter == '_' => 1,
+        _ => 2,
+    }
+}
+
+fn is_blank(text: &str, at: usize) -> bool {
+    text[at..].graphemes(true).next().is_none_or(|letter| kind(letter) == 0)
+}
+
+fn next_word(text: &str, at: usize) -> usize {
+    let mut letters = text[at..].grapheme_indices(true).map(|(place, letter)| (at + place, kind(letter)));
+    let Some((_, first)) = letters.next() else { return text.len() };
+    let mut blank = first == 0;
+    for (place, kind) in letters {
+        if kind == 0 {
+            blank = true;
+        } else if blank || kind != first {
+            return place;
+        }
+    }
+    text.len()
+}
+
+/// The last letter of the run of letters of one kind.
+fn end_of_run(text: &str, at: usize) -> usize {
+    let mut letters = text[at..].grapheme_indices(true).map(|(place, letter)| (at + place, kind(letter)));
+    let Some((mut last, first)) = letters.next() else { return at };
+    for (place, kind) in letters {
+        if kind != first {
+            break;
+        }
+        last = place;
+    }
+    last
+}
+
+fn end_of_word(text: &str, at: usize) -> usize {
+    let mut letters = text[at..].grapheme_indices(true).map(|(place, letter)| (at + place, kind(letter)));
+    letters.next();
+    match letters.find(|letter| letter.1 != 0) {
+        Some((place, _)) => end_of_run(text, place),
+        None => text.grapheme_indices(true).next_back().map_or(0, |(place, _)| place.max(at)),
+    }
+}
+
+fn word_before(text: &str, at: usize) -> usize {
+    let mut letters = text[..at].grapheme_indices(true).rev().map(|(place, letter)| (place, kind(letter)));
+    let Some((mut first, of)) = letters.find(|letter| letter.1 != 0) else { return 0 };
+    for (place, kind) in letters {
+        if kind != of {
+            break;
+        }
+        first = place;
+    }
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn press(editor: &mut Editor, keys: &str) {
+        for letter in keys.chars() {
+            let code = if letter == '\u{1b}' { KeyCode::Esc } else { KeyCode::Char(letter) };
+            if !editor.vim_key(KeyEvent::new(code, KeyModifiers::NONE)) && code != KeyCode::Esc {
+                editor.insert(letter.encode_utf8(&mut [0; 4]));
+            }
+        }
+    }
+
+    /// The text after these keys, with `|` where the cursor is.
+    fn after(text: &str, keys: &str) -> String {
+        let mut editor = Editor::default();
+        editor.use_vim();
+        press(&mut editor, &format!("{text}\u{1b}gg0{keys}"));
+        let mut shown = editor.text.clone();
+        shown.insert(editor.cursor, '|');
+        shown
+    }
+
+    #[test]
+    fn keys_move() {
+        let text = "let a_b = (1, 2);\n  second row\nlast";
+        for (keys, place) in [
+            ("w", "let |a_b"),
+            ("ww", "a_b |= ("),
+            ("3w", "= |(1"),
+            ("e", "le|t a"),
+            ("ee", "a_|b ="),
+            ("$", "2)|;\n"),
+            ("$b", ", 2|);"),
+            ("$bb", ", |2);"),
+            ("2l", "le|t"),
+            ("9l1h", "a_b |= "),
+            ("j", "\n|  second"),
+            ("j^", "  |second"),
+            ("G", "\n|last"),
+            ("2G", "\n|  second"),
+            ("Ggg", "|let"),
+            ("jj$k", "  s|econd"),
+            ("$0", "|let"),
+        ] {
+            assert!(after(text, keys).contains(place), "{keys}: {}", after(text, keys));
+        }
+    }
+
+    #[test]
+    fn keys_change() {
+        for (text, keys, result) in [
+            ("one two three", "x", "|ne two three"),
+            ("one two three", "3x", "| two three"),
+            ("one two three", "dw", "|two three"),
+            ("one two three", "2dw", "|three"),
+            ("one two three", "d2w", "|three"),
+            ("one two three", "wdw", "one |three"),
+            ("one two three", "$bdw", "one two| "),
+            ("one two three", "wD", "one| "),
+            ("one two three", "cwa\u{1b}", "|a two three"),
+            ("one two three", "wcea\u{1b}", "one |a three"),
+            ("one two three", "wCa\u{1b}", "one |a"),
+            ("one\ntwo\nthree", "jdd", "one\n|three"),
+            ("one\ntwo\nthree", "Gdd", "one\n|two"),
+            ("one\ntwo\nthree", "2dd", "|three"),
+            ("one\ntwo\nthree", "ddp", "two\n|one\nthree"),
+            ("one\ntwo\nthree", "dj", "|three"),
+            ("one\ntwo", "ccnew\u{1b}", "ne|w\ntwo"),
+            ("ab", "xp", "b|a"),
+            ("one two", "dwu", "|one two"),
+            ("one two", "cwa b\u{1b}u", "|one two"),
+            ("one", "onext\u{1b}", "one\nnex|t"),
+            ("one", "Oabove\u{1b}", "abov|e\none"),
+            ("  one", "$Ia\u{1b}", "  |aone"),
+            ("one", "A!\u{1b}", "one|!"),
+            ("one", "a!\u{1b}", "o|!ne"),
+            ("one", "yyp", "one\n|one"),
+        ] {
+            assert_eq!(after(text, keys), result, "{text:?} {keys:?}");
+        }
+    }
+
+    #[test]
+    fn everything_typed_can_be_undone() {
+        assert_eq!(after("one", "A two\u{1b}xxu"), "one t|w");
+        let mut editor = Editor::default();
+        editor.use_vim();
+        press(&mut editor, "one\u{1b}uu");
+        assert_eq!(editor.text, "");
+    }
+
+    #[test]
+    fn what_was_sent_leaves_keys_that_type() {
+        let mut editor = Editor::default();
+        editor.use_vim();
+        press(&mut editor, "one\u{1b}");
+        assert_eq!(editor.vim_mode(), Some("NORMAL"));
+        editor.take();
+        assert_eq!(editor.vim_mode(), Some("INSERT"));
+        assert!(!Editor::default().vim_key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)));
+    }
+
+    #[test]
+    fn esc_gives_up_a_command_before_anything_else() {
+        let mut editor = Editor::default();
+        editor.use_vim();
+        press(&mut editor, "one two\u{1b}0");
+        let esc = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
+        press(&mut editor, "2d");
+        assert!(editor.vim_key(esc) && !editor.vim_key(esc));
+        press(&mut editor, "w");
+        assert_eq!((editor.text(), editor.cursor()), ("one two", 4));
+    }
+
+    proptest! {
+        #[test]
+        fn no_key_breaks_it(keys in "[a-zA-Z0-9$^ \u{1b}日\u{301}]{0,60}", first in "[a-z_ ().\n日\u{301}]{0,30}") {
+            let mut editor = Editor::default();
+            editor.use_vim();
+            editor.insert(&first);
+            press(&mut editor, &format!("\u{1b}{keys}\u{1b}"));
+            let boundary = editor.text.grapheme_indices(true).any(|(at, _)| at == editor.cursor);
+            prop_assert!(boundary || editor.cursor == editor.text.len());
+        }
+    }
+}

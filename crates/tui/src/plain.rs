@@ -1,0 +1,423 @@
+//! The interface for screen readers, and for terminals that can only write: lines and words, nothing drawn twice.
+//!
+//! Responsible for saying in words what is elsewhere said by place, colour and signs. Invariant: what is written is never written
+//! over, every line says by itself what it is, and haft changes nothing in how the terminal works.
+
+mod words;
+
+use std::io::{self, BufRead, Write};
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use haft_engine::Answer;
+use haft_types::{CallPhase, Event, EventBody, Filled};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::app::{App, Effect, Input, Setup};
+use crate::approval::{Asking, Choice, Stage};
+use crate::call::about;
+use crate::config::Editing;
+use crate::form::{Filling, Step};
+use crate::link::{Message, Operation, TerminalSide};
+use crate::picker::{List, Then};
+use crate::run::{Ended, Hands, TuiError};
+
+/// Rows are as long as what they say: whoever reads them aloud needs no breaks.
+const COLUMNS: usize = 4_096;
+const ROWS: usize = 40;
+/// An answer that comes sooner was typed before the question was heard.
+const READING: Duration = Duration::from_millis(600);
+/// Shows all of the last result or thoughts, as Ctrl-O does elsewhere.
+const OPEN: &str = "/open";
+/// Declines a form.
+const DECLINE: &str = "-";
+
+/// Runs the interface in lines until its user leaves. Blocks; give it a thread of its own.
+pub fn run_plain(setup: Setup, side: TerminalSide, hands: Hands) -> Result<Ended, TuiError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async { Plain::start(setup, side, hands)?.run().await })
+}
+
+struct Plain {
+    app: App,
+    side: TerminalSide,
+    hands: Hands,
+    /// The question that is open, who waits for its answer, and since when.
+    asking: Option<(Asking, oneshot::Sender<Answer>, Instant)>,
+    /// The list a number is awaited for.
+    picking: Option<List>,
+    /// The form that is open, and who waits for it.
+    filling: Option<(Filling, oneshot::Sender<Filled>)>,
+    busy: bool,
+    /// Whether the cursor stands behind words that ask for a line.
+    prompted: bool,
+    /// Whether Ctrl-C was just pressed with nothing to interrupt.
+    leaving: bool,
+    ended: Option<Ended>,
+}
+
+impl Plain {
+    fn start(setup: Setup, side: TerminalSide, hands: Hands) -> io::Result<Self> {
+        let (app, effects) = App::new(Setup { editing: Editing::Shell, ..setup }, COLUMNS, ROWS);
+        let mut plain = Self {
+            app,
+            side,
+            hands,
+            asking: None,
+            picking: None,
+            filling: None,
+            busy: false,
+            prompted: false,
+            leaving: false,
+            ended: None,
+        };
+        plain.carry_out(effects)?;
+        plain.prompt()?;
+        Ok(plain)
+    }
+
+    async fn run(mut self) -> Result<Ended, TuiError> {
+        let mut lines = lines();
+        let [mut interrupt, mut terminate, mut hangup] =
+            [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?];
+        let ended = loop {
+            if let Some(ended) = self.ended {
+                break ended;
+            }
+            tokio::select! {
+                biased;
+                _ = terminate.recv() => self.ended = Some(Ended::Signalled),
+                _ = hangup.recv() => self.ended = Some(Ended::Signalled),
+                _ = interrupt.recv() => self.interrupt()?,
+                line = lines.recv() => match line {
+                    Some(line) => self.line(line)?,
+                    None => self.ended = Some(Ended::Left),
+                },
+                () = withdrawn(&mut self.asking) => {
+                    self.asking = None;
+                    self.say("the question is withdrawn")?;
+                }
+                message = self.side.messages.recv() => match message {
+                    Some(message) => self.message(message)?,
+                    None => self.ended = Some(Ended::Left),
+                },
+            }
+        };
+        let effects = self.app.leave();
+        self.carry_out(effects)?;
+        if self.prompted {
+            put("\n")?;
+        }
+        // Nobody listens any more where the session ended first.
+        drop(self.side.operations.send(Operation::Quit));
+        Ok(ended)
+    }
+
+    fn interrupt(&mut self) -> io::Result<()> {
+        if self.busy {
+            drop(self.side.operations.send(Operation::Interrupt));
+            return self.say("interrupting");
+        }
+        if std::mem::replace(&mut self.leaving, true) {
+            self.ended = Some(Ended::Left);
+            return Ok(());
+        }
+        self.say("Ctrl-C again leaves")?;
+        self.prompt()
+    }
+
+    fn message(&mut self, message: Message) -> io::Result<()> {
+        match message {
+            Message::Event(event) => {
+                let what = told(&event);
+                self.take(Input::Event(event))?;
+                what.iter().try_for_each(|line| self.say(line))
+            }
+            Message::Ask { approval, answer } => {
+                let asking = Asking::new(*approval);
+                // What was said before it belongs before it.
+                let effects = self.app.leave();
+                self.carry_out(effects)?;
+                for row in asking.subject(COLUMNS) {
+                    self.say(&words::of(&row))?;
+                }
+                self.say(&words::question(&asking))?;
+                self.asking = Some((asking, answer, Instant::now()));
+                self.ask("answer: ")
+            }
+            Message::Idle => {
+                self.busy = false;
+                (self.asking, self.filling) = (None, None);
+                self.take(Input::Idle)?;
+                self.prompt()
+            }
+            Message::Told { text } => {
+                self.take(Input::Told(text))?;
+                self.prompt()
+            }
+            Message::Opened { text } => {
+                self.take(Input::Opened(text))?;
+                self.prompt()
+            }
+            Message::Form { form, answer } => {
+                let filling = Filling::new(*form);
+                let effects = self.app.leave();
+                self.carry_out(effects)?;
+                for row in filling.subject(COLUMNS) {
+                    self.say(&words::of(&row))?;
+                }
+                self.fill(filling, answer)
+            }
+            Message::Joined => self.take(Input::Joined),
+            Message::Pick(list) => self.offer(list),
+            Message::Typed { text } => {
+                self.say(&words::clean(&format!("you had said: {}", text.replace('\n', " "))))?;
+                self.prompt()
+            }
+            Message::Model { name } => self.take(Input::Model(name)),
+            // Nothing is completed here.
+            Message::Files(_) => Ok(()),
+        }
+    }
+
+    fn line(&mut self, line: String) -> io::Result<()> {
+        // The user's Enter has ended the row.
+        (self.prompted, self.leaving) = (false, false);
+        if let Some((asking, answer, since)) = self.asking.take() {
+            return self.answer(asking, answer, since, &line);
+        }
+        if let Some(list) = self.picking.take() {
+            return self.choose(list, line.trim());
+        }
+        if let Some((mut filling, answer)) = self.filling.take() {
+            let step = if line.trim() == DECLINE { Step::Done(Filled::Declined) } else { filling.typed(&line) };
+            return match step {
+                Step::Next => self.fill(filling, answer),
+                Step::Wrong(why) => {
+                    self.say(&why)?;
+                    self.fill(filling, answer)
+                }
+                // Whoever asked may have gone in this very moment.
+                Step::Done(filled) => {
+                    drop(answer.send(filled));
+                    Ok(())
+                }
+            };
+        }
+        if line.trim() == OPEN {
+            self.take(Input::Key(KeyEvent::new(KeyCode::Char('o'), KeyModifiers::CONTROL)))?;
+        } else {
+            self.take(Input::Paste(line))?;
+            self.take(Input::Key(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE)))?;
+        }
+        self.prompt()
+    }
+
+    /// Reads a list out; its rows are chosen by their numbers.
+    fn offer(&mut self, list: List) -> io::Result<()> {
+        self.say(&words::clean(&list.title))?;
+        for note in &list.notes {
+            self.say(&words::clean(note))?;
+        }
+        for (at, row) in list.rows.iter().enumerate() {
+            let about = if row.about.is_empty() { String::new() } else { format!(", {}", row.about) };
+            self.say(&words::clean(&format!("{}: {}{about}", at + 1, row.text)))?;
+        }
+        self.picking = Some(list);
+        self.ask("number, or nothing to leave it: ")
+    }
+
+    fn choose(&mut self, list: List, typed: &str) -> io::Result<()> {
+        if typed.is_empty() {
+            return self.prompt();
+        }
+        let chosen = typed.parse::<usize>().ok().and_then(|number| list.rows.get(number.checked_sub(1)?));
+        match chosen.map(|row| row.then.clone()) {
+            None => {
+                self.picking = Some(list);
+                self.ask("number, or nothing to leave it: ")
+            }
+            Some(Then::Open(inner)) => self.offer(*inner),
+            Some(Then::Do(operation)) => {
+                drop(self.side.operations.send(operation));
+                Ok(())
+            }
+            Some(Then::Type(text)) => {
+                self.say(&words::clean(&text))?;
+                self.prompt()
+            }
+            Some(Then::Tell(text)) => {
+                self.take(Input::Told(text))?;
+                self.prompt()
+            }
+            Some(Then::Leave) => self.prompt(),
+        }
+    }
+
+    /// Asks for the next field of a form.
+    fn fill(&mut self, filling: Filling, answer: oneshot::Sender<Filled>) -> io::Result<()> {
+        self.say(&words::clean(&filling.wanted()))?;
+        self.filling = Some((filling, answer));
+        self.ask("answer, or - to decline: ")
+    }
+
+    fn answer(
+        &mut self,
+        mut asking: Asking,
+        answer: oneshot::Sender<Answer>,
+        since: Instant,
+        line: &str,
+    ) -> io::Result<()> {
+        if since.elapsed() < READING {
+            self.say("that came before the question could be heard")?;
+            self.asking = Some((asking, answer, since));
+            return self.ask("answer: ");
+        }
+        let line = line.trim();
+        let given = match asking.stage {
+            Stage::Choose => {
+                let mut letters = line.chars();
+                let choice = letters.next().and_then(|letter| asking.choice(letter));
+                let rest = letters.as_str();
+                match choice {
+                    Some(Choice::Answer(given)) if rest.is_empty() || ["yes", "always", "no"].contains(&line) => {
+                        Ok(given)
+                    }
+                    Some(Choice::Words) if rest.is_empty() => {
+                        asking.stage = Stage::Words;
+                        Err("words for the model: ".to_owned())
+                    }
+                    Some(Choice::Change(text)) if rest.is_empty() => {
+                        asking.stage = Stage::Change;
+                        self.say(&format!("it is: {}", text.replace('\n', " ")))?;
+                        Err("what it should be: ".to_owned())
+                    }
+                    _ => Err("answer: ".to_owned()),
+                }
+            }
+            Stage::Words | Stage::Change if line.is_empty() => {
+                asking.stage = Stage::Choose;
+                Err("answer: ".to_owned())
+            }
+            Stage::Words | Stage::Change => match asking.typed(line) {
+                Ok(given) => Ok(given),
+                Err(why) => {
+                    self.say(&why)?;
+                    Err("what it should be: ".to_owned())
+                }
+            },
+        };
+        match given {
+            Ok(given) => {
+                self.say(words::answered(&given))?;
+                // Whoever asked may have gone in this very moment.
+                drop(answer.send(given));
+                Ok(())
+            }
+            Err(question) => {
+                self.asking = Some((asking, answer, since));
+                self.ask(&question)
+            }
+        }
+    }
+
+    fn take(&mut self, input: Input) -> io::Result<()> {
+        let effects = self.app.update(input);
+        self.carry_out(effects)
+    }
+
+    fn carry_out(&mut self, effects: Vec<Effect>) -> io::Result<()> {
+        for effect in effects {
+            match effect {
+                Effect::Print(rows) => {
+                    for row in &rows {
+                        self.say(&words::of(row))?;
+                    }
+                }
+                Effect::Do(operation) => {
+                    self.busy |= matches!(operation, Operation::Submit(_) | Operation::Compact(_));
+                    drop(self.side.operations.send(operation));
+                }
+                Effect::Keep(text) => (self.hands.keep)(&text),
+                Effect::Quit => self.ended = Some(Ended::Left),
+                // No key leads here: questions are asked above, and nothing is drawn.
+                Effect::Answer(_)
+                | Effect::Fill(_)
+                | Effect::Arm
+                | Effect::Edit(_)
+                | Effect::Redraw
+                | Effect::Suspend => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a line, unless there is nothing to say.
+    fn say(&mut self, line: &str) -> io::Result<()> {
+        if line.is_empty() {
+            return Ok(());
+        }
+        let before = if std::mem::take(&mut self.prompted) { "\n" } else { "" };
+        put(&format!("{before}{line}\n"))
+    }
+
+    /// Asks for the next words, where none are being worked on.
+    fn prompt(&mut self) -> io::Result<()> {
+        if self.busy || self.asking.is_some() || self.picking.is_some() || self.ended.is_some() {
+            Ok(())
+        } else {
+            self.ask("you: ")
+        }
+    }
+
+    fn ask(&mut self, question: &str) -> io::Result<()> {
+        if std::mem::replace(&mut self.prompted, true) {
+            return Ok(());
+        }
+        put(question)
+    }
+}
+
+fn put(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// What is said of an event beside what every interface prints.
+fn told(event: &Event) -> Vec<String> {
+    let EventBody::ToolCall { name, phase: CallPhase::Finished, arguments: Some(arguments), .. } = &event.body else {
+        return Vec::new();
+    };
+    if event.agent != haft_engine::MAIN {
+        return vec![words::clean(&format!("{} calls: {name} {}", event.agent, about(arguments)))];
+    }
+    match name.as_str() {
+        "todo_write" => words::todo(arguments),
+        _ => vec![words::clean(&format!("call: {name} {}", about(arguments)))],
+    }
+}
+
+/// Lines as they are typed. The thread ends with the process: nothing can wake it.
+fn lines() -> UnboundedReceiver<String> {
+    let (send, lines) = unbounded_channel();
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines() {
+            let Ok(line) = line else { break };
+            if send.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    lines
+}
+
+async fn withdrawn(asking: &mut Option<(Asking, oneshot::Sender<Answer>, Instant)>) {
+    match asking {
+        Some((_, answer, _)) => answer.closed().await,
+        None => std::future::pending().await,
+    }
+}
