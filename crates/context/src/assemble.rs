@@ -49,7 +49,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     let round = line.round;
     let edits = Prepared::of(&mut line, snapshot.edits);
     drop_archived(&mut line);
-    let room = Room::new(model, policy);
+    let room = Room::new(model, policy).at_most(snapshot.most, policy);
     // Decisions are kept for the zone as it is written: the factor is corrected from reply to reply, and that must not take
     // them back.
     let scale = Scale::of(model);

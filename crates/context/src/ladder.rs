@@ -106,6 +106,16 @@ impl Room {
     }
 }
 
+impl Room {
+    /// The same, where no more than so many counted tokens are taken.
+    pub(crate) fn at_most(self, most: Option<u64>, policy: &Policy) -> Self {
+        let Some(most) = most.filter(|most| *most < self.soft) else { return self };
+        let nominal_soft = (self.nominal_soft as f64 * most as f64 / self.soft as f64) as u64;
+        let goal = self.goal.min((policy.ladder_to * most as f64) as u64);
+        Self { hard: most, soft: most, nominal_soft, goal, ..self }
+    }
+}
+
 /// Leaves out the rounds that were left out before.
 pub(crate) fn drop_remembered(line: &mut Line, cleared: Option<&Cleared>) {
     let first = cleared.and_then(|cleared| cleared.first_kept);

@@ -50,6 +50,8 @@ pub struct Snapshot<'a> {
     pub last: Option<&'a Sent>,
     /// What earlier requests decided for this one besides.
     pub carried: Option<&'a Carried>,
+    /// Counted tokens a request may take at most, where the provider has refused a larger one.
+    pub most: Option<u64>,
     /// How long ago the request before was sent: after the life of a cache entry nothing of it is left to spare.
     pub idle: Option<Duration>,
     /// Names the conversation to caches that route by key.
@@ -84,6 +86,7 @@ impl<'a> Snapshot<'a> {
             cleared: None,
             last: None,
             carried: None,
+            most: None,
             idle: None,
             cache_key: None,
             memo: None,

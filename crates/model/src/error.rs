@@ -148,6 +148,39 @@ impl ModelError {
         }
     }
 
+    /// Whether the provider refused the request because it is longer than the model's window.
+    pub fn is_too_long(&self) -> bool {
+        const CODES: [&str; 3] = ["context_length_exceeded", "request_too_large", "exceed_context_size_error"];
+        const PHRASES: [&str; 9] = [
+            "context length",
+            "context window",
+            "context size",
+            "prompt is too long",
+            "input is too long",
+            "too many tokens",
+            "maximum number of tokens",
+            "input token count",
+            "reduce the length",
+        ];
+        match self {
+            Self::Status { status: 400 | 413 | 422, code, message } => {
+                let message = message.to_lowercase();
+                CODES.contains(&code.as_str()) || PHRASES.iter().any(|phrase| message.contains(phrase))
+            }
+            Self::Exhausted { last, .. } | Self::NeverValid { last } => last.is_too_long(),
+            Self::Status { .. }
+            | Self::Config { .. }
+            | Self::Unreachable { .. }
+            | Self::NotAnApi { .. }
+            | Self::Unauthorized { .. }
+            | Self::SpendLimit { .. }
+            | Self::BadReply { .. }
+            | Self::Dropped { .. }
+            | Self::Timeout { .. }
+            | Self::Cancelled => false,
+        }
+    }
+
     /// Whether the same request may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
         match self {

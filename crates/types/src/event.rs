@@ -224,7 +224,7 @@ pub enum EventBody {
     },
     /// Something of the conversation is not sent, or not whole.
     Pruning {
-        /// What was done: `cleared`, `deleted`, `older_rounds`, `short_system` or `bare_minimum`.
+        /// What was done: `cleared`, `deleted`, `older_rounds`, `short_system`, `bare_minimum` or `refused_as_too_long`.
         step: String,
         /// Tokens left out.
         tokens: u64,

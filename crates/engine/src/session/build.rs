@@ -113,6 +113,7 @@ impl Session {
             cleared: self.cleared.as_ref(),
             last: self.sent.as_ref(),
             carried: self.carried.as_ref(),
+            most: self.most,
             idle: self.idle(),
             cache_key: Some(self.conversation.id.as_str()),
             memo: Some(&self.memo),

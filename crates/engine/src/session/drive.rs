@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::act::{Interruption, interrupted};
 use super::build::cause_of;
+use super::models::MOST_SQUEEZES;
 use super::{EngineError, Notice, Session};
 use crate::callbacks::Moment;
 use crate::emit::{Emitter, EventSink};
@@ -46,7 +47,8 @@ impl Session {
         let (id, masker) = (self.conversation.id.clone(), self.config.masker.clone());
         let mut emitter = Emitter::new(sink, id, masker, self.config.agent.clone()).after(self.seq);
         self.totals.begin(self.config.model.price);
-        let mut run = Run { turn: Turn::new(self.config.limits), request: None, cause: None, never_valid: false };
+        let mut run =
+            Run { turn: Turn::new(self.config.limits), request: None, cause: None, never_valid: false, squeezed: 0 };
         let position = if let Err(reason) = self.greet(input.as_deref(), cancel).await {
             self.announce(&mut emitter);
             let end = End::new(Outcome::Waiting, reason);
@@ -286,6 +288,7 @@ impl Session {
             let ended = self.request_end(&arrived);
             let error = match arrived {
                 Ok(reply) => {
+                    run.squeezed = 0;
                     self.learn_factor(request.tokens(), reply.usage).await?;
                     let (reply, failure) = self.continued(&request, reply, emitter, cancel).await;
                     let replied = self.take_reply(reply, emitter).await?;
@@ -303,6 +306,14 @@ impl Session {
                     error
                 }
             };
+            if error.is_too_long() && run.squeezed < MOST_SQUEEZES {
+                run.squeezed += 1;
+                self.squeeze(&request, run.squeezed, emitter);
+                match self.build(run, emitter, cancel).await? {
+                    Input::Built => continue,
+                    other => return Ok(other),
+                }
+            }
             let switched = if error.is_overload() { self.switch_model(&error, emitter) } else { Ok(false) };
             match switched {
                 // Another model has another window and another prefix: the request is built anew.
@@ -441,6 +452,8 @@ struct Run {
     /// Why that request is not an extension of the one before.
     cause: Option<String>,
     never_valid: bool,
+    /// How often the request in flight was made shorter, because the provider refused it as too long.
+    squeezed: u32,
 }
 
 fn failed(error: &ModelError) -> Input {

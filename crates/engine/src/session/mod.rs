@@ -260,6 +260,8 @@ pub struct Session {
     stand_in: Option<Arc<Entry>>,
     /// Summaries in a row that failed or were refused.
     failed_summaries: u32,
+    /// Counted tokens a request may take, once the provider has refused a larger one.
+    most: Option<u64>,
     /// The file a tool changed last.
     last_write: Option<String>,
     /// Whether the newest message was noted as the end of its turn.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use haft_context::ContextError;
 use haft_model::{Client, ModelError};
-use haft_types::{ModelSpec, Usage};
+use haft_types::{EventBody, ModelSpec, Request, Usage};
 
 use super::{EngineError, Session};
 use crate::emit::Emitter;
@@ -92,6 +92,9 @@ pub(super) const FACTORS: &str = "tokenizer_factors";
 /// The factors of a conversation, by model.
 pub(super) type Factors = BTreeMap<String, f64>;
 
+/// How often a request that the provider refuses as too long is made shorter.
+pub(super) const MOST_SQUEEZES: u32 = 4;
+
 /// How much of the newest reply's ratio goes into a factor.
 const WEIGHT: f64 = 0.3;
 /// Below this the framing of the API weighs more than the text.
@@ -150,6 +153,7 @@ impl Session {
             self.stand_before(spec)?;
             return Err(error.into());
         }
+        self.most = None;
         self.remember_factor();
         Ok(())
     }
@@ -172,6 +176,19 @@ impl Session {
         self.tell_again()
     }
 
+    /// Makes requests shorter than the one the provider has refused as too long: its window is smaller than was declared, or its
+    /// tokens are. `step` counts from 1.
+    pub(super) fn squeeze(&mut self, refused: &Request, step: u32, emitter: &mut Emitter<'_>) {
+        let counted = refused.tokens();
+        let most = counted * 3 / 4;
+        self.most = Some(most);
+        let message = format!(
+            "the provider refused a request of {counted} tokens as too long: it is made again with {most} at most (step {step} \
+             of {MOST_SQUEEZES})"
+        );
+        emitter.emit(EventBody::Pruning { step: "refused_as_too_long".into(), tokens: counted - most, message });
+    }
+
     /// Goes over to the next model of the chain that can be used. `false` when there is none.
     pub(super) fn switch_model(&mut self, error: &ModelError, emitter: &mut Emitter<'_>) -> Result<bool, ContextError> {
         while let Some(next) = self.services.fallbacks.pop_front() {
@@ -186,6 +203,7 @@ impl Session {
                     let from = std::mem::replace(&mut self.config.model, client.spec().clone()).full_name();
                     self.services.client = client;
                     self.config.environment.safe_zone_tokens = Some(zone);
+                    self.most = None;
                     self.remember_factor();
                     self.tell_again()?;
                     emitter.switched(&from, &name, error);

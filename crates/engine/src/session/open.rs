@@ -244,6 +244,7 @@ impl Session {
             edited: edits.state(),
             edits,
             stand_in: None,
+            most: None,
             failed_summaries: failed.and_then(|value| serde_json::from_value(value).ok()).unwrap_or(0),
             last_write: None,
             turn_ended,

@@ -233,3 +233,40 @@ fn the_user_compacts_by_hand_and_brings_a_message_back() {
     let unknown = rig.run(&["context", "recall", "0badf00d"]);
     assert_eq!((unknown.code(), unknown.stderr().contains("no message `0badf00d`")), (2, true), "{}", unknown.stderr());
 }
+
+/// A long round, and one in which the provider refuses so many requests as too long.
+fn refusing(times: u32) -> Rig {
+    let read = Reply::call("read_file", json!({"path": "long.txt"}));
+    let refused =
+        Reply { times: Some(times), ..Reply::error(400, "prompt is too long: 210000 tokens > 200000 maximum") };
+    let replies = [read, Reply::text("Read."), refused, Reply::text("Fits.")];
+    let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
+    rig.write("long.txt", "some words that fill a line of text\n".repeat(1_300));
+    assert_eq!(rig.task(&["--set", "context.compress=never", "read it"]).code(), 0);
+    rig
+}
+
+fn squeezed(ran: &Ran) -> usize {
+    let told = ran.events().into_iter().filter(|event| event["step"] == "refused_as_too_long");
+    told.count()
+}
+
+#[test]
+fn a_request_refused_as_too_long_is_made_shorter() {
+    let rig = refusing(2);
+    let ran = rig.task(&["--set", "context.compress=never", "-c", "and now?"]);
+    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("Fits.")), "{}", ran.stderr());
+    assert_eq!(squeezed(&ran), 2);
+    let sizes: Vec<_> = rig.server.generations().iter().skip(2).map(|request| request.body.len()).collect();
+    assert!(sizes.is_sorted_by(|one, next| one > next), "{sizes:?}");
+    assert!(last_request(&rig).contains("and now?"));
+}
+
+#[test]
+fn a_provider_that_refuses_everything_is_asked_five_times() {
+    let rig = refusing(99);
+    let ran = rig.task(&["--set", "context.compress=never", "-c", "and now?"]);
+    assert_eq!((ran.code(), squeezed(&ran)), (1, 4), "{}", ran.stdout());
+    assert_eq!(rig.server.generations().len(), 2 + 5);
+    assert_eq!(ran.result()["code"], "request_refused");
+}

@@ -29,6 +29,7 @@ mod mcp;
 mod models;
 mod modes;
 mod modules;
+mod needles;
 mod permissions;
 mod protocols;
 mod rag;
