@@ -130,12 +130,14 @@ pub fn summary_message(id: MessageId, at: Timestamp, text: impl Into<String>, pl
     summary
 }
 
+/// The first message that is sent beside this summary, if it says so.
+pub fn first_kept(summary: &Message) -> Option<MessageId> {
+    summary.metadata.get(FIRST_KEPT)?.as_str()?.parse().ok()
+}
+
 /// Takes out what summaries stand for.
 pub(crate) fn drop_archived(line: &mut Line) {
-    let kept = |summary: &Arc<Entry>| -> Option<MessageId> {
-        summary.message.metadata.get(FIRST_KEPT)?.as_str()?.parse().ok()
-    };
-    let kept: Vec<_> = line.summaries.iter().filter_map(kept).collect();
+    let kept: Vec<_> = line.summaries.iter().filter_map(|summary| first_kept(&summary.message)).collect();
     if kept.is_empty() {
         return;
     }

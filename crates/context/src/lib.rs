@@ -152,7 +152,9 @@ pub use active::{ChangedFile, FolderChange, active_request};
 pub use assemble::assemble;
 pub use blocks::{Blocks, Repair, interrupted, repair};
 pub use budget::Budget;
-pub use compaction::{CompactionPlan, Due, compaction_due, plan_compaction, summary_message, summary_request};
+pub use compaction::{
+    CompactionPlan, Due, compaction_due, first_kept, plan_compaction, summary_message, summary_request,
+};
 pub use compress::{Compress, CompressLimits, TOOL, compress};
 pub use copies::{Carried, ReminderCopy};
 pub use documents::{Document, DocumentKind, Documents, Need};

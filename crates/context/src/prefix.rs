@@ -228,7 +228,8 @@ fn cause(last: &Sent, now: &Sent, index: usize, done: Done) -> Cause {
         let in_place = old.layer == new.layer || !has_run(last) || !has_run(now);
         return if in_place { Cause::RemindersChanged } else { Cause::RemindersMoved };
     }
-    if old.owner != new.owner && (old.owner == "summary" || new.owner == "summary") {
+    // A summary may also take the place of another one, which stood in for it.
+    if old.message != new.message && (old.owner == "summary" || new.owner == "summary") {
         return Cause::Compaction;
     }
     if old.message == new.message {

@@ -1,9 +1,9 @@
 //! Compaction through the model (SPEC 6.1–6.4, 8.8): when it is due or asked for, older rounds are summarised, the summary passes
 //! the gate, and what is accepted is appended.
 //!
-//! Nothing is ever deleted. When no summary can be had, a stand-in made without a model is sent in its place and not stored, so
-//! that a later summary can take its place; the user is told. Invariant: whatever the model that summarises does, the next
-//! request holds everything the ledger of the archived rounds lists.
+//! Nothing is ever deleted. When no summary can be had, a stand-in made without a model is sent in its place. It is kept beside
+//! the messages and not among them, so that a later summary can take its place; the user is told. Invariant: whatever the
+//! model that summarises does, the next request holds everything the ledger of the archived rounds lists.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,14 +11,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{
-    CompactionPlan, ContextError, Due, LedgerItem, Refusal, Standing, accept, compaction_due, fallback, ledger,
-    plan_compaction, summary_message, summary_request,
+    CompactionPlan, ContextError, Due, LedgerItem, Refusal, Standing, accept, compaction_due, fallback, first_kept,
+    ledger, plan_compaction, summary_message, summary_request,
 };
 use haft_model::{Delta, Reply};
 use haft_tool::TodoState;
 use haft_types::{
-    CompactionPhase, Entry, EventBody, LlmMetadata, ModelSpec, Part, Request, Role, StopReason, TokenCounter,
+    CompactionPhase, Entry, EventBody, LlmMetadata, Message, ModelSpec, Part, Request, Role, StopReason, TokenCounter,
 };
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{EngineError, Session};
@@ -31,6 +32,17 @@ const MOST_FAILURES: u32 = 3;
 
 /// Under which name the store keeps how many summaries in a row have failed.
 pub(super) const FAILED: &str = "failed_summaries";
+
+/// Under which name it keeps what is sent in place of a summary that could not be had.
+pub(super) const STAND_IN: &str = "stand_in";
+
+/// What was sent in place of a summary, as long as the conversation has the messages it goes on with.
+pub(super) fn restored(kept: Option<Value>, history: &[Arc<Entry>], counter: &dyn TokenCounter) -> Option<Arc<Entry>> {
+    let message: Message = serde_json::from_value(kept?).ok()?;
+    let first = first_kept(&message)?;
+    let there = history.iter().any(|entry| entry.message.message_id == first);
+    there.then(|| Entry::new(message, counter))
+}
 
 /// What came of a compaction that the user asked for, as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,7 +155,7 @@ impl Session {
             Wanted::ByUser(words) => ("manual", words),
         };
         if wanted == Wanted::Automatic && self.failed_summaries >= MOST_FAILURES {
-            self.stand_in = Some(self.stand_in_of(&plan, kept));
+            self.stand_in_for(&plan, kept).await?;
             emitter.emit(tell(CompactionPhase::Failed, given_up(rounds)));
             return Ok(Compacted::Failed);
         }
@@ -160,7 +172,7 @@ impl Session {
                 return Ok(Compacted::Failed);
             }
             Err(why) => {
-                self.stand_in = Some(self.stand_in_of(&plan, kept));
+                self.stand_in_for(&plan, kept).await?;
                 self.note_failures(self.failed_summaries + 1).await?;
                 let message = format!(
                     "Older rounds could not be archived ({why}). Only recent history is sent, and what must be kept of \
@@ -183,7 +195,9 @@ impl Session {
         let model = by.full_name();
         summary.llm_metadata = Some(LlmMetadata::new(&model, self.round(), usage, cost));
         self.append_message(summary).await?;
-        self.stand_in = None;
+        if self.stand_in.take().is_some() {
+            self.services.store.set_state(&self.conversation.id, STAND_IN, Value::Null).await?;
+        }
         emitter.emit(EventBody::Usage { model, usage, cost, saved_tokens: 0 });
         self.note_failures(if refused.is_some() { self.failed_summaries + 1 } else { 0 }).await?;
         let message = match refused {
@@ -218,10 +232,16 @@ impl Session {
         ledger(plan, Standing { todos: &todos, running: &running })
     }
 
-    /// What is sent in place of a summary that could not be had. It is not stored.
-    fn stand_in_of(&self, plan: &CompactionPlan, text: String) -> Arc<Entry> {
+    /// Sends this in place of a summary that could not be had. It is no message of the conversation, but a run that goes on with
+    /// it sends the same.
+    async fn stand_in_for(&mut self, plan: &CompactionPlan, text: String) -> Result<(), EngineError> {
         let message = summary_message(self.fresh_id(), self.services.clock.now(), text, plan);
-        Entry::new(message, self.services.counter.as_ref())
+        if self.stored {
+            let value = serde_json::to_value(&message).unwrap_or_default();
+            self.services.store.set_state(&self.conversation.id, STAND_IN, value).await?;
+        }
+        self.stand_in = Some(Entry::new(message, self.services.counter.as_ref()));
+        Ok(())
     }
 
     /// The messages the next request is made from.

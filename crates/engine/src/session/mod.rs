@@ -256,7 +256,7 @@ pub struct Session {
     /// What people have edited of what is sent, and what that comes to.
     edits: Edits,
     edited: EditState,
-    /// Sent in place of a summary that could not be had; it is not stored.
+    /// Sent in place of a summary that could not be had; it is no message of the conversation.
     stand_in: Option<Arc<Entry>>,
     /// Summaries in a row that failed or were refused.
     failed_summaries: u32,

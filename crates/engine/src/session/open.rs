@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::active::Active;
 use super::build::{CARRIED, CLEARED, last_sent, system_of};
-use super::compact::FAILED;
+use super::compact::{FAILED, STAND_IN, restored};
 use super::edit::stored_edits;
 use super::hooked::Hooked;
 use super::models::FACTORS;
@@ -184,6 +184,8 @@ impl Session {
         let edits = if resumed { stored_edits(store.as_ref(), &conversation.id).await? } else { Edits::default() };
         let carried = if resumed { store.state(&conversation.id, CARRIED).await? } else { None };
         let failed = if resumed { store.state(&conversation.id, FAILED).await? } else { None };
+        let stand_in = if resumed { store.state(&conversation.id, STAND_IN).await? } else { None };
+        let stand_in = restored(stand_in, &history, counter);
         let factors = if resumed { store.state(&conversation.id, FACTORS).await? } else { None };
         let plan_told = if resumed { store.state(&conversation.id, PLAN_TOLD).await? } else { None };
         // Where nothing was said since, the system message speaks.
@@ -243,7 +245,7 @@ impl Session {
             carried: carried.and_then(|value| serde_json::from_value(value).ok()),
             edited: edits.state(),
             edits,
-            stand_in: None,
+            stand_in,
             most: None,
             failed_summaries: failed.and_then(|value| serde_json::from_value(value).ok()).unwrap_or(0),
             last_write: None,

@@ -55,6 +55,12 @@ fn told(ran: &Ran) -> Vec<(String, String)> {
     told.map(|event| (word(&event["phase"]), word(&event["message"]))).collect()
 }
 
+/// Why the prefix was broken, each time it was.
+fn causes(ran: &Ran) -> Vec<String> {
+    let broken = ran.events().into_iter().filter(|event| event["type"] == "prefix_break");
+    broken.map(|event| event["cause"].as_str().unwrap().to_owned()).collect()
+}
+
 fn last_request(rig: &Rig) -> String {
     let generations = rig.server.generations();
     let seen = generations.iter().rev().map(|request| request.seen().unwrap());
@@ -117,7 +123,7 @@ fn whatever_a_summariser_writes_what_must_be_kept_is_sent() {
 fn without_a_summary_a_stand_in_is_sent_and_not_stored() {
     let slow = Reply { delay_ms: 20_000, ..Reply::text("# Archived Session Summary\n\nToo late.") };
     for (why, reply) in [("no summaries today", Reply::error(400, "no summaries today")), ("within 1 s", slow)] {
-        let rig = rig(reply, [Reply::text("Four.")]);
+        let rig = rig(reply, [Reply::text("Four."), Reply::text("Five.")]);
         let before = rig.export()["messages"].as_array().unwrap().len();
         let ran = crowded(&rig, &["--set", "context.summary_timeout=1", "-c", &next(4)]);
         let told = told(&ran);
@@ -133,6 +139,10 @@ fn without_a_summary_a_stand_in_is_sent_and_not_stored() {
             before + 2,
             "the question and its answer, no more"
         );
+        // Another process goes on with it, and only appends.
+        let ran = rig.task(&["-c", "and on"]);
+        assert_eq!((ran.code(), causes(&ran)), (0, Vec::new()), "{}", ran.stderr());
+        assert!(last_request(&rig).contains(RULE) && !last_request(&rig).contains("fn main() {}"));
     }
 }
 
@@ -219,7 +229,8 @@ fn the_user_compacts_by_hand_and_brings_a_message_back() {
     assert_eq!((again.code(), again.stdout().contains("nothing to archive")), (0, true), "{}", again.stdout());
 
     // The turn before was finished, and stays so: new words open a round.
-    assert_eq!(rig.task(&["-c", "seven"]).result()["text"], "A7.");
+    let ran = rig.task(&["-c", "seven"]);
+    assert_eq!((ran.result()["text"].clone(), causes(&ran)), (json!("A7."), vec!["compaction".to_owned()]));
     let sent = last_request(&rig);
     assert!(sent.contains("The file was written. [") && !sent.contains("fn main() {}"), "{sent}");
 
