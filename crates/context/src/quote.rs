@@ -216,12 +216,13 @@ impl fmt::Display for Quote {
 
 /// The request without these messages; its tools stand before the first.
 fn without(request: &[Piece], gone: Range<usize>) -> Vec<Piece> {
-    let gone = gone.start.saturating_add(1)..gone.end.saturating_add(1);
+    let gone = gone.start.saturating_add(1)..gone.end.saturating_add(1).min(request.len());
     let left = request.iter().enumerate().filter(|(index, _)| !gone.contains(index));
     let mut left: Vec<_> = left.map(|(_, piece)| *piece).collect();
-    // Whatever stands last is marked if the last one was.
-    if let (Some(end), Some(before)) = (left.last_mut(), request.last()) {
-        end.boundary |= before.boundary;
+    // A mark stays where it was: on the last message before something that moves, or on the very last one.
+    let marked = request.get(gone.clone()).is_some_and(|gone| gone.iter().any(|piece| piece.boundary));
+    if let Some(before) = left.get_mut(gone.start.saturating_sub(1)).filter(|_| marked) {
+        before.boundary = true;
     }
     left
 }

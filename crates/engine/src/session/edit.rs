@@ -248,8 +248,7 @@ impl Session {
         let outlines = self.services.store.request_outlines(&self.conversation.id).await?;
         let idle = outlines.last().map(|outline| self.services.clock.now().duration_since(outline.summary.sent_at));
         let idle = idle.and_then(|idle| idle.try_into().ok()).unwrap_or_default();
-        let sizes: HashMap<_, _> =
-            self.history.iter().map(|entry| (entry.message.message_id, entry.message.content.len())).collect();
+        let sizes = self.blocks();
         let blocks = |id: MessageId| sizes.get(&id).copied().unwrap_or(1);
         Ok((super::prefix_cache_of(&outlines, &self.config.model, blocks), idle))
     }
@@ -309,8 +308,8 @@ fn states(usage: Usage, tokens: impl Iterator<Item = u32>, sent: &[haft_context:
 fn first_words(message: &Message) -> String {
     const LETTERS: usize = 80;
     let mut text = message.joined_text();
-    text.extend(message.tool_results().map(|result| result.envelope.text.as_str()));
-    text.extend(message.tool_calls().map(|call| format!("{} {}", call.name, call.arguments)));
+    text.extend(message.tool_results().map(|result| format!(" {}", result.envelope.text)));
+    text.extend(message.tool_calls().map(|call| format!(" {} {}", call.name, call.arguments)));
     let words: Vec<_> = text.split_whitespace().take(LETTERS).collect();
     words.join(" ").chars().take(LETTERS).collect()
 }

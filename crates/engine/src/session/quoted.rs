@@ -1,5 +1,6 @@
 //! What actions cost before they are done (SPEC 8.12): switching the model, waiting too long, archiving, other tools.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use haft_context::{Change, CompactionPlan, PrefixCache, Quote, Sent, SentSegment};
@@ -46,6 +47,7 @@ impl Session {
             Some(before) if before != model => self.quote_switch(&self.config.model).map(|quote| {
                 format!("`{model}` has seen nothing of this conversation, which was with `{before}`: {quote} to write")
             }),
+            Some(_) if !self.is_cold() => None,
             Some(_) => self.quote_waiting().map(|quote| format!("the cache is cold: {quote} to write again")),
             None => None,
         };
@@ -56,13 +58,15 @@ impl Session {
     fn newest_sent(&self) -> Option<PrefixCache> {
         let sent = self.sent.as_ref()?;
         let mut cache = PrefixCache::new(&self.config.model);
-        cache.note_sent(Duration::ZERO, sent, self.told.tools.tokens, |segment| self.blocks_of(segment.message));
+        let blocks = self.blocks();
+        let of = |segment: &SentSegment| blocks.get(&segment.message).copied().unwrap_or(1);
+        cache.note_sent(Duration::ZERO, sent, self.told.tools.tokens, of);
         Some(cache)
     }
 
-    pub(super) fn blocks_of(&self, message: MessageId) -> usize {
-        let found = self.history.iter().rfind(|entry| entry.message.message_id == message);
-        found.map_or(1, |entry| entry.message.content.len())
+    /// How many content blocks each message has.
+    pub(super) fn blocks(&self) -> HashMap<MessageId, usize> {
+        self.history.iter().map(|entry| (entry.message.message_id, entry.message.content.len())).collect()
     }
 }
 

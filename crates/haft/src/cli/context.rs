@@ -107,6 +107,10 @@ pub(crate) struct ShowArgs {
     #[arg(long)]
     pub(crate) full: bool,
 
+    /// The body itself, byte for byte; secrets are masked.
+    #[arg(long, conflicts_with_all = ["full", "json"])]
+    pub(crate) raw: bool,
+
     /// As JSON.
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use haft_testkit::{Reply, Script, Seen};
+use haft_testkit::{Reply, Script, Seen, When};
 use haft_types::{Api, Usage};
 use serde_json::{Value, json};
 
@@ -52,6 +52,119 @@ fn every_past_body_comes_back_byte_for_byte() {
         ));
         same("configured otherwise");
     }
+}
+
+/// Rounds with a TODO list, pruning, compression, an edit, a changed document and a compaction: what the log gives back is what
+/// the server received, request for request.
+#[test]
+fn whatever_became_of_a_conversation_its_bodies_come_back() {
+    for api in Api::ALL {
+        let read = |from: u32| {
+            Reply::call("read_file", json!({"path": "notes.txt", "start_line": from, "end_line": from + 60}))
+        };
+        let todo = |status: &str| Reply::call("todo_write", json!({"todos": [{"content": "a", "status": status}]}));
+        let full = Usage { input: 170_000, ..Usage::default() };
+        let summary = Reply::text("# Archived Session Summary\n\nNotes were read.")
+            .when(When { last_contains: Some("The session to be archived".into()), ..When::default() });
+        let replies = [
+            summary,
+            todo("in_progress"),
+            read(1),
+            read(40),
+            read(80),
+            todo("completed"),
+            Reply::text("Round one is done."),
+            read(10),
+            read(50),
+            Reply::text("Round two is done."),
+            read(90),
+            Reply::text("Round three is done.").with_usage(full),
+            read(120),
+            Reply::text("Round four is done."),
+        ];
+        let rig = Rig::new(api, Script::replies(replies).unwrap());
+        let notes: String = (1..=200).map(|line| format!("note {line}: something worth keeping in mind\n")).collect();
+        rig.write("notes.txt", notes);
+        rig.write("AGENTS.md", "Read everything twice.\n");
+        let small =
+            ["--set", "context.safe_zone=7k", "--set", "context.keep_rounds=1", "--set", "context.prune_keep=1"];
+        let mut causes = Vec::new();
+        for round in ["one", "two", "three", "four"] {
+            match round {
+                "two" => rig.write("AGENTS.md", "Read everything three times.\n"),
+                "three" => {
+                    let messages = rig.export()["messages"].clone();
+                    for (what, index) in [("mask", 4), ("pin", 6)] {
+                        let id = &messages[index]["message_id"].as_str().unwrap()[..8];
+                        assert_eq!(rig.run(&["context", "edit", what, id]).code(), 0);
+                    }
+                }
+                _ => {}
+            }
+            let mut arguments = small.to_vec();
+            if round != "one" {
+                arguments.push("-c");
+            }
+            arguments.push(round);
+            let ran = rig.task(&arguments);
+            assert_eq!(ran.code(), 0, "{api}, round {round}: {}", ran.result());
+            let events = ran.events();
+            causes.extend(of_type(&events, "pruning").iter().map(|one| one["step"].as_str().unwrap().to_owned()));
+            causes.extend(of_type(&events, "prefix_break").iter().map(|one| one["cause"].as_str().unwrap().to_owned()));
+        }
+        for cause in ["documents_changed", "context_edited", "compaction", "reminders_moved", "cleared"] {
+            assert!(causes.iter().any(|one| one == cause), "{api}: no {cause} among {causes:?}");
+        }
+        // The request for the summary is not part of the conversation.
+        let sent = rig.server.generations();
+        let sent: Vec<_> = sent.iter().filter(|one| !one.seen().unwrap().tools.is_empty()).collect();
+        assert_eq!(sent.len(), 13, "{api}");
+        let last = String::from_utf8_lossy(&sent[12].body);
+        assert!(
+            last.contains("note 45: something") && last.contains("Notes were read."),
+            "{api}: what is pinned stays"
+        );
+        assert!(!last.contains("note 5: something") && !last.contains("note 105: something"), "{api}: the rest goes");
+        for (index, sent) in sent.iter().enumerate() {
+            let number = (index + 1).to_string();
+            let raw = rig.run(&["context", "show", "--raw", "--request", &number]).0.stdout;
+            assert!(raw == sent.body, "{api}, request {number}: the bytes differ");
+        }
+        assert!(rig.run(&["context", "show", "--raw"]).0.stdout == sent[12].body, "the last one without a number");
+    }
+}
+
+#[test]
+fn secrets_are_masked_wherever_a_request_is_shown() {
+    let rig = Rig::new(Api::OpenaiChat, Script::turns([Reply::text("One."), Reply::text("Two.")]).unwrap());
+    // Put together here, so that no search for secrets finds this file.
+    let secret = format!("ghp_{}", "a1B2c3D4e5".repeat(4));
+    let prompt = format!("The token is {secret} today.");
+    assert_eq!(rig.task(&["--append-system-prompt", &prompt, "hi"]).code(), 0);
+    assert_eq!(rig.task(&["-c", "--append-system-prompt", &format!("{prompt} Again."), "ho"]).code(), 0);
+    let sent = String::from_utf8(rig.server.generations()[0].body.to_vec()).unwrap();
+    assert!(sent.contains(&secret), "the model is told what the user says");
+    for arguments in [
+        vec!["render", "--request", "1"],
+        vec!["show", "--raw", "--request", "1"],
+        vec!["show", "--full", "--request", "1"],
+        vec!["show", "--json", "--full"],
+        vec!["diff", "--full"],
+        vec!["diff", "--full", "--json"],
+    ] {
+        let ran = rig.run(&[vec!["context"], arguments.clone()].concat());
+        assert_eq!(ran.code(), 0, "{arguments:?}: {}", ran.stderr());
+        assert!(
+            !ran.stdout().contains(&secret) && ran.stdout().contains("[masked: "),
+            "{arguments:?}: {}",
+            ran.stdout()
+        );
+    }
+    let rendered = rig.run(&["context", "render", "--request", "1"]);
+    assert!(rendered.stderr().contains("they are masked here"), "{}", rendered.stderr());
+    let masked = rendered.stdout();
+    let (before, after) = sent.split_once(&secret).unwrap();
+    assert!(masked.starts_with(before) && masked.ends_with(after), "everything else is as it was sent");
 }
 
 #[test]

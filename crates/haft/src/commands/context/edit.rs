@@ -239,7 +239,8 @@ fn price(quote: &Quote, model: &ModelSpec) -> String {
         (0, 0) => {}
         (0, longer) => drop(write!(text, " Every request is {} tokens longer.", thousands(longer))),
         (saved, _) => {
-            let cost = quote.saved_cost(model).map_or_else(String::new, |cost| format!(", {}", money(cost)));
+            let cost = quote.saved_cost(model).filter(|cost| *cost >= SMALLEST);
+            let cost = cost.map_or_else(String::new, |cost| format!(", {}", money(cost)));
             let _ = write!(text, " Every request is {} tokens{cost} shorter.", thousands(saved));
         }
     }
@@ -285,8 +286,15 @@ async fn list(how: &EditHow) -> anyhow::Result<()> {
     )))
 }
 
+/// Less than this is not worth telling.
+const SMALLEST: f64 = 0.000_05;
+
 fn signed(usd: f64) -> String {
-    format!("{}{}", if usd < 0.0 { "-" } else { "+" }, money(usd.abs()))
+    match usd {
+        _ if usd.abs() < SMALLEST => "$0".to_owned(),
+        _ if usd < 0.0 => format!("-{}", money(-usd)),
+        _ => format!("+{}", money(usd)),
+    }
 }
 
 fn kind(line: &ContextLine) -> String {
@@ -349,5 +357,6 @@ mod tests {
     #[test]
     fn less_is_told_as_less() {
         assert_eq!((signed(-0.5), signed(0.01)), ("-$0.5000".into(), "+$0.0100".into()));
+        assert_eq!(signed(-0.000_001), "$0");
     }
 }

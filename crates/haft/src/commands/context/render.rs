@@ -1,25 +1,45 @@
-//! `haft context render`: the bytes of a body and nothing else.
+//! `haft context render`: the bytes of a body and nothing else. Secrets among them are masked, and that is said.
 
+use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 
 use super::logged::{Log, rebuild};
 use super::next;
-use crate::cli::RenderArgs;
+use super::words::masked;
+use crate::cli::{LookArgs, RenderArgs};
+use crate::output;
 
 pub(super) async fn run(args: &RenderArgs) -> anyhow::Result<()> {
     let look = &args.look;
-    let body = if look.request.is_some() {
-        let log = Log::open(look.conversation.as_deref(), &look.common).await?;
-        let logged = log.request(look.request).await?;
-        let encoding = log.encoding(logged.encoding.as_deref(), &logged.summary.model)?;
-        let encoding = match look.api {
-            Some(api) => encoding.over(api),
-            None => encoding,
-        };
-        encoding.encode(&rebuild(&logged))
-    } else {
-        let next = next::next(look).await?;
-        next.encoding.encode(&next.assembly.request)
+    print(if look.request.is_some() { sent(look).await? } else { next(look).await? })
+}
+
+/// The body of a request that was sent: the one that is asked for, or the last one.
+pub(super) async fn sent(look: &LookArgs) -> anyhow::Result<Vec<u8>> {
+    let log = Log::open(look.conversation.as_deref(), &look.common).await?;
+    let logged = log.request(look.request).await?;
+    let encoding = log.encoding(logged.encoding.as_deref(), &logged.summary.model)?;
+    let encoding = match look.api {
+        Some(api) => encoding.over(api),
+        None => encoding,
+    };
+    Ok(encoding.encode(&rebuild(&logged)).to_vec())
+}
+
+/// The body that would be sent next.
+pub(super) async fn next(look: &LookArgs) -> anyhow::Result<Vec<u8>> {
+    let next = next::next(look).await?;
+    Ok(next.encoding.encode(&next.assembly.request).to_vec())
+}
+
+/// Prints a body byte for byte, but for secrets.
+pub(super) fn print(body: Vec<u8>) -> anyhow::Result<()> {
+    let body = match std::str::from_utf8(&body).map(masked) {
+        Ok(Cow::Owned(text)) => {
+            output::tell("haft: the body holds secrets; they are masked here");
+            text.into_bytes()
+        }
+        Ok(Cow::Borrowed(_)) | Err(_) => body,
     };
     let mut out = std::io::stdout().lock();
     match out.write_all(&body).and_then(|()| out.flush()) {

@@ -5,15 +5,19 @@ use std::fmt::Write as _;
 use serde_json::json;
 
 use super::logged::Log;
-use super::next;
 use super::segments::{Shown, Words};
 use super::words::{count, first_words, thousands, whole_text};
+use super::{next, render};
 use crate::cli::ShowArgs;
 use crate::output::{self, Table};
 
 pub(super) async fn run(args: &ShowArgs) -> anyhow::Result<()> {
     let look = &args.look;
-    if next::is_meant(look, args.next)? {
+    let next_is_meant = next::is_meant(look, args.next)?;
+    if args.raw {
+        return render::print(if next_is_meant { render::next(look).await? } else { render::sent(look).await? });
+    }
+    if next_is_meant {
         let next = next::next(look).await?;
         let spec = &next.encoding.spec;
         return print(&Shown::next(&next.assembly.request, spec.full_name(), spec.api), None, args);

@@ -1,13 +1,25 @@
-//! Numbers and texts as people read them.
+//! Numbers and texts as people read them. Texts leave here without secrets (SPEC 8.10): of what was sent, keys are only named.
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use haft_text::Masker;
 use haft_types::Message;
 
 use crate::commands::conversations::part_as_text;
+
+/// The text without secrets: keys of known shapes, and what the environment holds.
+pub(super) fn masked(text: &str) -> Cow<'_, str> {
+    static MASKER: LazyLock<Masker> =
+        LazyLock::new(|| Masker::knowing(haft_sandbox::secret_values(std::env::vars_os())));
+    MASKER.mask(text)
+}
 
 /// The first words of a message, on one line. How many fit is the table's business.
 pub(super) fn first_words(message: &Message) -> String {
     const ENOUGH: usize = 200;
     let text = message.content.iter().map(part_as_text).find(|text| !text.trim().is_empty()).unwrap_or_default();
+    let text = masked(&text);
     let words: Vec<_> = text.split_whitespace().take(ENOUGH / 2).collect();
     words.join(" ").chars().take(ENOUGH).collect()
 }
@@ -21,7 +33,10 @@ pub(super) fn whole_text(message: &Message) -> String {
             text.push('\n');
         }
     }
-    text
+    match masked(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(masked) => masked,
+    }
 }
 
 /// `1234567` as `1,234,567`.
