@@ -42,7 +42,7 @@ pub use names::MAIN;
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};
 pub use session::{
     CacheState, Compacted, ContextLine, EditContextError, EditNews, EngineError, Leftovers, ModeSwitch, Models, Notice,
-    OpenError, ProjectRules, RangeSummary, Roles, RunReport, Services, Session, SessionConfig, Standby, SwitchCost,
-    SwitchError, Which, all_tools, prefix_cache_of, sent_of, wanted_tools,
+    OpenError, ProjectRules, RangeSummary, Roles, RunReport, Services, Session, SessionConfig, Standby, SwitchError,
+    Which, all_tools, prefix_cache_of, sent_of, wanted_tools,
 };
 pub use subagents::Purse;

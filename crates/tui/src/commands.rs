@@ -46,7 +46,7 @@ pub(crate) enum Wanted {
 /// Every command of haft's own, in the order help shows them. Any other name is looked for among the user's commands.
 pub const COMMANDS: &[SlashCommand] = &[
     SlashCommand { name: "help", help: "keys and commands", by: By::Own(Own::Help) },
-    SlashCommand { name: "context", help: "where the tokens of the last request went", by: By::Own(Own::Context) },
+    SlashCommand { name: "context", help: "where the tokens went; /context edit", by: By::Own(Own::Context) },
     SlashCommand { name: "cost", help: "tokens and money so far", by: By::Own(Own::Cost) },
     SlashCommand {
         name: "compact",

@@ -93,6 +93,8 @@ pub enum Operation {
     Redo,
     /// What this conversation changed in files.
     Diff,
+    /// What is sent of this conversation is changed.
+    EditContext(ContextEdit),
     /// The output of `haft` with these arguments.
     Haft(Vec<String>),
     /// The output of a shell with this command line.
@@ -118,6 +120,34 @@ pub enum Offer {
     Undo,
     /// Whether what was taken back last is brought back.
     Redo,
+    /// What is sent of this conversation, message by message.
+    Context,
+    /// Whether that is changed in this way, with what it costs.
+    ContextEdit(ContextEdit),
+}
+
+/// A change of what is sent of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextEdit {
+    /// What is done.
+    pub deed: ContextDeed,
+    /// To which message, by its id; empty where it is to none.
+    pub message: String,
+}
+
+/// What can be done to what is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContextDeed {
+    /// The message is left out, its block whole.
+    Drop,
+    /// It is never pruned, compressed or archived.
+    Pin,
+    /// Only a line is sent that names it.
+    Mask,
+    /// It is sent as it was.
+    Restore,
+    /// The last edit is undone.
+    Undo,
 }
 
 /// What goes back with a conversation.

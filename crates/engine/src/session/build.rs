@@ -10,7 +10,7 @@ use haft_context::{
 };
 use haft_store::{LoggedRequest, Store};
 use haft_tool::{Source, TodoState};
-use haft_types::{ConversationId, Entry, EventBody, Layer, Message, Request, Role, TokenCounter, ToolSet};
+use haft_types::{ConversationId, Entry, EventBody, Layer, Request, Role, TokenCounter, ToolSet};
 
 use super::told::Told;
 use super::{EngineError, Session, SessionConfig, open};
@@ -119,15 +119,6 @@ impl Session {
             memo: Some(&self.memo),
             ..plain
         })
-    }
-
-    /// The next request as it would be once the user has spoken again. Nothing is kept of it.
-    pub(super) fn assembly_of_words_to_come(&mut self) -> Result<Assembly, ContextError> {
-        let words = Message::text(self.fresh_id(), Role::User, "…", self.services.clock.now());
-        self.history.push(Entry::new(words, self.services.counter.as_ref()));
-        let assembly = self.assembly();
-        self.history.pop();
-        assembly
     }
 
     /// How long ago the model was asked last.

@@ -129,8 +129,8 @@ impl Session {
     }
 
     /// The tokens of the next request as it would be now; `None` where none can be made.
-    pub fn next_tokens(&mut self) -> Option<u64> {
-        Some(self.assembly_of_words_to_come().ok()?.account.budget.used())
+    pub fn next_tokens(&self) -> Option<u64> {
+        Some(self.assembly_of(&self.with_input(), &self.edited).ok()?.account.budget.used())
     }
 
     async fn compact(

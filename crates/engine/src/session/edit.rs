@@ -254,7 +254,7 @@ impl Session {
     }
 
     /// The messages the next request is made from, with a stand-in for words that are still to be said.
-    fn with_input(&self) -> Cow<'_, [Arc<Entry>]> {
+    pub(super) fn with_input(&self) -> Cow<'_, [Arc<Entry>]> {
         let history = self.history_to_send();
         let last = history.iter().rev().find(|entry| match entry.message.role {
             Role::User | Role::Assistant | Role::Tool => true,

@@ -64,7 +64,7 @@ pub use compact::Compacted;
 pub use drive::RunReport;
 pub(crate) use drive::{call_finished, tell_delta};
 pub use edit::{CacheState, ContextLine, EditContextError, EditNews, RangeSummary};
-pub use models::{Models, Standby, SwitchCost, SwitchError};
+pub use models::{Models, Standby, SwitchError};
 pub use modes::ModeSwitch;
 pub(crate) use open::title_of;
 pub use open::{OpenError, Which, all_tools, wanted_tools};

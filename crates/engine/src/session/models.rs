@@ -39,15 +39,6 @@ impl Models {
     }
 }
 
-/// What the next request costs because another model is asked, which has seen nothing of the conversation.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SwitchCost {
-    /// Input tokens that no cache of the model holds.
-    pub tokens: u64,
-    /// What they cost in USD; absent without prices.
-    pub usd: Option<f64>,
-}
-
 /// Another model could not be chosen.
 #[derive(Debug, thiserror::Error)]
 pub enum SwitchError {
@@ -156,16 +147,6 @@ impl Session {
         self.most = None;
         self.remember_factor();
         Ok(())
-    }
-
-    /// What the next request would cost with this model. Nothing is sent, stored or changed.
-    pub fn cost_of_switch(&mut self, to: &ModelSpec) -> Result<SwitchCost, ContextError> {
-        let before = self.config.model.clone();
-        let asked = self.stand_before(to.clone()).and_then(|()| self.assembly_of_words_to_come());
-        self.stand_before(before)?;
-        let account = asked?.account;
-        let usd = account.expected_cost.map(|cost| cost.total);
-        Ok(SwitchCost { tokens: account.expected.all_input(), usd })
     }
 
     /// Speaks to this model: its window, its protocol, its words for tools.

@@ -194,7 +194,7 @@ fn another_model_is_asked_and_its_price_is_shown_first() {
     terminal.press("/model other\r");
     terminal.until_text("Which model is asked?");
     let shown = terminal.text();
-    assert!(shown.contains("▸ mock/other") && shown.contains("tokens anew, $0."), "{shown}");
+    assert!(shown.contains("▸ mock/other") && shown.contains(" tokens, $0."), "{shown}");
     assert!(!shown.contains(&format!("mock/{MODEL}  ")), "the filter holds: {shown}");
     terminal.press("\r");
     terminal.until_text("`mock/other` is asked from the next request on");
@@ -291,6 +291,37 @@ fn words_that_wait_come_back_when_the_turn_is_interrupted() {
     terminal.until_idle();
     let sent = body(&rig, 1)["messages"].to_string();
     assert_eq!(sent.matches("in French please").count(), 1, "once: {sent}");
+    leave(terminal);
+}
+
+#[test]
+fn what_is_sent_is_edited_and_the_price_comes_first() {
+    let rig = in_order(["One.", "Two.", "Three.", "Four."].map(Reply::text));
+    let mut terminal = Terminal::start(&rig, &[], (90, 24));
+    terminal.until_text("> ");
+    say(&mut terminal, "the secret is 4711", "One.");
+    say(&mut terminal, "two", "Two.");
+    terminal.press("/context edit\r");
+    terminal.until_text("What is sent of this conversation");
+    terminal.press("4711");
+    terminal.until_text("▸ user: the secret is 4711");
+    terminal.press("\r");
+    terminal.until_text("▸ leave it out");
+    terminal.press("\r");
+    terminal.until_text("Leave it out?");
+    assert!(terminal.text().contains("to write again"), "{}", terminal.text());
+    terminal.press("\r");
+    terminal.until_text("1 edit is in force");
+    say(&mut terminal, "three", "Three.");
+    assert!(!body(&rig, 2)["messages"].to_string().contains("4711"));
+    terminal.press("/context edit\r");
+    terminal.until_text("▸ undo the last edit of 1");
+    terminal.press("\r");
+    terminal.until_text("▸ undo it");
+    terminal.press("\r");
+    terminal.until_text("0 edits are in force");
+    say(&mut terminal, "four", "Four.");
+    assert!(body(&rig, 3)["messages"].to_string().contains("4711"));
     leave(terminal);
 }
 

@@ -19,6 +19,12 @@ impl App {
         self.print_apart(view::said(&text, self.columns));
         match command.by {
             By::Own(Own::Help) => self.help(),
+            By::Own(Own::Context) if arguments == "edit" && self.busy => {
+                self.note("a turn is running; Esc ends it", Tone::Warning);
+            }
+            By::Own(Own::Context) if arguments == "edit" => {
+                effects.push(Effect::Do(Operation::Offer(Offer::Context)));
+            }
             By::Own(Own::Context) => self.context(),
             By::Own(Own::Cost) => self.cost(),
             By::Own(Own::Quit) => effects.push(Effect::Quit),

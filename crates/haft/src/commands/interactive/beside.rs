@@ -85,6 +85,7 @@ impl Beside {
             | Operation::Model(_)
             | Operation::Mode(_)
             | Operation::Compact(_)
+            | Operation::EditContext(_)
             | Operation::Undo
             | Operation::Redo
             | Operation::Diff

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use haft_engine::SwitchCost;
 use haft_store::Scope;
 use haft_tui::{List, Operation, Row, TakeBack, Then};
 use haft_types::{Clock as _, Message, Origin, Role, Timestamp};
@@ -62,7 +61,7 @@ impl Seat<'_> {
     }
 
     /// The models there are, with what the next request costs if they are asked.
-    pub(super) fn models(&mut self, filter: String) -> anyhow::Result<List> {
+    pub(super) fn models(&self, filter: String) -> anyhow::Result<List> {
         let now = match (&self.session, &self.chosen.model) {
             (Some(session), _) => Some(session.model().full_name()),
             (None, Some(chosen)) => Some(chosen.clone()),
@@ -74,13 +73,10 @@ impl Seat<'_> {
         for spec in models::usable(&self.config)? {
             let name = spec.full_name();
             let is_now = now.as_ref() == Some(&name);
-            let cost = match &mut self.session {
-                Some(session) if !is_now && !session.history().is_empty() => session.cost_of_switch(&spec).ok(),
-                Some(_) | None => None,
-            };
-            let about = match cost {
+            let quote = self.session.as_ref().filter(|_| !is_now).and_then(|session| session.quote_switch(&spec));
+            let about = match quote {
                 _ if is_now => "asked now".to_owned(),
-                Some(cost) => price(cost),
+                Some(quote) => format!("{quote} to write"),
                 None => String::new(),
             };
             let then = if is_now { Then::Leave } else { Then::Do(Operation::Model(name.clone())) };
@@ -130,13 +126,6 @@ fn how_far(message: &str, words: &str, changed: bool) -> Then {
         ],
         filter: String::new(),
     }))
-}
-
-fn price(SwitchCost { tokens, usd }: SwitchCost) -> String {
-    match usd {
-        Some(usd) => format!("{tokens} tokens anew, ${usd:.4}"),
-        None => format!("{tokens} tokens anew"),
-    }
 }
 
 /// How long ago something was, in one word.

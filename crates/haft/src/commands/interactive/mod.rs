@@ -5,6 +5,7 @@
 
 mod back;
 mod beside;
+mod editing;
 mod history;
 mod lists;
 mod setup;
@@ -208,6 +209,7 @@ impl Seat<'_> {
                     }
                     Ok(())
                 }
+                Operation::EditContext(edit) => self.edit_context(&edit).await,
                 Operation::Undo => self.undo().await,
                 Operation::Redo => self.redo().await,
                 Operation::Diff => {
@@ -236,6 +238,8 @@ impl Seat<'_> {
             Offer::Files => self.files(),
             Offer::Undo => self.undo_list().await?,
             Offer::Redo => self.redo_list().await?,
+            Offer::Context => self.context_list().await?,
+            Offer::ContextEdit(edit) => self.context_question(edit).await?,
         };
         match list {
             Some(list) => self.desk.tell(Message::Pick(list)),

@@ -157,6 +157,7 @@ impl Ears<'_> {
                         | Operation::Rewind { .. }
                         | Operation::Model(_)
                         | Operation::Compact(_)
+                        | Operation::EditContext(_)
                         | Operation::Undo
                         | Operation::Redo,
                     ) => {}
