@@ -181,6 +181,7 @@ fn no_means_no_and_the_model_hears_why() {
     terminal.until_text("Enter says no");
     terminal.press("not in this folder\r");
     terminal.until_text("not allowed: not in this folder");
+    terminal.until_text("I will not.");
     terminal.until_idle();
     assert!(!rig.project().join("a.txt").exists());
     terminal.press("\u{3}");

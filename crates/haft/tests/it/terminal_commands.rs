@@ -1,5 +1,6 @@
 //! Commands, lists and modes at a real terminal: real keys, a scripted model, and what is on the screen.
 
+use haft_testkit::test::{McpServer, Revision};
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
 use serde_json::{Value, json};
@@ -307,8 +308,10 @@ fn what_is_sent_is_edited_and_the_price_comes_first() {
     terminal.until_text("▸ user: the secret is 4711");
     terminal.press("\r");
     terminal.until_text("▸ leave it out");
+    terminal.press(DOWN);
+    terminal.until_text("▸ mask it");
     terminal.press("\r");
-    terminal.until_text("Leave it out?");
+    terminal.until_text("Mask what it says?");
     assert!(terminal.text().contains("to write again"), "{}", terminal.text());
     terminal.press("\r");
     terminal.until_text("1 edit is in force");
@@ -392,6 +395,58 @@ fn what_the_model_is_told_of_files() {
     );
     terminal.press("agents\r");
     terminal.until_text("Always say Moo.");
+    leave(terminal);
+}
+
+/// A rig with a server that is called `web`.
+fn with_server(there: &McpServer, replies: impl IntoIterator<Item = Reply>) -> Rig {
+    let rig = in_order(replies);
+    let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    rig.configure(&format!("{config}[mcp_servers.web]\nurl = \"{}\"\n", there.url()));
+    rig
+}
+
+#[test]
+fn prompts_and_resources_of_servers_are_offered_and_used() {
+    let there = McpServer::start(Revision::Current).unwrap();
+    let rig = with_server(&there, ["One.", "Two.", "Three."].map(Reply::text));
+    let mut terminal = Terminal::start(&rig, &[], (80, 24));
+    terminal.until_text("> ");
+    say(&mut terminal, "/mcp__web__greet Ada", "One.");
+    assert!(body(&rig, 0)["messages"].to_string().contains("Hello \\\"Ada\\\"."));
+    leave(terminal);
+    let mut terminal = Terminal::start(&rig, &[], (80, 24));
+    terminal.until_text("> ");
+    terminal.press("/greet");
+    terminal.until_text("▸ /mcp__web__greet");
+    terminal.press("\u{3}look at @web");
+    terminal.until_text("▸ @web:mem:a");
+    terminal.press("\t");
+    terminal.until_text("> look at @web:mem:a");
+    terminal.press("\r");
+    terminal.until_text("Two.");
+    terminal.until_idle();
+    assert!(body(&rig, 1)["messages"].to_string().contains("content of a"));
+    leave(terminal);
+}
+
+#[test]
+fn a_form_of_a_server_is_filled_in_at_the_terminal() {
+    let there = McpServer::start(Revision::Previous).unwrap();
+    let ask = json!({"server_name": "web", "tool_name": "ask", "arguments": {}});
+    let rig = with_server(&there, [Reply::call("use_mcp_tool", ask), Reply::text("Thanks.")]);
+    let mut terminal = Terminal::start(&rig, &["--permission-mode", "yolo", "go"], (80, 24));
+    terminal.until_text("Your name?");
+    assert!(terminal.text().contains("give no password"), "{}", terminal.text());
+    terminal.until("a form that can be answered", |screen| {
+        let (_, columns) = screen.size();
+        let row = screen.rows(0, columns).position(|row| row.starts_with("1 of 1"));
+        row.is_some_and(|row| screen.cell(row as u16, 0).is_some_and(|cell| cell.fgcolor() == vt100::Color::Idx(5)))
+    });
+    terminal.press("Ada\r");
+    terminal.until_text("Thanks.");
+    terminal.until_idle();
+    assert!(body(&rig, 1)["messages"].to_string().contains("Ada"), "the server heard it");
     leave(terminal);
 }
 
