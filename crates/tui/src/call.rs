@@ -55,10 +55,12 @@ impl Call {
             (ToolStatus::Error, _) => cut(&plain(text, columns, Tone::Bad), ERROR_ROWS, End::Last),
             _ if diff::is_diff(text) => {
                 let from = text.lines().skip_while(|line| !line.starts_with("---") && !line.starts_with("@@ -"));
-                cut(&inset(diff::rows(from, columns.saturating_sub(2))), DIFF_ROWS, End::Last)
+                cut(&inset(diff::rows_of(&self.about, from, columns.saturating_sub(2))), DIFF_ROWS, End::Last)
             }
             (_, "execute_command" | "session_start" | "session_interactive") => {
-                cut(&plain(text, columns, Tone::Dim), OUTPUT_ROWS, End::First)
+                // That all went well is said by the mark.
+                let said = text.strip_prefix("Exit code 0.\n--- stdout ---\n").unwrap_or(text);
+                cut(&plain(said, columns, Tone::Dim), OUTPUT_ROWS, End::First)
             }
             _ => Vec::new(),
         });

@@ -4,51 +4,47 @@ use crate::highlight::Highlighter;
 use crate::line::{Line, Span, Tone};
 use crate::wrap::chop;
 
-/// So many lines of a change have the tones of their language.
-const HIGHLIGHTED: usize = 400;
-
 /// The rows of a unified diff, or of text that may hold one.
 pub(crate) fn rows<'a>(lines: impl Iterator<Item = &'a str>, columns: usize) -> Vec<Line> {
-    let mut change = Change::default();
+    rows_of("", lines, columns)
+}
+
+/// The same where the first file is known and need not be named.
+pub(crate) fn rows_of<'a>(path: &str, lines: impl Iterator<Item = &'a str>, columns: usize) -> Vec<Line> {
+    let file = Highlighter::of_path(path);
+    let mut change = Change { file, new: file };
     lines.flat_map(|line| chop(&change.line(line), columns)).collect()
 }
 
 /// A change as it is read, line by line.
-#[derive(Default)]
 struct Change {
     /// The file as it is at the beginning of each place.
     file: Highlighter,
     /// The file as it will be, up to here.
     new: Highlighter,
-    read: usize,
 }
 
 impl Change {
     fn line(&mut self, line: &str) -> Line {
-        self.read += 1;
         match line.split_at_checked(1) {
             Some(("+", rest)) if !line.starts_with("+++") => {
-                let code = self.code(rest);
+                let code = self.new.line(rest);
                 Line::of("+", Tone::Added).spans().iter().cloned().chain(code.spans().iter().map(added)).collect()
             }
             Some((" ", rest)) => {
-                let code = self.code(rest);
+                let code = self.new.line(rest);
                 Line::of(" ", Tone::Plain).spans().iter().chain(code.spans()).cloned().collect()
             }
             _ => {
                 if let Some(path) = line.strip_prefix("+++ ") {
                     self.file = Highlighter::of_path(path);
-                    self.new = self.file.clone();
+                    self.new = self.file;
                 } else if line.starts_with("@@") {
-                    self.new = self.file.clone();
+                    self.new = self.file;
                 }
                 Line::of(line, tone(line))
             }
         }
-    }
-
-    fn code(&mut self, text: &str) -> Line {
-        if self.read > HIGHLIGHTED { Line::of(text, Tone::Plain) } else { self.new.line(text) }
     }
 }
 
@@ -78,7 +74,6 @@ mod tests {
 
     #[test]
     fn code_in_a_diff_has_the_tones_of_its_language() {
-        crate::highlight::load();
         let text = "--- a.rs\n+++ a.rs\n@@ -1 +1 @@\n fn a() {\n-    1\n+    if b { \"c\" }\n";
         let rows = rows(text.lines(), 60);
         let has = |row: usize, text: &str, tone| {

@@ -15,7 +15,6 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
 use crate::app::{App, Effect, Input, Setup};
-use crate::highlight;
 use crate::line::Line;
 use crate::link::{Message, Operation, TerminalSide};
 use crate::screen::{Palette, Screen};
@@ -124,7 +123,6 @@ impl Driver {
     fn start(setup: Setup, palette: Palette, side: TerminalSide, hands: Hands) -> io::Result<Self> {
         let (columns, rows) = crossterm::terminal::size()?;
         let taken = Taken::take()?;
-        highlight::prepare();
         let (app, effects) = App::new(setup, columns.into(), rows.into());
         let mut driver = Self {
             app,

@@ -50,7 +50,7 @@ pub(crate) fn wrap(line: &Line, columns: usize) -> Vec<Line> {
     if !row.is_empty() {
         rows.push(join(&row));
     }
-    rows
+    fitting(rows, columns)
 }
 
 /// The rows of a line that keeps its blanks, as code does: broken where the row is full.
@@ -77,6 +77,34 @@ pub(crate) fn chop(line: &Line, columns: usize) -> Vec<Line> {
         row.push(Span::part(text, span.tone()));
     }
     rows.push(row);
+    fitting(rows, columns)
+}
+
+/// Breaks rows once more that are wider than the letters they are made of, as some are beside each other.
+fn fitting(rows: Vec<Line>, columns: usize) -> Vec<Line> {
+    if rows.iter().all(|row| row.width() <= columns) {
+        return rows;
+    }
+    rows.iter().flat_map(|row| if row.width() <= columns { vec![row.clone()] } else { broken(row, columns) }).collect()
+}
+
+/// Rows of which each was measured as a whole.
+fn broken(line: &Line, columns: usize) -> Vec<Line> {
+    let mut rows = vec![Line::empty()];
+    for span in line.spans() {
+        for piece in pieces(span.text(), columns) {
+            let last = rows.len() - 1;
+            let mut longer = rows[last].clone();
+            longer.push(Span::part(piece.to_owned(), span.tone()));
+            if longer.width() > columns {
+                rows.push(Line::empty());
+                longer = Line::empty();
+                longer.push(Span::part(piece.to_owned(), span.tone()));
+            }
+            let last = rows.len() - 1;
+            rows[last] = longer;
+        }
+    }
     rows
 }
 
@@ -129,6 +157,15 @@ mod tests {
         assert_eq!(rows("the quick brown fox", 10), ["the quick", "brown fox"]);
         assert_eq!(rows("abcdefghijkl mn", 8), ["abcdefgh", "ijkl mn"]);
         assert_eq!(rows("日本語日本語", 9), ["日本語日", "本語"]);
+    }
+
+    #[test]
+    fn letters_that_are_wider_beside_each_other_are_broken_apart() {
+        let line = Line::of(" !0𐹠0!a¡!a𑍇", Tone::Plain);
+        for columns in 8..12 {
+            let all = [wrap(&line, columns), chop(&line, columns)];
+            assert!(all.iter().flatten().all(|row| row.width() <= columns), "{all:?}");
+        }
     }
 
     #[test]

@@ -29,6 +29,7 @@ impl App {
                 self.finish_thinking();
                 let was_new = self.answer.is_new();
                 let rows = self.answer.push(text, self.columns);
+                self.after_words |= !rows.is_empty();
                 if was_new {
                     self.print_apart(rows);
                 } else {
@@ -155,8 +156,11 @@ impl App {
             Some(at) => self.calls.remove(at),
             None => Call::new(id, name),
         };
-        let rows = call.finished(status, text, self.columns);
-        self.print(rows);
+        // The list itself is on the screen.
+        if name != "todo_write" || status != ToolStatus::Success {
+            let rows = call.finished(status, text, self.columns);
+            if std::mem::take(&mut self.after_words) { self.print_apart(rows) } else { self.print(rows) }
+        }
         self.last = Some((call, text.to_owned()));
     }
 
@@ -193,6 +197,7 @@ impl App {
         self.finish_thinking();
         let was_new = self.answer.is_new();
         let rows = self.answer.finish(self.columns);
+        self.after_words |= !rows.is_empty();
         if was_new {
             self.print_apart(rows);
         } else {

@@ -144,6 +144,8 @@ pub struct App {
     /// What was typed while it ran.
     queue: VecDeque<Queued>,
     answer: markdown::Stream,
+    /// Whether words were printed last, from which a call is set apart.
+    after_words: bool,
     /// Reasoning that is arriving.
     thinking: String,
     calls: Vec<Call>,
@@ -210,6 +212,7 @@ impl App {
             interrupted: false,
             queue: VecDeque::new(),
             answer: markdown::Stream::default(),
+            after_words: false,
             thinking: String::new(),
             calls: Vec::new(),
             last: None,

@@ -69,8 +69,12 @@ impl App {
             let extra = rows_of_thought.len().saturating_sub(2);
             rows.extend(rows_of_thought.into_iter().skip(extra));
         }
-        rows.extend(self.calls.iter().map(|call| call.running(columns)));
-        rows.extend(self.panes.rows(columns));
+        // A question stands right below what it is about.
+        let asked = self.asking.as_ref().map(|asking| &asking.approval.tool);
+        rows.extend(self.calls.iter().filter(|call| asked != Some(&call.tool)).map(|call| call.running(columns)));
+        if asked.is_none() {
+            rows.extend(self.panes.rows(columns));
+        }
         for Queued { text, .. } in &self.queue {
             rows.push(Line::of("  next: ", Tone::Dim).and(text.replace('\n', " "), Tone::Dim).cut(columns));
         }

@@ -156,7 +156,7 @@ impl Vim {
     fn moved(&mut self, editor: &mut Editor, operator: Option<Operator>, reach: Reach) {
         let Some(operator) = operator else {
             let (Reach::Before(to) | Reach::Through(to) | Reach::Rows(to)) = reach;
-            editor.cursor = to;
+            editor.cursor = editor.boundary_from(to);
             return;
         };
         let at = editor.cursor;
@@ -165,6 +165,8 @@ impl Vim {
             Reach::Through(to) => (at.min(to), editor.after(at.max(to))),
             Reach::Rows(to) => (start_of(&editor.text, at.min(to)), end_of(&editor.text, at.max(to))),
         };
+        // Nobody cuts a letter in two.
+        let (from, to) = (editor.boundary_from(from), editor.boundary_from(to));
         self.rows = matches!(reach, Reach::Rows(_));
         if operator == Operator::Copy {
             editor.text[from..to].clone_into(&mut editor.cut);
@@ -199,7 +201,9 @@ impl Vim {
                     editor.right();
                 }
             }),
-            'I' => self.begin(editor, |editor| editor.cursor = first_letter(&editor.text, editor.cursor)),
+            'I' => self.begin(editor, |editor| {
+                editor.cursor = editor.boundary_from(first_letter(&editor.text, editor.cursor));
+            }),
             'A' => self.begin(editor, Editor::end),
             'o' => self.begin(editor, |editor| {
                 editor.end();

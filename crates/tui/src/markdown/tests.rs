@@ -30,7 +30,6 @@ fn a_page_at_three_widths() {
 
 #[test]
 fn it_does_not_matter_how_it_arrives() {
-    crate::highlight::load();
     let whole = streamed(PAGE, 60, usize::MAX >> 1);
     for piece in [1, 2, 5, 64] {
         assert_eq!(streamed(PAGE, 60, piece), whole, "in pieces of {piece}");
@@ -49,7 +48,6 @@ fn code_is_finished_line_by_line() {
 
 #[test]
 fn code_has_the_tones_of_its_language() {
-    crate::highlight::load();
     for page in ["```rust\nlet a = 1; // b\n```", "- item\n\n  ```rust\n  let a = 1; // b\n  ```"] {
         let rows = streamed(page, 40, 3);
         let spans: Vec<_> = rows.iter().flat_map(Line::spans).collect();

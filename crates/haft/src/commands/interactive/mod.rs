@@ -12,7 +12,7 @@ mod setup;
 mod trusting;
 mod turns;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_engine::{Leftovers, Session, Which};
@@ -76,7 +76,7 @@ pub(super) fn run(args: &RunArgs, looks: Looks) -> anyhow::Result<Exit> {
         commands: own_commands(&ground, &mcp),
         resources: resources::known(&mcp.servers),
         first: args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
-        greeting: format!("haft {} · {} · /help", env!("CARGO_PKG_VERSION"), plan.project.cwd.display()),
+        greeting: format!("haft {} · {} · /help", env!("CARGO_PKG_VERSION"), from_home(&plan.project.cwd)),
     };
     let (desk, wanted, side) = haft_tui::link();
     let palette = palette();
@@ -118,6 +118,16 @@ fn own_commands(ground: &Ground, mcp: &Mcp) -> Vec<(String, String)> {
     let found = commands::load(ground, &mut Vec::new());
     let own = found.items.iter().map(|command| (command.name.clone(), command.description.clone()));
     own.chain(prompts::known(&mcp.servers).into_iter().map(|prompt| (prompt.name, prompt.description))).collect()
+}
+
+/// A folder as people write it.
+fn from_home(folder: &Path) -> String {
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    match home.as_deref().and_then(|home| folder.strip_prefix(home).ok()) {
+        Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
+        Some(rest) => format!("~/{}", rest.display()),
+        None => folder.display().to_string(),
+    }
 }
 
 fn palette() -> Palette {

@@ -1,0 +1,311 @@
+//! Tones of code, line by line.
+//!
+//! Responsible for what of a line is a comment, a string, a word of the language. It knows words and delimiters, not grammars:
+//! grammars of a library took a tenth of a second and ten megabytes for each language. Invariant: a line is read once, in order,
+//! in time that grows with its length alone, and what it says is what it said without tones.
+
+mod languages;
+
+use std::path::Path;
+
+use crate::line::{Line, Span, Tone};
+use languages::{Language, Quote};
+
+/// A longer line is data.
+const LONGEST: usize = 2_000;
+
+/// Code as it comes, one line after the other.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Highlighter {
+    /// None where nothing is known of the language.
+    language: Option<&'static Language>,
+    inside: Inside,
+}
+
+/// What the last line left open.
+#[derive(Clone, Copy, Debug, Default)]
+enum Inside {
+    #[default]
+    Code,
+    /// A comment, until this.
+    Comment(&'static str),
+    Text(&'static Quote),
+}
+
+impl Highlighter {
+    /// Code of a language, named as after a fence: `rust`, `py`, `c++ title=x`.
+    pub(crate) fn of_language(name: &str) -> Self {
+        let first = name.split([' ', ',', '{', '\t']).find(|word| !word.is_empty()).unwrap_or_default();
+        Self { language: languages::named(&first.to_lowercase()), inside: Inside::Code }
+    }
+
+    /// The code of a file.
+    pub(crate) fn of_path(path: &str) -> Self {
+        let path = Path::new(path.trim());
+        let names = [path.file_name(), path.extension()];
+        let names = names.into_iter().flatten().filter_map(|name| Some(name.to_str()?.to_lowercase()));
+        let language = names.filter_map(|name| languages::named(&name)).next();
+        Self { language, inside: Inside::Code }
+    }
+
+    /// The next line, with its tones.
+    pub(crate) fn line(&mut self, text: &str) -> Line {
+        // Cleaned first: what is cut into spans afterwards is only cut.
+        let clean = Line::of(text, Tone::Plain);
+        let Some(language) = self.language else { return clean };
+        let text = clean.plain();
+        if text.len() > LONGEST {
+            return clean;
+        }
+        let mut reader =
+            Reader { text: &text, at: 0, language, inside: self.inside, line: Line::empty(), defined: false };
+        reader.read();
+        self.inside = reader.inside;
+        reader.line
+    }
+}
+
+/// A line as it is read.
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    language: &'static Language,
+    inside: Inside,
+    line: Line,
+    /// Whether the next word is a name that is given here.
+    defined: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    /// Takes so many bytes as this.
+    fn take(&mut self, bytes: usize, tone: Tone) {
+        let piece = &self.text[self.at..self.at + bytes];
+        self.at += bytes;
+        if !piece.is_empty() {
+            self.line.push(Span::part(piece.to_owned(), tone));
+        }
+    }
+
+    fn read(&mut self) {
+        if self.language.whole_lines {
+            let tone = match self.text.as_bytes().first() {
+                Some(b'+') => Tone::Added,
+                Some(b'-') => Tone::Removed,
+                Some(b'@') => Tone::Accent,
+                _ => Tone::Plain,
+            };
+            return self.take(self.text.len(), tone);
+        }
+        while !self.rest().is_empty() {
+            match self.inside {
+                Inside::Comment(end) => self.comment(end, 0),
+                Inside::Text(quote) => self.string(quote, 0),
+                Inside::Code => self.code(),
+            }
+        }
+        // A string that may not be broken ends with its line.
+        if let Inside::Text(quote) = self.inside
+            && !quote.many_lines
+        {
+            self.inside = Inside::Code;
+        }
+    }
+
+    fn comment(&mut self, end: &'static str, begun: usize) {
+        match self.rest()[begun..].find(end) {
+            Some(found) => {
+                self.take(begun + found + end.len(), Tone::Comment);
+                self.inside = Inside::Code;
+            }
+            None => {
+                self.take(self.rest().len(), Tone::Comment);
+                self.inside = Inside::Comment(end);
+            }
+        }
+    }
+
+    fn string(&mut self, quote: &'static Quote, begun: usize) {
+        let rest = self.rest();
+        let mut escaped = false;
+        for (place, letter) in rest.char_indices().filter(|(place, _)| *place >= begun) {
+            if escaped {
+                escaped = false;
+            } else if letter == '\\' && quote.escapes {
+                escaped = true;
+            } else if rest[place..].starts_with(quote.close) {
+                self.inside = Inside::Code;
+                let end = place + quote.close.len();
+                let tone = if self.is_key(&rest[end..]) { Tone::Number } else { Tone::Literal };
+                return self.take(end, tone);
+            }
+        }
+        self.inside = Inside::Text(quote);
+        self.take(rest.len(), Tone::Literal);
+    }
+
+    /// Whether what was just read is the name of a value.
+    fn is_key(&self, behind: &str) -> bool {
+        self.language.key.is_some_and(|key| behind.trim_start().starts_with(key))
+    }
+
+    fn code(&mut self) {
+        let rest = self.rest();
+        let Some(first) = rest.chars().next() else { return };
+        let begins = self.at == 0 || self.text[..self.at].ends_with([' ', '(', ';']);
+        let comment = self.language.line_comments.iter().any(|mark| rest.starts_with(mark));
+        if comment && (begins || !self.language.words_hold_comments) {
+            return self.take(rest.len(), Tone::Comment);
+        }
+        if let Some((open, close)) = self.language.comments.filter(|(open, _)| rest.starts_with(open)) {
+            return self.comment(close, open.len());
+        }
+        if let Some(quote) = self.language.quotes.iter().find(|quote| quote.opens(rest)) {
+            return self.string(quote, quote.open.len());
+        }
+        if first.is_ascii_digit() {
+            let end = rest.find(|letter: char| !(letter.is_alphanumeric() || "._".contains(letter)));
+            return self.take(end.unwrap_or(rest.len()), Tone::Number);
+        }
+        let in_word =
+            |letter: char| letter.is_alphanumeric() || letter == '_' || self.language.in_words.contains(letter);
+        if in_word(first) || self.language.before_words.contains(first) {
+            let body = first.len_utf8();
+            let end = rest[body..].find(|letter| !in_word(letter)).map_or(rest.len(), |end| body + end);
+            let tone = self.word(&rest[..end], &rest[end..]);
+            return self.take(end, tone);
+        }
+        self.take(first.len_utf8(), Tone::Plain);
+    }
+
+    fn word(&mut self, word: &str, behind: &str) -> Tone {
+        let language = self.language;
+        let same = |known: &&str| if language.any_case { known.eq_ignore_ascii_case(word) } else { *known == word };
+        let defined = std::mem::replace(&mut self.defined, language.defines.contains(&word));
+        let after_bracket = self.text[..self.at].trim_end_matches('/').ends_with('<');
+        if language.keywords.iter().any(|known| same(known)) || language.tags && after_bracket {
+            return Tone::Keyword;
+        }
+        if defined {
+            return Tone::Strong;
+        }
+        let named = language.key.is_some() && self.text[..self.at].trim_start_matches([' ', '-']).is_empty();
+        let variable = word.starts_with(|letter| language.before_words.contains(letter));
+        let capitals = word.chars().next().is_some_and(char::is_uppercase) && language.types;
+        if language.constants.iter().any(|known| same(known)) || named && self.is_key(behind) || variable || capitals {
+            return Tone::Number;
+        }
+        Tone::Plain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The words that are not plain, and what they are.
+    fn tones(language: &str, text: &str) -> Vec<(String, Tone)> {
+        let mut highlighter = Highlighter::of_language(language);
+        let spans = text.lines().flat_map(|line| highlighter.line(line).spans().to_vec());
+        let told = spans.filter(|span| span.tone() != Tone::Plain);
+        told.map(|span| (span.text().to_owned(), span.tone())).collect()
+    }
+
+    fn expect(language: &str, text: &str, expected: &[(&str, Tone)]) {
+        let expected: Vec<_> = expected.iter().map(|(text, tone)| ((*text).to_owned(), *tone)).collect();
+        assert_eq!(tones(language, text), expected, "{text}");
+    }
+
+    #[test]
+    fn words_have_their_tones() {
+        use Tone::{Comment, Keyword, Literal, Number, Strong};
+        let rust = "pub fn sum<'a>(of: &'a Vec<u8>) -> char { '\\n'; \"a\\\"b\"; 0x1f } // b";
+        expect(
+            "rust",
+            rust,
+            &[
+                ("pub", Keyword),
+                ("fn", Keyword),
+                ("sum", Strong),
+                ("Vec", Number),
+                ("'\\n'", Literal),
+                ("\"a\\\"b\"", Literal),
+                ("0x1f", Number),
+                ("// b", Comment),
+            ],
+        );
+        expect("py", "def f(): # c", &[("def", Keyword), ("f", Strong), ("# c", Comment)]);
+        expect("sh", "echo \"$a\" #b ${c#d} $e", &[("echo", Keyword), ("\"$a\"", Literal), ("#b ${c#d} $e", Comment)]);
+        expect("sh", "if x$e; then", &[("if", Keyword), ("$e", Number), ("then", Keyword)]);
+        expect(
+            "json",
+            "{\"a\": \"b\", \"c\": true}",
+            &[("\"a\"", Number), ("\"b\"", Literal), ("\"c\"", Number), ("true", Number)],
+        );
+        expect("yaml", "- name: x # y", &[("name", Number), ("# y", Comment)]);
+        expect("toml", "[a]\nkey = 'v'", &[("key", Number), ("'v'", Literal)]);
+        expect("sql", "Select a FROM b -- c", &[("Select", Keyword), ("FROM", Keyword), ("-- c", Comment)]);
+        expect("html", "<p class=\"a\">if</p>", &[("p", Keyword), ("\"a\"", Literal), ("p", Keyword)]);
+        expect("diff", "-a\n+b\n c", &[("-a", Tone::Removed), ("+b", Tone::Added)]);
+    }
+
+    #[test]
+    fn what_is_open_goes_on_in_the_next_line() {
+        use Tone::{Comment, Keyword, Literal};
+        expect("c", "/* a\nb */ int", &[("/* a", Comment), ("b */", Comment), ("int", Keyword)]);
+        expect("py", "\"\"\"a\nb\"\"\" if", &[("\"\"\"a", Literal), ("b\"\"\"", Literal), ("if", Keyword)]);
+        expect("c", "\"not closed\nint", &[("\"not closed", Literal), ("int", Keyword)]);
+    }
+
+    #[test]
+    fn languages_are_known_by_many_names() {
+        for name in [
+            "rust",
+            "rs",
+            "Rust",
+            "python",
+            "py",
+            "ts",
+            "typescript",
+            "tsx",
+            "bash",
+            "sh",
+            "toml",
+            "c++",
+            "go",
+            "yaml",
+            "rust,ignore",
+        ] {
+            assert!(Highlighter::of_language(name).language.is_some(), "{name}");
+        }
+        for path in ["src/lib.rs", "Makefile", "Dockerfile", "a/b.yml", "x.TSX"] {
+            assert!(Highlighter::of_path(path).language.is_some(), "{path}");
+        }
+        for name in ["", "text", "klingon"] {
+            assert!(Highlighter::of_language(name).language.is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_a_megabyte_is_not_read() {
+        assert_eq!(tones("rust", &"\"a\" ".repeat(250_000)), []);
+    }
+
+    proptest! {
+        #[test]
+        fn tones_change_no_letter(
+            language in prop::sample::select(languages::ALL.iter().map(|language| language.names[0]).collect::<Vec<_>>()),
+            lines in prop::collection::vec("[a-zA-Z0-9\"'`/*<>{}()#$@+:=\\\\ \u{1b}\u{202e}\u{301}日-]{0,40}", 0..8),
+        ) {
+            let mut highlighter = Highlighter::of_language(language);
+            for line in &lines {
+                prop_assert_eq!(highlighter.line(line).plain(), Line::of(line, Tone::Plain).plain());
+            }
+        }
+    }
+}
