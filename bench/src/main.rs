@@ -1,6 +1,6 @@
 //! Measures haft and its context engine and prints every figure beside its goal.
 //!
-//! `haft-bench startup|turns|search|mcp|agents PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
+//! `haft-bench pictures PATH-TO-HAFT` draws what the documentation shows of the terminal. `haft-bench startup|turns|tui|search|mcp|agents PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
 //! assemble|policies|lab|rag|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
 //! decides a test: a goal that is missed is printed as missed.
 
@@ -10,6 +10,7 @@ mod figures;
 mod lab;
 mod mcp;
 mod model;
+mod picture;
 mod policies;
 mod rag;
 mod recorded;
@@ -18,6 +19,8 @@ mod search;
 mod startup;
 mod store;
 mod subject;
+mod terminal;
+mod tui;
 mod turns;
 
 use std::path::PathBuf;
@@ -27,7 +30,7 @@ use anyhow::{Context, bail};
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().context(
-        "usage: haft-bench startup|turns|search|mcp|agents PATH-TO-HAFT, haft-bench assemble|policies|lab|rag|scan|store",
+        "usage: haft-bench startup|turns|tui|search|mcp|agents PATH-TO-HAFT, haft-bench assemble|policies|lab|rag|scan|store",
     )?;
     let mut haft = || -> anyhow::Result<PathBuf> {
         let haft = PathBuf::from(arguments.next().context("the path of the haft binary is missing")?);
@@ -38,6 +41,8 @@ fn main() -> anyhow::Result<()> {
         "startup" => startup::run(&haft()?),
         "mcp" => mcp::run(&haft()?),
         "turns" => turns::run(&haft()?),
+        "tui" => tui::run(&haft()?),
+        "pictures" => picture::run(&haft()?, &PathBuf::from(arguments.next().unwrap_or_else(|| "docs".into()))),
         "assemble" => assemble::run(),
         "scan" => scan::run(),
         "search" => search::run(&haft()?),
@@ -47,7 +52,7 @@ fn main() -> anyhow::Result<()> {
         "lab" => lab::run(std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from)),
         other => {
             bail!(
-                "there is no benchmark `{other}`; use startup, turns, mcp, agents, assemble, policies, lab, rag, scan, search or store"
+                "there is no benchmark `{other}`; use startup, turns, tui, mcp, agents, assemble, policies, lab, rag, scan, search or store"
             )
         }
     }
