@@ -66,7 +66,7 @@ fn record(haft: &Path, folder: &Path) -> anyhow::Result<()> {
     until_done(&terminal)?;
     std::thread::sleep(LONGEST_PAUSE);
     terminal.press("/context\r")?;
-    terminal.until("no prefix break so far")?;
+    terminal.until("history")?;
     std::thread::sleep(LONGEST_PAUSE);
     let cast = cast(&terminal.record(), (columns, rows));
     ensure!(cast.len() < 200_000, "the recording has {} bytes", cast.len());
@@ -82,7 +82,7 @@ fn cast(record: &[(Duration, Vec<u8>)], (columns, rows): (u16, u16)) -> String {
     let (mut last, mut now) = (Duration::ZERO, Duration::ZERO);
     let mut waiting = Vec::new();
     for (at, bytes) in record {
-        now += (*at - last).min(LONGEST_PAUSE);
+        now += at.saturating_sub(last).min(LONGEST_PAUSE);
         last = *at;
         waiting.extend(bytes);
         // A letter may have been cut in two.

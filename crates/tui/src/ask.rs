@@ -26,16 +26,17 @@ pub fn ask(question: &str, echo: Echo) -> Result<Option<String>, TuiError> {
         let _taken = Taken::take()?;
         let mut out = io::stdout();
         let mut typed = Typed { text: String::new(), echo };
-        put(&mut out, &Line::of(question, Tone::Plain).plain())?;
-        let answer = read(&mut out, &mut typed).await?;
+        let answer = read(&mut out, question, &mut typed).await?;
         put(&mut out, "\r\n")?;
         Ok(answer)
     })
 }
 
-async fn read(out: &mut impl Write, typed: &mut Typed) -> io::Result<Option<String>> {
+async fn read(out: &mut impl Write, question: &str, typed: &mut Typed) -> io::Result<Option<String>> {
     let mut keys = EventStream::new();
     let mut signals = Signals::new()?;
+    // Whoever sees the question can answer it.
+    put(out, &Line::of(question, Tone::Plain).plain())?;
     loop {
         let event = tokio::select! {
             biased;

@@ -43,7 +43,8 @@ fn a_server_a_key_and_a_model_and_it_works() {
     let mut terminal = up_to_the_key(&rig, &address);
     terminal.until_text("Key, Enter for none: ");
     terminal.press("sk-the-right-one\r");
-    terminal.until_text("2  small");
+    terminal.until_text("Number or name: ");
+    assert!(terminal.text().contains("2  small"), "{}", terminal.text());
     terminal.press("2\r");
     terminal.until_text("It answers.");
     terminal.until_text("/help");

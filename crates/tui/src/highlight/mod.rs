@@ -43,8 +43,8 @@ impl Highlighter {
     pub(crate) fn of_path(path: &str) -> Self {
         let path = Path::new(path.trim());
         let names = [path.file_name(), path.extension()];
-        let names = names.into_iter().flatten().filter_map(|name| Some(name.to_str()?.to_lowercase()));
-        let language = names.filter_map(|name| languages::named(&name)).next();
+        let mut names = names.into_iter().flatten().filter_map(|name| Some(name.to_str()?.to_lowercase()));
+        let language = names.find_map(|name| languages::named(&name));
         Self { language, inside: Inside::Code }
     }
 
@@ -116,15 +116,12 @@ impl<'a> Reader<'a> {
     }
 
     fn comment(&mut self, end: &'static str, begun: usize) {
-        match self.rest()[begun..].find(end) {
-            Some(found) => {
-                self.take(begun + found + end.len(), Tone::Comment);
-                self.inside = Inside::Code;
-            }
-            None => {
-                self.take(self.rest().len(), Tone::Comment);
-                self.inside = Inside::Comment(end);
-            }
+        if let Some(found) = self.rest()[begun..].find(end) {
+            self.take(begun + found + end.len(), Tone::Comment);
+            self.inside = Inside::Code;
+        } else {
+            self.take(self.rest().len(), Tone::Comment);
+            self.inside = Inside::Comment(end);
         }
     }
 
@@ -186,7 +183,7 @@ impl<'a> Reader<'a> {
         let same = |known: &&str| if language.any_case { known.eq_ignore_ascii_case(word) } else { *known == word };
         let defined = std::mem::replace(&mut self.defined, language.defines.contains(&word));
         let after_bracket = self.text[..self.at].trim_end_matches('/').ends_with('<');
-        if language.keywords.iter().any(|known| same(known)) || language.tags && after_bracket {
+        if language.keywords.iter().any(same) || language.tags && after_bracket {
             return Tone::Keyword;
         }
         if defined {
@@ -195,7 +192,7 @@ impl<'a> Reader<'a> {
         let named = language.key.is_some() && self.text[..self.at].trim_start_matches([' ', '-']).is_empty();
         let variable = word.starts_with(|letter| language.before_words.contains(letter));
         let capitals = word.chars().next().is_some_and(char::is_uppercase) && language.types;
-        if language.constants.iter().any(|known| same(known)) || named && self.is_key(behind) || variable || capitals {
+        if language.constants.iter().any(same) || named && self.is_key(behind) || variable || capitals {
             return Tone::Number;
         }
         Tone::Plain
