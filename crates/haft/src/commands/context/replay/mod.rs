@@ -119,7 +119,7 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
         });
     }
     let title = match conversations.as_slice() {
-        [one] => one.name.clone(),
+        [one] => haft_text::sanitise(&one.name).into_owned(),
         several => format!("{} conversations", several.len()),
     };
     if let Some(path) = &args.plot {
@@ -133,7 +133,7 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     if args.json {
         return output::print_json(&tables::json(&title, conversations.len(), &outcomes, &encoding.spec));
     }
-    output::print(&tables::text(&title, conversations.len(), &outcomes, &encoding.spec))
+    output::print(&tables::text(&title, &outcomes, &encoding.spec))
 }
 
 /// The policy of this name; none for what was really sent.

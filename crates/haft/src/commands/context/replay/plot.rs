@@ -14,7 +14,7 @@ use super::Outcome;
 
 const WIDTH: f64 = 960.0;
 const LEFT: f64 = 72.0;
-const RIGHT: f64 = 168.0;
+const RIGHT: f64 = 216.0;
 const TOP: f64 = 64.0;
 const PANEL: f64 = 96.0;
 const GAP: f64 = 40.0;
@@ -195,7 +195,7 @@ fn lines(svg: &mut String, outcomes: &[Outcome], floor: f64, longest: usize) {
         let y = end.min(below - 15.0);
         below = y;
         let (x, colour) = (WIDTH - RIGHT + 8.0, PALETTE[index % PALETTE.len()]);
-        let name = haft_text::truncate_to_width(&outcomes[index].name, 24);
+        let name = haft_text::truncate_to_width(&outcomes[index].name, 34);
         let name = escape(&name);
         put(svg, format_args!("<text x=\"{x}\" y=\"{:.1}\" style=\"fill:{colour}\">{name}</text>\n", y + 4.0));
     }

@@ -53,7 +53,7 @@ fn cells(outcome: &Outcome, first: Option<f64>) -> Vec<String> {
     ]
 }
 
-fn about(title: &str, conversations: usize, model: &ModelSpec) -> String {
+fn about(model: &ModelSpec) -> String {
     let cache = serde_json::to_value(model.cache.rule).ok();
     let cache = cache.as_ref().and_then(Value::as_str).unwrap_or_default();
     let price = model.price.map_or_else(
@@ -64,18 +64,17 @@ fn about(title: &str, conversations: usize, model: &ModelSpec) -> String {
             format!("input ${}, read ${read}, written ${write} per million tokens", price.input)
         },
     );
-    let several = if conversations == 1 { format!("`{title}`") } else { title.to_owned() };
-    format!("{several}, cache `{cache}` ({}), {price}", model.cache.ttl)
+    format!("cache {cache} ({}), {price}", model.cache.ttl)
 }
 
 /// The table for people.
-pub(super) fn text(title: &str, conversations: usize, outcomes: &[Outcome], model: &ModelSpec) -> String {
+pub(super) fn text(title: &str, outcomes: &[Outcome], model: &ModelSpec) -> String {
     let mut table = Table::new(&HEADINGS);
     let first = outcomes.first().and_then(Outcome::cost);
     for outcome in outcomes {
         table.row(cells(outcome, first));
     }
-    let mut text = format!("{}\n\n{table}", about(title, conversations, model));
+    let mut text = format!("{title}: {}\n\n{table}", about(model));
     for outcome in outcomes {
         if let Some(same) = outcome.same_bytes.filter(|same| *same > 0) {
             let all = outcome.requests.len();
@@ -120,9 +119,9 @@ pub(super) fn json(title: &str, conversations: usize, outcomes: &[Outcome], mode
 pub(super) fn page(title: &str, outcomes: &[Outcome], model: &ModelSpec, picture: &str) -> String {
     const STYLE: &str = "\
 :root { color-scheme: light dark }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2rem auto; padding: 0 1rem }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 1080px; margin: 2rem auto; padding: 0 1rem }
 table { border-collapse: collapse; font-size: 13px; display: block; overflow-x: auto }
-th, td { padding: .25rem .6rem; text-align: right; border-bottom: 1px solid #8884; white-space: nowrap }
+th, td { padding: .25rem .5rem; text-align: right; border-bottom: 1px solid #8884; white-space: nowrap }
 th:first-child, td:first-child { text-align: left }
 svg { max-width: 100%; height: auto; margin-top: 1.5rem }";
     let row = |tag: &str, cells: &[String]| {
@@ -137,6 +136,6 @@ svg { max-width: 100%; height: auto; margin-top: 1.5rem }";
          <title>{name}: what-if replay</title>\n<style>{STYLE}</style>\n<h1>{name}</h1>\n<p>{about}</p>\n\
          <table>\n{head}{rows}</table>\n{picture}</html>\n",
         name = escape(title),
-        about = escape(&about(title, 1, model)),
+        about = escape(&about(model)),
     )
 }
