@@ -28,6 +28,7 @@ pub(crate) enum Own {
     Help,
     Context,
     Cost,
+    Mode,
     Quit,
 }
 
@@ -60,7 +61,12 @@ pub const COMMANDS: &[SlashCommand] = &[
     SlashCommand { name: "redo", help: "bring back what was taken back", by: By::Session(Wanted::Redo) },
     SlashCommand { name: "diff", help: "what this conversation changed in files", by: By::Diff },
     SlashCommand { name: "model", help: "ask another model", by: By::Session(Wanted::Model) },
-    SlashCommand { name: "files", help: "what the model is told of files", by: By::Session(Wanted::Files) },
+    SlashCommand { name: "mode", help: "what may happen without asking: /mode plan", by: By::Own(Own::Mode) },
+    SlashCommand {
+        name: "files",
+        help: "what the model is told of files; /files add, remove, clear",
+        by: By::Session(Wanted::Files),
+    },
     SlashCommand { name: "conversations", help: "list conversations", by: By::Haft(&["conversations", "list"]) },
     SlashCommand { name: "agents", help: "roles for sub-agents", by: By::Haft(&["agents", "list"]) },
     SlashCommand { name: "commands", help: "your own commands", by: By::Haft(&["commands", "list"]) },

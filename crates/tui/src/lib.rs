@@ -40,7 +40,9 @@ pub use ask::{Echo, ask};
 pub use commands::{COMMANDS, SlashCommand};
 pub use config::{Editing, TuiConfig};
 pub use line::{Line, Span, Tone};
-pub use link::{ContextDeed, ContextEdit, Desk, Message, Offer, Operation, Remember, TakeBack, TerminalSide, link};
+pub use link::{
+    ContextDeed, ContextEdit, Desk, Focus, Message, Offer, Operation, Remember, TakeBack, TerminalSide, link,
+};
 pub use picker::{List, Row, Then};
 pub use plain::run_plain;
 pub use run::{EditText, Ended, Hands, TuiError, run};

@@ -95,6 +95,8 @@ pub enum Operation {
     Diff,
     /// What is sent of this conversation is changed.
     EditContext(ContextEdit),
+    /// Other files are the focus of the task.
+    Focus(Focus),
     /// The output of `haft` with these arguments.
     Haft(Vec<String>),
     /// The output of a shell with this command line.
@@ -124,6 +126,19 @@ pub enum Offer {
     Context,
     /// Whether that is changed in this way, with what it costs.
     ContextEdit(ContextEdit),
+    /// Whether other files become the focus of the task, with what it costs.
+    Focus(Focus),
+}
+
+/// How the focus files change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Focus {
+    /// These are added.
+    Add(Vec<String>),
+    /// These are taken off.
+    Remove(Vec<String>),
+    /// All are taken off.
+    Clear,
 }
 
 /// A change of what is sent of a conversation.

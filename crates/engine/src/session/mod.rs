@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use haft_context::{Carried, Cleared, EditState, Edits, Memo, Policy, Sent, TOOL};
+use haft_context::{Carried, Cleared, ContextError, EditState, Edits, Memo, Policy, Sent, TOOL};
 use haft_model::Client;
 use haft_project::Ground;
 use haft_project::library::Libraries;
@@ -334,6 +334,12 @@ impl Session {
     /// The paths the system message names as the focus of the task.
     pub fn focus_files(&self) -> &[String] {
         &self.config.focus_files
+    }
+
+    /// Names other paths from the next request on. They stand in the system message, which is sent anew.
+    pub fn set_focus_files(&mut self, paths: Vec<String>) -> Result<(), ContextError> {
+        self.config.focus_files = paths;
+        self.tell_again()
     }
 
     /// The names of the tools the model is offered, in order.

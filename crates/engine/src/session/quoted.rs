@@ -24,6 +24,11 @@ impl Session {
         Some(self.newest_sent()?.change(Change::Everything, self.idle().unwrap_or_default(), &self.config.model))
     }
 
+    /// What it costs if the system message changes; `None` before the first request.
+    pub fn quote_system(&self) -> Option<Quote> {
+        Some(self.newest_sent()?.change(Change::From(0), self.idle().unwrap_or_default(), &self.config.model))
+    }
+
     /// What is paid for having waited so long; `None` while the cache should hold what was sent last.
     pub fn quote_waiting(&self) -> Option<Quote> {
         self.newest_sent()?.waited(self.idle()?, &self.config.model)

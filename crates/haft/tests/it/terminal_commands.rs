@@ -381,7 +381,7 @@ fn changes_are_shown_taken_back_and_brought_back() {
 
 #[test]
 fn what_the_model_is_told_of_files() {
-    let rig = in_order([Reply::text("Hello.")]);
+    let rig = in_order([Reply::text("Hello."), Reply::text("Again.")]);
     rig.write("AGENTS.md", "Always say Moo.");
     let mut terminal = Terminal::start(&rig, &["--file", "src/main.rs", "hi"], (80, 24));
     terminal.until_text("Hello.");
@@ -395,6 +395,18 @@ fn what_the_model_is_told_of_files() {
     );
     terminal.press("agents\r");
     terminal.until_text("Always say Moo.");
+    terminal.press("/files add b.rs c.rs\r");
+    terminal.until_text("Change the focus files?");
+    assert!(terminal.text().contains(" tokens, $0."), "{}", terminal.text());
+    terminal.press("\r");
+    terminal.until_text("focus: src/main.rs, b.rs, c.rs");
+    terminal.press("/files remove src/main.rs\r");
+    terminal.until_text("▸ change them");
+    terminal.press("\r");
+    terminal.until_text("focus: b.rs, c.rs");
+    say(&mut terminal, "again", "Again.");
+    let system = body(&rig, 1)["system"].to_string();
+    assert!(system.contains("b.rs") && !system.contains("src/main.rs"), "{system}");
     leave(terminal);
 }
 

@@ -220,8 +220,12 @@ impl App {
             PermissionMode::Auto | PermissionMode::Yolo => PermissionMode::Plan,
             PermissionMode::Plan => PermissionMode::Ask,
         };
-        self.status.mode = mode;
         self.hint = Some(Hint::Mode(mode));
+        self.set_mode(mode, effects);
+    }
+
+    pub(super) fn set_mode(&mut self, mode: PermissionMode, effects: &mut Vec<Effect>) {
+        self.status.mode = mode;
         effects.push(Effect::Do(Operation::Mode(mode)));
     }
 

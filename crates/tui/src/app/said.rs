@@ -2,10 +2,12 @@
 //!
 //! Invariant: words typed while a turn runs are shown until they are part of it; none is sent twice, and none is lost.
 
+use haft_types::PermissionMode;
+
 use super::{App, Effect, Queued, view};
 use crate::commands::{self, By, COMMANDS, Own, Wanted};
 use crate::line::{Line, Tone};
-use crate::link::{Offer, Operation};
+use crate::link::{Focus, Offer, Operation};
 use crate::status::grouped;
 
 impl App {
@@ -27,6 +29,7 @@ impl App {
             }
             By::Own(Own::Context) => self.context(),
             By::Own(Own::Cost) => self.cost(),
+            By::Own(Own::Mode) => self.choose_mode(arguments, effects),
             By::Own(Own::Quit) => effects.push(Effect::Quit),
             By::Session(_) if self.busy => self.note("a turn is running; Esc ends it", Tone::Warning),
             By::Session(wanted) => self.want(wanted, arguments, effects),
@@ -45,7 +48,7 @@ impl App {
             Wanted::Resume => Operation::Resume(arguments.to_owned()),
             Wanted::Rewind => Operation::Offer(Offer::Messages),
             Wanted::Model => Operation::Offer(Offer::Models(arguments.to_owned())),
-            Wanted::Files => Operation::Offer(Offer::Files),
+            Wanted::Files => return self.files(arguments, effects),
             Wanted::Undo => Operation::Offer(Offer::Undo),
             Wanted::Redo => Operation::Offer(Offer::Redo),
             Wanted::Compact => {
@@ -53,6 +56,40 @@ impl App {
                 Operation::Compact(arguments.to_owned())
             }
         }));
+    }
+
+    fn files(&mut self, arguments: &str, effects: &mut Vec<Effect>) {
+        let mut words = arguments.split_whitespace().map(str::to_owned);
+        let what = words.next().unwrap_or_default();
+        let paths: Vec<_> = words.map(|path| path.trim_start_matches('@').to_owned()).collect();
+        let offer = match what.as_str() {
+            "" | "list" => Offer::Files,
+            "add" if !paths.is_empty() => Offer::Focus(Focus::Add(paths)),
+            "remove" if !paths.is_empty() => Offer::Focus(Focus::Remove(paths)),
+            "clear" => Offer::Focus(Focus::Clear),
+            _ => {
+                return self
+                    .note("`/files`, `/files add PATH…`, `/files remove PATH…` or `/files clear`", Tone::Warning);
+            }
+        };
+        effects.push(Effect::Do(Operation::Offer(offer)));
+    }
+
+    fn choose_mode(&mut self, name: &str, effects: &mut Vec<Effect>) {
+        match name.parse::<PermissionMode>() {
+            Ok(PermissionMode::Yolo) if self.began_with != PermissionMode::Yolo => {
+                self.note("`yolo` has no sandbox: start haft with `--permission-mode yolo`", Tone::Warning);
+            }
+            Ok(mode) => {
+                self.set_mode(mode, effects);
+                self.note(&format!("{}: {}", mode.name(), view::meaning(mode)), Tone::Dim);
+            }
+            Err(_) if name.is_empty() => {
+                let mode = self.status.mode;
+                self.note(&format!("{}: {}", mode.name(), view::meaning(mode)), Tone::Plain);
+            }
+            Err(why) => self.note(&why.to_string(), Tone::Warning),
+        }
     }
 
     /// Sends words. While a turn runs they join it, or wait until it is over.

@@ -123,7 +123,7 @@ impl App {
 }
 
 /// What a mode means, in one row.
-fn meaning(mode: PermissionMode) -> &'static str {
+pub(super) fn meaning(mode: PermissionMode) -> &'static str {
     match mode {
         PermissionMode::Plan => "the model reads and plans, nothing changes",
         PermissionMode::Ask => "asks before it changes or runs anything",

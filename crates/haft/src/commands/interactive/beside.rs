@@ -86,6 +86,7 @@ impl Beside {
             | Operation::Mode(_)
             | Operation::Compact(_)
             | Operation::EditContext(_)
+            | Operation::Focus(_)
             | Operation::Undo
             | Operation::Redo
             | Operation::Diff

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use haft_store::Scope;
-use haft_tui::{List, Operation, Row, TakeBack, Then};
-use haft_types::{Clock as _, Message, Origin, Role, Timestamp};
+use haft_tui::{Focus, List, Message, Offer, Operation, Row, TakeBack, Then};
+use haft_types::{self as types, Clock as _, Origin, Role, Timestamp};
 
 use super::Seat;
 use super::back::as_typed;
@@ -42,9 +42,10 @@ impl Seat<'_> {
         let changed = Opened::of(Some(&id), &self.places, &self.config).await?.record.summary()?;
         let changed = !changed.files.is_empty();
         let history = session.history();
-        let said =
-            |message: &Message| message.role == Role::User && matches!(message.origin(), Origin::User | Origin::Joined);
-        let row = |(at, message): (usize, &Message)| {
+        let said = |message: &types::Message| {
+            message.role == Role::User && matches!(message.origin(), Origin::User | Origin::Joined)
+        };
+        let row = |(at, message): (usize, &types::Message)| {
             let words = message.joined_text();
             let text = as_typed(&words).split_whitespace().collect::<Vec<_>>().join(" ");
             let goes = history.len() - at;
@@ -92,7 +93,6 @@ impl Seat<'_> {
 
     /// What the model is told of files with every request.
     pub(super) fn files(&self) -> Option<List> {
-        let session = self.session.as_ref()?;
         let document = |(heading, text, tokens): (&str, &str, u32)| Row {
             text: heading.to_owned(),
             about: format!("{tokens} tokens, in every request"),
@@ -101,13 +101,61 @@ impl Seat<'_> {
         let focus = |path: &String| Row {
             text: path.clone(),
             about: "focus: its path is in the system message".to_owned(),
-            then: Then::Type(format!("@{path} ")),
+            then: Then::Open(Box::new(what_of(path))),
         };
-        let rows: Vec<_> = session.documents().map(document).chain(session.focus_files().iter().map(focus)).collect();
-        let notes = vec!["Enter shows a document, and puts a focus file into the input.".to_owned()];
+        let documents = self.session.iter().flat_map(|session| session.documents().map(document));
+        let rows: Vec<_> = documents.chain(self.chosen.focus.iter().map(focus)).collect();
+        let notes = vec!["Enter shows a document. `/files add PATH` names a file as the focus.".to_owned()];
         let list = List { title: "What the model is told of files".into(), notes, rows, filter: String::new() };
         Some(list).filter(|list| !list.rows.is_empty())
     }
+
+    /// Whether the focus changes. Where nothing was sent yet, nothing has to be said first.
+    pub(super) fn focus_question(&mut self, focus: Focus) -> anyhow::Result<()> {
+        let Some(quote) = self.session.as_ref().and_then(haft_engine::Session::quote_system) else {
+            return self.focus_on(&focus);
+        };
+        let row = |text: &str, then| Row { text: text.to_owned(), about: String::new(), then };
+        let list = List {
+            title: "Change the focus files?".to_owned(),
+            notes: vec![format!("They stand in the system message: the next request has {quote} to write again.")],
+            rows: vec![row("change them", Then::Do(Operation::Focus(focus))), row("leave them", Then::Leave)],
+            filter: String::new(),
+        };
+        self.desk.tell(Message::Pick(list));
+        Ok(())
+    }
+
+    pub(super) fn focus_on(&mut self, focus: &Focus) -> anyhow::Result<()> {
+        let files = &mut self.chosen.focus;
+        match focus {
+            Focus::Add(paths) => {
+                for path in paths {
+                    if !files.contains(path) {
+                        files.push(path.clone());
+                    }
+                }
+            }
+            Focus::Remove(paths) => files.retain(|path| !paths.contains(path)),
+            Focus::Clear => files.clear(),
+        }
+        let files = files.clone();
+        let told =
+            if files.is_empty() { "no file is the focus".to_owned() } else { format!("focus: {}", files.join(", ")) };
+        if let Some(session) = &mut self.session {
+            session.set_focus_files(files)?;
+        }
+        self.tell(&told);
+        Ok(())
+    }
+}
+
+/// What can be done with a focus file.
+fn what_of(path: &str) -> List {
+    let row = |text: &str, then| Row { text: text.to_owned(), about: String::new(), then };
+    let off = Operation::Offer(Offer::Focus(Focus::Remove(vec![path.to_owned()])));
+    let rows = vec![row("mention it", Then::Type(format!("@{path} "))), row("take it off", Then::Do(off))];
+    List { title: path.to_owned(), notes: Vec::new(), rows, filter: String::new() }
 }
 
 /// Whether files go back too, where any were changed.

@@ -83,7 +83,7 @@ pub(super) fn run(args: &RunArgs, looks: Looks) -> anyhow::Result<Exit> {
     let plain = looks == Looks::Plain || config.tui.plain || palette == Palette::Plain;
     let hands = Hands { edit: Box::new(beside::edit), keep: Box::new(move |text| history.keep(text)) };
     let beside = Beside::new(desk.clone(), plan.project.clone(), args.common.set.clone(), &config.limits);
-    let chosen = Chosen { mode: plan.mode, model: None };
+    let chosen = Chosen { mode: plan.mode, model: None, focus: plan.focus_files };
     let project = plan.project;
     let mut seat = Seat { args, places, config, project, ground, mcp, desk, beside, chosen, session: None };
     wiring::runtime()?.block_on(async {
@@ -149,6 +149,8 @@ enum Next {
 struct Chosen {
     mode: PermissionMode,
     model: Option<String>,
+    /// The paths the model is told to look at.
+    focus: Vec<String>,
 }
 
 struct Seat<'a> {
@@ -219,6 +221,7 @@ impl Seat<'_> {
                     }
                     Ok(())
                 }
+                Operation::Focus(focus) => self.focus_on(&focus),
                 Operation::EditContext(edit) => self.edit_context(&edit).await,
                 Operation::Undo => self.undo().await,
                 Operation::Redo => self.redo().await,
@@ -246,6 +249,7 @@ impl Seat<'_> {
             Offer::Messages => self.messages().await?,
             Offer::Models(filter) => Some(self.models(filter)?),
             Offer::Files => self.files(),
+            Offer::Focus(focus) => return self.focus_question(focus),
             Offer::Undo => self.undo_list().await?,
             Offer::Redo => self.redo_list().await?,
             Offer::Context => self.context_list().await?,
@@ -274,6 +278,7 @@ impl Seat<'_> {
         plan.which = which;
         plan.leftovers = Leftovers::Keep;
         plan.mode = self.chosen.mode;
+        plan.focus_files.clone_from(&self.chosen.focus);
         if let Some(model) = &self.chosen.model {
             plan.model.clone_from(model);
         }

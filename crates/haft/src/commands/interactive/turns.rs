@@ -158,6 +158,7 @@ impl Ears<'_> {
                         | Operation::Model(_)
                         | Operation::Compact(_)
                         | Operation::EditContext(_)
+                        | Operation::Focus(_)
                         | Operation::Undo
                         | Operation::Redo,
                     ) => {}

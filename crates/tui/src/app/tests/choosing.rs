@@ -3,7 +3,7 @@
 use haft_types::{Field, FieldKind, Filled, Form};
 
 use super::*;
-use crate::link::{Offer, TakeBack};
+use crate::link::{Focus, Offer, TakeBack};
 use crate::picker::{Row, Then};
 
 fn list(title: &str, rows: &[(&str, Operation)]) -> List {
@@ -86,6 +86,21 @@ fn shift_tab_goes_round_the_modes_without_the_one_that_asks_nothing() {
     let shift_tab = || Input::Key(KeyEvent::new(KeyCode::BackTab, KeyModifiers::SHIFT));
     let round: Vec<_> = (0..5).flat_map(|_| app.update(shift_tab())).collect();
     assert_eq!(round.last(), Some(&Effect::Do(Operation::Mode(PermissionMode::Yolo))), "{round:?}");
+}
+
+#[test]
+fn modes_and_focus_files_by_name() {
+    let mut seat = Seat::new(90, 20);
+    seat.say("/mode plan");
+    assert_eq!(seat.wanted(), [Effect::Do(Operation::Mode(PermissionMode::Plan))]);
+    seat.say("/mode yolo");
+    seat.say("/mode whatever");
+    assert!(seat.wanted().is_empty() && seat.all().contains("has no sandbox"), "{}", seat.all());
+    seat.say("/files add a.rs @b.rs");
+    let added = Focus::Add(vec!["a.rs".into(), "b.rs".into()]);
+    assert_eq!(seat.wanted().pop(), Some(Effect::Do(Operation::Offer(Offer::Focus(added)))));
+    seat.say("/files remove");
+    assert!(seat.wanted().is_empty() && seat.all().contains("/files clear"));
 }
 
 #[test]
