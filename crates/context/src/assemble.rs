@@ -92,6 +92,10 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         Some(LadderStep::OlderRounds { .. }) => layers.line.items.iter().find(|item| !item.pinned).map(Item::id),
         Some(LadderStep::ShortSystem { .. } | LadderStep::BareMinimum { .. }) | None => None,
     };
+    match policy.view {
+        View::Layered => layers.let_the_user_open(maker),
+        View::Execute => {}
+    }
     let (tools, required) = (Arc::clone(&layers.tools), layers.required);
     let run = layers.outlook(policy);
     let (run, (segments, copies)) = match policy.view {

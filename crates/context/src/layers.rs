@@ -6,13 +6,14 @@
 
 use std::sync::Arc;
 
-use haft_types::{Entry, Layer, Request, Segment, ToolSet};
+use haft_types::{ContentHash, Entry, Layer, Message, MessageId, Origin, Request, Role, Segment, ToolSet};
 
 use crate::boundaries::Run;
 use crate::copies::{self, Copied};
+use crate::memo::{Form, Maker};
 use crate::placement::{Place, find, stays};
 use crate::policy::Policy;
-use crate::rounds::Line;
+use crate::rounds::{Item, Line};
 use crate::snapshot::Snapshot;
 use crate::system::{REQUIRED, Section};
 
@@ -79,6 +80,24 @@ impl Layers {
         let summaries = self.line.summaries.iter().map(|entry| segment(Layer::History, "summary", Arc::clone(entry)));
         let system = segment(Layer::System, "system", Arc::clone(&self.system));
         [system].into_iter().chain(documents).chain(summaries).collect()
+    }
+
+    /// Puts a line of the user's before a model that would speak first, because what it answered was left out: not every API
+    /// takes a conversation that begins with an answer.
+    pub(crate) fn let_the_user_open(&mut self, maker: Maker<'_>) {
+        const OPENING: &str = "[What was said before is left out.]";
+        let Some(first) = self.line.items.first() else { return };
+        if first.role() == Role::User || !self.documents.is_empty() || !self.line.summaries.is_empty() {
+            return;
+        }
+        let (at, hash) =
+            (first.entry.message.created_at, ContentHash::of(format!("{OPENING} {}", first.id()).as_bytes()));
+        let id = MessageId::derived(hash);
+        let entry =
+            maker.entry(id, hash, Form::Made, || Message::text(id, Role::User, OPENING, at).from(Origin::Engine));
+        let opening =
+            Item { entry, block: u32::MAX, round: 0, layer: Layer::History, owner: "history:opening", pinned: false };
+        self.line.items.insert(0, opening);
     }
 
     /// Lays them out in their order, the run among the history.

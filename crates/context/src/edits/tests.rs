@@ -76,6 +76,21 @@ fn what_cannot_be_edited_is_said() {
     assert_eq!(check_edit(&rest, &Edits::default(), &open, &Quarter), Ok(()), "the input is left to answer");
 }
 
+/// A provider refused such a request: the first message must be the user's.
+#[test]
+fn the_model_never_speaks_first() {
+    let history = conversation("UATaUATaU");
+    let without =
+        |numbers: &[usize]| build(&history, &of([ContextEdit::Drop { ids: ids(numbers) }]), &Policy::default());
+    let first = without(&[0]).unwrap();
+    let roles: Vec<_> = first.request.segments[1..3].iter().map(|segment| segment.entry.message.role).collect();
+    assert_eq!(roles, [Role::User, Role::Assistant]);
+    assert_eq!(sent(&first)[1..], (1..9).map(id).collect::<Vec<_>>());
+    assert!(words(&first).contains("[What was said before is left out.]"));
+    // A round that goes whole needs nobody to open it.
+    assert_eq!(sent(&without(&[0, 1, 2, 3]).unwrap()), (4..9).map(id).collect::<Vec<_>>());
+}
+
 #[test]
 fn a_masked_message_is_only_named() {
     let mut history = conversation("UATaUAT");

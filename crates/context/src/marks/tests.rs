@@ -32,15 +32,15 @@ fn deleting_one_side_of_a_block_deletes_the_block() {
 #[test]
 fn an_old_input_can_go_but_its_round_stays_a_round() {
     let assembly = build(&conversation("UATaUAT"), &deleted(&[0]));
-    assert_eq!(sent(&assembly), [1, 2, 3, 4, 5, 6].map(id));
+    assert_eq!(sent(&assembly)[1..], [1, 2, 3, 4, 5, 6].map(id), "after a line that says so");
     assert_eq!(assembly.account.round, 2);
-    let result = assembly.request.segments[2].entry.message.tool_results().next().unwrap().envelope.text.clone();
+    let result = assembly.request.segments[3].entry.message.tool_results().next().unwrap().envelope.text.clone();
     assert!(result.starts_with("{\"status\""), "still compressed: {result}");
 }
 
 #[test]
 fn the_current_input_stays_whatever_is_marked() {
-    assert_eq!(sent(&build(&conversation("UaU"), &deleted(&[0, 2]))), [1, 2].map(id));
+    assert_eq!(sent(&build(&conversation("UaU"), &deleted(&[0, 2])))[1..], [1, 2].map(id));
     assert_eq!(sent(&build(&conversation("U"), &deleted(&[0]))), [0].map(id));
 }
 
