@@ -6,7 +6,7 @@
 use std::io;
 use std::time::Duration;
 
-use crossterm::event::{Event as TerminalEvent, EventStream};
+use crossterm::event::{self, Event as TerminalEvent, EventStream};
 use futures::StreamExt;
 use haft_engine::Answer;
 use haft_types::Filled;
@@ -156,7 +156,7 @@ impl Driver {
                 () = Signals::any_end(&mut signals.end) => self.ended = Some(Ended::Signalled),
                 _ = signals.stop.recv() => self.suspend()?,
                 _ = signals.go_on.recv() => self.come_back()?,
-                key = next_key(&mut self.keys) => self.key(key)?,
+                key = next_key(&mut self.keys) => self.keys(key)?,
                 () = withdrawn(&mut self.waiting) => {
                     (self.waiting, self.armed_at) = (None, None);
                     self.take(Input::Withdrawn)?;
@@ -181,6 +181,19 @@ impl Driver {
         Ok(ended)
     }
 
+    /// Takes in one key and those that have come with it, and draws once.
+    fn keys(&mut self, first: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
+        self.key(first)?;
+        for _ in 0..AT_ONCE {
+            // Read past the stream: one that is polled without waiting for it never wakes anybody again.
+            if self.ended.is_some() || self.suspended || !event::poll(Duration::ZERO)? {
+                break;
+            }
+            self.key(Some(event::read()))?;
+        }
+        if self.dirty { self.draw() } else { Ok(()) }
+    }
+
     fn key(&mut self, key: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
         match key {
             Some(Ok(TerminalEvent::Key(key))) => self.take(Input::Key(key))?,
@@ -189,14 +202,11 @@ impl Driver {
                 self.screen.resized(columns.into())?;
                 self.take(Input::Size { columns: columns.into(), rows: rows.into() })?;
             }
-            Some(Ok(TerminalEvent::FocusGained | TerminalEvent::FocusLost | TerminalEvent::Mouse(_))) => return Ok(()),
+            Some(Ok(TerminalEvent::FocusGained | TerminalEvent::FocusLost | TerminalEvent::Mouse(_))) => {}
             // The terminal went away.
-            Some(Err(_)) | None => {
-                self.ended = Some(Ended::Signalled);
-                return Ok(());
-            }
+            Some(Err(_)) | None => self.ended = Some(Ended::Signalled),
         }
-        self.draw()
+        Ok(())
     }
 
     /// Takes in one message and those that have come with it.

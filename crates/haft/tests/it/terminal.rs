@@ -240,6 +240,21 @@ fn a_paste_of_5000_lines_is_one_word_and_arrives_whole() {
     assert_eq!(terminal.ended().0, 0);
 }
 
+/// Some terminals paste as if it were typed: as many keys at once, of which none may get lost.
+#[test]
+fn keys_that_come_all_at_once_are_all_taken() {
+    let rig = rig([Reply::text("Fast.")]);
+    let mut terminal = Terminal::start(&rig, &[], (80, 24));
+    terminal.until_text("> ");
+    let typed: String = (0..150).map(|number| format!("{number:05} ")).collect();
+    terminal.press(&format!("{}\r", typed.trim()));
+    terminal.until_text("Fast.");
+    let body = rig.server.generations()[0].json().unwrap();
+    assert!(body.to_string().contains(typed.trim()));
+    terminal.press("\u{4}");
+    assert_eq!(terminal.ended().0, 0);
+}
+
 #[test]
 fn what_was_said_stays_when_one_leaves_in_the_middle() {
     let rig = rig([slow(&"unfinished words ".repeat(500))]);
