@@ -137,6 +137,7 @@ fn draw_row(svg: &mut String, screen: &vt100::Screen, row: u16, theme: Theme) {
     }
 }
 
+/// Blanks are no-break ones: renderers run others together.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace(' ', "\u{a0}").replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
