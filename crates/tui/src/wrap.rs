@@ -9,6 +9,8 @@ use crate::line::{Line, Span, Tone};
 
 /// Narrower than this nothing is laid out: a wide letter and a mark of a cut must fit.
 pub(crate) const NARROWEST: usize = 8;
+/// What is inset has less room than that; a letter must still fit.
+const LEAST: usize = 4;
 
 struct Cell<'a> {
     text: &'a str,
@@ -17,7 +19,7 @@ struct Cell<'a> {
 
 /// The rows of a line, broken at blanks and between wide letters where that is possible.
 pub(crate) fn wrap(line: &Line, columns: usize) -> Vec<Line> {
-    let columns = columns.max(NARROWEST);
+    let columns = columns.max(LEAST);
     if line.width() <= columns {
         return vec![line.clone()];
     }
@@ -55,7 +57,7 @@ pub(crate) fn wrap(line: &Line, columns: usize) -> Vec<Line> {
 
 /// The rows of a line that keeps its blanks, as code does: broken where the row is full.
 pub(crate) fn chop(line: &Line, columns: usize) -> Vec<Line> {
-    let columns = columns.max(NARROWEST);
+    let columns = columns.max(LEAST);
     if line.width() <= columns {
         return vec![line.clone()];
     }
@@ -184,7 +186,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_fit_and_nothing_is_lost(text in any::<String>(), columns in 8usize..40) {
+        fn rows_fit_and_nothing_is_lost(text in any::<String>(), columns in LEAST..40) {
             let line = Line::of(&text, Tone::Plain);
             let wrapped = wrap(&line, columns);
             let chopped = chop(&line, columns);
