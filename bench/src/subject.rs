@@ -15,6 +15,9 @@ pub(crate) struct Place {
     project: TempDir,
 }
 
+/// Lines of the file `notes.txt`.
+const NOTES: usize = 1_100;
+
 impl Place {
     pub(crate) fn new(server: &ScriptedServer) -> anyhow::Result<Self> {
         let place = Self { home: tempfile::tempdir()?, project: tempfile::tempdir()? };
@@ -24,7 +27,7 @@ impl Place {
              [models.\"mock/bench\"]\ncontext_window = 10000000\nmax_output_tokens = 8192\n"
         );
         std::fs::write(place.home.path().join("config.toml"), config)?;
-        std::fs::write(place.project.path().join("notes.txt"), "one line\n".repeat(20))?;
+        std::fs::write(place.project.path().join("notes.txt"), "one line\n".repeat(NOTES))?;
         Ok(place)
     }
 

@@ -19,12 +19,13 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
         "Every turn is one `read_file` of 20 lines. Overhead is the median over the last tenth of the turns.",
     );
     for (turns, overhead_goal, memory_goal) in LENGTHS {
-        let replies = (0..turns)
-            .map(|_| Reply::call("read_file", json!({"path": "notes.txt"})).with_text("I will read the notes."));
+        // Other lines every time: a call that is repeated with the same result ends a turn.
+        let read = |turn: usize| json!({"path": "notes.txt", "start_line": turn, "end_line": turn + 19});
+        let replies = (1..=turns).map(|turn| Reply::call("read_file", read(turn)).with_text("I will read the notes."));
         let script = Script::replies(replies.chain([Reply::text("Done.")]))?;
         let server = ScriptedServer::builder(script).lean().start_in_thread()?;
         let place = Place::new(&server)?;
-        let ran = subject::run(place.command(haft, "read the notes again and again"))?;
+        let ran = subject::run(place.command(haft, "read the notes, page by page"))?;
 
         let timings = server.timings();
         ensure!(timings.len() == turns + 1, "{} requests arrived, {} were expected", timings.len(), turns + 1);
