@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::file;
+use crate::file::{self, Within};
 use crate::front_matter::{self, Words};
 use crate::ground::{Ground, Kind, Level};
 use crate::named::{Found, named};
@@ -66,7 +66,7 @@ pub fn load(ground: &Ground, problems: &mut Vec<Problem>) -> Found<Agent> {
     for folder in ground.folders(Kind::Agents) {
         for path in file::markdown(&folder.path) {
             let Some(read) = file::read(ground, &path, problems) else { continue };
-            match agent(ground, &path, folder.level, &read.text, problems) {
+            match agent(ground, &path, folder.level, &read, problems) {
                 Ok(agent) => found.add(agent),
                 Err(Some(what)) => problems.push(Problem::new(&path, format!("{what}; it is skipped"))),
                 // The front matter could not be read, which is told already.
@@ -81,10 +81,10 @@ fn agent(
     ground: &Ground,
     path: &Path,
     level: Level,
-    text: &str,
+    read: &file::Text,
     problems: &mut Vec<Problem>,
 ) -> Result<Agent, Option<String>> {
-    let parted = front_matter::part::<Head>(path, text, problems);
+    let parted = front_matter::part::<Head>(path, &read.text, problems);
     if parted.broken {
         return Err(None);
     }
@@ -103,7 +103,8 @@ fn agent(
         (None, Some(file)) => {
             let file = path.parent().unwrap_or(Path::new("/")).join(file);
             let before = problems.len();
-            let Some(read) = file::read(ground, &file, problems) else {
+            let within = Within::named_by(ground, &read.real);
+            let Some(read) = file::read_within(ground, &file, within, problems) else {
                 let why = problems.drain(before..).next().map(|problem| problem.to_string()).unwrap_or_default();
                 return Err(Some(format!("its `system_prompt_file` cannot be used: {why}")));
             };
@@ -128,4 +129,48 @@ fn agent(
         path: path.to_owned(),
         level,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_projects_agent_takes_its_prompt_from_the_project_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        let agents = top.join("project/.haft/agents");
+        fs::create_dir_all(&agents).unwrap();
+        fs::create_dir_all(top.join("user/agents")).unwrap();
+        fs::write(top.join("secret.md"), "the secret").unwrap();
+        fs::write(agents.join("prompt.txt"), "the prompt").unwrap();
+        std::os::unix::fs::symlink(top.join("secret.md"), agents.join("link.txt")).unwrap();
+        let ground = Ground {
+            root: top.join("project"),
+            cwd: top.join("project"),
+            obeyed: true,
+            user: top.join("user"),
+            home: None,
+        };
+        let prompt_of = |folder: &Path, named: &str| {
+            let text = format!("---\nname: a\ndescription: d\nsystem_prompt_file: {named}\n---\nRole.");
+            fs::write(folder.join("a.md"), text).unwrap();
+            let mut problems = Vec::new();
+            let found = load(&ground, &mut problems);
+            let prompt = found.items.first().and_then(|agent| agent.system_prompt.clone());
+            fs::remove_file(folder.join("a.md")).unwrap();
+            (prompt, problems.iter().map(ToString::to_string).collect::<String>())
+        };
+        let absolute = top.join("secret.md").display().to_string();
+        for named in [absolute.as_str(), "../../../secret.md", "link.txt", "/proc/self/environ", "/etc/passwd"] {
+            let (prompt, problems) = prompt_of(&agents, named);
+            assert_eq!(prompt, None, "{named}");
+            assert!(problems.contains("leads out of the project"), "{named}: {problems}");
+        }
+        assert_eq!(prompt_of(&agents, "prompt.txt").0.as_deref(), Some("the prompt"));
+        // The user's own agent may name what the user can read.
+        assert_eq!(prompt_of(&top.join("user/agents"), &absolute).0.as_deref(), Some("the secret"));
+    }
 }

@@ -1,11 +1,11 @@
-//! Reads a file of words: bounded, never waiting for a pipe, and nothing outside the project by way of a link in it.
+//! Reads a text file: bounded, never waiting for a pipe. What lies in the project leads to nothing outside of it, neither by a
+//! link nor by a path that it names.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use crate::ground::Ground;
 use crate::problem::Problem;
@@ -20,9 +20,32 @@ pub(crate) struct Text {
     pub(crate) real: PathBuf,
 }
 
-/// Reads a file; what is not UTF-8 is replaced and told.
+/// Where a file may lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Within {
+    /// In the project, links followed.
+    Project,
+    /// Anywhere the user can read.
+    Anywhere,
+}
+
+impl Within {
+    /// Where a file may lie that another one names: what lies in the project leads to nothing outside of it, however it is
+    /// written; only the user's own files may name others of the user's. `real` is the naming file, links followed.
+    pub(crate) fn named_by(ground: &Ground, real: &Path) -> Self {
+        if real.starts_with(real_root(ground)) { Self::Project } else { Self::Anywhere }
+    }
+}
+
+/// Reads a file that was found by its place; what is not UTF-8 is replaced and told.
 pub(crate) fn read(ground: &Ground, path: &Path, problems: &mut Vec<Problem>) -> Option<Text> {
-    match try_read(ground, path) {
+    let within = if path.starts_with(&ground.root) { Within::Project } else { Within::Anywhere };
+    read_within(ground, path, within, problems)
+}
+
+/// Reads a file that another one names.
+pub(crate) fn read_within(ground: &Ground, path: &Path, within: Within, problems: &mut Vec<Problem>) -> Option<Text> {
+    match try_read(ground, path, within) {
         Ok((real, bytes)) => {
             if let Err(error) = std::str::from_utf8(&bytes) {
                 let line = bytes[..error.valid_up_to()].split(|byte| *byte == b'\n').count();
@@ -38,14 +61,24 @@ pub(crate) fn read(ground: &Ground, path: &Path, problems: &mut Vec<Problem>) ->
     }
 }
 
-fn try_read(ground: &Ground, path: &Path) -> Result<(PathBuf, Vec<u8>), String> {
+fn try_read(ground: &Ground, path: &Path, within: Within) -> Result<(PathBuf, Vec<u8>), String> {
     let unreadable = |error: std::io::Error| format!("it cannot be read and is left out: {error}");
     let real = path.canonicalize().map_err(unreadable)?;
-    if path.starts_with(&ground.root) && !real.starts_with(&ground.root) {
-        return Err(format!("it leads out of the project (to {}) and is left out", real.display()));
-    }
-    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(&real).map_err(unreadable)?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = match within {
+        Within::Anywhere => rustix::fs::open(&real, flags, Mode::empty()),
+        Within::Project => {
+            let root = real_root(ground);
+            let Ok(inside) = real.strip_prefix(&root) else {
+                return Err(format!("it leads out of the project (to {}) and is left out", real.display()));
+            };
+            // No part of it is a link any more, and none that is put there now is followed.
+            let root = rustix::fs::open(&root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+            let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+            root.and_then(|root| rustix::fs::openat2(root, inside, flags, Mode::empty(), beneath))
+        }
+    };
+    let file = File::from(file.map_err(|error| unreadable(error.into()))?);
     let metadata = file.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
         return Err("it is not a file and is left out".to_owned());
@@ -56,6 +89,10 @@ fn try_read(ground: &Ground, path: &Path) -> Result<(PathBuf, Vec<u8>), String> 
         return Err(format!("it is larger than {} KB and is left out", LARGEST / 1024));
     }
     Ok((real, bytes))
+}
+
+fn real_root(ground: &Ground) -> PathBuf {
+    ground.root.canonicalize().unwrap_or_else(|_| ground.root.clone())
 }
 
 /// The names in a folder, in order; none when it is not there.

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::file;
+use crate::file::{self, Within};
 use crate::ground::Ground;
 use crate::problem::Problem;
 
@@ -65,7 +65,8 @@ pub fn code_law(ground: &Ground, problems: &mut Vec<Problem>) -> Option<Instruct
 pub fn load(ground: &Ground, folders: &[PathBuf], problems: &mut Vec<Problem>) -> Vec<Instructions> {
     let mut reader = Reader { ground, reached: HashSet::new(), said: HashSet::new(), found: Vec::new(), problems };
     for path in files(ground, folders) {
-        reader.take(&path, &mut Vec::new());
+        let within = if path.starts_with(&ground.root) { Within::Project } else { Within::Anywhere };
+        reader.take(&path, within, &mut Vec::new());
     }
     reader.found
 }
@@ -81,11 +82,11 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// Takes a file in, and what it imports after it. `chain` are the files that led here.
-    fn take(&mut self, path: &Path, chain: &mut Vec<PathBuf>) {
+    fn take(&mut self, path: &Path, within: Within, chain: &mut Vec<PathBuf>) {
         if !path.is_file() {
             return;
         }
-        let Some(read) = file::read(self.ground, path, self.problems) else { return };
+        let Some(read) = file::read_within(self.ground, path, within, self.problems) else { return };
         if !self.reached.insert(read.real.clone()) {
             return;
         }
@@ -100,10 +101,12 @@ impl Reader<'_> {
     }
 
     fn import(&mut self, from: &Path, line: usize, target: &str, chain: &mut Vec<PathBuf>) {
+        // One file of the project among those that led here is enough: it may have been written by anybody.
+        let confined = chain.iter().any(|real| Within::named_by(self.ground, real) == Within::Project);
+        let within = if confined { Within::Project } else { Within::Anywhere };
         let path = match (target.strip_prefix("~/"), &self.ground.home) {
-            // Only the user's own files may name others of the user's.
-            (Some(rest), Some(home)) if !from.starts_with(&self.ground.root) => home.join(rest),
-            (Some(_), _) => return,
+            (Some(rest), Some(home)) => home.join(rest),
+            (Some(_), None) => return,
             (None, _) => from.parent().unwrap_or(Path::new("/")).join(target),
         };
         let Ok(real) = path.canonicalize() else {
@@ -122,7 +125,7 @@ impl Reader<'_> {
             let what = format!("`@{target}` is left out: imports lead on at most {DEEPEST_IMPORT} files");
             self.problems.push(Problem::new(from, what).at(line));
         } else {
-            self.take(&path, chain);
+            self.take(&path, within, chain);
         }
     }
 }
@@ -247,6 +250,73 @@ mod tests {
         );
         let (names, problems) = told(&place, &[]);
         assert_eq!(names, ["project/CLAUDE.md"]);
-        assert!(problems[0].contains("leads out of the project"), "{problems:?}");
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert!(problems.iter().all(|what| what.contains("leads out of the project")), "{problems:?}");
+    }
+
+    /// Whatever the spelling, and however many files lead there.
+    #[test]
+    fn no_spelling_of_an_import_leads_out_of_the_project() {
+        let outside = tempfile::tempdir().unwrap();
+        let secret = outside.path().canonicalize().unwrap().join("secret.md");
+        fs::write(&secret, "the secret").unwrap();
+        let secret = secret.display().to_string();
+        let spellings = [
+            format!("@{secret}"),
+            format!("@/{secret}"),
+            format!("@/proc/self/root{secret}"),
+            format!("@docs/../..{}{secret}", "/..".repeat(12)),
+            "@/etc/passwd".to_owned(),
+            "@/proc/self/environ".to_owned(),
+            "@/proc/self/cwd/Cargo.toml".to_owned(),
+            "@~/secret.md".to_owned(),
+            "@docs/link.md".to_owned(),
+            "@docs/folder/secret.md".to_owned(),
+            "@../user/config.toml".to_owned(),
+        ];
+        for spelling in &spellings {
+            // By the file itself, by one that it imports, and by the user's file that imports it.
+            let direct = [("project/AGENTS.md", spelling.as_str())];
+            let over = [("project/CLAUDE.md", "@more.md"), ("project/more.md", spelling.as_str())];
+            let through = [("user/AGENTS.md", "@../project/notes.md"), ("project/notes.md", spelling.as_str())];
+            for files in [&direct[..], &over[..], &through[..]] {
+                let mut files = files.to_vec();
+                files.extend([
+                    ("home/secret.md", "the secret"),
+                    ("user/config.toml", "the secret"),
+                    ("project/docs/a", ""),
+                ]);
+                let place = place(&files, "");
+                let docs = place.ground.root.join("docs");
+                std::os::unix::fs::symlink(&secret, docs.join("link.md")).unwrap();
+                std::os::unix::fs::symlink(outside.path(), docs.join("folder")).unwrap();
+                let mut problems = Vec::new();
+                let found = load(&place.ground, std::slice::from_ref(&place.ground.root), &mut problems);
+                let said: String = found.iter().map(|one| one.text.as_str()).collect();
+                for word in ["the secret", "root:", "PATH=", "[package]"] {
+                    assert!(!said.contains(word), "{spelling} in {files:?} brought in: {said}");
+                }
+                assert!(!problems.is_empty(), "{spelling} in {files:?} is left out without a word");
+            }
+        }
+    }
+
+    #[test]
+    fn links_and_absolute_paths_inside_the_project_are_imported() {
+        let place = place(&[("project/docs/style.md", "Style."), ("project/docs/names.md", "Names.")], "");
+        let root = place.ground.root.clone();
+        std::os::unix::fs::symlink("docs/style.md", root.join("style.md")).unwrap();
+        let text = format!("@style.md and @{}", root.join("docs/names.md").display());
+        fs::write(root.join("AGENTS.md"), text).unwrap();
+        let (names, problems) = told(&place, &[]);
+        assert_eq!(names, ["project/AGENTS.md", "project/style.md", "project/docs/names.md"]);
+        assert_eq!(problems, Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_users_own_file_imports_what_the_user_can_read() {
+        let place =
+            place(&[("user/AGENTS.md", "@~/mine.md @more.md"), ("home/mine.md", "mine"), ("user/more.md", "more")], "");
+        assert_eq!(told(&place, &[]).0, ["user/AGENTS.md", "home/mine.md", "user/more.md"]);
     }
 }
