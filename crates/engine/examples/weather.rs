@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use haft_engine::BaseLoop;
 use haft_model::{Catalogue, Client, RetryConfig};
 use haft_testkit::test::{FakeClock, SequentialIds};
-use haft_tool::{Access, Registry, Source, Tool, ToolContext, ToolOutput};
+use haft_tool::{Access, Intent, Registry, Source, Tool, ToolContext, ToolOutput};
 use haft_types::{Envelope, Event, EventBody, ToolSpec, TurnResult};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +26,10 @@ impl Tool for Forecast {
 
     fn access(&self) -> Access {
         Access::Read
+    }
+
+    fn intent(&self, _: &Value) -> Intent {
+        Intent::Nothing
     }
 
     async fn call(&self, _: &ToolContext, arguments: Value) -> ToolOutput {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use haft_tool::{Guard, Intent, Tool, ToolContext, Workspace};
+use haft_tool::{Guard, Intent, ReadFilter, Tool, ToolContext, Workspace};
 use haft_tools::{Call, Permissions, Rule, Verdict};
 use haft_types::{Decision, Envelope, PermissionMode};
 use serde_json::Value;
@@ -128,6 +128,11 @@ impl Permit {
     /// How much may happen without asking.
     pub(crate) fn mode(&self) -> PermissionMode {
         self.permissions.lock().unwrap_or_else(PoisonError::into_inner).mode
+    }
+
+    /// What calls may read of folders they walk through, where rules keep something from being read.
+    pub(crate) fn readable(&self) -> Option<ReadFilter> {
+        self.permissions.lock().unwrap_or_else(PoisonError::into_inner).readable(&self.workspace)
     }
 
     /// From now on this mode decides, for all who share the rules.

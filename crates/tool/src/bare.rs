@@ -26,6 +26,7 @@ impl ToolContext {
                 root: folder,
                 extra: Vec::new(),
             },
+            readable: None,
             call_id: call_id.into(),
             cancel,
             limits: OutputLimits::default(),

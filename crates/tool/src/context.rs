@@ -51,10 +51,15 @@ impl Default for OutputLimits {
     }
 }
 
+/// Whether a file below a folder that is walked through may be read.
+pub type ReadFilter = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
+
 /// Everything a call is given besides its arguments.
 pub struct ToolContext {
     /// The folders it may work in.
     pub workspace: Workspace,
+    /// What rules keep from being read, where there are such rules: who walks through a folder leaves it out.
+    pub readable: Option<ReadFilter>,
     /// The id of the call.
     pub call_id: String,
     /// Fires when the user cancels: the call should end soon.

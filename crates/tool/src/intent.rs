@@ -1,15 +1,13 @@
-//! What a call would do, as far as its arguments tell.
+//! What a call would do, declared before it is permitted.
 
-use haft_types::ToolSpec;
 use serde_json::Value;
-
-use crate::Access;
 
 /// What a call would do, as far as its arguments tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Intent {
-    /// It reads or changes these files, as the model wrote their paths.
-    Files(Vec<String>),
+    /// It reads and writes exactly these files. What it reads of a folder is everything below it but what rules keep from
+    /// being read.
+    Files(Vec<FileUse>),
     /// It runs a command line.
     Command {
         /// The line.
@@ -28,32 +26,45 @@ pub enum Intent {
         /// The tool's name within the server.
         tool: String,
     },
-    /// Nothing that needs permission: it looks at or ends what was permitted before, or its arguments lack what it needs and
-    /// the tool itself will say so.
+    /// Nothing that needs permission: it looks at or ends what was permitted before, it touches nothing but what haft keeps
+    /// of the conversation, or its arguments lack what it needs and the tool itself will say so.
     Nothing,
-    /// The arguments do not tell. A call that changes files or runs something is asked then.
+    /// The arguments do not tell. Such a call is asked.
     Unknown,
 }
 
+/// A file that a call uses, by its path as the model wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileUse {
+    /// It is read.
+    Read(String),
+    /// It is written, created, moved or deleted.
+    Write(String),
+}
+
 impl Intent {
-    /// What arguments of the usual names say: `path` of a tool about files, `command` and `cwd` of one that runs something.
-    pub fn read_off(access: Access, spec: &ToolSpec, arguments: &Value) -> Self {
-        let text = |key: &str| arguments.get(key).and_then(Value::as_str);
-        let lacking = |key: &str| {
-            let required = spec.parameters.get("required").and_then(Value::as_array);
-            let needed = required.is_some_and(|keys| keys.iter().any(|one| one.as_str() == Some(key)));
-            if needed { Self::Nothing } else { Self::Unknown }
-        };
-        match access {
-            Access::State => Self::Nothing,
-            Access::Read | Access::Write => match text("path") {
-                Some(path) => Self::Files(vec![path.to_owned()]),
-                None => lacking("path"),
-            },
-            Access::Execute => match text("command") {
-                Some(line) => Self::Command { line: line.to_owned(), cwd: text("cwd").map(str::to_owned) },
-                None => lacking("command"),
-            },
-        }
+    /// It reads what this argument names. Without it the tool itself says what is missing.
+    pub fn reads(arguments: &Value, key: &str) -> Self {
+        text(arguments, key).map_or(Self::Nothing, |path| Self::Files(vec![FileUse::Read(path)]))
     }
+
+    /// It reads what this argument names, and `default` without it.
+    pub fn reads_or(arguments: &Value, key: &str, default: &str) -> Self {
+        Self::Files(vec![FileUse::Read(text(arguments, key).unwrap_or_else(|| default.to_owned()))])
+    }
+
+    /// It writes what this argument names. Without it the tool itself says what is missing.
+    pub fn writes(arguments: &Value, key: &str) -> Self {
+        text(arguments, key).map_or(Self::Nothing, |path| Self::Files(vec![FileUse::Write(path)]))
+    }
+
+    /// It runs the line in `command`, in the folder in `cwd`. Without a line the tool itself says what is missing.
+    pub fn command(arguments: &Value) -> Self {
+        let cwd = text(arguments, "cwd");
+        text(arguments, "command").map_or(Self::Nothing, |line| Self::Command { line, cwd })
+    }
+}
+
+fn text(arguments: &Value, key: &str) -> Option<String> {
+    arguments.get(key).and_then(Value::as_str).map(str::to_owned)
 }

@@ -17,9 +17,9 @@ mod registry;
 mod schema;
 mod selection;
 
-pub use context::{OutputLimits, ToolContext, Workspace};
+pub use context::{OutputLimits, ReadFilter, ToolContext, Workspace};
 pub use guard::Guard;
-pub use intent::Intent;
+pub use intent::{FileUse, Intent};
 pub use manual::{Alias, CaseDocument, Group, Manual, Set, Source};
 pub use plugin::Plugin;
 pub use ports::{
@@ -76,10 +76,9 @@ pub trait Tool: Send + Sync {
     /// What a call may do.
     fn access(&self) -> Access;
 
-    /// What a call with these arguments would do: permission looks at it before the call runs.
-    fn intent(&self, arguments: &Value) -> Intent {
-        Intent::read_off(self.access(), self.spec(), arguments)
-    }
+    /// What a call with these arguments would do, with every file it would read or write: permission looks at nothing else
+    /// before the call runs. There is no default, so that no tool can forget one.
+    fn intent(&self, arguments: &Value) -> Intent;
 
     /// What a call with these arguments would change in files, as unified diffs: whoever is asked sees it instead of the
     /// arguments. None where the arguments say it better, or where the call would fail.

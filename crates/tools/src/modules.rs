@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Intent, Workspace};
+use haft_tool::{FileUse, Intent, Workspace};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -61,9 +61,9 @@ pub(crate) fn about(document: &Path) -> Option<String> {
 }
 
 /// What a call about the module in `path` reads or writes: its document.
-pub(crate) fn intent(arguments: &Value) -> Intent {
+pub(crate) fn intent(arguments: &Value, usage: fn(String) -> FileUse) -> Intent {
     match arguments.get("path").and_then(Value::as_str) {
-        Some(path) => Intent::Files(vec![named(path)]),
+        Some(path) => Intent::Files(vec![usage(named(path))]),
         // It will say itself what is missing.
         None => Intent::Nothing,
     }

@@ -1,9 +1,13 @@
 //! What a file tool needs of its context, in a form that can move to a blocking thread.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use haft_tool::{FileHistory, FileState, OutputLimits, ReadLedger, TakeBack, ToolContext, ToolOutput, Workspace};
+use haft_tool::{
+    FileHistory, FileState, OutputLimits, ReadFilter, ReadLedger, TakeBack, ToolContext, ToolOutput, Workspace,
+};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +23,10 @@ pub(crate) struct Scope {
     pub(crate) history: Arc<dyn FileHistory>,
     pub(crate) take_back: Arc<dyn TakeBack>,
     pub(crate) call_id: String,
+    /// What may be read on a walk, where rules say so.
+    pub(crate) readable: Option<ReadFilter>,
+    /// How much was left out on walks because of it.
+    pub(crate) left_out: Arc<AtomicUsize>,
 }
 
 impl Scope {
@@ -31,7 +39,22 @@ impl Scope {
             history: Arc::clone(&context.history),
             take_back: Arc::clone(&context.take_back),
             call_id: context.call_id.clone(),
+            readable: context.readable.clone(),
+            left_out: Arc::default(),
         }
+    }
+
+    /// What the model is told of what was left out.
+    fn told_of_rules(&self, mut output: ToolOutput) -> ToolOutput {
+        let left_out = self.left_out.load(Ordering::Relaxed);
+        if left_out > 0 {
+            // Writing to a String cannot fail.
+            let _ = write!(
+                output.envelope.text,
+                "\n[Left out: {left_out} files or folders that a permission rule keeps from being read]"
+            );
+        }
+        output
     }
 
     /// Notes how a file looks now, here and in the result: the ledger is rebuilt from results when a conversation is
@@ -47,7 +70,7 @@ pub(crate) async fn blocking(
     context: &ToolContext,
     work: impl FnOnce(&Scope) -> Result<ToolOutput, Failure> + Send + 'static,
 ) -> ToolOutput {
-    settle(off_thread(context, work).await)
+    settle(off_thread(context, move |scope| work(scope).map(|output| scope.told_of_rules(output))).await)
 }
 
 /// What a call would change, on a thread that may block; none if it would fail.

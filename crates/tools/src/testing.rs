@@ -60,6 +60,7 @@ impl Bench {
         let progress = Arc::new(MemoryProgress::default());
         let context = ToolContext {
             workspace: Workspace { root: root.clone(), extra: Vec::new(), cwd: root, spill, journal },
+            readable: None,
             call_id: "call-1".to_owned(),
             cancel: CancellationToken::new(),
             limits: OutputLimits::default(),

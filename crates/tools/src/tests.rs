@@ -1,4 +1,5 @@
 mod calls;
+mod declared;
 mod manuals;
 mod matrix;
 mod previews;

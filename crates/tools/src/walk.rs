@@ -1,18 +1,41 @@
 //! How tools walk a tree.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::available_parallelism;
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
+use crate::scope::Scope;
+
 /// More threads than this get in each other's way.
 const MAX_THREADS: usize = 12;
 
+/// Whether a walk goes into `.git`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GitFolder {
+    /// Like into any other folder.
+    Entered,
+    Skipped,
+}
+
 /// A walk that honours the tree's own ignore files, with or without git, and nothing of the user's home: the same tree
-/// gives the same answer to everyone.
-pub(crate) fn builder(root: &Path) -> WalkBuilder {
+/// gives the same answer to everyone. What rules keep from being read is left out and counted.
+pub(crate) fn builder(scope: &Scope, root: &Path, git: GitFolder) -> WalkBuilder {
     let mut builder = WalkBuilder::new(root);
-    builder.require_git(false).git_global(false).follow_links(false);
+    let (readable, left_out) = (scope.readable.clone(), Arc::clone(&scope.left_out));
+    builder.require_git(false).git_global(false).follow_links(false).filter_entry(move |entry| {
+        if git == GitFolder::Skipped && entry.file_name() == ".git" {
+            return false;
+        }
+        // The root itself was permitted with the call.
+        let kept = entry.depth() == 0 || readable.as_ref().is_none_or(|readable| readable(entry.path()));
+        if !kept {
+            left_out.fetch_add(1, Ordering::Relaxed);
+        }
+        kept
+    });
     builder
 }
 

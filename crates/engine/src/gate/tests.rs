@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use haft_tool::{Access, ToolContext, ToolOutput};
+use haft_tool::{Access, Intent, ToolContext, ToolOutput};
 use haft_types::ToolSpec;
 
 use super::*;
@@ -14,6 +14,10 @@ impl Tool for Fake {
 
     fn access(&self) -> Access {
         self.1
+    }
+
+    fn intent(&self, _: &Value) -> Intent {
+        Intent::Nothing
     }
 
     async fn call(&self, _: &ToolContext, _: Value) -> ToolOutput {

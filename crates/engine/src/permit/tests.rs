@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use haft_tool::{Access, ToolContext, ToolOutput};
+use haft_tool::{Access, Intent, ToolContext, ToolOutput};
 use haft_tools::{Confinement, PermissionsConfig, Rules};
 use haft_types::ToolSpec;
 use serde_json::json;
@@ -27,6 +27,15 @@ impl Tool for Fake {
 
     fn access(&self) -> Access {
         self.1
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        match self.1 {
+            Access::State => Intent::Nothing,
+            Access::Read => Intent::reads(arguments, "path"),
+            Access::Write => Intent::writes(arguments, "path"),
+            Access::Execute => Intent::command(arguments),
+        }
     }
 
     async fn call(&self, _: &ToolContext, arguments: Value) -> ToolOutput {

@@ -188,6 +188,7 @@ impl Session {
     ) -> ToolContext {
         ToolContext {
             workspace: self.config.workspace.clone(),
+            readable: self.permit.readable(),
             call_id: call.id.clone(),
             cancel: cancel.clone(),
             limits: self.services.running.limits().output(),

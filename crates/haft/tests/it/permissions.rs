@@ -215,3 +215,65 @@ fn a_file_outside_is_read_only_when_a_person_agrees() {
     let seen = rig.server.generations();
     assert!(!seen[1].seen().unwrap().last_contains("outside the project"));
 }
+
+/// A notebook whose text would make git run a program of the repository's.
+fn notebook() -> String {
+    json!({ "cells": [{ "cell_type": "raw", "metadata": {}, "source": ["[core]\n", "fsmonitor = ./evil\n"] }],
+        "metadata": {}, "nbformat": 4, "nbformat_minor": 5 })
+    .to_string()
+}
+
+/// Extraction writes a file as every other tool does that edits: protected files and rules hold, and an ordinary file is written.
+#[test]
+fn extraction_writes_nothing_that_editing_could_not() {
+    let extract = |output: &str| Reply::call("extract_to_text", json!({ "path": "a.ipynb", "output": output }));
+    for mode in ["accept-edits", "auto"] {
+        for output in
+            [".git/config", ".envrc", ".haft/config.toml", ".github/workflows/a.yml", "open/config", "secrets/a"]
+        {
+            let rig = Rig::untrusted(Api::OpenaiChat, Script::replies([extract(output), Reply::text("done")]).unwrap());
+            let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+            rig.configure(&format!("{config}\n[permissions]\ndeny = [\"write_to_file(secrets/**)\"]\n"));
+            std::fs::create_dir_all(rig.project().join(".git")).unwrap();
+            std::os::unix::fs::symlink(".git", rig.project().join("open")).unwrap();
+            rig.write("a.ipynb", notebook());
+            let ran = rig.run(&["run", "--permission-mode", mode, "--output-format", "stream-json", "go"]);
+            let results: Vec<_> = ran.events().into_iter().filter(|event| event["type"] == "tool_result").collect();
+            assert_eq!(results[0]["error"]["code"], "permission_denied", "{mode} {output}: {}", ran.stdout());
+            assert!(!rig.project().join(output).exists(), "{mode} {output}");
+        }
+        let rig = rig([extract("notes/a.txt"), Reply::text("done")], "deny = [\"write_to_file(secrets/**)\"]");
+        rig.write("a.ipynb", notebook());
+        let ran = rig.run(&["run", "--permission-mode", mode, "go"]);
+        assert_eq!(ran.code(), 0, "{}", ran.stderr());
+        assert!(std::fs::read_to_string(rig.project().join("notes/a.txt")).unwrap().contains("fsmonitor"), "{mode}");
+    }
+}
+
+/// What may not be read is not read by another tool either, nor on the way through a folder.
+#[test]
+fn what_may_not_be_read_is_read_by_no_tool() {
+    let calls = [
+        ("extract_to_text", json!({ "path": "private/a.ipynb", "output": "out.txt" })),
+        ("search_files", json!({ "path": ".", "regex": "fsmonitor" })),
+        ("useful_info_add", json!({ "path": "private/b.txt", "start_line": 1, "end_line": 2, "description": "it" })),
+        ("list_files", json!({ "path": ".", "recursive": true })),
+    ];
+    for (tool, arguments) in calls {
+        let replies = [Reply::call(tool, arguments), Reply::text("done")];
+        let rig = rig(replies, "mode = \"yolo\"\ndeny = [\"read_file(private/**)\"]");
+        std::fs::create_dir(rig.project().join("private")).unwrap();
+        rig.write("private/a.ipynb", notebook());
+        rig.write("private/b.txt", "fsmonitor = b\n");
+        rig.write("open.txt", "nothing\n");
+        rig.run(&["run", "--permission-mode", "yolo", "go"]);
+        let sent = rig
+            .server
+            .requests()
+            .iter()
+            .map(|request| String::from_utf8_lossy(&request.body).into_owned())
+            .collect::<String>();
+        assert!(!sent.contains("fsmonitor = ./evil") && !sent.contains("fsmonitor = b"), "{tool}: {sent}");
+        assert!(!rig.project().join("out.txt").exists());
+    }
+}

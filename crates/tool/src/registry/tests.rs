@@ -2,7 +2,7 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use super::*;
-use crate::{Access, Group, Manual};
+use crate::{Access, Group, Intent, Manual};
 
 struct Echo {
     spec: ToolSpec,
@@ -38,6 +38,10 @@ impl Tool for Echo {
 
     fn access(&self) -> Access {
         Access::Read
+    }
+
+    fn intent(&self, _: &Value) -> Intent {
+        Intent::Nothing
     }
 
     async fn call(&self, _: &ToolContext, _: Value) -> ToolOutput {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use haft_text::{Limits, cut_lines};
-use haft_tool::{Access, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{Envelope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::failure::{Failure, settle};
 use crate::manual::{Group, Manual, Set};
 use crate::scope::{Scope, blocking};
+use crate::walk::GitFolder;
 use crate::{modules, paths, spec_of, walk};
 
 const NAME: &str = "ac_mod_list";
@@ -54,6 +55,11 @@ impl Tool for AcModList {
         Access::Read
     }
 
+    fn intent(&self, arguments: &Value) -> Intent {
+        // Without a path it is the project, which may be read but for what rules deny.
+        Intent::reads(arguments, "path")
+    }
+
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
         match parse_arguments::<Parameters>(NAME, arguments) {
             Ok(parameters) => blocking(context, move |scope| list(scope, &parameters)).await,
@@ -68,8 +74,8 @@ fn list(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
         None => scope.workspace.root.clone(),
     };
     let name = paths::shown(&scope.workspace, &folder);
-    let mut builder = walk::builder(&folder);
-    builder.hidden(false).sort_by_file_name(Ord::cmp).filter_entry(|entry| entry.file_name() != ".git");
+    let mut builder = walk::builder(scope, &folder, GitFolder::Skipped);
+    builder.hidden(false).sort_by_file_name(Ord::cmp);
     let mut found = Vec::new();
     for entry in builder.build().flatten() {
         if scope.cancel.is_cancelled() {

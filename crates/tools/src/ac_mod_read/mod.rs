@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_sandbox::Supervisor;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, FileUse, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::ToolSpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -60,7 +60,7 @@ impl Tool for AcModRead {
 
     /// It is the document that is read.
     fn intent(&self, arguments: &Value) -> Intent {
-        modules::intent(arguments)
+        modules::intent(arguments, FileUse::Read)
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

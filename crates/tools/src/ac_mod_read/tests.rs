@@ -19,7 +19,10 @@ async fn a_module_is_read_by_its_folder_or_its_document() {
     assert!(message.contains("the nearest module above it is `src/pay`"), "{message}");
     assert!(bench.err(&tool, json!({"path": "."})).await.1.contains("none above it either"));
     assert_eq!(bench.err(&tool, json!({"path": "../elsewhere"})).await.0, "outside_workspace");
-    assert_eq!(tool.intent(&json!({"path": "src/pay"})), Intent::Files(vec!["src/pay/.ac.mod.md".to_owned()]));
+    assert_eq!(
+        tool.intent(&json!({"path": "src/pay"})),
+        Intent::Files(vec![FileUse::Read("src/pay/.ac.mod.md".to_owned())])
+    );
 }
 
 #[tokio::test]

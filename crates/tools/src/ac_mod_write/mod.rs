@@ -1,7 +1,7 @@
 //! `ac_mod_write`: writes the module document of a folder.
 
 use async_trait::async_trait;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, FileUse, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::ToolSpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -58,7 +58,7 @@ impl Tool for AcModWrite {
 
     /// It is the document that is written.
     fn intent(&self, arguments: &Value) -> Intent {
-        modules::intent(arguments)
+        modules::intent(arguments, FileUse::Write)
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

@@ -21,5 +21,5 @@ async fn a_document_is_created_and_replaced_only_when_it_was_read() {
     assert_eq!(bench.read("src/pay/.ac.mod.md"), b"# pay, anew\n");
     assert_eq!(bench.err(&tool, json!({"path": "src/none", "content": "x"})).await.0, "not_a_folder");
     assert_eq!(bench.err(&tool, json!({"path": "src", "content": " "})).await.0, "invalid_arguments");
-    assert_eq!(tool.intent(&json!({"path": "src/"})), Intent::Files(vec!["src/.ac.mod.md".to_owned()]));
+    assert_eq!(tool.intent(&json!({"path": "src/"})), Intent::Files(vec![FileUse::Write("src/.ac.mod.md".to_owned())]));
 }

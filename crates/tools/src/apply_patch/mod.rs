@@ -7,7 +7,7 @@ mod parse;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, FileUse, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::ToolSpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -75,7 +75,7 @@ impl Tool for ApplyPatch {
             Action::Update { move_to: Some(target), .. } => vec![section.path, target],
             Action::Update { move_to: None, .. } | Action::Add { .. } | Action::Delete => vec![section.path],
         });
-        Intent::Files(files.collect())
+        Intent::Files(files.map(FileUse::Write).collect())
     }
 
     async fn preview(&self, context: &ToolContext, arguments: &Value) -> Option<String> {

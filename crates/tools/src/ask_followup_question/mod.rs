@@ -1,7 +1,7 @@
 //! `ask_followup_question`: hands a question to the user; the engine puts the answer in place of the result.
 
 use async_trait::async_trait;
-use haft_tool::{Access, Flow, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Flow, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{Envelope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -51,6 +51,10 @@ impl Tool for AskFollowupQuestion {
 
     fn access(&self) -> Access {
         Access::State
+    }
+
+    fn intent(&self, _arguments: &Value) -> Intent {
+        Intent::Nothing
     }
 
     async fn call(&self, _: &ToolContext, arguments: Value) -> ToolOutput {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use async_trait::async_trait;
-use haft_tool::{Access, MarkAction, MarkReport, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, MarkAction, MarkReport, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{Envelope, ToolSpec, ToolStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -54,6 +54,10 @@ impl Tool for ConversationMessageIdsWrite {
 
     fn access(&self) -> Access {
         Access::State
+    }
+
+    fn intent(&self, _arguments: &Value) -> Intent {
+        Intent::Nothing
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_sandbox::Supervisor;
-use haft_tool::{Access, TokenCount, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, TokenCount, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{Envelope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -58,6 +58,10 @@ impl Tool for CountTokens {
 
     fn access(&self) -> Access {
         Access::Read
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        Intent::reads(arguments, "path")
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use haft_sandbox::{Capture, Finished, Live, SandboxError};
 use haft_text::Limits;
-use haft_tool::{Access, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::ToolSpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -129,6 +129,10 @@ impl Tool for ExecuteCommand {
 
     fn access(&self) -> Access {
         Access::Execute
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        Intent::command(arguments)
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

@@ -1,12 +1,11 @@
 //! `extract_to_text`: the text of a document as a file of its own.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_sandbox::Supervisor;
-use haft_tool::{Access, FileChange, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, FileChange, FileUse, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{ChangeKind, Envelope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -38,6 +37,14 @@ struct Parameters {
     output: Option<String>,
 }
 
+impl Parameters {
+    /// The file the text goes to, by its path as it is declared and as it is written: beside the path that was given, not
+    /// beside what a link there leads to.
+    fn target(&self) -> String {
+        self.output.clone().unwrap_or_else(|| format!("{}.txt", self.path))
+    }
+}
+
 /// The tool.
 pub(crate) struct ExtractToText {
     spec: ToolSpec,
@@ -62,6 +69,17 @@ impl Tool for ExtractToText {
 
     fn access(&self) -> Access {
         Access::Write
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        match parse_arguments::<Parameters>(NAME, arguments.clone()) {
+            Ok(parameters) => {
+                let target = parameters.target();
+                Intent::Files(vec![FileUse::Read(parameters.path), FileUse::Write(target)])
+            }
+            // The call itself says what is wrong with them.
+            Err(_) => Intent::Nothing,
+        }
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
@@ -92,10 +110,7 @@ impl Coded for ToTextError {
 fn run(scope: &Scope, supervisor: &Supervisor, parameters: &Parameters) -> Result<ToolOutput, Failure> {
     let path = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &path);
-    let target = match &parameters.output {
-        Some(output) => paths::resolve(&scope.workspace, output)?,
-        None => beside(&path),
-    };
+    let target = paths::resolve(&scope.workspace, &parameters.target())?;
     let (file, metadata) = disk::open(&path, &name)?;
     if metadata.len() > MAX_LOADED {
         return Err(extract::too_large(&name, metadata.len()).into());
@@ -139,13 +154,6 @@ fn run(scope: &Scope, supervisor: &Supervisor, parameters: &Parameters) -> Resul
     let mut envelope = Envelope::success(text).with_data(data);
     envelope.context = done.context(&changes);
     Ok(ToolOutput { changes: vec![FileChange { path: target, kind }], ..envelope.into() })
-}
-
-/// The file beside a document that its text goes to.
-fn beside(document: &Path) -> PathBuf {
-    let mut name = document.file_name().unwrap_or_default().to_owned();
-    name.push(".txt");
-    document.with_file_name(name)
 }
 
 #[cfg(test)]

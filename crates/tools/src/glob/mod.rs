@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
-use haft_tool::{Access, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{Envelope, ToolSpec};
 use ignore::{DirEntry, WalkState};
 use schemars::JsonSchema;
@@ -19,6 +19,7 @@ use crate::failure::{Coded, Failure, settle};
 use crate::manual::{Alias, Group, Manual};
 use crate::pattern::Pattern;
 use crate::scope::{Scope, blocking};
+use crate::walk::GitFolder;
 use crate::{paths, spec_of, visible, walk};
 
 const NAME: &str = "glob";
@@ -62,6 +63,10 @@ impl Tool for Glob {
 
     fn access(&self) -> Access {
         Access::Read
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        Intent::reads_or(arguments, "path", ".")
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
@@ -108,8 +113,8 @@ fn find(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
         return Err(if missing { GlobError::NotFound { name } } else { GlobError::NotAFolder { name } }.into());
     }
     let newest = Mutex::new(Newest::new(scope.limits.lines));
-    let mut builder = walk::builder(&root);
-    builder.hidden(false).filter_entry(|entry| entry.file_name() != ".git");
+    let mut builder = walk::builder(scope, &root, GitFolder::Skipped);
+    builder.hidden(false);
     walk::in_parallel(&mut builder, || {
         Box::new(|found| {
             let take = |act: &dyn Fn(&mut Newest)| act(&mut newest.lock().unwrap_or_else(PoisonError::into_inner));

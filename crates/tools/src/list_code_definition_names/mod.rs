@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use haft_outline::{Language, Limits, Outline, OutlineError, outline};
-use haft_tool::{Access, OutputLimits, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, OutputLimits, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{Envelope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,6 +15,7 @@ use crate::encoding::decode;
 use crate::failure::{Coded, Failure, settle};
 use crate::manual::{Group, Manual};
 use crate::scope::{Scope, blocking};
+use crate::walk::GitFolder;
 use crate::{paths, spec_of, visible, walk};
 
 const NAME: &str = "list_code_definition_names";
@@ -55,6 +56,10 @@ impl Tool for ListCodeDefinitionNames {
 
     fn access(&self) -> Access {
         Access::Read
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        Intent::reads(arguments, "path")
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
@@ -98,7 +103,7 @@ fn list(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
     let name = paths::shown(&scope.workspace, &path);
     let mut listing = Listing::new(scope.limits);
     if path.is_dir() {
-        for file in sources(&path).map_err(|source| ListError::Walk { name: name.clone(), source })? {
+        for file in sources(scope, &path).map_err(|source| ListError::Walk { name: name.clone(), source })? {
             if scope.cancel.is_cancelled() {
                 return Err(ListError::Cancelled { name }.into());
             }
@@ -121,8 +126,8 @@ fn list(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
 }
 
 /// The files of a folder that may be source, in order of their names.
-fn sources(folder: &Path) -> Result<Vec<PathBuf>, ignore::Error> {
-    let mut builder = walk::builder(folder);
+fn sources(scope: &Scope, folder: &Path) -> Result<Vec<PathBuf>, ignore::Error> {
+    let mut builder = walk::builder(scope, folder, GitFolder::Entered);
     builder.max_depth(Some(1)).sort_by_file_name(Ord::cmp);
     let mut files = Vec::new();
     for found in builder.build() {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use async_trait::async_trait;
-use haft_tool::{Access, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{Envelope, ToolSpec};
 use ignore::{DirEntry, WalkBuilder};
 use schemars::JsonSchema;
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::failure::{Coded, Failure, settle};
 use crate::manual::{Alias, Arguments, Group, Manual, forget};
 use crate::scope::{Scope, blocking};
+use crate::walk::GitFolder;
 use crate::{paths, spec_of, visible, walk};
 
 const NAME: &str = "list_files";
@@ -59,6 +60,10 @@ impl Tool for ListFiles {
         Access::Read
     }
 
+    fn intent(&self, arguments: &Value) -> Intent {
+        Intent::reads(arguments, "path")
+    }
+
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
         match parse_arguments::<Parameters>(NAME, arguments) {
             Ok(parameters) => blocking(context, move |scope| list(scope, &parameters)).await,
@@ -102,7 +107,7 @@ fn list(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
     }
     let recursive = parameters.recursive.unwrap_or(false);
     let mut listing = Listing::default();
-    for found in walker(&folder, recursive).build() {
+    for found in walker(scope, &folder, recursive).build() {
         if scope.cancel.is_cancelled() {
             return Err(ListError::Cancelled { name }.into());
         }
@@ -117,12 +122,11 @@ fn list(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
     Ok(listing.show(&name, recursive).into())
 }
 
-fn walker(folder: &Path, recursive: bool) -> WalkBuilder {
-    let mut builder = walk::builder(folder);
+fn walker(scope: &Scope, folder: &Path, recursive: bool) -> WalkBuilder {
+    let git = if recursive { GitFolder::Skipped } else { GitFolder::Entered };
+    let mut builder = walk::builder(scope, folder, git);
     builder.hidden(false).sort_by_file_name(Ord::cmp);
-    if recursive {
-        builder.filter_entry(|entry| entry.file_name() != ".git");
-    } else {
+    if !recursive {
         builder.standard_filters(false).max_depth(Some(1));
     }
     builder

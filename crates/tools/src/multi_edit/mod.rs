@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use async_trait::async_trait;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, FileUse, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::ToolSpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -105,7 +105,9 @@ impl Tool for MultiEdit {
 
     fn intent(&self, arguments: &Value) -> Intent {
         match parse_arguments::<Parameters>(NAME, arguments.clone()) {
-            Ok(Parameters { edits }) => Intent::Files(edits.into_iter().map(|edit| edit.path).collect()),
+            Ok(Parameters { edits }) => {
+                Intent::Files(edits.into_iter().map(|edit| FileUse::Write(edit.path)).collect())
+            }
             Err(_) => Intent::Nothing,
         }
     }

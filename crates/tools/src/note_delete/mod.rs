@@ -1,7 +1,7 @@
 //! `note_delete`: takes a note away.
 
 use async_trait::async_trait;
-use haft_tool::{Access, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{Envelope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -50,6 +50,10 @@ impl Tool for NoteDelete {
 
     fn access(&self) -> Access {
         Access::State
+    }
+
+    fn intent(&self, _arguments: &Value) -> Intent {
+        Intent::Nothing
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use haft_text::{Limits, cut_lines};
-use haft_tool::{Access, Note, OutputLimits, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, Note, OutputLimits, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{Envelope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -52,6 +52,10 @@ impl Tool for NoteQuery {
 
     fn access(&self) -> Access {
         Access::Read
+    }
+
+    fn intent(&self, _arguments: &Value) -> Intent {
+        Intent::Nothing
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

@@ -76,22 +76,19 @@ impl Permissions {
     }
 
     fn decide_call(&self, call: &Call<'_>, workspace: &Workspace) -> Verdict {
-        match (call.access, &call.intent) {
-            (Access::State, _) => Verdict::plain(Decision::Allow, "it changes nothing but haft's own notes"),
-            (_, Intent::Nothing) => Verdict::plain(Decision::Allow, "it does nothing that needs permission"),
-            (Access::Read | Access::Write, Intent::Files(paths)) if !paths.is_empty() => {
-                self.decide_files(call, paths, workspace)
+        match &call.intent {
+            Intent::Nothing if call.access == Access::State => {
+                Verdict::plain(Decision::Allow, "it changes nothing but haft's own notes")
             }
-            (_, Intent::Hosts(hosts)) if !hosts.is_empty() => self.decide_hosts(call.tool, hosts),
-            (_, Intent::Hosts(_)) => self.decide_whole(call.tool, "reaches the network"),
-            (Access::Read, _) => Verdict::plain(Decision::Allow, "reading is allowed"),
-            (Access::Execute, Intent::Command { line, cwd }) => {
-                self.decide_line(call.tool, line, cwd.as_deref(), workspace)
-            }
-            (Access::Execute, Intent::Input(text)) => self.decide_input(call.tool, text),
-            (Access::Execute, Intent::Server { server, tool }) => self.decide_server(call.tool, server, tool),
-            (Access::Write, _) => self.decide_whole(call.tool, "changes files"),
-            (Access::Execute, Intent::Files(_) | Intent::Unknown) => self.decide_whole(call.tool, "runs something"),
+            Intent::Nothing => Verdict::plain(Decision::Allow, "it does nothing that needs permission"),
+            Intent::Files(files) if !files.is_empty() => self.decide_files(call.tool, files, workspace),
+            Intent::Hosts(hosts) if !hosts.is_empty() => self.decide_hosts(call.tool, hosts),
+            Intent::Hosts(_) => self.decide_whole(call.tool, "reaches the network"),
+            Intent::Command { line, cwd } => self.decide_line(call.tool, line, cwd.as_deref(), workspace),
+            Intent::Input(text) => self.decide_input(call.tool, text),
+            Intent::Server { server, tool } => self.decide_server(call.tool, server, tool),
+            // What is not declared may be anything.
+            Intent::Files(_) | Intent::Unknown => self.decide_whole(call.tool, undeclared(call.access)),
         }
     }
 
@@ -150,5 +147,15 @@ impl Permissions {
         (self.mode == PermissionMode::Plan).then(|| {
             Ruling::new(Decision::Deny, format!("`{tool}` {what}, and this run may only read (permission mode `plan`)"))
         })
+    }
+}
+
+/// What a call does of which only this is known.
+fn undeclared(access: Access) -> &'static str {
+    match access {
+        Access::Read => "reads files that its arguments do not name",
+        Access::State => "does what its arguments do not tell",
+        Access::Write => "changes files",
+        Access::Execute => "runs something",
     }
 }

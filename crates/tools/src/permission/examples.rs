@@ -1,6 +1,6 @@
 //! Examples that go with a rule: it alone must decide them, or leave them alone.
 
-use haft_tool::{Access, Intent, Workspace};
+use haft_tool::{Access, FileUse, Intent, Workspace};
 use haft_types::{Decision, PermissionMode};
 
 use super::rule::{HOST_TOOLS, READ_TOOLS, Rule, WRITE_TOOLS};
@@ -31,7 +31,8 @@ pub(super) fn decides(rule: &Rule, decision: Decision, example: &str) -> Decides
     };
     let intent = match access {
         Access::Read if HOST_TOOLS.contains(&rule.tool()) => Intent::Hosts(vec![example.to_owned()]),
-        Access::Read | Access::Write | Access::State => Intent::Files(vec![example.to_owned()]),
+        Access::Read | Access::State => Intent::Files(vec![FileUse::Read(example.to_owned())]),
+        Access::Write => Intent::Files(vec![FileUse::Write(example.to_owned())]),
         Access::Execute => Intent::Command { line: example.to_owned(), cwd: None },
     };
     let call = Call { tool: rule.tool(), access, intent, requires_approval: false, leaves_sandbox: false };

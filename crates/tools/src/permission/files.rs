@@ -1,11 +1,11 @@
 //! Whether the files a call is about may be read or written.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use haft_tool::{Access, Workspace};
+use haft_tool::{FileUse, ReadFilter, Workspace};
 use haft_types::{Decision, PermissionMode};
 
-use super::Call;
 use super::decide::Permissions;
 use super::protected::protected;
 use super::rule::{READ_TOOLS, Rule, WRITE_TOOLS};
@@ -38,15 +38,18 @@ impl Use {
 
 impl Permissions {
     /// A call that reads or writes the files it names.
-    pub(super) fn decide_files(&self, call: &Call<'_>, paths: &[String], workspace: &Workspace) -> Verdict {
-        let usage = if call.access == Access::Read { Use::Read } else { Use::Write };
+    pub(super) fn decide_files(&self, tool: &str, files: &[FileUse], workspace: &Workspace) -> Verdict {
         let mut outside = Vec::new();
-        let parts = paths
+        let parts = files
             .iter()
-            .map(|given| {
+            .map(|file| {
+                let (usage, given) = match file {
+                    FileUse::Read(given) => (Use::Read, given),
+                    FileUse::Write(given) => (Use::Write, given),
+                };
                 let resolved = paths::follow(&workspace.cwd, given);
                 let ruling = match &resolved {
-                    Ok(resolved) => self.decide_file(call.tool, usage, given, resolved, workspace),
+                    Ok(resolved) => self.decide_file(tool, usage, given, resolved, workspace),
                     Err(error) => Ruling::new(Decision::Ask, error.to_string()),
                 };
                 outside.extend(resolved.ok().filter(|resolved| !workspace.contains(resolved)));
@@ -101,6 +104,20 @@ impl Permissions {
                 Ruling::new(Decision::Ask, format!("`{tool}` changes files, and no rule allows `{shown}`"))
             }
         }
+    }
+
+    /// What may be read below a folder that is walked through; none where rules keep nothing from being read. Nobody is asked
+    /// on the way, so what would be asked is left out as well.
+    pub fn readable(&self, workspace: &Workspace) -> Option<ReadFilter> {
+        let speaks = |rule: &Rule| rule.path_of(Use::Read.tools()).is_some();
+        let asks = self.mode != PermissionMode::Yolo && self.rules.of(Decision::Ask).iter().any(speaks);
+        if !asks && !self.rules.of(Decision::Deny).iter().any(speaks) {
+            return None;
+        }
+        let (permissions, workspace) = (self.clone(), workspace.clone());
+        Some(Arc::new(move |path: &Path| {
+            permissions.forbidden_file(Use::Read, &[path.to_owned()], &workspace).is_none()
+        }))
     }
 
     /// The rule that denies or asks to use one of these files, which are forms of the same.

@@ -12,19 +12,21 @@ pub(super) const EXECUTE: &str = "execute_command";
 /// Tools whose pattern is a command line.
 const COMMAND_TOOLS: [&str; 3] = [EXECUTE, "background_task", "session_start"];
 /// Tools that read what their path names.
-pub(super) const READ_TOOLS: [&str; 8] = [
+pub(super) const READ_TOOLS: [&str; 10] = [
     "ac_mod_list",
     "ac_mod_read",
+    "count_tokens",
     "extract_to_text",
     "glob",
     "list_code_definition_names",
     "list_files",
     "read_file",
     "search_files",
+    "useful_info_add",
 ];
 /// Tools that write what their path names.
-pub(super) const WRITE_TOOLS: [&str; 6] =
-    ["ac_mod_write", "apply_patch", "multi_edit", "replace_in_file", "undo_edit", "write_to_file"];
+pub(super) const WRITE_TOOLS: [&str; 7] =
+    ["ac_mod_write", "apply_patch", "extract_to_text", "multi_edit", "replace_in_file", "undo_edit", "write_to_file"];
 /// Tools that reach hosts; their pattern is `domain:example.com`.
 pub(super) const HOST_TOOLS: [&str; 3] = ["use_rag_tool", "web_crawl", "web_search"];
 /// How the names begin that rules know tools of MCP servers by: `mcp__server__tool`.

@@ -1,7 +1,7 @@
 //! `plan_mode_respond`: puts a plan before the user; the engine puts their word in place of the result.
 
 use async_trait::async_trait;
-use haft_tool::{Access, Flow, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Flow, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{Envelope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -59,6 +59,10 @@ impl Tool for PlanModeRespond {
 
     fn access(&self) -> Access {
         Access::State
+    }
+
+    fn intent(&self, _arguments: &Value) -> Intent {
+        Intent::Nothing
     }
 
     async fn call(&self, _: &ToolContext, arguments: Value) -> ToolOutput {

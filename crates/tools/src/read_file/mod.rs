@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_sandbox::Supervisor;
-use haft_tool::{Access, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{Envelope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -84,6 +84,10 @@ impl Tool for ReadFile {
 
     fn access(&self) -> Access {
         Access::Read
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        Intent::reads(arguments, "path")
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

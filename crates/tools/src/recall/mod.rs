@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use haft_text::{Limits, cut_lines};
-use haft_tool::{Access, OutputLimits, Recalled, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, OutputLimits, Recalled, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{Envelope, ToolSpec, ToolStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -58,6 +58,10 @@ impl Tool for Recall {
 
     fn access(&self) -> Access {
         Access::Read
+    }
+
+    fn intent(&self, _arguments: &Value) -> Intent {
+        Intent::Nothing
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

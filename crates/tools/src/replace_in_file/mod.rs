@@ -5,7 +5,7 @@
 mod parse;
 
 use async_trait::async_trait;
-use haft_tool::{Access, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::ToolSpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -65,6 +65,10 @@ impl Tool for ReplaceInFile {
 
     fn access(&self) -> Access {
         Access::Write
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        Intent::writes(arguments, "path")
     }
 
     async fn preview(&self, context: &ToolContext, arguments: &Value) -> Option<String> {

@@ -12,13 +12,14 @@ use super::collect::{Collected, Trouble};
 use super::{Searched, search_file, searcher};
 use crate::pattern::Pattern;
 use crate::scope::Scope;
+use crate::walk::GitFolder;
 use crate::{disk, walk};
 
 /// Searches everything below a folder.
 pub(super) fn search(scope: &Scope, root: &Path, matcher: &RegexMatcher, pattern: Option<&Pattern>) -> Collected {
     let collected = Mutex::new(Collected::new(scope.limits));
     let search = Search { scope, root, pattern, collected, full: AtomicBool::new(false) };
-    walk::in_parallel(&mut walk::builder(root), || {
+    walk::in_parallel(&mut walk::builder(scope, root, GitFolder::Entered), || {
         // Each thread with its own: they keep what they need between two files.
         let (matcher, mut searcher, search) = (matcher.clone(), searcher(), &search);
         Box::new(move |found| search.visit(found, &matcher, &mut searcher))

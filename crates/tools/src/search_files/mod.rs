@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
-use haft_tool::{Access, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::ToolSpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -75,6 +75,10 @@ impl Tool for SearchFiles {
 
     fn access(&self) -> Access {
         Access::Read
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        Intent::reads(arguments, "path")
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

@@ -8,7 +8,7 @@ mod tests;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_tool::{Access, NotDelivered, Post, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, NotDelivered, Post, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{Envelope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -60,6 +60,10 @@ impl Tool for TalkTo {
 
     fn access(&self) -> Access {
         Access::State
+    }
+
+    fn intent(&self, _arguments: &Value) -> Intent {
+        Intent::Nothing
     }
 
     async fn call(&self, _context: &ToolContext, arguments: Value) -> ToolOutput {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_tool::{Access, GroupDelivery, Post, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, GroupDelivery, Intent, Post, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{Envelope, ToolError, ToolSpec, ToolStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -57,6 +57,10 @@ impl Tool for TalkToGroup {
 
     fn access(&self) -> Access {
         Access::State
+    }
+
+    fn intent(&self, _arguments: &Value) -> Intent {
+        Intent::Nothing
     }
 
     async fn call(&self, _context: &ToolContext, arguments: Value) -> ToolOutput {

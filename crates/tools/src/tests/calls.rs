@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
-use haft_tool::{Access, Plugin, Registry, Source, Switch, Tool, ToolContext, ToolOutput};
+use haft_tool::{Access, Intent, Plugin, Registry, Source, Switch, Tool, ToolContext, ToolOutput};
 use haft_types::{Envelope, ToolSpec};
 use serde_json::{Value, json};
 
@@ -30,6 +30,10 @@ impl Tool for Echo {
 
     fn access(&self) -> Access {
         Access::Read
+    }
+
+    fn intent(&self, _: &Value) -> Intent {
+        Intent::Nothing
     }
 
     async fn call(&self, _: &ToolContext, arguments: Value) -> ToolOutput {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use async_trait::async_trait;
-use haft_tool::{Access, TodoItem, TodoState, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, TodoItem, TodoState, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{Envelope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -49,6 +49,10 @@ impl Tool for TodoRead {
 
     fn access(&self) -> Access {
         Access::Read
+    }
+
+    fn intent(&self, _arguments: &Value) -> Intent {
+        Intent::Nothing
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

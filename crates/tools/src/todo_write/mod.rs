@@ -1,7 +1,7 @@
 //! `todo_write`: replaces the TODO list.
 
 use async_trait::async_trait;
-use haft_tool::{Access, TodoItem, TodoState, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, TodoItem, TodoState, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::ToolSpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -50,6 +50,10 @@ impl Tool for TodoWrite {
 
     fn access(&self) -> Access {
         Access::State
+    }
+
+    fn intent(&self, _arguments: &Value) -> Intent {
+        Intent::Nothing
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use async_trait::async_trait;
 use haft_tool::{
-    Access, FileChange, PortError, Tool, ToolContext, ToolOutput, UndoOutcome, UndoReport, UndoTarget, UndoneFile,
-    parse_arguments,
+    Access, FileChange, FileUse, Intent, PortError, Tool, ToolContext, ToolOutput, UndoOutcome, UndoReport, UndoTarget,
+    UndoneFile, parse_arguments,
 };
 use haft_types::{ChangeKind, Envelope, ToolError, ToolSpec, ToolStatus};
 use schemars::JsonSchema;
@@ -62,6 +62,14 @@ impl Tool for UndoEdit {
 
     fn access(&self) -> Access {
         Access::Write
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        match arguments.get("path").and_then(Value::as_str) {
+            Some(path) => Intent::Files(vec![FileUse::Write(path.to_owned())]),
+            // Which files the call changed that is to be taken back, only the record tells.
+            None => Intent::Unknown,
+        }
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_text::{Limits, cut_lines};
-use haft_tool::{Access, OpenedSkill, SkillShelf, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, OpenedSkill, SkillShelf, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{Envelope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -56,6 +56,10 @@ impl Tool for UseSkill {
 
     fn access(&self) -> Access {
         Access::Read
+    }
+
+    fn intent(&self, _arguments: &Value) -> Intent {
+        Intent::Nothing
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

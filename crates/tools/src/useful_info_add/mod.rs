@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use async_trait::async_trait;
-use haft_tool::{Access, Added, NewUseful, OutputLimits, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Added, Intent, NewUseful, OutputLimits, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{Envelope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -62,6 +62,10 @@ impl Tool for UsefulInfoAdd {
 
     fn access(&self) -> Access {
         Access::State
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        Intent::reads(arguments, "path")
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

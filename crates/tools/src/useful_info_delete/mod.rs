@@ -1,7 +1,7 @@
 //! `useful_info_delete`: takes a file range out of view.
 
 use async_trait::async_trait;
-use haft_tool::{Access, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{Envelope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -51,6 +51,10 @@ impl Tool for UsefulInfoDelete {
 
     fn access(&self) -> Access {
         Access::State
+    }
+
+    fn intent(&self, _arguments: &Value) -> Intent {
+        Intent::Nothing
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

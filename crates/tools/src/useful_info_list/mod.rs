@@ -1,7 +1,7 @@
 //! `useful_info_list`: the file ranges kept in view.
 
 use async_trait::async_trait;
-use haft_tool::{Access, Tool, ToolContext, ToolOutput, UsefulItem, parse_arguments};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, UsefulItem, parse_arguments};
 use haft_types::{Envelope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -44,6 +44,10 @@ impl Tool for UsefulInfoList {
 
     fn access(&self) -> Access {
         Access::Read
+    }
+
+    fn intent(&self, _arguments: &Value) -> Intent {
+        Intent::Nothing
     }
 
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use async_trait::async_trait;
-use haft_tool::{Access, FileChange, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_tool::{Access, FileChange, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
 use haft_types::{ChangeKind, Envelope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -61,6 +61,10 @@ impl Tool for WriteToFile {
 
     fn access(&self) -> Access {
         Access::Write
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        Intent::writes(arguments, "path")
     }
 
     async fn preview(&self, context: &ToolContext, arguments: &Value) -> Option<String> {

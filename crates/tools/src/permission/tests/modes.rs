@@ -1,4 +1,4 @@
-use haft_tool::{Access, Intent};
+use haft_tool::{Access, FileUse, Intent};
 use haft_types::{Decision, PermissionMode};
 
 use super::super::{Call, Confinement, Permissions};
@@ -7,7 +7,8 @@ use super::{Project, permissions};
 /// What a mode makes of a read, an edit, an unlisted command, and a tool of which nothing is known.
 fn decisions(permissions: &Permissions, project: &Project) -> [Decision; 4] {
     let file = |tool, access| {
-        let intent = Intent::Files(vec!["src/a".to_owned()]);
+        let usage = if access == Access::Read { FileUse::Read } else { FileUse::Write };
+        let intent = Intent::Files(vec![usage("src/a".to_owned())]);
         Call { tool, access, intent, requires_approval: false, leaves_sandbox: false }
     };
     let opaque = Call { intent: Intent::Unknown, ..file("mystery", Access::Execute) };
