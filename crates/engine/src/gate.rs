@@ -1,5 +1,5 @@
-//! The gate every tool call passes before anything runs (SPEC 9.6): the reply ended, the tool exists, and its arguments are
-//! strict JSON. Whoever does not pass gets an error result; nothing is repaired or guessed. Whether it may run is decided
+//! The gate every tool call passes before anything runs (SPEC 9.6): the reply ended, the tool exists, its arguments are
+//! strict JSON, and the call is within what the tool was narrowed to. Whoever does not pass gets an error result; nothing is repaired or guessed. Whether it may run is decided
 //! after this, when its turn comes ([`permit`](crate::permit)).
 
 use std::sync::Arc;
@@ -74,6 +74,9 @@ pub(crate) fn admit(call: ToolCall, reply: &ReplyFacts<'_>, registry: &Registry)
             return refuse(call, Envelope::failure("invalid_arguments", message));
         }
     };
+    if let Some(envelope) = tool.refusal(&arguments) {
+        return refuse(call, envelope);
+    }
     if call.name == names::COMPLETE && reply.calls > 1 {
         let message = format!(
             "`{}` must be the only call of a reply. Look at the other results first, then call it alone.",

@@ -10,9 +10,7 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use haft_engine::{Approver, Notice};
-use haft_mcp::{
-    Cache, Document, Gathered, Host, Problem, ProjectFile, Reach, Server, Servers, ToolSearch, UseMcpTool, gather,
-};
+use haft_mcp::{Cache, Gathered, Host, Problem, ProjectFile, Reach, Server, Servers, ToolSearch, UseMcpTool, gather};
 use haft_project::Standing;
 use haft_sandbox::{SandboxConfig, Supervisor};
 use haft_tool::Tool;
@@ -62,14 +60,13 @@ impl Mcp {
     }
 
     /// The tools through which a model reaches them; none when there are no servers.
-    pub(crate) fn tools(&self, model: &ModelSpec, counter: &dyn TokenCounter) -> Vec<Arc<dyn Tool>> {
+    pub(crate) fn tools(&self, model: &ModelSpec, counter: &Arc<dyn TokenCounter>) -> Vec<Arc<dyn Tool>> {
         if self.servers.iter().next().is_none() {
             return Vec::new();
         }
         let budget = (model.context_window / 100 * SHARE) as usize;
-        let document = Document::of(&self.servers, budget, &|text| counter.text(text) as usize);
         vec![
-            Arc::new(UseMcpTool::new(Arc::clone(&self.servers), &document.text)),
+            Arc::new(UseMcpTool::new(Arc::clone(&self.servers), budget, Arc::clone(counter))),
             Arc::new(ToolSearch::new(Arc::clone(&self.servers))),
         ]
     }

@@ -307,7 +307,7 @@ fn prepare(
         tool_help: ToolHelp::new(HelpCache::at(places.tool_help()), None),
         libraries: Libraries::at(places.libraries()),
         permissions,
-        further_tools: mcp.tools(&model, &O200k).into_iter().chain(rag.tools()).chain(web.tools).collect(),
+        further_tools: mcp.tools(&model, &services.counter).into_iter().chain(rag.tools()).chain(web.tools).collect(),
         offered_tools: plan.offered_tools,
         tool_profiles: plan.tool_profiles,
         plugins: Vec::new(),

@@ -9,6 +9,7 @@ use haft_text::sanitise;
 
 use crate::listing::{Listing, ResourceInfo, ToolInfo};
 use crate::output::{Answer, Content};
+use crate::scope::Scope;
 use crate::servers::Servers;
 
 /// The longest description of a tool, in characters.
@@ -44,28 +45,37 @@ enum Detail {
 impl Document {
     /// Tells as much as fits into this many tokens: every tool with its arguments, else their names, else how many.
     pub fn of(servers: &Servers, budget: usize, count: &dyn Fn(&str) -> usize) -> Self {
-        let whole = text(servers, Detail::Whole);
+        Self::within(&Scope::default(), servers, budget, count)
+    }
+
+    /// The same of what is within a scope.
+    pub(crate) fn within(scope: &Scope, servers: &Servers, budget: usize, count: &dyn Fn(&str) -> usize) -> Self {
+        let text = |detail| text(servers, scope, detail);
+        let whole = text(Detail::Whole);
         if count(&whole) <= budget {
             return Self { text: whole, deferred: false };
         }
-        let names = text(servers, Detail::Names);
-        let text = if count(&names) <= budget { names } else { text(servers, Detail::Counts) };
+        let names = text(Detail::Names);
+        let text = if count(&names) <= budget { names } else { text(Detail::Counts) };
         Self { text, deferred: true }
     }
 }
 
-fn text(servers: &Servers, detail: Detail) -> String {
-    let mut text = "Servers and their tools:".to_owned();
-    for server in servers.iter() {
+fn text(servers: &Servers, scope: &Scope, detail: Detail) -> String {
+    let mut text = match scope.told() {
+        None => "Servers and their tools:".to_owned(),
+        Some(only) => format!("Servers and their tools, of which you can use only {only}:"),
+    };
+    for server in servers.iter().filter(|server| scope.reaches(&server.name)) {
         let name = &server.name;
         let _ = write!(text, "\n\n## {name}\n");
         let Some(listing) = servers.known(name) else {
             text.push_str("Its tools are not known yet: `tool_search` with this `server_name` lists them.");
             continue;
         };
-        let offered: Vec<_> = listing.tools.iter().filter(|tool| server.filter.admits(&tool.name)).collect();
+        let offered: Vec<_> = listing.tools.iter().filter(|tool| scope.offers(server, &tool.name)).collect();
         tell(&mut text, &listing, &offered, detail);
-        if server.filter.admits(READ_RESOURCE) {
+        if scope.offers(server, READ_RESOURCE) {
             tell_resources(&mut text, &listing, detail);
         }
     }

@@ -21,6 +21,14 @@ pub enum McpError {
         /// What to do.
         hint: String,
     },
+    /// The choice of tools does not have it.
+    #[error("`{name}` is not among the tools you were given; of MCP servers you can use only {only}")]
+    NotOffered {
+        /// What was given, as `mcp__server__tool`.
+        name: String,
+        /// What there is, in words.
+        only: String,
+    },
     /// It could not be started or reached.
     #[error("the MCP server `{server}` could not be started: {reason}")]
     Start {
@@ -86,6 +94,7 @@ impl McpError {
         match self {
             Self::UnknownServer { .. } => "unknown_server",
             Self::UnknownTool { .. } => "unknown_tool",
+            Self::NotOffered { .. } => "not_offered",
             Self::Start { .. } => "server_start",
             Self::Login { .. } => "login_required",
             Self::Resting { .. } => "server_resting",

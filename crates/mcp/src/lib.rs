@@ -19,6 +19,7 @@ mod listing;
 mod login;
 mod output;
 mod project;
+mod scope;
 mod sdk;
 mod search;
 mod server;

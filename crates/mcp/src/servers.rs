@@ -19,6 +19,7 @@ use crate::document::{self, READ_RESOURCE};
 use crate::error::McpError;
 use crate::listing::Listing;
 use crate::output::Answer;
+use crate::scope::Scope;
 use crate::sdk::{Connection, Elicitor, Launch, Tokens};
 use crate::server::Server;
 
@@ -93,6 +94,11 @@ impl Servers {
         self.slots.iter().map(|slot| &slot.server)
     }
 
+    /// Their names.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.iter().map(|server| server.name.as_str()).collect()
+    }
+
     /// A hash of what the user declares: which servers there are, how they are reached and which tools are offered. What is
     /// secret of it, and may change by itself, is left out.
     pub fn declaration(&self) -> String {
@@ -155,6 +161,19 @@ impl Servers {
         progress: Arc<dyn Progress>,
         cancel: &CancellationToken,
     ) -> Result<Answer, McpError> {
+        self.call_within(&Scope::default(), (name, tool), arguments, progress, cancel).await
+    }
+
+    /// The same, of what is within a scope.
+    pub(crate) async fn call_within(
+        &self,
+        scope: &Scope,
+        (name, tool): (&str, &str),
+        arguments: Map<String, Value>,
+        progress: Arc<dyn Progress>,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, McpError> {
+        scope.check(name, tool)?;
         let slot = self.slot(name)?;
         if !slot.server.filter.admits(tool) {
             let hint = "; the configuration does not offer it".to_owned();
@@ -170,10 +189,10 @@ impl Servers {
             && !listing.tools.iter().any(|known| known.name == tool)
         {
             return match (tool, arguments.get("uri").and_then(Value::as_str)) {
-                (READ_RESOURCE, _) if listing.resources.is_empty() => Err(slot.unknown_tool(tool, &listing)),
+                (READ_RESOURCE, _) if listing.resources.is_empty() => Err(slot.unknown_tool(tool, &listing, scope)),
                 (READ_RESOURCE, Some(uri)) => self.wait(slot, &connection, connection.read(uri), cancel).await,
                 (READ_RESOURCE, None) => Ok(document::resources(&listing)),
-                (_, _) => Err(slot.unknown_tool(tool, &listing)),
+                (_, _) => Err(slot.unknown_tool(tool, &listing, scope)),
             };
         }
         let _shown = connection.heard().show_to(progress);
@@ -330,11 +349,11 @@ impl Slot {
         self.listing.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn unknown_tool(&self, tool: &str, listing: &Listing) -> McpError {
+    fn unknown_tool(&self, tool: &str, listing: &Listing, scope: &Scope) -> McpError {
         let names: Vec<_> = listing
             .tools
             .iter()
-            .filter(|known| self.server.filter.admits(&known.name))
+            .filter(|known| scope.offers(&self.server, &known.name))
             .map(|known| format!("`{}`", known.name))
             .collect();
         let hint = match names.as_slice() {

@@ -36,6 +36,7 @@ use async_trait::async_trait;
 use haft_types::{ChangeKind, Envelope, Image, ToolSpec};
 use serde_json::Value;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What a call may do to the world; permission and parallel running are decided by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,23 @@ pub trait Tool: Send + Sync {
     /// Its own arguments for a call of something else that it stands for, by the name the model used; none where it does not
     /// stand for that.
     fn stand_in(&self, _name: &str, _arguments: &Value) -> Option<Value> {
+        None
+    }
+
+    /// This tool, limited to what these names stand for; none where one of them stands for nothing of it. A limit it already
+    /// has stays.
+    fn narrowed(&self, _names: &[String]) -> Option<Arc<dyn Tool>> {
+        None
+    }
+
+    /// The tool whose calls this one tells of: where that one is narrowed, this one is too, whether it was chosen or not.
+    fn narrowed_with(&self) -> Option<&str> {
+        None
+    }
+
+    /// What the model is told when a call with these arguments is outside of what the tool was narrowed to. It is asked before
+    /// permission, so no mode, no rule and nobody can allow such a call.
+    fn refusal(&self, _arguments: &Value) -> Option<Envelope> {
         None
     }
 

@@ -129,15 +129,19 @@ impl Registry {
 
     /// The tool of this name, or the one that answers to it or stands for it.
     pub fn resolve(&self, name: &str) -> Option<Resolved<'_>> {
+        let stands = || self.iter().find(|tool| tool.stand_in(name, &Value::Null).is_some());
+        self.called(name).or_else(|| stands().map(|tool| Resolved { tool, alias: None }))
+    }
+
+    /// The tool of this name, or the one that answers to it: the whole of it is meant.
+    pub(crate) fn called(&self, name: &str) -> Option<Resolved<'_>> {
         if let Some(tool) = self.get(name) {
             return Some(Resolved { tool, alias: None });
         }
-        let aliased = self.iter().find_map(|tool| {
+        self.iter().find_map(|tool| {
             let alias = tool.manual().aliases.iter().find(|alias| alias.name == name)?;
             Some(Resolved { tool, alias: Some(alias) })
-        });
-        let stands = || self.iter().find(|tool| tool.stand_in(name, &Value::Null).is_some());
-        aliased.or_else(|| stands().map(|tool| Resolved { tool, alias: None }))
+        })
     }
 
     /// All tools, in order.
@@ -158,6 +162,17 @@ impl Registry {
     /// Keeps only the tools wanted, in the registry's own order.
     pub fn retain(&mut self, keep: impl Fn(&dyn Tool) -> bool) {
         self.tools.retain(|known| keep(known.tool.as_ref()));
+    }
+
+    /// Puts another tool in the place of each, or none.
+    pub(crate) fn rework(&mut self, other: impl Fn(&Arc<dyn Tool>) -> Option<Arc<dyn Tool>>) {
+        self.tools.retain_mut(|known| match other(&known.tool) {
+            Some(tool) => {
+                known.tool = tool;
+                true
+            }
+            None => false,
+        });
     }
 
     /// How a tool was used so far.

@@ -12,6 +12,10 @@ impl Tool for Fake {
         &self.0
     }
 
+    fn refusal(&self, arguments: &Value) -> Option<Envelope> {
+        arguments.get("outside").map(|_| Envelope::failure("not_offered", "outside"))
+    }
+
     fn access(&self) -> Access {
         self.1
     }
@@ -58,6 +62,7 @@ fn what_passes_and_what_does_not() {
         ("read_file", r#"{"path": "a", "path": "b"}"#, &ToolUse, 1, Err("invalid_arguments")),
         ("read_file", "<read_file>{\"path\": \"a\"}", &ToolUse, 1, Err("not_closed")),
         ("read_file", "Action: read_file[{\"path\": \"a\"}", &ToolUse, 1, Err("not_closed")),
+        ("read_file", r#"{"outside": true}"#, &ToolUse, 1, Err("not_offered")),
         ("raed_file", "{}", &ToolUse, 1, Err("unknown_tool")),
         ("execute_command", "{}", &ToolUse, 1, Ok(())),
         (names::COMPLETE, "{}", &ToolUse, 1, Ok(())),

@@ -82,11 +82,11 @@ pub enum OpenError {
 
 impl Session {
     /// Opens a conversation and makes it the current one of its namespace. A new one is stored together with its first message.
-    pub async fn open(config: SessionConfig, services: Services, which: Which) -> Result<Self, OpenError> {
+    pub async fn open(mut config: SessionConfig, services: Services, which: Which) -> Result<Self, OpenError> {
         let (hooked, cancel) = (Hooked::new(&config), CancellationToken::new());
         hooked.call(Moment::PreToolsLoaded {}, &cancel).await;
         let household = Household::look(&config.ground, &config.masker);
-        let registry = offered(&config, &services, Company::Household(household.as_ref()))?;
+        let registry = offered(&mut config, &services, Company::Household(household.as_ref()))?;
         let tools = registry.iter().map(|tool| tool.spec().name.clone()).collect();
         hooked.call(Moment::PostToolsLoaded { tools }, &cancel).await;
         let (conversation, resumed) = find_or_plan(&config, &services, which).await?;
@@ -109,13 +109,13 @@ impl Session {
     /// Opens a conversation as these messages tell it, only to look at it: nothing is written, and the current conversation
     /// stays what it is. The store need not know it.
     pub async fn look(
-        config: SessionConfig,
+        mut config: SessionConfig,
         services: Services,
         conversation: Conversation,
         messages: Vec<Message>,
     ) -> Result<Self, OpenError> {
         let household = Household::look(&config.ground, &config.masker);
-        let registry = offered(&config, &services, Company::Household(household.as_ref()))?;
+        let registry = offered(&mut config, &services, Company::Household(household.as_ref()))?;
         let descent = Descent { household, mailbox: None, kin: None };
         let hooked = Hooked::silent(&config);
         let opened = Opened { conversation, resumed: true, messages, lock: None, hooked };
@@ -346,9 +346,15 @@ fn add_company(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, 
     hub.described(own).into_iter().flatten().for_each(|case| registry.add_case(case));
 }
 
-fn offered(config: &SessionConfig, services: &Services, company: Company<'_>) -> Result<Registry, OpenError> {
+fn offered(config: &mut SessionConfig, services: &Services, company: Company<'_>) -> Result<Registry, OpenError> {
     let mut registry = every_tool(config, services, company);
     registry.select(&wanted_tools(&config.offered_tools, &config.ground), &config.tool_profiles)?;
+    // Sub-agents choose among the same tools: what is narrowed here is narrowed for them.
+    for tool in &mut config.further_tools {
+        if let Some(chosen) = registry.get(&tool.spec().name) {
+            *tool = Arc::clone(chosen);
+        }
+    }
     Ok(registry)
 }
 

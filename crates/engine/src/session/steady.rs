@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use haft_store::{Store, StoreError};
 use haft_tool::{Access, Intent, Manual, Registry, Source, Tool, ToolContext, ToolOutput};
-use haft_types::{ConversationId, ToolSpec};
+use haft_types::{ConversationId, Envelope, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -91,6 +91,18 @@ impl Tool for AsBefore {
 
     fn stand_in(&self, name: &str, arguments: &Value) -> Option<Value> {
         self.tool.stand_in(name, arguments)
+    }
+
+    fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
+        self.tool.narrowed(names)
+    }
+
+    fn narrowed_with(&self) -> Option<&str> {
+        self.tool.narrowed_with()
+    }
+
+    fn refusal(&self, arguments: &Value) -> Option<Envelope> {
+        self.tool.refusal(arguments)
     }
 
     fn access(&self) -> Access {

@@ -26,6 +26,7 @@ mod knowledge;
 mod lib_docs;
 mod long_session;
 mod mcp;
+mod mcp_scope;
 mod models;
 mod modes;
 mod modules;

@@ -15,9 +15,11 @@ use serde_json::{Value, json};
 
 use crate::document::describe;
 use crate::listing::Listing;
+use crate::scope::Scope;
 use crate::search::{score, words};
 use crate::server::Server;
 use crate::servers::Servers;
+use crate::use_mcp_tool;
 
 const NAME: &str = "tool_search";
 /// How many tools are shown with their arguments.
@@ -42,13 +44,24 @@ struct Parameters {
 pub struct ToolSearch {
     spec: ToolSpec,
     servers: Arc<Servers>,
+    scope: Scope,
 }
 
 impl ToolSearch {
     /// Finds tools of these servers.
     pub fn new(servers: Arc<Servers>) -> Self {
+        Self::within(Scope::default(), servers)
+    }
+
+    fn within(scope: Scope, servers: Arc<Servers>) -> Self {
         let description = include_str!("prompt.md").trim_end().to_owned();
-        Self { spec: ToolSpec { name: NAME.into(), description, parameters: schema_of::<Parameters>() }, servers }
+        let spec = ToolSpec { name: NAME.into(), description, parameters: schema_of::<Parameters>() };
+        Self { spec, servers, scope }
+    }
+
+    /// The servers of which something can be found. No other one is started.
+    fn reached(&self) -> impl Iterator<Item = &Server> {
+        self.servers.iter().filter(|server| self.scope.reaches(&server.name))
     }
 
     /// What a server offers: as it is known, or else from its own mouth.
@@ -91,6 +104,15 @@ impl Tool for ToolSearch {
         &MANUAL
     }
 
+    fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
+        let scope = self.scope.narrowed(names, &self.servers.names())?;
+        Some(Arc::new(Self::within(scope, Arc::clone(&self.servers))))
+    }
+
+    fn narrowed_with(&self) -> Option<&str> {
+        Some(use_mcp_tool::NAME)
+    }
+
     fn access(&self) -> Access {
         Access::Read
     }
@@ -106,9 +128,9 @@ impl Tool for ToolSearch {
         };
         let server_name = server_name.filter(|name| !name.trim().is_empty());
         let wanted: Vec<_> =
-            self.servers.iter().filter(|server| server_name.as_ref().is_none_or(|name| *name == server.name)).collect();
+            self.reached().filter(|server| server_name.as_ref().is_none_or(|name| *name == server.name)).collect();
         if let (Some(name), []) = (&server_name, wanted.as_slice()) {
-            let known: Vec<_> = self.servers.iter().map(|server| format!("`{}`", server.name)).collect();
+            let known: Vec<_> = self.reached().map(|server| format!("`{}`", server.name)).collect();
             let message = format!("there is no MCP server `{name}`; there are {}", known.join(", "));
             return Envelope::failure("unknown_server", message).into();
         }
@@ -120,7 +142,7 @@ impl Tool for ToolSearch {
         for (server, (name, listing)) in wanted.iter().zip(listings) {
             match listing {
                 Ok(listing) => {
-                    let offered = listing.tools.iter().filter(|tool| server.filter.admits(&tool.name));
+                    let offered = listing.tools.iter().filter(|tool| self.scope.offers(server, &tool.name));
                     found.extend(offered.map(|tool| (score(&name, tool, &words), name.clone(), tool.clone())));
                 }
                 Err(reason) => failed.push(sanitise(&reason).into_owned()),

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolOutput, parse_arguments, schema_of};
-use haft_types::{Envelope, ToolSpec};
+use haft_types::{Envelope, TokenCounter, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::document::Document;
+use crate::error::McpError;
+use crate::scope::{self, Scope};
 use crate::servers::Servers;
 
 /// The tool's name.
@@ -34,15 +37,28 @@ pub struct UseMcpTool {
     spec: ToolSpec,
     declared_by: String,
     servers: Arc<Servers>,
+    scope: Scope,
+    budget: usize,
+    counter: Arc<dyn TokenCounter>,
 }
 
 impl UseMcpTool {
-    /// Calls tools of these servers; `document` is what the model is told of them.
-    pub fn new(servers: Arc<Servers>, document: &str) -> Self {
+    /// Calls tools of these servers; what the model is told of them takes at most so many tokens, where that is possible.
+    pub fn new(servers: Arc<Servers>, budget: usize, counter: Arc<dyn TokenCounter>) -> Self {
+        Self::within(Scope::default(), servers, budget, counter)
+    }
+
+    fn within(scope: Scope, servers: Arc<Servers>, budget: usize, counter: Arc<dyn TokenCounter>) -> Self {
         let prompt = include_str!("prompt.md").trim_end();
-        let description = format!("{prompt}\n\n{document}");
+        let document = Document::within(&scope, &servers, budget, &|text| counter.text(text) as usize);
+        let description = format!("{prompt}\n\n{}", document.text);
         let spec = ToolSpec { name: NAME.into(), description, parameters: schema_of::<Parameters>() };
-        Self { spec, declared_by: servers.declaration(), servers }
+        // A conversation that goes on with other names must not be told what it was told under the old ones.
+        let declared_by = match scope.told() {
+            None => servers.declaration(),
+            Some(only) => format!("{} {only}", servers.declaration()),
+        };
+        Self { spec, declared_by, servers, scope, budget, counter }
     }
 }
 
@@ -62,9 +78,20 @@ impl Tool for UseMcpTool {
 
     /// Models that know other agents call `mcp__server__tool` as if it were a tool of its own.
     fn stand_in(&self, name: &str, arguments: &Value) -> Option<Value> {
-        let (server, tool) = name.strip_prefix("mcp__")?.split_once("__")?;
-        let known = self.servers.iter().any(|one| one.name == server);
-        known.then(|| json!({ "server_name": server, "tool_name": tool, "arguments": arguments }))
+        let (server, tool) = self.servers.iter().find_map(|server| scope::tool_of(name, &server.name))?;
+        Some(json!({ "server_name": server, "tool_name": tool, "arguments": arguments }))
+    }
+
+    fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
+        let scope = self.scope.narrowed(names, &self.servers.names())?;
+        Some(Arc::new(Self::within(scope, Arc::clone(&self.servers), self.budget, Arc::clone(&self.counter))))
+    }
+
+    fn refusal(&self, arguments: &Value) -> Option<Envelope> {
+        let text = |key: &str| arguments.get(key).and_then(Value::as_str);
+        // Where one is missing, the call itself says so.
+        let refused = self.scope.check(text("server_name")?, text("tool_name")?);
+        refused.err().map(|error| failure(&error))
     }
 
     fn access(&self) -> Access {
@@ -91,15 +118,18 @@ impl Tool for UseMcpTool {
             return Envelope::failure("invalid_arguments", message).into();
         };
         let progress = Arc::clone(&context.progress);
-        match self.servers.call(&server_name, &tool_name, arguments, progress, &context.cancel).await {
+        let called = (server_name.as_str(), tool_name.as_str());
+        // The scope is looked at once more: whoever is asked, and hooks, may have changed the arguments.
+        match self.servers.call_within(&self.scope, called, arguments, progress, &context.cancel).await {
             Ok(answer) => answer.output(context, &server_name, &tool_name),
-            Err(error) => {
-                let message = haft_text::sanitise(&error.to_string()).into_owned();
-                // A dead server is left alone by its own limits: the others still work, and so does the tool.
-                Envelope::failure(error.code(), message).into()
-            }
+            // A dead server is left alone by its own limits: the others still work, and so does the tool.
+            Err(error) => failure(&error).into(),
         }
     }
+}
+
+fn failure(error: &McpError) -> Envelope {
+    Envelope::failure(error.code(), haft_text::sanitise(&error.to_string()).into_owned())
 }
 
 /// The arguments as an object; models also write it as text, or leave it out.

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use serde_json::json;
 
@@ -91,4 +93,79 @@ fn a_case_is_told_while_one_of_its_tools_is_offered() {
     assert_eq!(registry.cases().map(|case| case.name.as_str()).collect::<Vec<_>>(), ["one"]);
     registry.remove("echo");
     assert_eq!(registry.cases().count(), 0);
+}
+
+/// A tool with the parts `part_1` and `part_2`, and one that tells of them.
+struct InParts {
+    spec: ToolSpec,
+    tells_of: Option<&'static str>,
+    parts: Vec<String>,
+}
+
+impl InParts {
+    fn new(name: &str, tells_of: Option<&'static str>, parts: &[String]) -> Self {
+        let spec = ToolSpec { name: name.into(), description: parts.join(" "), parameters: json!({}) };
+        Self { spec, tells_of, parts: parts.to_vec() }
+    }
+}
+
+#[async_trait]
+impl Tool for InParts {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn stand_in(&self, name: &str, _: &Value) -> Option<Value> {
+        name.starts_with("part_").then(|| json!({}))
+    }
+
+    fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
+        let all_there = names.iter().all(|name| self.parts.contains(name));
+        all_there.then(|| Arc::new(Self::new(&self.spec.name, self.tells_of, names)) as Arc<dyn Tool>)
+    }
+
+    fn narrowed_with(&self) -> Option<&str> {
+        self.tells_of
+    }
+
+    fn access(&self) -> Access {
+        Access::Read
+    }
+
+    async fn call(&self, _: &ToolContext, _: Value) -> ToolOutput {
+        ToolOutput::default()
+    }
+}
+
+#[test]
+fn a_name_of_a_part_keeps_that_part_and_whoever_tells_of_it() {
+    let parts = ["part_1".to_owned(), "part_2".to_owned()];
+    for (wanted, kept) in [
+        (&["part_1"][..], &["user: part_1", "teller: part_1"][..]),
+        (&["part_2", "part_1"], &["user: part_2 part_1", "teller: part_2 part_1"]),
+        (&["part_1", "teller"], &["user: part_1", "teller: part_1"]),
+        (&["read-only", "user", "part_1"], &["echo: ", "user: part_1 part_2", "teller: part_1 part_2"]),
+        (&["part_1", "user"], &["user: part_1 part_2"]),
+        (&["mine"], &["echo: ", "user: part_1", "teller: part_1"]),
+        (&["teller"], &["teller: part_1 part_2"]),
+        (&["none"], &[]),
+    ] {
+        let mut registry = registry();
+        registry.register(Arc::new(InParts::new("user", None, &parts)), Source::BuiltIn);
+        registry.register(Arc::new(InParts::new("teller", Some("user"), &parts)), Source::BuiltIn);
+        let wanted: Vec<_> = wanted.iter().map(|name| (*name).to_owned()).collect();
+        let profiles = [("mine".to_owned(), vec!["Echo".to_owned(), "part_1".to_owned()])].into();
+        registry.select(&wanted, &profiles).unwrap();
+        let found: Vec<_> =
+            registry.specs().into_iter().map(|one| format!("{}: {}", one.name, one.description)).collect();
+        assert_eq!(found, kept, "{wanted:?}");
+    }
+}
+
+#[test]
+fn to_stand_for_a_call_is_not_to_be_chosen_whole_by_its_name() {
+    let mut registry = registry();
+    registry.register(Arc::new(InParts::new("user", None, &["part_1".to_owned()])), Source::BuiltIn);
+    assert!(registry.resolve("part_3").is_some(), "a call of it is understood");
+    assert!(registry.select(&["part_3".to_owned()], &BTreeMap::new()).is_err());
 }

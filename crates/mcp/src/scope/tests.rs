@@ -1,0 +1,84 @@
+use super::*;
+
+const SERVERS: [&str; 3] = ["a", "ab", "b"];
+
+fn scope(names: &[&str]) -> Option<Scope> {
+    within(&Scope::default(), names)
+}
+
+fn within(scope: &Scope, names: &[&str]) -> Option<Scope> {
+    let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+    scope.narrowed(&names, &SERVERS)
+}
+
+#[test]
+fn a_name_gives_what_it_stands_for_and_nothing_else() {
+    for (names, server, tool, given) in [
+        (&["mcp__a__x"][..], "a", "x", true),
+        (&["mcp__a__x"], "a", "y", false),
+        (&["mcp__a__x"], "a", "xx", false),
+        (&["mcp__a__x"], "a", "read_resource", false),
+        (&["mcp__a__x"], "b", "x", false),
+        (&["mcp__a__x"], "nowhere", "x", false),
+        (&["mcp__a__get_*"], "a", "get_me", true),
+        (&["mcp__a__get_*"], "a", "set_me", false),
+        (&["mcp__a__get_*"], "a", "read_resource", false),
+        (&["mcp__a__get_*"], "ab", "get_me", false),
+        (&["mcp__a"], "a", "read_resource", true),
+        (&["mcp__a"], "ab", "x", false),
+        (&["mcp__a__*"], "a", "y", true),
+        (&["mcp__a__*"], "b", "y", false),
+        (&["mcp__*"], "b", "y", true),
+        (&["mcp__a__x", "mcp__b__y"], "b", "y", true),
+        (&["mcp__a__x", "mcp__b__y"], "b", "x", false),
+        (&["mcp__a__x", "mcp__a"], "a", "y", true),
+    ] {
+        let scope = scope(names).unwrap();
+        assert_eq!(scope.check(server, tool).is_ok(), given, "{names:?}: {server} {tool}");
+    }
+    assert_eq!(Scope::default().check("any", "thing"), Ok(()));
+}
+
+#[test]
+fn a_name_that_stands_for_nothing_is_none() {
+    for name in
+        ["x", "mcp__", "mcp__c__x", "mcp__a__", "mcp__a*", "mcp__*__x", "mcp__a__*x", "mcp__a__x**", "MCP__a__x"]
+    {
+        assert_eq!(scope(&["mcp__a", name]), None, "{name}");
+    }
+}
+
+#[test]
+fn narrowed_again_it_never_has_more() {
+    let told = |scope: Option<Scope>| scope.map(|scope| scope.told().unwrap());
+    let given = scope(&["mcp__a__get_*", "mcp__b__x"]).unwrap();
+    for (names, left) in [
+        (&["mcp__*"][..], Some("`mcp__a__get_*`, `mcp__b__x`")),
+        (&["mcp__a"], Some("`mcp__a__get_*`")),
+        (&["mcp__a__get_all_*"], Some("`mcp__a__get_all_*`")),
+        (&["mcp__a__g*"], Some("`mcp__a__get_*`")),
+        (&["mcp__a__get_me"], Some("`mcp__a__get_me`")),
+        (&["mcp__a__set_me"], None),
+        (&["mcp__a__s*"], None),
+        (&["mcp__b__*"], Some("`mcp__b__x`")),
+        (&["mcp__ab"], None),
+    ] {
+        assert_eq!(told(within(&given, names)).as_deref(), left, "{names:?}");
+    }
+}
+
+#[test]
+fn the_order_of_names_says_nothing_and_the_error_says_what_there_is() {
+    assert_eq!(scope(&["mcp__b__x", "mcp__a", "mcp__a__*"]), scope(&["mcp__a__*", "mcp__b__x"]));
+    let error = scope(&["mcp__a__x"]).unwrap().check("b", "y").unwrap_err();
+    assert_eq!(error.code(), "not_offered");
+    let told = error.to_string();
+    assert!(told.starts_with("`mcp__b__y` is not among") && told.ends_with("only `mcp__a__x`"), "{told}");
+}
+
+#[test]
+fn a_server_may_end_in_an_underscore() {
+    assert_eq!(tool_of("mcp__a___x", "a_"), Some(("a_", "x")));
+    assert_eq!(tool_of("mcp__a__x", "ab"), None);
+    assert_eq!(tool_of("mcp__a__", "a"), None);
+}
