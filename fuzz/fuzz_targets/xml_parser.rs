@@ -9,7 +9,7 @@ use haft_types::{ToolCall, ToolProtocol, ToolSpec};
 use libfuzzer_sys::fuzz_target;
 
 static TOOLS: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("../../crates/model/fixtures/protocol/tools.json")).unwrap()
+    serde_json::from_str(include_str!("../../crates/core/model/fixtures/protocol/tools.json")).unwrap()
 });
 
 fuzz_target!(|data: &[u8]| {

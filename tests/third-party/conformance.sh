@@ -3,7 +3,7 @@
 # usage: conformance.sh NODE NODE_MODULES CLIENT
 #   NODE          node 22 or later
 #   NODE_MODULES  where @modelcontextprotocol/conformance is installed
-#   CLIENT        the `conformance_client` example of crates/mcp
+#   CLIENT        the `conformance_client` example of crates/extensions/mcp
 set -uo pipefail
 node=$1 modules=$2 client=$(realpath "$3")
 here=$(cd "$(dirname "$0")" && pwd)

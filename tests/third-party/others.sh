@@ -5,7 +5,7 @@
 #   FOLDER          where packages are kept between runs
 #   HAFT            the haft binary
 #   SCRIPTED_MODEL  the scripted-model binary
-#   TOKENS          the `tokens` example of crates/model
+#   TOKENS          the `tokens` example of crates/core/model
 #   NAME            aimock, claude, litellm, llama, tokenizer, mcp, conformance: all when none is named
 set -uo pipefail
 

@@ -25,7 +25,7 @@ fn sources() -> Option<BTreeMap<String, PathBuf>> {
     let about = String::from_utf8(about).ok()?;
     let host = about.lines().find_map(|line| line.strip_prefix("host: "))?.to_owned();
     let metadata = cargo_metadata::MetadataCommand::new()
-        .manifest_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml"))
+        .manifest_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../Cargo.toml"))
         .other_options(vec!["--offline".into(), "--locked".into(), "--filter-platform".into(), host])
         .exec()
         .inspect_err(|error| println!("cargo metadata: {error}"))

@@ -132,6 +132,10 @@ impl Tool for InParts {
         Access::Read
     }
 
+    fn intent(&self, _: &Value) -> Intent {
+        Intent::Nothing
+    }
+
     async fn call(&self, _: &ToolContext, _: Value) -> ToolOutput {
         ToolOutput::default()
     }

@@ -4,18 +4,29 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 
+/// A row of the table.
+struct Row {
+    folder: String,
+    uses: BTreeSet<String>,
+}
+
+/// Where each crate lies and what it may use, from the table.
+fn table() -> BTreeMap<String, Row> {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../ARCHITECTURE.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let rows = text.lines().skip_while(|line| !line.starts_with("| folder | crate |")).skip(2);
+    rows.take_while(|line| line.starts_with('|'))
+        .map(|row| {
+            let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+            let uses = cells[3].split(',').map(|name| name.trim().to_owned()).filter(|name| name != "–");
+            (cells[1].trim_matches('`').to_owned(), Row { folder: cells[0].to_owned(), uses: uses.collect() })
+        })
+        .collect()
+}
+
 /// What each crate may use, from the table.
 fn allowed() -> BTreeMap<String, BTreeSet<String>> {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ARCHITECTURE.md");
-    let text = std::fs::read_to_string(page).unwrap();
-    let rows =
-        text.lines().skip_while(|line| !line.starts_with("| crate |")).skip(2).take_while(|line| line.starts_with('|'));
-    rows.map(|row| {
-        let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
-        let uses = cells[2].split(',').map(|name| name.trim().to_owned()).filter(|name| name != "–");
-        (cells[0].trim_matches('`').to_owned(), uses.collect())
-    })
-    .collect()
+    table().into_iter().map(|(name, row)| (name, row.uses)).collect()
 }
 
 fn short(name: &str) -> &str {
@@ -24,13 +35,11 @@ fn short(name: &str) -> &str {
 
 fn crates() -> Vec<Package> {
     let metadata = MetadataCommand::new()
-        .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"))
+        .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../Cargo.toml"))
         .no_deps()
         .exec()
         .unwrap();
-    let in_crates = |package: &Package| {
-        package.manifest_path.components().rev().nth(2).is_some_and(|part| part.as_str() == "crates")
-    };
+    let in_crates = |package: &Package| package.manifest_path.components().any(|part| part.as_str() == "crates");
     metadata.packages.into_iter().filter(in_crates).collect()
 }
 
@@ -53,6 +62,34 @@ fn dependencies_keep_to_the_table() {
         let real = uses(&package, |kind| kind != DependencyKind::Development);
         let extra: Vec<_> = real.difference(&allowed[name]).collect();
         assert!(extra.is_empty(), "`{name}` uses {extra:?}, which the table does not allow");
+    }
+}
+
+#[test]
+fn crates_lie_in_the_folders_of_the_table() {
+    for package in crates() {
+        let row = &table()[short(&package.name)];
+        let mut folders = package.manifest_path.components().rev().skip(2).map(|part| part.as_str().to_owned());
+        let folder = folders.next().filter(|name| name != "crates").unwrap_or_else(|| "–".to_owned());
+        assert_eq!(folder, row.folder, "{}", package.name);
+    }
+}
+
+/// An arrow points from a front end to an extension to the core, never back.
+#[test]
+fn the_core_knows_no_extension_and_no_front_end() {
+    let table = table();
+    let height = |name: &str| match table[name].folder.as_str() {
+        "core" | "–" => 0,
+        "extensions" => 1,
+        _ => 2,
+    };
+    for (name, row) in &table {
+        for used in &row.uses {
+            // The outline and the text of documents are tools of the core until they are reached through ports.
+            let known = name == "tools" && used == "outline";
+            assert!(known || height(used) <= height(name), "`{name}` may not use `{used}`");
+        }
     }
 }
 

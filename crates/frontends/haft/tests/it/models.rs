@@ -365,7 +365,7 @@ fn the_estimate_follows_what_replies_are_billed() {
 
 #[test]
 fn the_readme_declares_a_model_in_ten_lines_that_work() {
-    let readme = include_str!("../../../../README.md");
+    let readme = include_str!("../../../../../README.md");
     let (_, rest) = readme.split_once("```toml\n").unwrap();
     let (block, _) = rest.split_once("```").unwrap();
     assert!(block.lines().filter(|line| !line.trim().is_empty()).count() <= 10, "{block}");
@@ -382,6 +382,6 @@ fn the_readme_declares_a_model_in_ten_lines_that_work() {
 #[test]
 fn the_page_of_built_in_models_is_up_to_date() {
     let page = rig([Reply::text("Hello.")]).run(&["models", "list", "--markdown"]).stdout();
-    let committed = include_str!("../../../../docs/models.md");
+    let committed = include_str!("../../../../../docs/models.md");
     assert!(page == committed, "run `cargo run -p haft -- models list --markdown > docs/models.md`");
 }

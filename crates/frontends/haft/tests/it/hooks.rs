@@ -295,7 +295,7 @@ fn hooks_are_listed_with_their_source_and_whether_they_run() {
 
 #[test]
 fn every_point_stands_in_the_documentation() {
-    let page = include_str!("../../../../docs/hooks.md");
+    let page = include_str!("../../../../../docs/hooks.md");
     for point in HookPoint::ALL {
         assert!(page.contains(&format!("\n| `{point}`")), "{point} is missing in docs/hooks.md");
     }

@@ -76,7 +76,7 @@ fn write_a() -> Reply {
 #[test]
 fn the_reference_of_events_is_made_from_the_types() {
     let page = rig([]).run(&["events"]).stdout();
-    let committed = include_str!("../../../../docs/events.md");
+    let committed = include_str!("../../../../../docs/events.md");
     assert!(page == committed, "run `cargo run -p haft -- events > docs/events.md`");
     let schemas = rig([]).run(&["events", "--json"]).json();
     assert!(schemas["event"].is_object() && schemas["input"].is_object(), "{schemas}");

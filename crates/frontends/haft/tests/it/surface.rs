@@ -159,6 +159,6 @@ fn a_profile_offers_only_what_it_needs() {
 #[test]
 fn the_reference_of_the_tools_is_up_to_date() {
     let page = rig().run(&["tools", "list", "--markdown"]).stdout();
-    let committed = include_str!("../../../../docs/tools.md");
+    let committed = include_str!("../../../../../docs/tools.md");
     assert!(page == committed, "run `cargo run -p haft -- tools list --markdown > docs/tools.md`");
 }
