@@ -39,6 +39,7 @@ mod rig;
 mod running;
 mod sandbox;
 mod secrets;
+mod stored_home;
 mod stream;
 mod surface;
 mod terminal;
