@@ -41,6 +41,7 @@ mod rig;
 mod running;
 mod sandbox;
 mod secrets;
+mod stored_home;
 mod stream;
 mod surface;
 mod terminal;
