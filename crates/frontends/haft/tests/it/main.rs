@@ -8,6 +8,7 @@ mod agents;
 mod architecture;
 mod bad_input;
 mod broken;
+mod budgets;
 mod catalogue;
 mod context;
 mod context_edit;
