@@ -3,7 +3,7 @@
 
 use super::programs::{Inputs, Operands, PROGRAMS, Program, READERS, SHELL_STATE};
 use super::{awk, sed};
-use crate::permission::shell::{Splits, Text, Word};
+use crate::shell::{Splits, Text, Word};
 
 /// A word that a rule must name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

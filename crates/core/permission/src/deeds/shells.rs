@@ -2,7 +2,7 @@
 
 use super::wrapper_table::Nature;
 use super::wrappers::{NO_WORD, Unwrapped, Wrapped};
-use crate::permission::shell::{self, Word};
+use crate::shell::{self, Word};
 
 /// Shells that read the language of this program's parser.
 const SHELLS: [&str; 5] = ["ash", "bash", "dash", "rbash", "sh"];

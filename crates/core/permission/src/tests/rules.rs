@@ -1,8 +1,7 @@
 use haft_types::{Decision, PermissionMode};
 
-use super::super::{Call, PermissionsConfig, Rule, RuleConfig, Rules, RulesError};
 use super::{Project, config, permissions};
-use crate::testing;
+use crate::{Call, PermissionsConfig, Rule, RuleConfig, Rules, RulesError};
 
 fn error_of(rule: &str) -> String {
     Rule::parse(rule, None).unwrap_err().to_string()
@@ -38,20 +37,6 @@ fn rules_take_the_names_people_know() {
     assert!(Rule::parse("Read(~/notes/**)", Some(home)).is_ok());
     assert!(Rule::parse("some_mcp_tool", None).is_ok());
     assert!(Rule::parse("execute_command(npm run *)", None).is_ok());
-}
-
-/// Every classic name of a tool means that tool in a rule too.
-#[test]
-fn classic_names_agree_with_the_tools() {
-    for tool in testing::builtin() {
-        for alias in tool.manual().aliases {
-            if alias.name.starts_with("Todo") {
-                continue;
-            }
-            let rule = Rule::parse(alias.name, None).unwrap();
-            assert_eq!(rule.tool(), tool.spec().name, "{}", alias.name);
-        }
-    }
 }
 
 fn long(rule: &str, decision: Decision, matches: &[&str], no_match: &[&str]) -> Result<Rules, RulesError> {

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use haft_tool::Workspace;
 
-use crate::paths;
+use haft_tool::follow_links;
 
 /// More places than these are not kept apart.
 const MAX_PLACES: usize = 8;
@@ -49,10 +49,10 @@ pub(crate) fn resolve(folders: &Folders, path: &str) -> Option<Vec<PathBuf>> {
     let top = Path::new("/");
     match folders {
         _ if path.is_empty() => None,
-        _ if path.starts_with('/') => Some(vec![paths::follow(top, path).ok()?]),
+        _ if path.starts_with('/') => Some(vec![follow_links(top, path).ok()?]),
         Folders::Known(places) => {
-            let physical = |place: &PathBuf| paths::follow(top, &place.to_string_lossy()).ok();
-            places.iter().map(|place| paths::follow(&physical(place)?, path).ok()).collect()
+            let physical = |place: &PathBuf| follow_links(top, &place.to_string_lossy()).ok();
+            places.iter().map(|place| follow_links(&physical(place)?, path).ok()).collect()
         }
         Folders::Unknown => None,
     }
@@ -71,7 +71,7 @@ impl Ground<'_> {
             Folders::Unknown => return None,
         };
         let agree = places.iter().zip(&resolved).all(|(place, folder)| {
-            paths::follow(Path::new("/"), &place.to_string_lossy()).is_ok_and(|physical| physical == *folder)
+            follow_links(Path::new("/"), &place.to_string_lossy()).is_ok_and(|physical| physical == *folder)
         });
         agree.then_some(Folders::Known(places))
     }

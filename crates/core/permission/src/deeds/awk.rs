@@ -1,7 +1,7 @@
 //! Which words of an `awk` command could run a program or write a file.
 
 use super::perils::{At, Peril, could_be_flag};
-use crate::permission::shell::Word;
+use crate::shell::Word;
 
 const WRITES: &str = "could make `awk` write a file or run a program";
 

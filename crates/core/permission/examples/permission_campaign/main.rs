@@ -1,6 +1,6 @@
 //! Generated command lines, run by bash under strace: whatever the classifier allows, nothing may happen that no rule covers.
 //!
-//! `cargo run -p haft-tools --example permission_campaign -- [--count N] [--seed S] [--pairs P]`: N lines that were allowed are
+//! `cargo run -p haft-permission --example permission_campaign -- [--count N] [--seed S] [--pairs P]`: N lines that were allowed are
 //! run (as uid 65534 where this runs as root) in a temporary folder full of decoys, and every program they start, every file
 //! they write and every secret their shell opens is held against the rules by code that knows nothing of the classifier
 //! (`judge.rs`). Then P pairs of path and root are compared with a reference by components. Exit code 0 when everything was
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use haft_tools::{Call, Confinement, Permissions, PermissionsConfig, Rules};
+use haft_permission::{Call, Confinement, Permissions, PermissionsConfig, Rules};
 use haft_types::{Decision, PermissionMode};
 
 use crate::jail::Jail;

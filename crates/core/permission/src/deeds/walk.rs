@@ -6,7 +6,7 @@ use super::folders::{Folders, Ground};
 use super::perils::{At, Peril, perils};
 use super::wrappers::{Unwrapped, unwrap};
 use super::{Act, Deed, File, Part, Reach, Run, View};
-use crate::permission::shell::{
+use crate::shell::{
     Command, Compound, Function, Item, Joint, Kind, Pace, Redirect, RedirectKind, Script, Simple, Text, Word,
 };
 

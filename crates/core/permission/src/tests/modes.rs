@@ -1,8 +1,8 @@
 use haft_tool::{Access, FileUse, Intent};
 use haft_types::{Decision, PermissionMode};
 
-use super::super::{Call, Confinement, Permissions};
 use super::{Project, permissions};
+use crate::{Call, Confinement, Permissions};
 
 /// What a mode makes of a read, an edit, an unlisted command, and a tool of which nothing is known.
 fn decisions(permissions: &Permissions, project: &Project) -> [Decision; 4] {

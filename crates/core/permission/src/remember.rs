@@ -51,7 +51,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn of_path(tool: &str, given: &str, workspace: &Workspace) -> Option<String> {
-    let resolved = crate::paths::follow(&workspace.cwd, given).ok()?;
+    let resolved = haft_tool::follow_links(&workspace.cwd, given).ok()?;
     let path = workspace.display(&resolved);
     Some(format!("{tool}({})", globset::escape(&path)))
 }

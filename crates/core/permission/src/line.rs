@@ -16,7 +16,7 @@ use super::protected::{named, protected};
 use super::rule::{Pattern, Rule};
 use super::shell::{self, Word};
 use super::verdict::{Ruling, Verdict};
-use crate::paths;
+use haft_tool::follow_links;
 
 /// A line of more parts is asked: nobody reads so far.
 const MAX_PARTS: usize = 50;
@@ -26,7 +26,7 @@ impl Permissions {
         if let Some(ruling) = self.forbidden_by_mode(tool, "runs commands") {
             return Verdict::of_parts(vec![ruling.part(line)]);
         }
-        let start = match cwd.map(|given| paths::follow(&workspace.cwd, given)) {
+        let start = match cwd.map(|given| follow_links(&workspace.cwd, given)) {
             None => workspace.cwd.clone(),
             Some(Ok(folder)) if workspace.contains(&folder) => folder,
             Some(Ok(folder)) => {

@@ -2,7 +2,6 @@ mod commands;
 mod files;
 mod hosts;
 mod modes;
-mod paths;
 mod properties;
 mod rules;
 mod servers;
@@ -15,7 +14,7 @@ use haft_tool::Workspace;
 use haft_types::PermissionMode;
 use tempfile::TempDir;
 
-use super::{Confinement, Permissions, PermissionsConfig, Rules};
+use crate::{Confinement, Permissions, PermissionsConfig, Rules};
 
 /// A project with folders, and with links that lead out of it and around in it.
 struct Project {

@@ -1,7 +1,7 @@
 //! Which words of a `sed` command could run a program or write a file.
 
 use super::perils::{At, Peril};
-use crate::permission::shell::Word;
+use crate::shell::Word;
 
 const WRITES: &str = "could make `sed` write a file or run a program";
 

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::shells;
 use super::wrapper_table::{LOOSE, Nature, Options, WRAPPERS, Wrapper};
-use crate::permission::shell::{Script, Splits, Text, Word};
+use crate::shell::{Script, Splits, Text, Word};
 
 /// A place no rule reaches: what is meant stands on no word of the line.
 pub(super) const NO_WORD: usize = usize::MAX / 2;
@@ -82,7 +82,7 @@ fn known(wrapper: &Wrapper, words: &[Word]) -> Wrapped {
     let mut inner = Vec::new();
     while wrapper.assigns
         && let Some(word) = words.get(at)
-        && crate::permission::shell::is_assignment(&word.source)
+        && crate::shell::is_assignment(&word.source)
     {
         inner.push(Unwrapped::Assignment { at, word: word.clone() });
         at += 1;

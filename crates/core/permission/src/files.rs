@@ -10,7 +10,7 @@ use super::decide::Permissions;
 use super::protected::protected;
 use super::rule::{READ_TOOLS, Rule, WRITE_TOOLS};
 use super::verdict::{Ruling, Verdict};
-use crate::paths;
+use haft_tool::follow_links;
 
 /// What is done with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Permissions {
                     FileUse::Read(given) => (Use::Read, given),
                     FileUse::Write(given) => (Use::Write, given),
                 };
-                let resolved = paths::follow(&workspace.cwd, given);
+                let resolved = follow_links(&workspace.cwd, given);
                 let ruling = match &resolved {
                     Ok(resolved) => self.decide_file(tool, usage, given, resolved, workspace),
                     Err(error) => Ruling::new(Decision::Ask, error.to_string()),

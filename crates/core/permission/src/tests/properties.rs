@@ -4,8 +4,8 @@ use haft_tool::Workspace;
 use haft_types::{Decision, PermissionMode};
 use proptest::prelude::*;
 
-use super::super::{Call, Rule, Rules};
 use super::{Project, config, permissions};
+use crate::{Call, Rule, Rules};
 
 const COMMANDS: [&str; 22] = [
     "ls",

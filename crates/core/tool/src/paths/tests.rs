@@ -2,10 +2,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use haft_tool::Workspace;
 use proptest::prelude::*;
 
-use crate::paths::follow;
+use super::follow_links;
+use crate::Workspace;
 
 /// What `contains` must say, component by component, written without the standard library's idea of a prefix.
 fn lies_in(path: &str, root: &str) -> bool {
@@ -107,7 +107,7 @@ fn resolved_paths_agree_with_the_kernel() {
         proptest::test_runner::TestRunner::new(ProptestConfig { cases: PAIRS / 10, ..ProptestConfig::default() });
     let checked = runner.run(&strategy, |names| {
         let given = names.join("/");
-        let resolved = follow(&root, &given).unwrap();
+        let resolved = follow_links(&root, &given).unwrap();
         if let Some(real) = kernel(&root.join(&given)) {
             prop_assert_eq!(&resolved, &real, "{}", given);
         }
@@ -115,6 +115,6 @@ fn resolved_paths_agree_with_the_kernel() {
         Ok(())
     });
     checked.unwrap();
-    assert!(follow(&root, "loop1/x").is_err());
-    assert_eq!(follow(&root, "dangling/x").unwrap(), root.join("nothing/x"));
+    assert!(follow_links(&root, "loop1/x").is_err());
+    assert_eq!(follow_links(&root, "dangling/x").unwrap(), root.join("nothing/x"));
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The `[permissions]` section of the configuration.
 ///
 /// ```
-/// let config: haft_tools::PermissionsConfig = serde_json::from_value(serde_json::json!({
+/// let config: haft_permission::PermissionsConfig = serde_json::from_value(serde_json::json!({
 ///     "allow": ["execute_command(git status:*)", "read_file(src/**)"],
 ///     "rules": [{
 ///         "rule": "execute_command(cargo test:*)",
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 ///         "no_match": ["cargo test; rm -rf target", "cargo testall"],
 ///     }],
 /// })).unwrap();
-/// assert!(haft_tools::Rules::load(&config, None).is_ok());
+/// assert!(haft_permission::Rules::load(&config, None).is_ok());
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -3,7 +3,7 @@
 use haft_tool::{Access, Intent, Workspace};
 use haft_types::{Decision, PermissionMode};
 
-use super::super::{Call, Permissions, Rule, RuleConfig, RuleError, Rules, Verdict};
+use crate::{Call, Permissions, Rule, RuleConfig, RuleError, Rules, Verdict};
 
 fn decide(mode: PermissionMode, rules: &[(Decision, &str)], tool: &str, hosts: &[&str]) -> Verdict {
     let rules =
