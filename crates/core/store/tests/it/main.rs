@@ -15,7 +15,6 @@ mod kept_whole;
 mod locks;
 #[cfg(feature = "postgres")]
 mod postgres;
-mod recorded;
 mod request_log;
 #[cfg(feature = "postgres")]
 mod server;

@@ -1,43 +1,43 @@
 //! Documents: haft's own export, and the layout of one JSON file a conversation that spells a few things otherwise
 //! (`conversation_id`, times as seconds, `timestamp` for a message's time, content that is not text).
 
+use haft_store::ConversationDocument;
 use haft_types::{LlmMetadata, Message, MessageId, Metadata, Part, Role, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::build::{About, Builder, count};
-use super::{Foreign, ImportError, ReadConversation, time};
-use crate::document::ConversationDocument;
+use crate::build::{ConversationHeader, ConversationBuilder, count};
+use crate::{SourceText, ImportError, ImportedConversation, time};
 
 /// What conversations of the other layout say they come from.
 const FILES: &str = "files";
 
 /// Reads one document, or one a line.
-pub(super) fn read(foreign: Foreign<'_>) -> Result<Vec<ReadConversation>, ImportError> {
-    let whole = read_one(foreign.text, foreign.now);
+pub(crate) fn read(source: SourceText<'_>) -> Result<Vec<ImportedConversation>, ImportError> {
+    let whole = read_one(source.text, source.now);
     // Several documents: one that is cut or wrong in itself must not be told as a wrong line.
-    let lines: Vec<&str> = foreign.text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let lines: Vec<&str> = source.text.lines().filter(|line| !line.trim().is_empty()).collect();
     let each_is_one = |line: &&str| line.starts_with('{') && line.trim_end().ends_with('}');
     if whole.is_ok() || lines.len() < 2 || !lines.iter().all(each_is_one) {
         return whole.map(|one| vec![one]);
     }
     let read = |(index, line): (usize, &&str)| {
-        read_one(line, foreign.now).map_err(|error| ImportError::Line { line: index + 1, problem: error.to_string() })
+        read_one(line, source.now).map_err(|error| ImportError::Line { line: index + 1, problem: error.to_string() })
     };
     lines.iter().enumerate().map(read).collect()
 }
 
-fn read_one(text: &str, now: Timestamp) -> Result<ReadConversation, ImportError> {
+fn read_one(text: &str, now: Timestamp) -> Result<ImportedConversation, ImportError> {
     match serde_json::from_str::<ConversationDocument>(text) {
-        Ok(document) => Ok(ReadConversation { document, skipped: 0 }),
+        Ok(document) => Ok(ImportedConversation { document, skipped: 0 }),
         // What is wrong with it as another layout says more than what keeps it from being ours.
         Err(_) => read_loose(serde_json::from_str(text)?, now),
     }
 }
 
 #[derive(Deserialize)]
-struct Loose<'a> {
+struct LooseDocument<'a> {
     #[serde(alias = "conversation_id")]
     id: Option<String>,
     name: Option<String>,
@@ -64,14 +64,14 @@ struct LooseMessage<'a> {
     llm_metadata: Option<Value>,
 }
 
-fn read_loose(loose: Loose<'_>, now: Timestamp) -> Result<ReadConversation, ImportError> {
-    let mut builder = Builder::new(now);
+fn read_loose(loose: LooseDocument<'_>, now: Timestamp) -> Result<ImportedConversation, ImportError> {
+    let mut builder = ConversationBuilder::new(now);
     for (index, raw) in loose.messages.iter().enumerate() {
         read_message(&mut builder, raw).map_err(|problem| ImportError::Message { number: index + 1, problem })?;
     }
     let created_at = given_time("created_at", &loose.created_at)?;
     let updated_at = given_time("updated_at", &loose.updated_at)?;
-    let about = About { id: loose.id, name: loose.name, metadata: loose.metadata.unwrap_or_default() };
+    let about = ConversationHeader { id: loose.id, name: loose.name, metadata: loose.metadata.unwrap_or_default() };
     let mut read = builder.finish(FILES, about)?;
     let document = &mut read.document;
     document.description = loose.description.unwrap_or_default();
@@ -89,7 +89,7 @@ fn given_time(key: &'static str, value: &Value) -> Result<Option<Timestamp>, Imp
     }
 }
 
-fn read_message(builder: &mut Builder, raw: &RawValue) -> Result<(), String> {
+fn read_message(builder: &mut ConversationBuilder, raw: &RawValue) -> Result<(), String> {
     let loose: LooseMessage<'_> = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
     let role = match loose.role.as_str() {
         "system" | "developer" => Role::System,

@@ -2,20 +2,20 @@
 
 use std::collections::{HashMap, HashSet};
 
+use haft_store::ConversationDocument;
 use haft_types::{
     ContentHash, ConversationId, Envelope, Hasher, LlmMetadata, Message, MessageId, Metadata, Origin, Part, Role,
     ShortId, Timestamp, ToolResult,
 };
 use serde_json::Value;
 
-use super::{ImportError, ReadConversation};
-use crate::document::ConversationDocument;
+use crate::{ImportError, ImportedConversation};
 
 /// Under which key a conversation says which program it comes from.
 const IMPORTED_FROM: &str = "imported_from";
 
 /// A conversation under construction.
-pub(super) struct Builder {
+pub(crate) struct ConversationBuilder {
     messages: Vec<Message>,
     short_ids: HashSet<ShortId>,
     /// The names of the tools called, by call.
@@ -23,31 +23,31 @@ pub(super) struct Builder {
     round: u32,
     now: Timestamp,
     /// What could not be taken in.
-    pub(super) skipped: usize,
+    pub(crate) skipped: usize,
 }
 
 /// What is known of a conversation besides its messages.
 #[derive(Default)]
-pub(super) struct About {
-    pub(super) id: Option<String>,
-    pub(super) name: Option<String>,
-    pub(super) metadata: Metadata,
+pub(crate) struct ConversationHeader {
+    pub(crate) id: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) metadata: Metadata,
 }
 
-impl Builder {
-    pub(super) fn new(now: Timestamp) -> Self {
+impl ConversationBuilder {
+    pub(crate) fn new(now: Timestamp) -> Self {
         let (short_ids, names) = (HashSet::new(), HashMap::new());
         Self { messages: Vec::new(), short_ids, names, round: 0, now, skipped: 0 }
     }
 
     /// A message of these parts. Its time is that of the message before where it has none.
-    pub(super) fn message(&self, role: Role, parts: Vec<Part>, at: Option<Timestamp>) -> Message {
+    pub(crate) fn message(&self, role: Role, parts: Vec<Part>, at: Option<Timestamp>) -> Message {
         let at = at.or_else(|| Some(self.messages.last()?.created_at)).unwrap_or(self.now);
         Message::new(MessageId::derived(ContentHash::of(b"")), role, parts, at)
     }
 
     /// Words of the program: instructions where nothing else was said yet, in the middle a message that is not the user's.
-    pub(super) fn instructions(&self, parts: Vec<Part>, at: Option<Timestamp>) -> Message {
+    pub(crate) fn instructions(&self, parts: Vec<Part>, at: Option<Timestamp>) -> Message {
         if self.messages.iter().all(|message| message.role == Role::System) {
             self.message(Role::System, parts, at)
         } else {
@@ -56,12 +56,12 @@ impl Builder {
     }
 
     /// When the conversation began, for messages without a time.
-    pub(super) fn begun(&mut self, at: Option<Timestamp>) {
+    pub(crate) fn begun(&mut self, at: Option<Timestamp>) {
         self.now = at.unwrap_or(self.now);
     }
 
     /// Takes a message in and gives it its id. One without content is left out: every API would refuse it.
-    pub(super) fn push(&mut self, mut message: Message) {
+    pub(crate) fn push(&mut self, mut message: Message) {
         if message.content.is_empty() {
             return;
         }
@@ -77,7 +77,7 @@ impl Builder {
     }
 
     /// Takes a message in with the id it has, unless that is taken.
-    pub(super) fn push_with_id(&mut self, mut message: Message) {
+    pub(crate) fn push_with_id(&mut self, mut message: Message) {
         if self.short_ids.contains(&message.message_id.short()) {
             message.metadata.insert("source_id".into(), message.message_id.to_string().into());
             message.message_id = self.fresh_id(&message);
@@ -104,18 +104,18 @@ impl Builder {
     }
 
     /// A result of a call, with the name of the tool that was called.
-    pub(super) fn result(&self, call: &str, name: Option<&str>, envelope: Envelope) -> Part {
+    pub(crate) fn result(&self, call: &str, name: Option<&str>, envelope: Envelope) -> Part {
         let known = name.or_else(|| self.names.get(call).map(String::as_str)).unwrap_or("unknown");
         Part::ToolResult(Box::new(ToolResult { tool_call_id: call.to_owned(), name: known.to_owned(), envelope }))
     }
 
     /// The newest message.
-    pub(super) fn last_mut(&mut self) -> Option<&mut Message> {
+    pub(crate) fn last_mut(&mut self) -> Option<&mut Message> {
         self.messages.last_mut()
     }
 
     /// The conversation, which must have a message.
-    pub(super) fn finish(self, from: &str, about: About) -> Result<ReadConversation, ImportError> {
+    pub(crate) fn finish(self, from: &str, about: ConversationHeader) -> Result<ImportedConversation, ImportError> {
         let (Some(first), Some(last)) = (self.messages.first(), self.messages.last()) else {
             return Err(ImportError::Empty);
         };
@@ -132,7 +132,7 @@ impl Builder {
             metadata,
             messages: self.messages,
         };
-        Ok(ReadConversation { document, skipped: self.skipped })
+        Ok(ImportedConversation { document, skipped: self.skipped })
     }
 }
 
@@ -162,7 +162,7 @@ fn title(messages: &[Message]) -> Option<String> {
 }
 
 /// What is known of the reply of a model; none where nothing is.
-pub(super) fn made_by(model: Option<&str>, usage: Option<Used>) -> Option<LlmMetadata> {
+pub(crate) fn made_by(model: Option<&str>, usage: Option<ReportedUsage>) -> Option<LlmMetadata> {
     if model.is_none() && usage.is_none() {
         return None;
     }
@@ -180,21 +180,21 @@ pub(super) fn made_by(model: Option<&str>, usage: Option<Used>) -> Option<LlmMet
 
 /// Tokens by class, as haft tells them apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Used {
-    pub(super) input: u64,
-    pub(super) cached: u64,
-    pub(super) written: u64,
-    pub(super) output: u64,
-    pub(super) reasoning: u64,
+pub(crate) struct ReportedUsage {
+    pub(crate) input: u64,
+    pub(crate) cached: u64,
+    pub(crate) written: u64,
+    pub(crate) output: u64,
+    pub(crate) reasoning: u64,
 }
 
 /// A count in a JSON object; 0 when it is missing.
-pub(super) fn count(object: &Value, key: &str) -> u64 {
+pub(crate) fn count(object: &Value, key: &str) -> u64 {
     object.get(key).and_then(Value::as_u64).unwrap_or(0)
 }
 
 /// Some keys of a JSON object as metadata, where they are there and not null.
-pub(super) fn chosen(object: &Value, keys: &[(&str, &str)]) -> Metadata {
+pub(crate) fn chosen(object: &Value, keys: &[(&str, &str)]) -> Metadata {
     let known = |(theirs, ours): &(&str, &str)| {
         let value = object.get(theirs).filter(|value| !value.is_null())?;
         Some(((*ours).to_owned(), value.clone()))

@@ -5,11 +5,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::build::{About, Builder, Used, count, made_by};
-use super::{Foreign, Format, ImportError, ReadConversation, chat, time};
+use crate::build::{ConversationHeader, ConversationBuilder, ReportedUsage, count, made_by};
+use crate::{SourceText, ImportFormat, ImportError, ImportedConversation, chat, time};
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct TrajectoryLine<'a> {
     id: String,
     model: Option<String>,
     #[serde(borrow)]
@@ -23,18 +23,18 @@ struct Line<'a> {
     rest: Metadata,
 }
 
-pub(super) fn read(foreign: Foreign<'_>) -> Result<Vec<ReadConversation>, ImportError> {
-    let lines = foreign.text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+pub(crate) fn read(source: SourceText<'_>) -> Result<Vec<ImportedConversation>, ImportError> {
+    let lines = source.text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let read = |(index, line): (usize, &str)| {
         let failed = |problem: String| ImportError::Line { line: index + 1, problem };
         let line = serde_json::from_str(line).map_err(|error| failed(error.to_string()))?;
-        read_line(line, foreign).map_err(|error| failed(error.to_string()))
+        read_line(line, source).map_err(|error| failed(error.to_string()))
     };
     lines.map(read).collect()
 }
 
-fn read_line(line: Line<'_>, foreign: Foreign<'_>) -> Result<ReadConversation, ImportError> {
-    let mut builder = Builder::new(foreign.now);
+fn read_line(line: TrajectoryLine<'_>, source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+    let mut builder = ConversationBuilder::new(source.now);
     builder.begun(line.ts.iter().find_map(time::read));
     for (index, raw) in line.messages.iter().enumerate() {
         let at = line.ts.get(index).and_then(time::read);
@@ -46,11 +46,11 @@ fn read_line(line: Line<'_>, foreign: Foreign<'_>) -> Result<ReadConversation, I
         }
         builder.push(message);
     }
-    builder.finish(Format::Trajectory.name(), About { id: Some(line.id), name: None, metadata: line.rest })
+    builder.finish(ImportFormat::Trajectory.name(), ConversationHeader { id: Some(line.id), name: None, metadata: line.rest })
 }
 
-fn used(usage: &Value) -> Used {
-    Used {
+fn used(usage: &Value) -> ReportedUsage {
+    ReportedUsage {
         input: count(usage, "input"),
         cached: count(usage, "read"),
         written: count(usage, "write"),

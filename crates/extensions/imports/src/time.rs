@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 
 /// A time: RFC 3339, the same without a zone (then UTC), or seconds since 1970 with or without decimals.
-pub(super) fn read(value: &Value) -> Option<Timestamp> {
+pub(crate) fn read(value: &Value) -> Option<Timestamp> {
     match value {
         Value::String(text) => text.parse().ok().or_else(|| {
             let zoned = text.replacen(' ', "T", 1).parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok()?;

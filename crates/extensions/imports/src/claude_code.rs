@@ -11,12 +11,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::build::{About, Builder, Used, chosen, count, made_by};
-use super::{Foreign, Format, ImportError, ReadConversation};
+use crate::build::{ConversationHeader, ConversationBuilder, ReportedUsage, chosen, count, made_by};
+use crate::{SourceText, ImportFormat, ImportError, ImportedConversation};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Line<'a> {
+struct SessionLine<'a> {
     r#type: String,
     uuid: Option<String>,
     parent_uuid: Option<String>,
@@ -61,19 +61,19 @@ struct Block<'a> {
 }
 
 /// A user or assistant line whose message could be read.
-struct Said<'a> {
-    line: Line<'a>,
+struct SessionMessage<'a> {
+    line: SessionLine<'a>,
     message: ApiMessage<'a>,
     blocks: Vec<(Block<'a>, &'a str)>,
 }
 
-pub(super) fn read(foreign: Foreign<'_>) -> Result<ReadConversation, ImportError> {
-    let mut builder = Builder::new(foreign.now);
-    let mut about = About::default();
+pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+    let mut builder = ConversationBuilder::new(source.now);
+    let mut about = ConversationHeader::default();
     let mut lines = Vec::new();
-    for text in foreign.text.lines().filter(|line| !line.trim().is_empty()) {
+    for text in source.text.lines().filter(|line| !line.trim().is_empty()) {
         // The last line of a session that was killed may be cut.
-        let Ok(line) = serde_json::from_str::<Line<'_>>(text) else {
+        let Ok(line) = serde_json::from_str::<SessionLine<'_>>(text) else {
             builder.skipped += 1;
             continue;
         };
@@ -82,7 +82,7 @@ pub(super) fn read(foreign: Foreign<'_>) -> Result<ReadConversation, ImportError
     }
     let wanted = newest_end(&lines);
     let said = said(lines, &wanted, &mut builder.skipped);
-    let mut replies = Replies::default();
+    let mut replies = ReplyBuilder::default();
     for said in in_order(with_their_results(said)) {
         if said.line.r#type == "assistant" {
             replies.take(&mut builder, said);
@@ -92,11 +92,11 @@ pub(super) fn read(foreign: Foreign<'_>) -> Result<ReadConversation, ImportError
         }
     }
     replies.end(&mut builder);
-    builder.finish(Format::ClaudeCode.name(), about)
+    builder.finish(ImportFormat::ClaudeCode.name(), about)
 }
 
 /// What a line says of the whole session.
-fn note(about: &mut About, text: &str, line: &Line<'_>) {
+fn note(about: &mut ConversationHeader, text: &str, line: &SessionLine<'_>) {
     if let Some(summary) = &line.summary {
         about.name = Some(summary.clone());
     }
@@ -108,10 +108,10 @@ fn note(about: &mut About, text: &str, line: &Line<'_>) {
 }
 
 /// The places of the lines that lead to the newest message. Where the chain is broken, the line before in the file goes on.
-fn newest_end(lines: &[Line<'_>]) -> HashSet<usize> {
+fn newest_end(lines: &[SessionLine<'_>]) -> HashSet<usize> {
     let places: HashMap<&str, usize> =
         lines.iter().enumerate().filter_map(|(place, line)| Some((line.uuid.as_deref()?, place))).collect();
-    let is_said = |line: &Line<'_>| line.message.is_some() && !line.is_sidechain;
+    let is_said = |line: &SessionLine<'_>| line.message.is_some() && !line.is_sidechain;
     let mut at = lines.iter().rposition(is_said);
     let mut wanted = HashSet::new();
     while let Some(place) = at {
@@ -128,7 +128,7 @@ fn newest_end(lines: &[Line<'_>]) -> HashSet<usize> {
     wanted
 }
 
-fn said<'a>(lines: Vec<Line<'a>>, wanted: &HashSet<usize>, skipped: &mut usize) -> Vec<(Said<'a>, bool)> {
+fn said<'a>(lines: Vec<SessionLine<'a>>, wanted: &HashSet<usize>, skipped: &mut usize) -> Vec<(SessionMessage<'a>, bool)> {
     let mut all = Vec::new();
     for (place, line) in lines.into_iter().enumerate() {
         if line.is_sidechain || !matches!(line.r#type.as_str(), "user" | "assistant") {
@@ -138,7 +138,7 @@ fn said<'a>(lines: Vec<Line<'a>>, wanted: &HashSet<usize>, skipped: &mut usize) 
         match serde_json::from_str::<ApiMessage<'a>>(raw.get()) {
             Ok(message) => {
                 let blocks = blocks(message.content, skipped);
-                all.push((Said { line, message, blocks }, wanted.contains(&place)));
+                all.push((SessionMessage { line, message, blocks }, wanted.contains(&place)));
             }
             Err(_) => *skipped += 1,
         }
@@ -178,28 +178,28 @@ fn blocks<'a>(content: Option<&'a RawValue>, skipped: &mut usize) -> Vec<(Block<
 
 /// What is on the way to the newest end, and what belongs to it beside the way: calls made at once have their results and their
 /// blocks on branches of their own.
-fn with_their_results(all: Vec<(Said<'_>, bool)>) -> Vec<Said<'_>> {
+fn with_their_results(all: Vec<(SessionMessage<'_>, bool)>) -> Vec<SessionMessage<'_>> {
     let (mut replies, mut calls) = (HashSet::new(), HashSet::new());
     for (said, _) in all.iter().filter(|(_, wanted)| *wanted) {
         replies.extend(said.message.id.clone());
     }
-    let of_reply = |said: &Said<'_>| said.message.id.as_ref().is_some_and(|id| replies.contains(id));
+    let of_reply = |said: &SessionMessage<'_>| said.message.id.as_ref().is_some_and(|id| replies.contains(id));
     for (said, wanted) in &all {
         if *wanted || of_reply(said) {
             calls.extend(said.blocks.iter().filter_map(|(block, _)| block.id.clone()));
         }
     }
-    let answers = |said: &Said<'_>| {
+    let answers = |said: &SessionMessage<'_>| {
         said.blocks.iter().any(|(block, _)| block.tool_use_id.as_ref().is_some_and(|id| calls.contains(id)))
     };
-    let keep = |(said, wanted): &(Said<'_>, bool)| *wanted || of_reply(said) || answers(said);
+    let keep = |(said, wanted): &(SessionMessage<'_>, bool)| *wanted || of_reply(said) || answers(said);
     let kept: Vec<bool> = all.iter().map(keep).collect();
     all.into_iter().zip(kept).filter_map(|((said, _), keep)| keep.then_some(said)).collect()
 }
 
 /// The lines of one reply together, where the first of them stands: a call that was run while the reply still arrived has its
 /// result between them.
-fn in_order(mut all: Vec<Said<'_>>) -> Vec<Said<'_>> {
+fn in_order(mut all: Vec<SessionMessage<'_>>) -> Vec<SessionMessage<'_>> {
     let mut firsts: HashMap<String, usize> = HashMap::new();
     let places: Vec<usize> = all
         .iter()
@@ -216,12 +216,12 @@ fn in_order(mut all: Vec<Said<'_>>) -> Vec<Said<'_>> {
 
 /// A reply that stands on several lines.
 #[derive(Default)]
-struct Replies {
+struct ReplyBuilder {
     open: Option<(Option<String>, Message)>,
 }
 
-impl Replies {
-    fn take(&mut self, builder: &mut Builder, said: Said<'_>) {
+impl ReplyBuilder {
+    fn take(&mut self, builder: &mut ConversationBuilder, said: SessionMessage<'_>) {
         let parts: Vec<Part> = said.blocks.iter().filter_map(|(block, raw)| reply_part(block, raw)).collect();
         builder.skipped += said.blocks.len() - parts.len();
         let usage = said.message.usage.as_ref().map(used);
@@ -240,7 +240,7 @@ impl Replies {
         }
     }
 
-    fn end(&mut self, builder: &mut Builder) {
+    fn end(&mut self, builder: &mut ConversationBuilder) {
         if let Some((_, message)) = self.open.take() {
             builder.push(message);
         }
@@ -265,8 +265,8 @@ fn reply_part(block: &Block<'_>, raw: &str) -> Option<Part> {
     }
 }
 
-fn used(usage: &Value) -> Used {
-    Used {
+fn used(usage: &Value) -> ReportedUsage {
+    ReportedUsage {
         input: count(usage, "input_tokens"),
         cached: count(usage, "cache_read_input_tokens"),
         written: count(usage, "cache_creation_input_tokens"),
@@ -276,7 +276,7 @@ fn used(usage: &Value) -> Used {
 }
 
 /// The user's words as one message, each result as one of its own before them.
-fn take_user(builder: &mut Builder, said: &Said<'_>) {
+fn take_user(builder: &mut ConversationBuilder, said: &SessionMessage<'_>) {
     let mut words = Vec::new();
     for (block, _) in &said.blocks {
         match (block.r#type.as_str(), &block.tool_use_id) {
@@ -300,7 +300,7 @@ fn take_user(builder: &mut Builder, said: &Said<'_>) {
     builder.push(message);
 }
 
-fn result(builder: &Builder, call: &str, block: &Block<'_>) -> Vec<Part> {
+fn result(builder: &ConversationBuilder, call: &str, block: &Block<'_>) -> Vec<Part> {
     let (mut text, mut images) = (String::new(), Vec::new());
     match &block.content {
         Some(Value::String(whole)) => text.push_str(whole),

@@ -1,7 +1,14 @@
-//! Conversations of other programs, read as documents: one module per format, all of them pure functions of the text.
+//! Conversations of other agents, read as documents of the store: session files, request bodies and recordings of programs
+//! that are not haft, and haft's own exports.
+//!
+//! One module per format, all of them pure functions of the text: nothing here reads a file, a clock or a store, and nothing is
+//! written; the caller gives the text and hands the documents to [`Store::import`](haft_store::Store::import).
 //!
 //! Invariant: the same text gives the same ids, and a text that only grew gives the same messages and then more. What a format
 //! says and haft has no place for is kept in metadata or counted as skipped, never guessed.
+//!
+//! Read first: [`read_conversations`], [`ImportFormat`], [`ImportedConversation`]; then `claude_code.rs`, the longest of the
+//! formats.
 
 mod build;
 mod chat;
@@ -14,14 +21,13 @@ mod trajectory;
 use std::fmt;
 use std::str::FromStr;
 
+use haft_store::ConversationDocument;
 use haft_types::Timestamp;
 use serde_json::Value;
 
-use crate::document::ConversationDocument;
-
 /// A format conversations are read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ImportFormat {
     /// One JSON document a conversation, as haft exports it, or with `conversation_id` and times in seconds.
     Document,
     /// Messages as OpenAI's Chat Completions takes them: a list, or an object with `messages`.
@@ -34,7 +40,7 @@ pub enum Format {
     Trajectory,
 }
 
-impl Format {
+impl ImportFormat {
     /// Every format there is.
     pub const ALL: [Self; 5] = [Self::Document, Self::OpenaiChat, Self::ClaudeCode, Self::Codex, Self::Trajectory];
 
@@ -50,13 +56,13 @@ impl Format {
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for ImportFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Format {
+impl FromStr for ImportFormat {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -68,9 +74,9 @@ impl FromStr for Format {
     }
 }
 
-/// A text to be read.
+/// A text to be read, and what it does not say itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Foreign<'a> {
+pub struct SourceText<'a> {
     /// The text.
     pub text: &'a str,
     /// The time of what has none.
@@ -79,7 +85,7 @@ pub struct Foreign<'a> {
 
 /// A conversation that was read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ReadConversation {
+pub struct ImportedConversation {
     /// The conversation.
     pub document: ConversationDocument,
     /// Lines and pieces that could not be read or have no place here.
@@ -90,7 +96,7 @@ pub struct ReadConversation {
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// It has none of the formats.
-    #[error("its format is not known: it has no `messages`, and is neither {}", Format::ALL.map(Format::name).join(", "))]
+    #[error("its format is not known: it has no `messages`, and is neither {}", ImportFormat::ALL.map(ImportFormat::name).join(", "))]
     Unknown,
     /// It is not JSON.
     #[error("it is not JSON: {0}")]
@@ -127,25 +133,25 @@ pub enum ImportError {
 }
 
 /// Reads the conversations of a text, in this format or in the one it looks like.
-pub fn read_conversations(foreign: Foreign<'_>, format: Option<Format>) -> Result<Vec<ReadConversation>, ImportError> {
-    let foreign = Foreign { text: foreign.text.trim_start_matches('\u{feff}').trim(), ..foreign };
+pub fn read_conversations(source: SourceText<'_>, format: Option<ImportFormat>) -> Result<Vec<ImportedConversation>, ImportError> {
+    let source = SourceText { text: source.text.trim_start_matches('\u{feff}').trim(), ..source };
     let format = match format {
         Some(format) => format,
-        None => recognise(foreign.text)?,
+        None => recognise(source.text)?,
     };
     match format {
-        Format::Document => files::read(foreign),
-        Format::OpenaiChat => chat::read(foreign).map(|one| vec![one]),
-        Format::ClaudeCode => claude_code::read(foreign).map(|one| vec![one]),
-        Format::Codex => codex::read(foreign).map(|one| vec![one]),
-        Format::Trajectory => trajectory::read(foreign),
+        ImportFormat::Document => files::read(source),
+        ImportFormat::OpenaiChat => chat::read(source).map(|one| vec![one]),
+        ImportFormat::ClaudeCode => claude_code::read(source).map(|one| vec![one]),
+        ImportFormat::Codex => codex::read(source).map(|one| vec![one]),
+        ImportFormat::Trajectory => trajectory::read(source),
     }
 }
 
 /// The format of a text, by what its first value looks like.
-fn recognise(text: &str) -> Result<Format, ImportError> {
+fn recognise(text: &str) -> Result<ImportFormat, ImportError> {
     if text.starts_with('[') {
-        return Ok(Format::OpenaiChat);
+        return Ok(ImportFormat::OpenaiChat);
     }
     // The whole of it where it is one value, else its first line that is one.
     let whole = serde_json::from_str::<Value>(text);
@@ -160,26 +166,26 @@ fn recognise(text: &str) -> Result<Format, ImportError> {
     }
 }
 
-fn recognise_value(value: &Value) -> Option<Format> {
+fn recognise_value(value: &Value) -> Option<ImportFormat> {
     let has = |key: &str| value.get(key).is_some();
     let is_text = |key: &str| value.get(key).is_some_and(Value::is_string);
     if let Some(messages) = value.get("messages").and_then(Value::as_array) {
         let own = |message: &Value| message.get("message_id").is_some();
         return Some(if has("conversation_id") || (has("id") && has("name")) || messages.iter().any(own) {
-            Format::Document
+            ImportFormat::Document
         } else if has("source") && has("licence") {
-            Format::Trajectory
+            ImportFormat::Trajectory
         } else {
-            Format::OpenaiChat
+            ImportFormat::OpenaiChat
         });
     }
     if is_text("type") && (is_text("sessionId") || has("leafUuid") || has("parentUuid")) {
-        return Some(Format::ClaudeCode);
+        return Some(ImportFormat::ClaudeCode);
     }
     // Older files of codex hold bare items after a first line with the session's id.
     let payload = is_text("type") && has("payload");
     let first = is_text("id") && is_text("timestamp") && has("instructions");
-    (payload || first).then_some(Format::Codex)
+    (payload || first).then_some(ImportFormat::Codex)
 }
 
 #[cfg(test)]

@@ -2,11 +2,24 @@
 
 use std::collections::BTreeSet;
 use std::io::Read;
+use std::sync::Arc;
 
-use haft_store::{Foreign, Format, Imported, Scope, SearchQuery, Store, read_conversations};
-use haft_types::{Message, Part};
+use haft_imports::{ImportFormat, SourceText, read_conversations};
+use haft_store::{Imported, Scope, SearchQuery, SqliteStore, Store, StoreConfig};
+use haft_testkit::test::FakeClock;
+use haft_types::{Message, Part, Timestamp};
+use tempfile::TempDir;
 
-use crate::support::{Place, tick};
+/// So many seconds after the time these tests take place at.
+fn tick(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_794_736_800 + seconds).unwrap()
+}
+
+/// An empty store in a folder of its own.
+fn open(folder: &TempDir) -> SqliteStore {
+    let path = folder.path().join("conversations.db");
+    SqliteStore::open(&path, &StoreConfig::default(), Arc::new(FakeClock::at(tick(0)))).unwrap()
+}
 
 /// The text of the recorded trajectories; none, with a line that says so, where they are absent.
 fn trajectories() -> Option<String> {
@@ -22,18 +35,18 @@ fn trajectories() -> Option<String> {
 #[tokio::test]
 async fn importing_an_export_is_the_identity_over_all_recorded_conversations() {
     let Some(text) = trajectories() else { return };
-    let read = || read_conversations(Foreign { text: &text, now: tick(0) }, None).unwrap();
+    let read = || read_conversations(SourceText { text: &text, now: tick(0) }, None).unwrap();
     let conversations = read();
     assert!(conversations.len() > 200, "{}", conversations.len());
     assert_eq!(read(), conversations, "the same text gives the same");
-    let (first, second) = (Place::new(), Place::new());
-    let (one, other) = (first.open(), second.open());
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (one, other) = (open(&first), open(&second));
     for conversation in &conversations {
         let document = &conversation.document;
         let imported = one.import(document.clone(), "p").await.unwrap();
         assert!(matches!(imported, Imported::New(_)), "{}", document.id);
         let exported = serde_json::to_string_pretty(&one.export(&document.id).await.unwrap().unwrap()).unwrap();
-        let again = read_conversations(Foreign { text: &exported, now: tick(9) }, None).unwrap().remove(0);
+        let again = read_conversations(SourceText { text: &exported, now: tick(9) }, None).unwrap().remove(0);
         assert_eq!(again.document, *document, "what was exported reads as what was imported");
         other.import(again.document, "p").await.unwrap();
         let twice = serde_json::to_string_pretty(&other.export(&document.id).await.unwrap().unwrap()).unwrap();
@@ -47,7 +60,7 @@ async fn importing_an_export_is_the_identity_over_all_recorded_conversations() {
 #[test]
 fn every_recorded_message_is_read() {
     let Some(text) = trajectories() else { return };
-    let read = read_conversations(Foreign { text: &text, now: tick(0) }, Some(Format::Trajectory)).unwrap();
+    let read = read_conversations(SourceText { text: &text, now: tick(0) }, Some(ImportFormat::Trajectory)).unwrap();
     assert_eq!(read.len(), text.lines().count());
     for (line, conversation) in text.lines().zip(&read) {
         let recorded: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -100,11 +113,11 @@ fn three_han(text: &str) -> Option<String> {
 #[tokio::test]
 async fn words_of_recorded_conversations_are_found_where_they_are_and_nowhere_else() {
     let Some(text) = trajectories() else { return };
-    let all = read_conversations(Foreign { text: &text, now: tick(0) }, None).unwrap();
+    let all = read_conversations(SourceText { text: &text, now: tick(0) }, None).unwrap();
     let chinese = |messages: &[Message]| messages.iter().any(|message| three_han(&said(message)).is_some());
     let chosen = all.into_iter().enumerate().filter(|(n, one)| n % 12 == 0 || chinese(&one.document.messages));
-    let place = Place::new();
-    let store = place.open();
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
     let mut texts = Vec::new();
     for (_, one) in chosen {
         let document = one.document;

@@ -7,15 +7,15 @@ fn now() -> Timestamp {
     Timestamp::from_second(1_794_736_800).unwrap()
 }
 
-fn read(text: &str) -> Result<Vec<ReadConversation>, ImportError> {
-    read_conversations(Foreign { text, now: now() }, None)
+fn read(text: &str) -> Result<Vec<ImportedConversation>, ImportError> {
+    read_conversations(SourceText { text, now: now() }, None)
 }
 
-/// Each folder of `fixtures/import` holds an input and the documents it must give, as haft exports them. `HAFT_BLESS=1` is not
+/// Each folder of `fixtures` holds an input and the documents it must give, as haft exports them. `HAFT_BLESS=1` is not
 /// read here: a changed expectation is written by hand.
 #[test]
 fn fixtures_give_their_documents() {
-    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/import"));
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"));
     let mut seen = 0;
     for folder in std::fs::read_dir(root).unwrap() {
         let folder = folder.unwrap().path();
@@ -37,7 +37,7 @@ fn fixtures_give_their_documents() {
 
 #[test]
 fn a_text_that_grew_gives_the_same_messages_and_more() {
-    let lines = include_str!("../../fixtures/import/codex/input.jsonl").lines();
+    let lines = include_str!("../fixtures/codex/input.jsonl").lines();
     let lines: Vec<_> = lines.collect();
     let all = read(&lines.join("\n")).unwrap().remove(0).document;
     let mut before = 0;
@@ -79,8 +79,8 @@ fn what_is_no_conversation_says_why() {
     assert!(why(time).contains(r#"`created_at` is `"soon"`, which is not a time"#), "{}", why(time));
     let line = "{\"id\":\"a\",\"source\":\"s\",\"licence\":\"MIT\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}\n{\"id\":1}";
     assert!(why(line).contains("line 2"), "{}", why(line));
-    assert!("word".parse::<Format>().unwrap_err().contains("openai-chat"));
-    for format in Format::ALL {
-        assert_eq!(format.name().parse::<Format>().unwrap(), format);
+    assert!("word".parse::<ImportFormat>().unwrap_err().contains("openai-chat"));
+    for format in ImportFormat::ALL {
+        assert_eq!(format.name().parse::<ImportFormat>().unwrap(), format);
     }
 }

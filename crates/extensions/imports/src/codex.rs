@@ -8,12 +8,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::build::{About, Builder, Used, chosen, count, made_by};
-use super::chat::image_of;
-use super::{Foreign, Format, ImportError, ReadConversation, time};
+use crate::build::{ConversationHeader, ConversationBuilder, ReportedUsage, chosen, count, made_by};
+use crate::chat::image_of;
+use crate::{SourceText, ImportFormat, ImportError, ImportedConversation, time};
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct RolloutLine<'a> {
     r#type: Option<String>,
     #[serde(default)]
     timestamp: Value,
@@ -22,36 +22,36 @@ struct Line<'a> {
 }
 
 /// The reader's place in the file.
-struct Reader {
-    builder: Builder,
-    about: About,
+struct RolloutReader {
+    builder: ConversationBuilder,
+    about: ConversationHeader,
     model: Option<String>,
     provider: String,
     /// The reply that is being put together.
     reply: Option<Message>,
 }
 
-pub(super) fn read(foreign: Foreign<'_>) -> Result<ReadConversation, ImportError> {
-    let mut reader = Reader {
-        builder: Builder::new(foreign.now),
-        about: About::default(),
+pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+    let mut reader = RolloutReader {
+        builder: ConversationBuilder::new(source.now),
+        about: ConversationHeader::default(),
         model: None,
         provider: "openai".to_owned(),
         reply: None,
     };
-    for text in foreign.text.lines().filter(|line| !line.trim().is_empty()) {
+    for text in source.text.lines().filter(|line| !line.trim().is_empty()) {
         // The last line of a session that was killed may be cut.
-        match serde_json::from_str::<Line<'_>>(text) {
+        match serde_json::from_str::<RolloutLine<'_>>(text) {
             Ok(line) => reader.take(&line, text),
             Err(_) => reader.builder.skipped += 1,
         }
     }
     reader.end_reply();
-    reader.builder.finish(Format::Codex.name(), reader.about)
+    reader.builder.finish(ImportFormat::Codex.name(), reader.about)
 }
 
-impl Reader {
-    fn take(&mut self, line: &Line<'_>, text: &str) {
+impl RolloutReader {
+    fn take(&mut self, line: &RolloutLine<'_>, text: &str) {
         let at = time::read(&line.timestamp);
         // Older files have neither envelope nor payload: the line is the item, the first one the session.
         let raw = line.payload.map_or(text, RawValue::get);
@@ -164,7 +164,7 @@ impl Reader {
     }
 }
 
-impl Line<'_> {
+impl RolloutLine<'_> {
     fn type_or_session(&self) -> &str {
         self.r#type.as_deref().unwrap_or("session_meta")
     }
@@ -241,9 +241,9 @@ fn content(content: &Value) -> Vec<Part> {
 }
 
 /// Cached input is part of the input here, and reasoning part of the output.
-fn used(usage: &Value) -> Used {
+fn used(usage: &Value) -> ReportedUsage {
     let cached = count(usage, "cached_input_tokens");
-    Used {
+    ReportedUsage {
         input: count(usage, "input_tokens").saturating_sub(cached),
         cached,
         written: 0,

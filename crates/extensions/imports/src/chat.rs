@@ -10,11 +10,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::build::{About, Builder, made_by};
-use super::{Foreign, Format, ImportError, ReadConversation};
+use crate::build::{ConversationHeader, ConversationBuilder, made_by};
+use crate::{SourceText, ImportFormat, ImportError, ImportedConversation};
 
 #[derive(Deserialize)]
-struct Request<'a> {
+struct ChatRequest<'a> {
     #[serde(default)]
     id: Value,
     #[serde(default)]
@@ -23,14 +23,14 @@ struct Request<'a> {
     messages: Vec<&'a RawValue>,
 }
 
-pub(super) fn read(foreign: Foreign<'_>) -> Result<ReadConversation, ImportError> {
-    let text = foreign.text;
+pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+    let text = source.text;
     let request = if text.starts_with('[') {
-        Request { id: Value::Null, model: Value::Null, messages: serde_json::from_str(text)? }
+        ChatRequest { id: Value::Null, model: Value::Null, messages: serde_json::from_str(text)? }
     } else {
         serde_json::from_str(text)?
     };
-    let mut builder = Builder::new(foreign.now);
+    let mut builder = ConversationBuilder::new(source.now);
     for (index, raw) in request.messages.iter().enumerate() {
         let message = read_message(&builder, raw, None);
         let mut message = message.map_err(|problem| ImportError::Message { number: index + 1, problem })?;
@@ -40,14 +40,14 @@ pub(super) fn read(foreign: Foreign<'_>) -> Result<ReadConversation, ImportError
         builder.push(message);
     }
     let id = request.id.as_str().map(str::to_owned);
-    builder.finish(Format::OpenaiChat.name(), About { id, ..About::default() })
+    builder.finish(ImportFormat::OpenaiChat.name(), ConversationHeader { id, ..ConversationHeader::default() })
 }
 
 /// One message.
 #[derive(Deserialize)]
 struct ChatMessage<'a> {
     role: String,
-    content: Option<Content>,
+    content: Option<ChatContent>,
     #[serde(borrow)]
     tool_calls: Option<Vec<ChatCall<'a>>>,
     // What tool calls were before they had ids.
@@ -63,7 +63,7 @@ struct ChatMessage<'a> {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Content {
+enum ChatContent {
     Text(String),
     Parts(Vec<Value>),
 }
@@ -83,7 +83,7 @@ struct ChatFunction<'a> {
 }
 
 /// Reads one message; its time is the one given. It is for the caller to push.
-pub(super) fn read_message(builder: &Builder, raw: &RawValue, at: Option<Timestamp>) -> Result<Message, String> {
+pub(crate) fn read_message(builder: &ConversationBuilder, raw: &RawValue, at: Option<Timestamp>) -> Result<Message, String> {
     let chat: ChatMessage<'_> = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
     let parts = parts(chat.content)?;
     let mut message = match chat.role.as_str() {
@@ -125,7 +125,7 @@ fn call(id: String, function: &ChatFunction<'_>) -> Result<Part, String> {
     Ok(Part::ToolCall(ToolCall { id, name: function.name.clone(), arguments, signature: None }))
 }
 
-fn result(builder: &Builder, call: &str, name: Option<&str>, parts: Vec<Part>) -> Vec<Part> {
+fn result(builder: &ConversationBuilder, call: &str, name: Option<&str>, parts: Vec<Part>) -> Vec<Part> {
     let (mut text, mut images) = (String::new(), Vec::new());
     for part in parts {
         match part {
@@ -140,12 +140,12 @@ fn result(builder: &Builder, call: &str, name: Option<&str>, parts: Vec<Part>) -
     content
 }
 
-fn parts(content: Option<Content>) -> Result<Vec<Part>, String> {
+fn parts(content: Option<ChatContent>) -> Result<Vec<Part>, String> {
     match content {
         None => Ok(Vec::new()),
-        Some(Content::Text(text)) if text.is_empty() => Ok(Vec::new()),
-        Some(Content::Text(text)) => Ok(vec![Part::text(text)]),
-        Some(Content::Parts(parts)) => parts.iter().map(part).collect(),
+        Some(ChatContent::Text(text)) if text.is_empty() => Ok(Vec::new()),
+        Some(ChatContent::Text(text)) => Ok(vec![Part::text(text)]),
+        Some(ChatContent::Parts(parts)) => parts.iter().map(part).collect(),
     }
 }
 
@@ -166,7 +166,7 @@ fn part(part: &Value) -> Result<Part, String> {
 }
 
 /// A picture by its address: the picture itself where the address holds it.
-pub(super) fn image_of(url: &str) -> Part {
+pub(crate) fn image_of(url: &str) -> Part {
     let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
     match inline {
         Some((media_type, data)) => Part::Image(Image { media_type: media_type.to_owned(), data: data.to_owned() }),
