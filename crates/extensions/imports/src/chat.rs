@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::build::{ConversationHeader, ConversationBuilder, made_by};
-use crate::{SourceText, ImportFormat, ImportError, ImportedConversation};
+use crate::build::{ConversationBuilder, ConversationHeader, made_by};
+use crate::{ImportError, ImportFormat, ImportedConversation, SourceText};
 
 #[derive(Deserialize)]
 struct ChatRequest<'a> {
@@ -83,7 +83,11 @@ struct ChatFunction<'a> {
 }
 
 /// Reads one message; its time is the one given. It is for the caller to push.
-pub(crate) fn read_message(builder: &ConversationBuilder, raw: &RawValue, at: Option<Timestamp>) -> Result<Message, String> {
+pub(crate) fn read_message(
+    builder: &ConversationBuilder,
+    raw: &RawValue,
+    at: Option<Timestamp>,
+) -> Result<Message, String> {
     let chat: ChatMessage<'_> = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
     let parts = parts(chat.content)?;
     let mut message = match chat.role.as_str() {

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::build::{ConversationHeader, ConversationBuilder, ReportedUsage, chosen, count, made_by};
-use crate::{SourceText, ImportFormat, ImportError, ImportedConversation};
+use crate::build::{ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, made_by};
+use crate::{ImportError, ImportFormat, ImportedConversation, SourceText};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -128,7 +128,11 @@ fn newest_end(lines: &[SessionLine<'_>]) -> HashSet<usize> {
     wanted
 }
 
-fn said<'a>(lines: Vec<SessionLine<'a>>, wanted: &HashSet<usize>, skipped: &mut usize) -> Vec<(SessionMessage<'a>, bool)> {
+fn said<'a>(
+    lines: Vec<SessionLine<'a>>,
+    wanted: &HashSet<usize>,
+    skipped: &mut usize,
+) -> Vec<(SessionMessage<'a>, bool)> {
     let mut all = Vec::new();
     for (place, line) in lines.into_iter().enumerate() {
         if line.is_sidechain || !matches!(line.r#type.as_str(), "user" | "assistant") {

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::build::{ConversationHeader, ConversationBuilder, ReportedUsage, chosen, count, made_by};
+use crate::build::{ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, made_by};
 use crate::chat::image_of;
-use crate::{SourceText, ImportFormat, ImportError, ImportedConversation, time};
+use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, time};
 
 #[derive(Deserialize)]
 struct RolloutLine<'a> {

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::build::{ConversationHeader, ConversationBuilder, count};
-use crate::{SourceText, ImportError, ImportedConversation, time};
+use crate::build::{ConversationBuilder, ConversationHeader, count};
+use crate::{ImportError, ImportedConversation, SourceText, time};
 
 /// What conversations of the other layout say they come from.
 const FILES: &str = "files";

@@ -133,7 +133,10 @@ pub enum ImportError {
 }
 
 /// Reads the conversations of a text, in this format or in the one it looks like.
-pub fn read_conversations(source: SourceText<'_>, format: Option<ImportFormat>) -> Result<Vec<ImportedConversation>, ImportError> {
+pub fn read_conversations(
+    source: SourceText<'_>,
+    format: Option<ImportFormat>,
+) -> Result<Vec<ImportedConversation>, ImportError> {
     let source = SourceText { text: source.text.trim_start_matches('\u{feff}').trim(), ..source };
     let format = match format {
         Some(format) => format,

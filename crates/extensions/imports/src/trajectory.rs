@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::build::{ConversationHeader, ConversationBuilder, ReportedUsage, count, made_by};
-use crate::{SourceText, ImportFormat, ImportError, ImportedConversation, chat, time};
+use crate::build::{ConversationBuilder, ConversationHeader, ReportedUsage, count, made_by};
+use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat, time};
 
 #[derive(Deserialize)]
 struct TrajectoryLine<'a> {
@@ -46,7 +46,10 @@ fn read_line(line: TrajectoryLine<'_>, source: SourceText<'_>) -> Result<Importe
         }
         builder.push(message);
     }
-    builder.finish(ImportFormat::Trajectory.name(), ConversationHeader { id: Some(line.id), name: None, metadata: line.rest })
+    builder.finish(
+        ImportFormat::Trajectory.name(),
+        ConversationHeader { id: Some(line.id), name: None, metadata: line.rest },
+    )
 }
 
 fn used(usage: &Value) -> ReportedUsage {

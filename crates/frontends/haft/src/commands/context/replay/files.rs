@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
 use haft_context::{Reminders, RoleText, Step, SystemInput, render_system, system_entry};
-use haft_model::O200k;
 use haft_imports::{ImportedConversation, SourceText, read_conversations};
+use haft_model::O200k;
 use haft_types::{Entry, LlmMetadata, Message, Role, Timestamp, TokenCounter, ToolSet, ToolSpec};
 use serde_json::{Value, json};
 

@@ -1,6 +1,7 @@
 //! What goes wrong inside a thread, before it is known which server it was.
 
-use crate::error::StoreError;
+use haft_store::StoreError;
+use haft_store::backend::DamagedRow;
 
 /// A failure inside a job.
 #[derive(Debug)]
@@ -17,7 +18,7 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// Whether the connection is of no more use.
-    pub(super) fn ends_the_connection(&self) -> bool {
+    pub(crate) fn ends_the_connection(&self) -> bool {
         match self {
             Self::Sqlx(sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Tls(_)) => true,
             // The server says that it goes.
@@ -30,6 +31,12 @@ impl Failure {
 impl From<sqlx::Error> for Failure {
     fn from(error: sqlx::Error) -> Self {
         Self::Sqlx(error)
+    }
+}
+
+impl From<DamagedRow> for Failure {
+    fn from(DamagedRow(detail): DamagedRow) -> Self {
+        Self::Damaged(detail)
     }
 }
 

@@ -3,24 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use haft_store::StoreError;
 use sqlx::{Connection, PgConnection};
 use tokio::runtime::{Builder, Runtime};
 
-use super::connect::Server;
-use super::failure::Failure;
-use crate::error::StoreError;
+use crate::connect::Server;
+use crate::failure::Failure;
 
 /// How long a write may take, beside waiting for others. A server that vanished without a word never answers.
 const SILENCE: Duration = Duration::from_mins(1);
 
 /// How a transaction begins that writes.
-pub(super) const WRITING: &str = "BEGIN";
+pub(crate) const WRITING: &str = "BEGIN";
 /// How one begins that sees the database as it is at one moment, however many statements look at it.
-pub(super) const READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+pub(crate) const READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// Does something whole or not at all. In either case the server is told at once that it is over: a transaction that is only dropped
 /// ends with the next use of its connection, and until then keeps everything locked that it had locked.
-pub(super) async fn transaction<T>(
+pub(crate) async fn transaction<T>(
     connection: &mut PgConnection,
     begin: &'static str,
     job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Failure>,
@@ -46,7 +46,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(server: &Arc<Server>) -> Result<Self, StoreError> {
+    pub(crate) fn new(server: &Arc<Server>) -> Result<Self, StoreError> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| StoreError::Thread { name: "haft-store".to_owned(), source })?;
         Ok(Self { runtime, server: Arc::clone(server), connection: None })
@@ -54,7 +54,7 @@ impl Session {
 
     /// Does something with the connection. One that broke is made anew for the next time: what was under way when it broke is
     /// not done again, since nobody knows whether it was done.
-    pub(super) fn run<T>(
+    pub(crate) fn run<T>(
         &mut self,
         job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
@@ -72,7 +72,7 @@ impl Session {
     }
 
     /// Does something that takes little time, unless it has to `wait` for others.
-    pub(super) fn run_briefly<T>(
+    pub(crate) fn run_briefly<T>(
         &mut self,
         wait: Duration,
         job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Failure>,

@@ -7,20 +7,19 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use haft_store::backend::{Worker, encode};
+use haft_store::{Holder, Locked, StoreError};
 use haft_types::{ConversationId, Timestamp};
 use sqlx::PgConnection;
 
-use super::failure::Failure;
-use super::session::Session;
-use crate::error::StoreError;
-use crate::lock::{Holder, Locked};
-use crate::worker::Worker;
+use crate::failure::Failure;
+use crate::session::Session;
 
 /// How often somebody who waits looks again.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The locks of one store.
-pub(super) struct Locks {
+pub(crate) struct Locks {
     keeper: Worker<Session, Failure>,
     timeout: Duration,
     /// The conversations this store has the right to write to until it is given back, with the term of each.
@@ -28,7 +27,7 @@ pub(super) struct Locks {
 }
 
 /// The right of somebody who keeps it for longer.
-pub(super) struct Kept {
+pub(crate) struct Kept {
     // A store that goes gives its rights back whether or not they are still kept.
     locks: Weak<Locks>,
     conversation: ConversationId,
@@ -55,12 +54,12 @@ impl Drop for Kept {
 }
 
 impl Locks {
-    pub(super) fn new(keeper: Worker<Session, Failure>, timeout: Duration) -> Self {
+    pub(crate) fn new(keeper: Worker<Session, Failure>, timeout: Duration) -> Self {
         Self { keeper, timeout, held: Mutex::default() }
     }
 
     /// How long somebody waits for a lock.
-    pub(super) fn timeout(&self) -> Duration {
+    pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }
 
@@ -74,7 +73,7 @@ impl Locks {
     }
 
     /// The right for one write, until the end of its transaction.
-    pub(super) async fn for_one_write(
+    pub(crate) async fn for_one_write(
         &self,
         connection: &mut PgConnection,
         conversation: &ConversationId,
@@ -104,7 +103,7 @@ impl Locks {
     }
 
     /// The right until it is dropped, as soon as nobody else has it.
-    pub(super) async fn keep(
+    pub(crate) async fn keep(
         self: &Arc<Self>,
         conversation: &ConversationId,
         now: Timestamp,
@@ -152,7 +151,7 @@ async fn take(
     if !sqlx::query_scalar(sql).bind(conversation.as_str()).fetch_one(&mut *connection).await? {
         return Ok(None);
     }
-    let holder = crate::encoding::encode("who writes", &Holder::this_process(now))?;
+    let holder = encode("who writes", &Holder::this_process(now))?;
     let sql = "INSERT INTO writers VALUES ($1, $2) ON CONFLICT (conversation)
                DO UPDATE SET holder = excluded.holder, term = writers.term + 1 RETURNING term";
     match sqlx::query_scalar(sql).bind(conversation.as_str()).bind(holder).fetch_one(&mut *connection).await {

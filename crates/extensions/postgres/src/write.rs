@@ -1,27 +1,24 @@
 //! Everything that changes the database but the request log. Each function is called within a transaction, which its caller
 //! commits.
 
+use haft_store::backend::{MessageRow, MessageSpan, decode_count, encode, encode_short_id, encode_time};
+use haft_store::{Conversation, NewFork, Revision, StoreError, Swap};
 use haft_types::{ConversationId, Message, MessageId, Timestamp};
 use serde_json::Value;
 use sqlx::PgConnection;
 
-use super::connect;
-use super::failure::Failure;
-use super::lineage::{self, Span};
-use super::read;
-use crate::conversation::{Conversation, NewFork};
-use crate::encoding::{MessageRow, encode, short, write_time};
-use crate::error::StoreError;
-use crate::message::Revision;
-use crate::store::Swap;
+use crate::connect;
+use crate::failure::Failure;
+use crate::lineage;
+use crate::read;
 
 /// Checks that the tables are of the format we know.
-pub(super) async fn check_format(connection: &mut PgConnection) -> Result<(), Failure> {
+pub(crate) async fn check_format(connection: &mut PgConnection) -> Result<(), Failure> {
     connect::check_format(sqlx::query_scalar("SELECT format FROM haft_format").fetch_one(connection).await?)
 }
 
 /// Inserts a conversation whose message count is still zero, and then its messages.
-pub(super) async fn create(
+pub(crate) async fn create(
     connection: &mut PgConnection,
     mut new: Conversation,
     metadata: &str,
@@ -55,15 +52,15 @@ async fn insert_conversation(
         .bind(&new.name)
         .bind(&new.description)
         .bind(metadata)
-        .bind(write_time(new.created_at))
-        .bind(write_time(new.updated_at))
+        .bind(encode_time(new.created_at))
+        .bind(encode_time(new.updated_at))
         .bind(new.messages.cast_signed());
     let inserted = query.fetch_optional(connection).await?;
     inserted.ok_or_else(|| StoreError::IdTaken { id: new.id.clone() }.into())
 }
 
 /// Appends one message.
-pub(super) async fn append(
+pub(crate) async fn append(
     connection: &mut PgConnection,
     id: &ConversationId,
     message: &MessageRow,
@@ -81,7 +78,7 @@ async fn count_message(
 ) -> Result<(i64, i64), Failure> {
     let sql = "UPDATE conversations SET messages = messages + 1, updated_at = greatest(updated_at, $2)
                WHERE id = $1 AND deleted_at IS NULL RETURNING key, messages";
-    let counted = sqlx::query_as(sql).bind(id.as_str()).bind(write_time(now)).fetch_optional(connection).await?;
+    let counted = sqlx::query_as(sql).bind(id.as_str()).bind(encode_time(now)).fetch_optional(connection).await?;
     counted.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
@@ -101,7 +98,7 @@ async fn insert_message(
     let query = sqlx::query(sql)
         .bind(key)
         .bind(position)
-        .bind(short(message.id.short()))
+        .bind(encode_short_id(message.id.short()))
         .bind(message.id.to_string())
         .bind(&message.role)
         .bind(&message.hash.0[..])
@@ -111,7 +108,7 @@ async fn insert_message(
 }
 
 /// Revises a message that must exist.
-pub(super) async fn update(
+pub(crate) async fn update(
     connection: &mut PgConnection,
     id: &ConversationId,
     message: MessageId,
@@ -120,7 +117,7 @@ pub(super) async fn update(
 ) -> Result<Message, Failure> {
     let key = read::own_key(connection, id).await?;
     let position = lineage::position(connection, (key, id), message).await?;
-    let span = Span { first: position, last: position };
+    let span = MessageSpan::at(position);
     let stored = lineage::messages(connection, (key, id), span).await?.pop();
     let stored = stored.ok_or(StoreError::UnknownMessage { conversation: id.clone(), message })?;
     let revised = revision.of(stored);
@@ -129,16 +126,16 @@ pub(super) async fn update(
                    INSERT INTO revisions (conversation, position, made_at, hash, body)
                    VALUES ($1, $2, $3, $4, $5) RETURNING key)
                INSERT INTO unindexed SELECT -key FROM inserted";
-    let query = sqlx::query(sql).bind(key).bind(position).bind(write_time(now)).bind(&row.hash.0[..]).bind(&row.body);
+    let query = sqlx::query(sql).bind(key).bind(position).bind(encode_time(now)).bind(&row.hash.0[..]).bind(&row.body);
     query.execute(&mut *connection).await?;
     let sql =
         "UPDATE conversations SET revisions = revisions + 1, updated_at = greatest(updated_at, $2) WHERE key = $1";
-    sqlx::query(sql).bind(key).bind(write_time(now)).execute(connection).await?;
+    sqlx::query(sql).bind(key).bind(encode_time(now)).execute(connection).await?;
     Ok(revised)
 }
 
 /// Makes a conversation that begins with the messages of another.
-pub(super) async fn fork(
+pub(crate) async fn fork(
     connection: &mut PgConnection,
     id: &ConversationId,
     fork: NewFork,
@@ -149,7 +146,7 @@ pub(super) async fn fork(
     let unknown = || StoreError::UnknownConversation { id: id.clone() };
     let (_, from) = read::conversation(connection, id).await?.ok_or_else(unknown)?;
     let last = match fork.at {
-        Some(message) => read::read_count(lineage::position(connection, (parent, id), message).await?)?,
+        Some(message) => decode_count(lineage::position(connection, (parent, id), message).await?)?,
         None => from.messages,
     };
     let make_current = fork.make_current;
@@ -166,22 +163,22 @@ pub(super) async fn fork(
 }
 
 /// Gives a conversation another name.
-pub(super) async fn rename(connection: &mut PgConnection, id: &ConversationId, name: &str) -> Result<(), Failure> {
+pub(crate) async fn rename(connection: &mut PgConnection, id: &ConversationId, name: &str) -> Result<(), Failure> {
     let key = read::own_key(connection, id).await?;
     sqlx::query("UPDATE conversations SET name = $2 WHERE key = $1").bind(key).bind(name).execute(connection).await?;
     Ok(())
 }
 
 /// Puts a conversation into the trash.
-pub(super) async fn delete(connection: &mut PgConnection, id: &ConversationId, now: Timestamp) -> Result<(), Failure> {
+pub(crate) async fn delete(connection: &mut PgConnection, id: &ConversationId, now: Timestamp) -> Result<(), Failure> {
     let key = read::own_key(connection, id).await?;
     let sql = "UPDATE conversations SET deleted_at = $2 WHERE key = $1";
-    sqlx::query(sql).bind(key).bind(write_time(now)).execute(connection).await?;
+    sqlx::query(sql).bind(key).bind(encode_time(now)).execute(connection).await?;
     Ok(())
 }
 
 /// Takes a conversation out of the trash; one that is not in it stays as it is.
-pub(super) async fn restore(connection: &mut PgConnection, id: &ConversationId) -> Result<Conversation, Failure> {
+pub(crate) async fn restore(connection: &mut PgConnection, id: &ConversationId) -> Result<Conversation, Failure> {
     let sql = "UPDATE conversations SET deleted_at = NULL WHERE id = $1";
     sqlx::query(sql).bind(id.as_str()).execute(&mut *connection).await?;
     let restored = read::get(connection, id).await?;
@@ -189,7 +186,7 @@ pub(super) async fn restore(connection: &mut PgConnection, id: &ConversationId) 
 }
 
 /// Notes a fact about a message that must exist.
-pub(super) async fn note(
+pub(crate) async fn note(
     connection: &mut PgConnection,
     id: &ConversationId,
     about: MessageId,
@@ -199,12 +196,12 @@ pub(super) async fn note(
     let key = read::own_key(connection, id).await?;
     let position = lineage::position(connection, (key, id), about).await?;
     let sql = "INSERT INTO facts (conversation, position, noted_at, body) VALUES ($1, $2, $3, $4)";
-    sqlx::query(sql).bind(key).bind(position).bind(write_time(now)).bind(fact).execute(connection).await?;
+    sqlx::query(sql).bind(key).bind(position).bind(encode_time(now)).bind(fact).execute(connection).await?;
     Ok(())
 }
 
 /// Keeps a document.
-pub(super) async fn set_state(
+pub(crate) async fn set_state(
     connection: &mut PgConnection,
     id: &ConversationId,
     name: &str,
@@ -218,7 +215,7 @@ pub(super) async fn set_state(
 }
 
 /// Keeps a document of a namespace.
-pub(super) async fn set_project_state(
+pub(crate) async fn set_project_state(
     connection: &mut PgConnection,
     namespace: &str,
     name: &str,
@@ -231,7 +228,7 @@ pub(super) async fn set_project_state(
 }
 
 /// Keeps a document of a namespace if nobody changed the one before.
-pub(super) async fn swap_project_state(
+pub(crate) async fn swap_project_state(
     connection: &mut PgConnection,
     (namespace, name): (&str, &str),
     before: Option<&Value>,
@@ -248,7 +245,7 @@ pub(super) async fn swap_project_state(
 }
 
 /// Makes a conversation current.
-pub(super) async fn set_current(
+pub(crate) async fn set_current(
     connection: &mut PgConnection,
     namespace: &str,
     id: &ConversationId,

@@ -1,11 +1,11 @@
 //! Appending, revising and paging messages.
 
-use haft_store::{Fact, NewConversation, PageEnd, Revision, Store, StoreError};
 use haft_types::{LlmMetadata, Outcome, Part};
 use serde_json::json;
 
 use super::create;
-use crate::support::{conversation, id, tick, user};
+use super::values::{conversation, id, tick, user};
+use crate::{Fact, NewConversation, PageEnd, Revision, Store, StoreError};
 
 pub(crate) async fn messages_keep_their_order_and_move_the_updated_time(store: &dyn Store) {
     create(store, "a", "p").await;

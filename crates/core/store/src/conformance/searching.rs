@@ -1,10 +1,10 @@
 //! Full-text search.
 
-use haft_store::{Hit, NewConversation, NewFork, Revision, Scope, SearchQuery, Store, StoreError};
 use haft_types::{Envelope, Message, Part, Role, Thinking, ToolCall, ToolResult};
 
 use super::create;
-use crate::support::{conversation, id, tick, user};
+use super::values::{conversation, id, tick, user};
+use crate::{Hit, NewConversation, NewFork, Revision, Scope, SearchQuery, Store, StoreError};
 
 async fn search(store: &dyn Store, text: &str) -> Vec<Hit> {
     search_in(store, text, Scope::Everywhere).await

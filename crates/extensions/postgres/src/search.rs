@@ -1,18 +1,16 @@
-//! Full-text search on the server: terms as [`words`] makes them, in a `tsvector` of our own making, so that the server's
+//! Full-text search on the server: terms as [`haft_store::backend`] makes them, in a `tsvector` of our own making, so that the server's
 //! language settings do not matter.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
-use haft_types::Message;
+use haft_store::Hit;
+use haft_store::backend::{Idle, LISTED_COLUMNS, MessageSpan, OwnedScope, SearchItem, name_snippet, terms_of_body};
 use sqlx::{AssertSqlSafe, PgConnection};
 
-use super::failure::Failure;
-use super::lineage::{self, Span};
-use super::read::{LISTED, ListedRow, Where, listed};
-use super::session;
-use crate::search::query::Item;
-use crate::search::{Hit, HitMessage, searchable, snippet, words};
+use crate::failure::Failure;
+use crate::read::{ListedColumns, PARAMETER, listed};
+use crate::{lineage, session};
 
 /// Messages in one transaction.
 const BATCH: u32 = 100;
@@ -23,25 +21,18 @@ const LAST_POSITION: usize = 16_383;
 /// The server takes no entry longer than a megabyte; the positions of terms take room as well.
 const MOST_TERMS: usize = 20_000;
 
-/// Whether there is more to index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Filled {
-    More,
-    All,
-}
-
 /// Indexes at most [`BATCH`] messages and revisions. Others may be doing the same with others.
-pub(super) async fn fill(connection: &mut PgConnection) -> Result<Filled, Failure> {
+pub(crate) async fn fill(connection: &mut PgConnection) -> Result<Idle, Failure> {
     session::transaction(connection, session::WRITING, fill_a_batch).await
 }
 
-async fn fill_a_batch(connection: &mut PgConnection) -> Result<Filled, Failure> {
+async fn fill_a_batch(connection: &mut PgConnection) -> Result<Idle, Failure> {
     let sql = "DELETE FROM unindexed WHERE message IN
                    (SELECT message FROM unindexed ORDER BY message LIMIT $1 FOR UPDATE)
                RETURNING message";
     let keys: Vec<i64> = sqlx::query_scalar(sql).bind(i64::from(BATCH)).fetch_all(&mut *connection).await?;
     if keys.is_empty() {
-        return Ok(Filled::All);
+        return Ok(Idle::Done);
     }
     for key in &keys {
         let sql = match key {
@@ -49,13 +40,11 @@ async fn fill_a_batch(connection: &mut PgConnection) -> Result<Filled, Failure> 
             0.. => "SELECT body FROM messages WHERE key = $1",
         };
         let body: Option<String> = sqlx::query_scalar(sql).bind(key.abs()).fetch_optional(&mut *connection).await?;
-        // One that cannot be read is not found either.
-        let message = body.and_then(|body| serde_json::from_str::<Message>(&body).ok());
-        let terms = message.map_or_else(String::new, |message| words::terms(&searchable(&message)));
+        let terms = body.as_deref().map_or_else(String::new, terms_of_body);
         let sql = "INSERT INTO entries VALUES ($1, $2::tsvector) ON CONFLICT DO NOTHING";
         sqlx::query(sql).bind(key).bind(vector(&terms)).execute(&mut *connection).await?;
     }
-    Ok(if keys.len() == BATCH as usize { Filled::More } else { Filled::All })
+    Ok(if keys.len() == BATCH as usize { Idle::More } else { Idle::Done })
 }
 
 /// Terms with their places, as the server writes them. Terms hold letters and digits only, so quotes are all they need.
@@ -77,8 +66,8 @@ fn vector(terms: &str) -> String {
 }
 
 /// The items in the server's language.
-fn tsquery(items: &[Item]) -> String {
-    let phrase = |item: &Item| {
+fn tsquery(items: &[SearchItem]) -> String {
+    let phrase = |item: &SearchItem| {
         let last = item.terms.len() - 1;
         let term = |(index, term): (usize, &String)| {
             format!("'{term}'{}", if item.prefix && index == last { ":*" } else { "" })
@@ -89,10 +78,10 @@ fn tsquery(items: &[Item]) -> String {
 }
 
 /// The messages that hold all items, best first; before them the conversations whose name or description do.
-pub(super) async fn search(
+pub(crate) async fn search(
     connection: &mut PgConnection,
-    items: &[Item],
-    place: &Where,
+    items: &[SearchItem],
+    place: &OwnedScope,
     limit: usize,
 ) -> Result<Vec<Hit>, Failure> {
     let mut hits = named(connection, items, place, limit).await?;
@@ -128,40 +117,36 @@ pub(super) async fn search(
 async fn hit(
     connection: &mut PgConnection,
     (source, position): (i64, i64),
-    items: &[Item],
-    place: &Where,
+    items: &[SearchItem],
+    place: &OwnedScope,
 ) -> Result<Option<Hit>, Failure> {
     let sql = format!(
         "SELECT key FROM conversations
          WHERE {} AND key IN (SELECT conversation FROM lineage WHERE source = $2 AND last_position >= $3)
          ORDER BY key = $2 DESC, updated_at DESC LIMIT 1",
-        place.condition()
+        place.condition(PARAMETER)
     );
     let query = sqlx::query_scalar(AssertSqlSafe(sql)).bind(place.namespace()).bind(source).bind(position);
     let Some(key) = query.fetch_optional(&mut *connection).await? else { return Ok(None) };
-    let sql = format!("SELECT {LISTED} FROM conversations WHERE key = $1");
-    let row: ListedRow = sqlx::query_as(AssertSqlSafe(sql)).bind::<i64>(key).fetch_one(&mut *connection).await?;
+    let sql = format!("SELECT {LISTED_COLUMNS} FROM conversations WHERE key = $1");
+    let row: ListedColumns = sqlx::query_as(AssertSqlSafe(sql)).bind::<i64>(key).fetch_one(&mut *connection).await?;
     let conversation = listed(row)?;
-    let span = Span { first: position, last: position };
-    let messages = lineage::messages(connection, (key, &conversation.id), span).await?;
-    let Some(message) = messages.into_iter().next() else { return Ok(None) };
-    // What was found may have been revised since.
-    let Some(snippet) = snippet::snippet(&searchable(&message), items) else { return Ok(None) };
-    let message = HitMessage { message_id: message.message_id, role: message.role, created_at: message.created_at };
-    Ok(Some(Hit { conversation, message: Some(message), snippet }))
+    let span = MessageSpan::at(position);
+    let message = lineage::messages(connection, (key, &conversation.id), span).await?.pop();
+    Ok(message.and_then(|message| Hit::in_message(conversation, &message, items)))
 }
 
 /// The conversations whose name or description hold every item.
 async fn named(
     connection: &mut PgConnection,
-    items: &[Item],
-    place: &Where,
+    items: &[SearchItem],
+    place: &OwnedScope,
     limit: usize,
 ) -> Result<Vec<Hit>, Failure> {
     type Row = (String, String, String, String, String, i64, String);
     let sql = format!(
-        "SELECT {LISTED}, description FROM conversations WHERE {} ORDER BY updated_at DESC, key DESC",
-        place.condition()
+        "SELECT {LISTED_COLUMNS}, description FROM conversations WHERE {} ORDER BY updated_at DESC, key DESC",
+        place.condition(PARAMETER)
     );
     let rows: Vec<Row> = sqlx::query_as(AssertSqlSafe(sql)).bind(place.namespace()).fetch_all(connection).await?;
     let mut hits = Vec::new();
@@ -169,7 +154,7 @@ async fn named(
         if hits.len() >= limit {
             break;
         }
-        if let Some(snippet) = snippet::in_name(&name, &description, items) {
+        if let Some(snippet) = name_snippet(&name, &description, items) {
             let conversation = listed((id, name, namespace, created_at, updated_at, messages))?;
             hits.push(Hit { conversation, message: None, snippet });
         }
@@ -179,14 +164,15 @@ async fn named(
 
 #[cfg(test)]
 mod tests {
+    use haft_store::backend::parse_query;
+
     use super::*;
-    use crate::search::query::parse;
 
     #[test]
     fn the_servers_own_language() {
         assert_eq!(vector("the login the"), "'login':2 'the':1,3 ");
         assert_eq!(
-            tsquery(&parse("\"exact words\" deplo* 測試中")),
+            tsquery(&parse_query("\"exact words\" deplo* 測試中").unwrap()),
             "('exact' <-> 'words') & ('deplo':*) & ('測試' <-> '試中')"
         );
     }

@@ -1,11 +1,11 @@
 //! The log of requests.
 
-use haft_store::{NewFork, Revision, Store, StoreError};
 use haft_types::{Message, Part, Role};
 
 use super::create;
-use crate::request_log::{assert_logged, sent};
-use crate::support::{conversation, id, tick, user};
+use super::logged::{assert_logged, sent};
+use super::values::{conversation, id, tick, user};
+use crate::{NewFork, Revision, Store, StoreError};
 
 pub(crate) async fn requests_are_made_whole_again(store: &dyn Store) {
     create(store, "a", "p").await;

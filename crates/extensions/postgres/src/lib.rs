@@ -1,8 +1,14 @@
-//! The store on PostgreSQL, for teams: several hosts on one server, the same promises.
+//! Conversations of a team on a PostgreSQL server: several hosts, the same promises as the embedded store.
+//!
+//! This crate reads no environment, home folder or wall clock: the address comes in as text, the time through
+//! [`haft_types::Clock`]. What it has in common with other stores is in [`haft_store::backend`]; it adds statements,
+//! connections and locks, and no promise of its own.
 //!
 //! As in the embedded store one thread with one connection does all writing, in order, and another all reading; a third keeps
 //! the rights to write, which are locks of the server's session and so given back when the process or its host dies. Each
 //! thread has a small runtime of its own, so that what was asked for is done whatever becomes of the caller's.
+//!
+//! Read first: [`PostgresStore`], then `session.rs` (a connection and its transactions) and `locks.rs` (who may write).
 
 mod connect;
 mod failure;
@@ -15,37 +21,24 @@ mod session;
 mod write;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
+use haft_store::backend::{
+    Counters, Explain, INDEX_DELAY, Idle, IdleWork, LastRequests, MessageRow, OwnedScope, Worker, check_name, encode,
+    namespace_name, parse_query,
+};
+use haft_store::{
+    Conversation, ConversationDocument, Fact, Found, Hit, Listed, LoggedRequest, Namespace, NewConversation, NewFork,
+    Page, PageEnd, Pending, RequestOutline, RequestSummary, Revision, Scope, SearchQuery, SentRequest, Statistics,
+    Store, StoreConfig, StoreError, Swap, Totals, WriteLock,
+};
 use haft_types::{Clock, ConversationId, Message, MessageId, Timestamp};
 use serde_json::Value;
 use sqlx::PgConnection;
 
 use self::failure::Failure;
 use self::locks::Locks;
-use self::read::Where;
-use self::requests::LastRequests;
 use self::session::Session;
-use crate::config::StoreConfig;
-use crate::conversation::{
-    Conversation, Found, Listed, Namespace, NewConversation, NewFork, Scope, check_name, namespace_name,
-};
-use crate::document::ConversationDocument;
-use crate::encoding::{MessageRow, encode};
-use crate::error::StoreError;
-use crate::fact::Fact;
-use crate::lock::WriteLock;
-use crate::message::{Page, PageEnd, Revision};
-use crate::pending::Pending;
-use crate::request_log::{LoggedRequest, RequestOutline, RequestSummary, SentRequest};
-use crate::search::{Hit, SearchQuery, query};
-use crate::statistics::{Counters, Statistics, Totals};
-use crate::store::{Store, Swap};
-use crate::worker::{Explain, Idle, Pastime, Worker};
-
-/// How long nothing must be written before what was written is indexed.
-const QUIET: Duration = Duration::from_secs(2);
 
 /// What the writing thread owns.
 struct Writer {
@@ -87,9 +80,9 @@ impl PostgresStore {
         let keeper = Worker::start("haft-store-lock", Arc::clone(&explain), Session::new(&server)?)?;
         let locks = Arc::new(Locks::new(keeper, config.lock_timeout()));
         let writer = Writer { session, last_requests: LastRequests::default(), locks: Arc::clone(&locks) };
-        let pastime = Pastime { after: QUIET, work: index_a_little };
+        let idle_work = IdleWork { after: INDEX_DELAY, work: index_a_little };
         Ok(Self {
-            index: Worker::start_with("haft-store-index", Arc::clone(&explain), Session::new(&server)?, pastime)?,
+            index: Worker::start_with("haft-store-index", Arc::clone(&explain), Session::new(&server)?, idle_work)?,
             reader: Worker::start("haft-store-read", Arc::clone(&explain), Session::new(&server)?)?,
             writer: Worker::start("haft-store-write", explain, writer)?,
             locks,
@@ -151,18 +144,7 @@ impl PostgresStore {
 
 fn index_a_little(session: &mut Session) -> Idle {
     // What goes wrong here is told by the next search.
-    match session.run(search::fill) {
-        Ok(search::Filled::More) => Idle::More,
-        Ok(search::Filled::All) | Err(_) => Idle::Done,
-    }
-}
-
-fn place_of(scope: Scope<'_>) -> Where {
-    match scope {
-        Scope::Namespace(namespace) => Where::Namespace(namespace_name(namespace).to_owned()),
-        Scope::Everywhere => Where::Everywhere,
-        Scope::Trash => Where::Trash,
-    }
+    session.run(search::fill).unwrap_or(Idle::Done)
 }
 
 #[async_trait]
@@ -187,12 +169,12 @@ impl Store for PostgresStore {
     }
 
     async fn find(&self, text: &str, scope: Scope<'_>) -> Result<Found, StoreError> {
-        let (text, place) = (text.to_owned(), place_of(scope));
+        let (text, place) = (text.to_owned(), OwnedScope::from(scope));
         self.read(async move |connection| read::find(connection, &text, &place).await).await
     }
 
     async fn list(&self, scope: Scope<'_>) -> Result<Vec<Listed>, StoreError> {
-        let place = place_of(scope);
+        let place = OwnedScope::from(scope);
         self.read(async move |connection| read::list(connection, &place).await).await
     }
 
@@ -254,14 +236,11 @@ impl Store for PostgresStore {
     }
 
     async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<Hit>, StoreError> {
-        let items = query::parse(query.text);
-        if items.is_empty() {
-            return Err(StoreError::EmptySearch { text: query.text.to_owned() });
-        }
-        let (place, limit) = (place_of(query.scope), query.limit);
+        let items = parse_query(query.text)?;
+        let (place, limit) = (OwnedScope::from(query.scope), query.limit);
         let search = move |session: &mut Session| {
             session.run(async |connection| {
-                while search::fill(connection).await? == search::Filled::More {}
+                while search::fill(connection).await? == Idle::More {}
                 let search = async |snapshot: &mut PgConnection| search::search(snapshot, &items, &place, limit).await;
                 session::transaction(connection, session::READING, search).await
             })
@@ -328,7 +307,7 @@ impl Store for PostgresStore {
                     requests::log(transaction, last_requests, &id, &sent, now).await
                 };
                 let logged = session::transaction(connection, session::WRITING, log).await?;
-                Ok(logged.remember(last_requests))
+                logged.remember(last_requests)
             })
         })
     }

@@ -4,14 +4,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use haft_store::backend::hide_password;
+use haft_store::{Locked, StoreError};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, PgConnection};
 
-use super::failure::Failure;
-use super::session;
-use crate::config::hide_password;
-use crate::error::StoreError;
-use crate::lock::Locked;
+use crate::failure::Failure;
+use crate::session;
 
 /// Numbered changes of the format. A released one is never edited: the next change is the next number.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_conversations.sql")];
@@ -20,7 +19,7 @@ const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_conversations.sql")]
 const FORMAT: i32 = (MIGRATIONS.len() as u32).cast_signed();
 
 /// A server, and how it is spoken to.
-pub(super) struct Server {
+pub(crate) struct Server {
     options: PgConnectOptions,
     /// Its address without what is secret in it.
     name: PathBuf,
@@ -28,7 +27,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(url: &str, lock_timeout: Duration) -> Result<Self, StoreError> {
+    pub(crate) fn new(url: &str, lock_timeout: Duration) -> Result<Self, StoreError> {
         let options = PgConnectOptions::from_str(url)
             .map_err(|error| StoreError::BadAddress { address: hide_password(url), problem: error.to_string() })?;
         let milliseconds = lock_timeout.as_millis().to_string();
@@ -45,7 +44,7 @@ impl Server {
         Ok(Self { options, name: PathBuf::from(hide_password(url)), lock_timeout })
     }
 
-    pub(super) async fn connect(&self) -> Result<PgConnection, Failure> {
+    pub(crate) async fn connect(&self) -> Result<PgConnection, Failure> {
         const PATIENCE: Duration = Duration::from_secs(10);
         match tokio::time::timeout(PATIENCE, self.options.connect()).await {
             Ok(connected) => Ok(connected?),
@@ -54,7 +53,7 @@ impl Server {
     }
 
     /// The failure as the caller sees it.
-    pub(super) fn explain(&self, failure: Failure) -> StoreError {
+    pub(crate) fn explain(&self, failure: Failure) -> StoreError {
         let path = self.name.clone();
         match failure {
             Failure::Store(error) => error,
@@ -70,7 +69,7 @@ impl Server {
 }
 
 /// Brings the tables to [`FORMAT`]: all steps or none. Another process may be doing the same.
-pub(super) async fn migrate(connection: &mut PgConnection) -> Result<(), Failure> {
+pub(crate) async fn migrate(connection: &mut PgConnection) -> Result<(), Failure> {
     session::transaction(connection, session::WRITING, migrate_alone).await
 }
 
@@ -97,7 +96,7 @@ async fn migrate_alone(connection: &mut PgConnection) -> Result<(), Failure> {
 
 /// Refuses a format that a newer haft made. It may have done so since this process connected, and what is written the old way
 /// would be lost to it.
-pub(super) fn check_format(found: i32) -> Result<(), Failure> {
+pub(crate) fn check_format(found: i32) -> Result<(), Failure> {
     if found > FORMAT { Err(Failure::NewerFormat(found.unsigned_abs())) } else { Ok(()) }
 }
 

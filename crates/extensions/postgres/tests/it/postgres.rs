@@ -3,10 +3,11 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
-use haft_store::{Locked, NewConversation, PostgresStore, Scope, SearchQuery, Store, StoreConfig, StoreError};
+use haft_postgres::PostgresStore;
+use haft_store::conformance::{TickingClock, conversation, user};
+use haft_store::{Locked, NewConversation, Scope, SearchQuery, Store, StoreConfig, StoreError};
 
 use crate::server::Server;
-use crate::support::{Ticking, conversation, user};
 
 #[tokio::test]
 async fn many_can_create_the_tables_and_use_them_at_once() {
@@ -17,7 +18,7 @@ async fn many_can_create_the_tables_and_use_them_at_once() {
         for who in 0..6_u32 {
             let (url, config) = (&url, &config);
             scope.spawn(move || {
-                let store = PostgresStore::connect(url, config, Ticking::new()).unwrap();
+                let store = PostgresStore::connect(url, config, TickingClock::new()).unwrap();
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
                 runtime.block_on(async {
                     let own = conversation(&format!("own {who}"));
@@ -123,7 +124,7 @@ const ACKNOWLEDGED: &str = "acknowledged ";
 #[ignore = "run by the test below as a process of its own"]
 async fn child() {
     let Ok(url) = std::env::var(URL) else { return };
-    let store = PostgresStore::connect(&url, &StoreConfig::default(), Ticking::new()).unwrap();
+    let store = PostgresStore::connect(&url, &StoreConfig::default(), TickingClock::new()).unwrap();
     let id = conversation("a");
     let _lock = store.lock(&id).await.unwrap();
     let stored = store.messages(&id).await.unwrap().len() as u32;
@@ -164,7 +165,7 @@ async fn a_killed_client_loses_nothing_it_acknowledged_and_gives_its_right_back(
         let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
         acknowledged.extend(whole.lines().filter_map(|line| line.strip_prefix(ACKNOWLEDGED)?.parse::<u32>().ok()));
         // The server ends what the dead one left under way, and its right.
-        let patient = PostgresStore::connect(&server.url(), &StoreConfig::default(), Ticking::new()).unwrap();
+        let patient = PostgresStore::connect(&server.url(), &StoreConfig::default(), TickingClock::new()).unwrap();
         drop(patient.lock(&a).await.unwrap());
         let stored = store.messages(&a).await.unwrap();
         let stored: Vec<u32> = stored.iter().map(|message| message.message_id.short().0).collect();
@@ -213,7 +214,7 @@ async fn a_newer_format_is_refused_by_name() {
 #[test]
 fn a_server_that_is_not_there_is_told_without_its_password() {
     let url = "postgres://me:secret@127.0.0.1:9/db";
-    let error = PostgresStore::connect(url, &StoreConfig::default(), Ticking::new()).err().unwrap();
+    let error = PostgresStore::connect(url, &StoreConfig::default(), TickingClock::new()).err().unwrap();
     assert!(matches!(error, StoreError::Io { .. }), "{error:?}");
     assert!(error.to_string().contains("me@127.0.0.1:9/db") && !error.to_string().contains("secret"), "{error}");
 }

@@ -2,38 +2,22 @@
 
 use std::collections::HashMap;
 
+use haft_store::StoreError;
+use haft_store::backend::{MessageSpan, decode, decode_message_id, encode_short_id};
 use haft_types::{ContentHash, ConversationId, Message, MessageId, ShortId};
 use sqlx::PgConnection;
 
-use super::failure::Failure;
-use super::read::decode;
-use crate::encoding::short;
-use crate::error::StoreError;
-
-/// Nothing is later than this.
-pub(super) const NO_END: i64 = i64::MAX;
-
-/// Which messages of a conversation to read.
-#[derive(Clone, Copy)]
-pub(super) struct Span {
-    pub(super) first: i64,
-    pub(super) last: i64,
-}
-
-impl Span {
-    /// All of them.
-    pub(super) const ALL: Self = Self { first: 1, last: NO_END };
-}
+use crate::failure::Failure;
 
 /// Makes a new conversation the last source of itself.
-pub(super) async fn begin(connection: &mut PgConnection, conversation: i64, step: i64) -> Result<(), Failure> {
+pub(crate) async fn begin(connection: &mut PgConnection, conversation: i64, step: i64) -> Result<(), Failure> {
     let sql = "INSERT INTO lineage VALUES ($1, $2, $1, $3, $3, $3)";
-    sqlx::query(sql).bind(conversation).bind(step).bind(NO_END).execute(connection).await?;
+    sqlx::query(sql).bind(conversation).bind(step).bind(MessageSpan::NO_END).execute(connection).await?;
     Ok(())
 }
 
 /// Gives a new conversation the sources of its parent, up to a position, as they are now. Nobody writes to the parent meanwhile.
-pub(super) async fn inherit(connection: &mut PgConnection, child: i64, parent: i64, last: i64) -> Result<(), Failure> {
+pub(crate) async fn inherit(connection: &mut PgConnection, child: i64, parent: i64, last: i64) -> Result<(), Failure> {
     let sql = "INSERT INTO lineage
                SELECT $1, step, source, least(last_position, $3),
                       least(last_revision, (SELECT coalesce(max(key), 0) FROM revisions WHERE conversation = source)),
@@ -44,10 +28,10 @@ pub(super) async fn inherit(connection: &mut PgConnection, child: i64, parent: i
 }
 
 /// The messages of a span, in order, each in its newest revision.
-pub(super) async fn messages(
+pub(crate) async fn messages(
     connection: &mut PgConnection,
     (key, id): (i64, &ConversationId),
-    span: Span,
+    span: MessageSpan,
 ) -> Result<Vec<Message>, Failure> {
     let revised = revised(connection, key, span).await?;
     let sql = "SELECT messages.position, messages.body FROM lineage JOIN messages
@@ -64,7 +48,7 @@ pub(super) async fn messages(
 }
 
 /// The newest revision of each message of a span that has one, by position.
-async fn revised(connection: &mut PgConnection, key: i64, span: Span) -> Result<HashMap<i64, String>, Failure> {
+async fn revised(connection: &mut PgConnection, key: i64, span: MessageSpan) -> Result<HashMap<i64, String>, Failure> {
     let sql = "SELECT revisions.position, revisions.body FROM lineage JOIN revisions
                ON revisions.conversation = lineage.source AND revisions.position <= lineage.last_position
                   AND revisions.key <= lineage.last_revision
@@ -76,7 +60,7 @@ async fn revised(connection: &mut PgConnection, key: i64, span: Span) -> Result<
 }
 
 /// The position and the id of the message with this short id.
-pub(super) async fn find(
+pub(crate) async fn find(
     connection: &mut PgConnection,
     conversation: i64,
     short_id: ShortId,
@@ -86,16 +70,13 @@ pub(super) async fn find(
                   AND messages.position <= lineage.last_position
                WHERE lineage.conversation = $1";
     let found: Option<(i64, String)> =
-        sqlx::query_as(sql).bind(conversation).bind(short(short_id)).fetch_optional(connection).await?;
-    let read = |(position, id): (i64, String)| match id.parse() {
-        Ok(id) => Ok((position, id)),
-        Err(_) => Err(Failure::Damaged(format!("`{id}` is not a message id"))),
-    };
+        sqlx::query_as(sql).bind(conversation).bind(encode_short_id(short_id)).fetch_optional(connection).await?;
+    let read = |(position, id): (i64, String)| Ok((position, decode_message_id(&id)?));
     found.map(read).transpose()
 }
 
 /// The position of a message that must exist.
-pub(super) async fn position(
+pub(crate) async fn position(
     connection: &mut PgConnection,
     (key, id): (i64, &ConversationId),
     message: MessageId,
@@ -107,7 +88,7 @@ pub(super) async fn position(
 }
 
 /// The bodies of messages as they were first stored, by short id.
-pub(super) async fn first_bodies(
+pub(crate) async fn first_bodies(
     connection: &mut PgConnection,
     conversation: i64,
     short_ids: &[i64],
@@ -120,7 +101,7 @@ pub(super) async fn first_bodies(
 }
 
 /// Whether a message was first stored with exactly this content.
-pub(super) async fn stored_as(
+pub(crate) async fn stored_as(
     connection: &mut PgConnection,
     conversation: i64,
     message: MessageId,
@@ -130,6 +111,6 @@ pub(super) async fn stored_as(
                ON messages.conversation = lineage.source AND messages.short_id = $2
                   AND messages.position <= lineage.last_position
                WHERE lineage.conversation = $1 AND messages.message_id = $3 AND messages.hash = $4)";
-    let query = sqlx::query_scalar(sql).bind(conversation).bind(short(message.short()));
+    let query = sqlx::query_scalar(sql).bind(conversation).bind(encode_short_id(message.short()));
     Ok(query.bind(message.to_string()).bind(&hash.0[..]).fetch_one(connection).await?)
 }

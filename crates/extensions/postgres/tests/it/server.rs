@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use haft_store::{PostgresStore, StoreConfig, StoreError};
+use haft_postgres::PostgresStore;
+use haft_store::conformance::TickingClock;
+use haft_store::{StoreConfig, StoreError};
 use haft_types::Clock;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
-
-use crate::support::Ticking;
 
 /// A schema on the server, which goes away with this.
 pub(crate) struct Server {
@@ -82,7 +82,7 @@ impl Server {
     pub(crate) fn try_connect(&self) -> Result<PostgresStore, StoreError> {
         // Long enough for a busy machine, short enough for the tests that wait for it in vain.
         let config = StoreConfig { lock_timeout_ms: 2_000, ..StoreConfig::default() };
-        PostgresStore::connect(&self.url(), &config, Ticking::new() as Arc<dyn Clock>)
+        PostgresStore::connect(&self.url(), &config, TickingClock::new() as Arc<dyn Clock>)
     }
 
     pub(crate) fn connect(&self) -> PostgresStore {

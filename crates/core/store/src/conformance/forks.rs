@@ -1,11 +1,11 @@
 //! Forks share what was said before and go their own way after.
 
-use haft_store::{Fact, NewFork, PageEnd, Revision, Store, StoreError};
 use haft_types::{Message, Outcome, Part};
 use serde_json::json;
 
 use super::create;
-use crate::support::{conversation, id, user};
+use super::values::{conversation, id, user};
+use crate::{Fact, NewFork, PageEnd, Revision, Store, StoreError};
 
 async fn five(store: &dyn Store) -> Vec<Message> {
     create(store, "a", "p").await;

@@ -1,11 +1,11 @@
 //! Creating, finding and listing conversations.
 
-use haft_store::{Fact, Found, Namespace, NewConversation, NewFork, PageEnd, Revision, Scope, Store, StoreError};
 use serde_json::json;
 
 use super::create;
-use crate::request_log::sent;
-use crate::support::{conversation, id, tick, user};
+use super::logged::sent;
+use super::values::{conversation, id, tick, user};
+use crate::{Fact, Found, Namespace, NewConversation, NewFork, PageEnd, Revision, Scope, Store, StoreError};
 
 pub(crate) async fn a_new_conversation_reads_back(store: &dyn Store) {
     let mut new = NewConversation::new(conversation("0123456789"), "project");

@@ -1,9 +1,9 @@
 //! Export and import.
 
-use haft_store::{ConversationDocument, Imported, NewConversation, Store, StoreError};
 use serde_json::json;
 
-use crate::support::{conversation, tick, user};
+use super::values::{conversation, tick, user};
+use crate::{ConversationDocument, Imported, NewConversation, Store, StoreError};
 
 pub(crate) async fn an_export_is_the_documented_json(store: &dyn Store) {
     let mut new = NewConversation::new(conversation("a"), "p").named("name");

@@ -1,10 +1,10 @@
 //! Documents kept with a conversation or a project.
 
-use haft_store::{Store, Swap};
 use serde_json::json;
 
 use super::create;
-use crate::support::conversation;
+use super::values::conversation;
+use crate::{Store, Swap};
 
 pub(crate) async fn states_replace_each_other(store: &dyn Store) {
     create(store, "a", "p").await;
