@@ -87,7 +87,7 @@ pub(crate) fn versions(places: &Places, config: &Config) -> Arc<Versions> {
 
 #[cfg(feature = "postgres")]
 fn open_server(url: &str, config: &Config) -> anyhow::Result<Arc<dyn Store>> {
-    let server = haft_store::PostgresStore::connect(url, &config.store, Arc::new(WallClock))?;
+    let server = haft_postgres::PostgresStore::connect(url, &config.store, Arc::new(WallClock))?;
     Ok(Arc::new(Cached::new(server, &config.store)))
 }
 

@@ -4,13 +4,13 @@ use super::words::{Kind, Run, runs};
 
 /// One word or phrase.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Item {
+pub struct Item {
     /// Its runs, folded, in order.
     pub(crate) runs: Vec<(Kind, String)>,
     /// Its terms as the index has them, in order.
-    pub(crate) terms: Vec<String>,
+    pub terms: Vec<String>,
     /// Whether the last term is only the beginning of one.
-    pub(crate) prefix: bool,
+    pub prefix: bool,
 }
 
 /// The items of a query. Empty when it holds no word.
