@@ -7,6 +7,7 @@ use haft_types::ConversationId;
 
 use super::{Children, StoredMarks, StoredNotes, StoredTranscript, StoredUseful};
 use crate::session::{Services, SessionConfig};
+use crate::stored_state::StoredState;
 
 /// The ports of one session that the reminders and tools share.
 pub(crate) struct Knowledge {
@@ -25,12 +26,13 @@ pub(crate) struct Shared {
 }
 
 impl Knowledge {
-    /// Reads what is kept with the conversation and its project, but for what is shared.
+    /// What is kept with the conversation, and with its project, which is read here; but for what is shared.
     pub(crate) async fn open(
         services: &Services,
         config: &SessionConfig,
         conversation: &ConversationId,
         shared: Option<&Shared>,
+        state: &mut StoredState,
     ) -> Result<Self, StoreError> {
         let store = || Arc::clone(&services.store);
         let Shared { useful, notes } = if let Some(shared) = shared {
@@ -38,11 +40,11 @@ impl Knowledge {
         } else {
             let root = config.workspace.root.clone();
             let notes = StoredNotes::open(store(), &config.notes, root, Arc::clone(&services.clock)).await?;
-            let useful = StoredUseful::open(store(), conversation.clone()).await?;
+            let useful = StoredUseful::restored(store(), conversation.clone(), state);
             Shared { useful: Arc::new(useful), notes: Arc::new(notes) }
         };
-        let children = Arc::new(Children::open(store(), conversation.clone()).await?);
-        let marks = Arc::new(StoredMarks::open(store(), conversation.clone()).await?);
+        let children = Arc::new(Children::restored(store(), conversation.clone(), state));
+        let marks = Arc::new(StoredMarks::restored(store(), conversation.clone(), state));
         let transcript = StoredTranscript {
             store: store(),
             conversation: conversation.clone(),

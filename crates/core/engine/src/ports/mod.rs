@@ -14,7 +14,7 @@ mod tokens;
 mod transcript;
 mod useful;
 
-pub(crate) use children::{Child, Children};
+pub(crate) use children::Children;
 pub(crate) use knowledge::{Knowledge, Shared};
 pub use marks::StoredMarks;
 pub use notes::StoredNotes;

@@ -10,17 +10,14 @@ use std::time::{Duration, Instant};
 
 use haft_context::{ChangedFile, ContextError, FolderChange, active_request, is_cold};
 use haft_project::active;
-use haft_store::{Store, StoreError};
 use haft_tool::FileChange;
-use haft_types::{ChangeKind, ConversationId, EventBody, ModelSpec, Outcome, PermissionMode, Role, TokenCounter};
-use serde_json::Value;
+use haft_types::{ChangeKind, EventBody, ModelSpec, Outcome, PermissionMode, Role, TokenCounter};
 use tokio_util::sync::CancellationToken;
 
 use super::{EngineError, Session, SessionConfig};
 use crate::emit::Emitter;
+use crate::stored_state::{SentDescriptions, StoredState};
 
-/// Under which name the store keeps what was sent.
-const SENT: &str = "active_context";
 /// So many folders are described after one turn.
 const MOST_FOLDERS: usize = 8;
 /// So many files of a folder are shown to whoever describes it, and so many bytes of each.
@@ -44,23 +41,14 @@ pub(super) struct Active {
 
 impl Active {
     /// What was sent last of them; of a conversation that sent nothing yet, what there is.
-    pub(super) async fn open(
-        store: &dyn Store,
-        known: Option<&ConversationId>,
-        config: &SessionConfig,
-    ) -> Result<Self, StoreError> {
+    pub(super) fn open(config: &SessionConfig, state: &mut StoredState) -> Self {
         if !config.policy.active {
-            return Ok(Self::default());
+            return Self::default();
         }
-        let kept = match known {
-            Some(id) => store.state(id, SENT).await?,
-            None => None,
-        };
-        let text = match &kept {
-            Some(value) => value.as_str().map(str::to_owned),
-            None => current(config),
-        };
-        Ok(Self { text, kept: kept.is_some(), changed: Changed::new() })
+        match state.take() {
+            Some(SentDescriptions(text)) => Self { text, kept: true, changed: Changed::new() },
+            None => Self { text: current(config), kept: false, changed: Changed::new() },
+        }
     }
 
     /// The text for the system message.
@@ -108,8 +96,7 @@ impl Session {
     /// Keeps with the conversation what is sent of them.
     pub(super) async fn keep_descriptions(&mut self) -> Result<(), EngineError> {
         if self.config.policy.active && !self.active.kept {
-            let text = self.active.text.clone().map_or(Value::Null, Value::String);
-            self.services.store.set_state(&self.conversation.id, SENT, text).await?;
+            self.keep_state(&SentDescriptions(self.active.text.clone())).await?;
             self.active.kept = true;
         }
         Ok(())

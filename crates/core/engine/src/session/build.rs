@@ -12,20 +12,15 @@ use haft_store::{LoggedRequest, Store};
 use haft_tool::{Source, TodoState};
 use haft_types::{ConversationId, Entry, EventBody, Layer, Request, Role, TokenCounter, ToolSet};
 
-use super::told::Told;
+use super::advertised::AdvertisedTools;
 use super::{EngineError, Session, SessionConfig, open};
 use crate::documents::StandingDocuments;
 use crate::emit::Emitter;
 use crate::external::ExternalShelf;
 use crate::names;
+use crate::stored_state::{SentEdits, SentPolicy, StoredState};
 use crate::subagents::Rank;
 use crate::touched::Touched;
-
-/// Under which names the store keeps what one request decides for the next.
-pub(super) const CLEARED: &str = "cleared";
-pub(super) const CARRIED: &str = "carried";
-pub(super) const POLICY: &str = "policy";
-const EDITED: &str = "edited";
 
 impl Session {
     /// The next request as it would be sent now, and an account of it. Nothing is sent or stored.
@@ -37,8 +32,8 @@ impl Session {
     /// Tells another model of the tools, in its own protocol.
     pub(super) fn tell_again(&mut self) -> Result<(), ContextError> {
         let counter = self.services.counter.as_ref();
-        self.told = Told::of(&self.config.model, &self.registry, counter);
-        self.system = system_of(&self.config, &self.told, &self.documents, self.active.text(), counter)?;
+        self.advertised = AdvertisedTools::of(&self.config.model, &self.registry, counter);
+        self.system = system_of(&self.config, &self.advertised, &self.documents, self.active.text(), counter)?;
         Ok(())
     }
 
@@ -94,12 +89,12 @@ impl Session {
             ..ExecutionState::default()
         };
         let role = assembled_role(&self.config, &self.documents);
-        let input = system_input(&self.config, &self.told, role.as_deref(), self.active.text());
+        let input = system_input(&self.config, &self.advertised, role.as_deref(), self.active.text());
         let plain = Snapshot::new(
             &self.config.model,
             &self.config.policy,
             &self.system,
-            &self.told.tools,
+            &self.advertised.tools,
             history,
             self.services.counter.as_ref(),
         );
@@ -160,25 +155,21 @@ impl Session {
     ) -> Result<(), EngineError> {
         tell(&account, request, emitter);
         if let Some(cleared) = account.cleared {
-            let value = serde_json::to_value(&cleared).unwrap_or_default();
-            self.services.store.set_state(&self.conversation.id, CLEARED, value).await?;
+            self.keep_state(&cleared).await?;
             self.cleared = Some(cleared);
         }
         if let Some(carried) = account.carried {
-            let value = serde_json::to_value(&carried).unwrap_or_default();
-            self.services.store.set_state(&self.conversation.id, CARRIED, value).await?;
+            self.keep_state(&carried).await?;
             self.carried = Some(carried);
         }
-        if let Some(steady) = self.to_keep.take() {
-            steady.keep(self.services.store.as_ref(), &self.conversation.id).await?;
+        if let Some(descriptions) = self.to_keep.take() {
+            self.keep_state(&descriptions).await?;
         }
         if self.sent.as_ref().is_none_or(|sent| sent.policy != account.sent.policy) {
-            let value = serde_json::to_value(account.sent.policy).unwrap_or_default();
-            self.services.store.set_state(&self.conversation.id, POLICY, value).await?;
+            self.keep_state(&SentPolicy(account.sent.policy)).await?;
         }
         if self.sent.as_ref().and_then(|sent| sent.edits) != account.sent.edits {
-            let value = serde_json::to_value(account.sent.edits).unwrap_or_default();
-            self.services.store.set_state(&self.conversation.id, EDITED, value).await?;
+            self.keep_state(&SentEdits(account.sent.edits)).await?;
         }
         self.sent = Some(account.sent);
         Ok(())
@@ -191,11 +182,10 @@ pub(super) async fn last_sent(
     id: &ConversationId,
     config: &SessionConfig,
     counter: &dyn TokenCounter,
+    state: &mut StoredState,
 ) -> Result<Option<Sent>, haft_store::StoreError> {
     let Some(last) = store.requests(id).await?.last().map(|summary| summary.number) else { return Ok(None) };
     let Some(LoggedRequest { summary, segments, tools, .. }) = store.request(id, last).await? else { return Ok(None) };
-    let policy = store.state(id, POLICY).await?.and_then(|value| serde_json::from_value(value).ok());
-    let edits: Option<Option<_>> = store.state(id, EDITED).await?.and_then(|value| serde_json::from_value(value).ok());
     let segment = |segment: haft_store::LoggedSegment| SentSegment {
         layer: segment.layer,
         owner: segment.owner.into(),
@@ -207,8 +197,8 @@ pub(super) async fn last_sent(
     Ok(Some(Sent {
         model: summary.model,
         tools: ToolSet::new(tools, counter).hash,
-        policy: policy.unwrap_or_else(|| config.policy.hash()),
-        edits: edits.flatten(),
+        policy: state.take().map_or_else(|| config.policy.hash(), |SentPolicy(hash)| hash),
+        edits: state.take().and_then(|SentEdits(hash)| hash),
         segments: segments.into_iter().map(segment).collect(),
     }))
 }
@@ -232,7 +222,7 @@ fn assembled_role(config: &SessionConfig, documents: &StandingDocuments) -> Opti
 
 fn system_input<'a>(
     config: &'a SessionConfig,
-    told: &'a Told,
+    advertised: &'a AdvertisedTools,
     role: Option<&'a str>,
     descriptions: Option<&'a str>,
 ) -> SystemInput<'a> {
@@ -244,12 +234,12 @@ fn system_input<'a>(
     SystemInput {
         role,
         append: config.roles.append.as_deref(),
-        tools: &told.tools.specs,
+        tools: &advertised.tools.specs,
         protocol: config.model.tool_protocol,
-        call_format: told.call_format.as_deref(),
-        examples: &told.examples,
-        guidelines: &told.guidelines,
-        cases: &told.cases,
+        call_format: advertised.call_format.as_deref(),
+        examples: &advertised.examples,
+        guidelines: &advertised.guidelines,
+        cases: &advertised.cases,
         environment: &config.environment,
         focus_files: &config.focus_files,
         package_context: descriptions,
@@ -258,13 +248,13 @@ fn system_input<'a>(
 
 pub(super) fn system_of(
     config: &SessionConfig,
-    told: &Told,
+    advertised: &AdvertisedTools,
     documents: &StandingDocuments,
     descriptions: Option<&str>,
     counter: &dyn TokenCounter,
 ) -> Result<Arc<Entry>, ContextError> {
     let role = assembled_role(config, documents);
-    Ok(system_entry(render_system(&system_input(config, told, role.as_deref(), descriptions))?, counter))
+    Ok(system_entry(render_system(&system_input(config, advertised, role.as_deref(), descriptions))?, counter))
 }
 
 /// The name of what broke the prefix, as programs and the log know it.

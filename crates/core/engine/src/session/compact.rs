@@ -17,28 +17,26 @@ use haft_context::{
 use haft_model::{Delta, Reply};
 use haft_tool::TodoState;
 use haft_types::{
-    CompactionPhase, Entry, EventBody, LlmMetadata, Message, ModelSpec, Part, Request, Role, StopReason, TokenCounter,
+    CompactionPhase, Entry, EventBody, LlmMetadata, ModelSpec, Part, Request, Role, StopReason, TokenCounter,
 };
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{EngineError, Session};
 use crate::callbacks::Moment;
 use crate::emit::{Emitter, EventSink};
+use crate::stored_state::{FailedSummaries, SummaryStandIn};
 use crate::subagents::Rank;
 
 /// Summaries in a row that may fail or be refused before none is asked for any more.
 const MOST_FAILURES: u32 = 3;
 
-/// Under which name the store keeps how many summaries in a row have failed.
-pub(super) const FAILED: &str = "failed_summaries";
-
-/// Under which name it keeps what is sent in place of a summary that could not be had.
-pub(super) const STAND_IN: &str = "stand_in";
-
 /// What was sent in place of a summary, as long as the conversation has the messages it goes on with.
-pub(super) fn restored(kept: Option<Value>, history: &[Arc<Entry>], counter: &dyn TokenCounter) -> Option<Arc<Entry>> {
-    let message: Message = serde_json::from_value(kept?).ok()?;
+pub(super) fn restored(
+    SummaryStandIn(kept): SummaryStandIn,
+    history: &[Arc<Entry>],
+    counter: &dyn TokenCounter,
+) -> Option<Arc<Entry>> {
+    let message = kept?;
     let first = first_kept(&message)?;
     let there = history.iter().any(|entry| entry.message.message_id == first);
     there.then(|| Entry::new(message, counter))
@@ -196,7 +194,7 @@ impl Session {
         summary.llm_metadata = Some(LlmMetadata::new(&model, self.round(), usage, cost));
         self.append_message(summary).await?;
         if self.stand_in.take().is_some() {
-            self.services.store.set_state(&self.conversation.id, STAND_IN, Value::Null).await?;
+            self.keep_state(&SummaryStandIn(None)).await?;
         }
         emitter.emit(EventBody::Usage { model, usage, cost, saved_tokens: 0 });
         self.note_failures(if refused.is_some() { self.failed_summaries + 1 } else { 0 }).await?;
@@ -237,8 +235,7 @@ impl Session {
     async fn stand_in_for(&mut self, plan: &CompactionPlan, text: String) -> Result<(), EngineError> {
         let message = summary_message(self.fresh_id(), self.services.clock.now(), text, plan);
         if self.stored {
-            let value = serde_json::to_value(&message).unwrap_or_default();
-            self.services.store.set_state(&self.conversation.id, STAND_IN, value).await?;
+            self.keep_state(&SummaryStandIn(Some(message.clone()))).await?;
         }
         self.stand_in = Some(Entry::new(message, self.services.counter.as_ref()));
         Ok(())
@@ -254,7 +251,7 @@ impl Session {
 
     async fn note_failures(&mut self, failures: u32) -> Result<(), EngineError> {
         if failures != self.failed_summaries && self.stored {
-            self.services.store.set_state(&self.conversation.id, FAILED, failures.into()).await?;
+            self.keep_state(&FailedSummaries(failures)).await?;
         }
         self.failed_summaries = failures;
         Ok(())

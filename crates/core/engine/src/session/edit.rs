@@ -11,17 +11,13 @@ use haft_context::{
     Assembly, Chosen, CompactionPlan, ContextEdit, ContextError, EditError, Edited, Edits, PrefixCache, Quote, Reach,
     accept, check_edit, choose, fallback, pieces,
 };
-use haft_store::{Store, StoreError};
-use haft_types::{
-    ContentHash, ConversationId, Entry, EventBody, Layer, Message, MessageId, Role, ShortId, Timestamp, Usage,
-};
+use haft_store::StoreError;
+use haft_types::{ContentHash, Entry, EventBody, Layer, Message, MessageId, Role, ShortId, Timestamp, Usage};
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
 use crate::emit::{Emitter, EventSink};
-
-/// Under which name the store keeps the edits of a conversation.
-const EDITS: &str = "edits";
+use crate::stored_state;
 
 /// What stands for the user's words while nobody has said them.
 const UNSAID: &str = "[the user's next input]";
@@ -174,14 +170,11 @@ impl Session {
         }
         let news = self.quote_edit(&edit).await?;
         // From what is stored: nobody's edit is undone by another, and what cannot be understood is not overwritten.
-        let stored = self.services.store.state(&self.conversation.id, EDITS).await?;
-        let mut edits: Edits = stored.map_or_else(
-            || Ok(Edits::default()),
-            |value| serde_json::from_value(value).map_err(|error| unreadable(&error)),
-        )?;
+        let (store, id) = (self.services.store.as_ref(), &self.conversation.id);
+        let stored = stored_state::read::<Edits>(store, id).await?;
+        let mut edits = stored.transpose().map_err(|error| unreadable(&error))?.unwrap_or_default();
         edits.push(edit);
-        let value = serde_json::to_value(&edits).unwrap_or_default();
-        self.services.store.set_state(&self.conversation.id, EDITS, value).await?;
+        stored_state::write(store, id, &edits).await?;
         self.edited = edits.state();
         self.edits = edits;
         Ok(news)
@@ -275,15 +268,6 @@ impl Session {
 
 fn unreadable(error: &serde_json::Error) -> EditContextError {
     EditContextError::Unreadable(error.to_string())
-}
-
-/// The edits that are kept with a conversation.
-pub(super) async fn stored_edits(store: &dyn Store, id: &ConversationId) -> Result<Edits, StoreError> {
-    let Some(value) = store.state(id, EDITS).await? else { return Ok(Edits::default()) };
-    Ok(serde_json::from_value(value).unwrap_or_else(|error| {
-        tracing::warn!(%error, "stored edits are ignored");
-        Edits::default()
-    }))
 }
 
 /// What the cache does with each segment, from what it does with all of them. The tools stand before the first.

@@ -4,11 +4,13 @@
 
 mod act;
 mod active;
+mod advertised;
 mod agents;
 mod build;
 mod calling;
 mod compact;
 mod cut;
+mod declared;
 mod drive;
 mod edit;
 mod hooked;
@@ -18,9 +20,7 @@ mod open;
 mod progress;
 mod quoted;
 mod repeated;
-mod steady;
 mod tasks;
-mod told;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::PathBuf;
@@ -52,6 +52,7 @@ use crate::permit::Permit;
 use crate::ports::{Knowledge, Reads, SkillWatch, StoredTodo};
 use crate::resume::Begun;
 use crate::secrets;
+use crate::stored_state::{self, StateDocument, TokenizerFactors, ToolDescriptions};
 use crate::subagents::{Household, Purse, Rank, Relayed};
 use crate::touched::Mentions;
 use crate::turn::{Limits, Spent};
@@ -60,6 +61,7 @@ use active::Active;
 use hooked::Hooked;
 
 pub(crate) use act::{fingerprint, take_flow};
+pub(crate) use advertised::AdvertisedTools;
 pub use compact::Compacted;
 pub use drive::RunReport;
 pub(crate) use drive::{call_finished, tell_delta};
@@ -70,7 +72,6 @@ pub(crate) use open::title_of;
 pub use open::{OpenError, Which, all_tools, wanted_tools};
 pub use quoted::{prefix_cache_of, sent_of};
 pub use tasks::Leftovers;
-pub(crate) use told::Told;
 
 /// Something went wrong that is not the model's or a tool's doing.
 #[derive(Debug, thiserror::Error)]
@@ -231,9 +232,9 @@ pub struct Session {
     permit: Arc<Permit>,
     hooked: Hooked,
     /// What the model is told of them.
-    told: Told,
+    advertised: AdvertisedTools,
     /// What has to be kept of it before the next request.
-    to_keep: Option<steady::Steady>,
+    to_keep: Option<ToolDescriptions>,
     system: Arc<Entry>,
     todo: Arc<StoredTodo>,
     reads: Arc<Reads>,
@@ -274,7 +275,7 @@ pub struct Session {
     /// The model that writes summaries, once it was needed.
     summariser: Option<Box<Client>>,
     /// What replies have taught about tokenizers.
-    factors: models::Factors,
+    factors: TokenizerFactors,
 }
 
 /// What this turn has used, with its sub-agents.
@@ -422,6 +423,11 @@ impl Session {
     /// What the run has used up so far.
     fn spent(&self) -> Spent {
         Spent { tokens: self.purse.tokens(), usd: self.purse.usd(), elapsed: self.totals.since.elapsed() }
+    }
+
+    /// Keeps a document with the conversation.
+    async fn keep_state<T: StateDocument + Sync>(&self, document: &T) -> Result<(), EngineError> {
+        Ok(stored_state::write(self.services.store.as_ref(), &self.conversation.id, document).await?)
     }
 
     fn round(&self) -> u32 {

@@ -2,7 +2,6 @@
 //!
 //! Invariant: `config.model` is what `services.client` asks, with the factor that its replies have taught so far.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haft_context::ContextError;
@@ -77,12 +76,6 @@ impl Standby {
     }
 }
 
-/// Under which name the store keeps what replies have taught about tokenizers: the factor of each model.
-pub(super) const FACTORS: &str = "tokenizer_factors";
-
-/// The factors of a conversation, by model.
-pub(super) type Factors = BTreeMap<String, f64>;
-
 /// How often a request that the provider refuses as too long is made shorter.
 pub(super) const MOST_SQUEEZES: u32 = 4;
 
@@ -110,7 +103,7 @@ fn in_steps(factor: f64) -> f64 {
 impl Session {
     /// Takes over what earlier runs of the conversation have learned of the model.
     pub(super) fn remember_factor(&mut self) {
-        if let Some(factor) = self.factors.get(&self.config.model.full_name()) {
+        if let Some(factor) = self.factors.0.get(&self.config.model.full_name()) {
             let factor = in_steps(*factor);
             self.config.model.tokenizer_factor = factor;
             self.services.client.set_tokenizer_factor(factor);
@@ -120,13 +113,12 @@ impl Session {
     /// Learns from a reply how many tokens of the model a counted one is.
     pub(super) async fn learn_factor(&mut self, counted: u64, usage: Usage) -> Result<(), EngineError> {
         let name = self.config.model.full_name();
-        let before = self.factors.get(&name).copied().unwrap_or(self.config.model.tokenizer_factor);
+        let before = self.factors.0.get(&name).copied().unwrap_or(self.config.model.tokenizer_factor);
         let Some(factor) = corrected(before, counted, usage.all_input()) else { return Ok(()) };
-        self.factors.insert(name, factor);
+        self.factors.0.insert(name, factor);
         if (in_steps(factor) - in_steps(before)).abs() > f64::EPSILON {
             self.remember_factor();
-            let value = serde_json::to_value(&self.factors).unwrap_or_default();
-            self.services.store.set_state(&self.conversation.id, FACTORS, value).await?;
+            self.keep_state(&self.factors).await?;
         }
         Ok(())
     }

@@ -10,10 +10,8 @@ use haft_types::{Origin, PermissionMode};
 
 use super::{EngineError, Session};
 use crate::permit::Permit;
+use crate::stored_state::PlanModeNotice;
 use crate::subagents::Rank;
-
-/// Under which name the store keeps whether the model was last told that plan mode holds.
-pub(super) const PLAN_TOLD: &str = "plan_told";
 
 const PLAN_ON: &str = include_str!("../../prompts/plan_on.md");
 const PLAN_OVER: &str = include_str!("../../prompts/plan_over.md");
@@ -58,7 +56,7 @@ impl Session {
     pub(super) async fn note_plan_told(&mut self, planning: bool) -> Result<(), EngineError> {
         if self.plan_told != planning {
             self.plan_told = planning;
-            self.services.store.set_state(&self.conversation.id, PLAN_TOLD, planning.into()).await?;
+            self.keep_state(&PlanModeNotice(planning)).await?;
         }
         Ok(())
     }

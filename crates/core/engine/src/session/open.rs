@@ -12,14 +12,11 @@ use haft_types::{ConversationId, Entry, Message, MessageId, Metadata, Permission
 use tokio_util::sync::CancellationToken;
 
 use super::active::Active;
-use super::build::{CARRIED, CLEARED, last_sent, system_of};
-use super::compact::{FAILED, STAND_IN, restored};
-use super::edit::stored_edits;
+use super::advertised::AdvertisedTools;
+use super::build::{last_sent, system_of};
+use super::compact::restored;
+use super::declared::restore_descriptions;
 use super::hooked::Hooked;
-use super::models::FACTORS;
-use super::modes::PLAN_TOLD;
-use super::steady::Steady;
-use super::told::Told;
 use super::{Notice, Services, Session, SessionConfig, Totals, tasks};
 use crate::callbacks::Moment;
 use crate::documents::StandingDocuments;
@@ -30,6 +27,7 @@ use crate::names;
 use crate::permit::Permit;
 use crate::ports::{FoundSkills, Knowledge, Reads, SkillWatch, StoredTodo};
 use crate::resume::Begun;
+use crate::stored_state::{FailedSummaries, PlanModeNotice, StoredState};
 use crate::subagents::{Household, Kin, Rank, Relayed};
 use crate::touched::{Mentions, Touched};
 
@@ -148,8 +146,12 @@ impl Session {
         config.environment.safe_zone_tokens = Some(safe_zone);
         let known = resumed.then_some(&conversation.id);
         let skills = SkillWatch::of(&config.ground);
-        let to_keep = Steady::restore(&mut registry, services.store.as_ref(), known).await?;
-        let told = Told::of(&config.model, &registry, services.counter.as_ref());
+        let mut state = match known {
+            Some(id) => StoredState::read(services.store.as_ref(), id).await?,
+            None => StoredState::default(),
+        };
+        let to_keep = restore_descriptions(&mut registry, &mut state);
+        let advertised = AdvertisedTools::of(&config.model, &registry, services.counter.as_ref());
         let store = &services.store;
         let facts = if resumed { store.facts(&conversation.id).await? } else { Vec::new() };
         let (begun, ended) = read_facts(facts);
@@ -160,7 +162,7 @@ impl Session {
         let counter = services.counter.as_ref();
         let history: Vec<_> = messages.into_iter().map(|message| Entry::new(message, counter)).collect();
         if resumed {
-            tasks::remember(&services.running, &history, store.as_ref(), &conversation.id).await?;
+            tasks::remember(&services.running, &history, &mut state);
         }
         let (reads, mut mentions) = (Reads::from_history(&history), Mentions::default());
         mentions.look(&history, &config.ground);
@@ -177,23 +179,20 @@ impl Session {
         hooked.before_documents().await;
         documents.look(Touched { reads: &reads, mentions: &mentions }, external.as_ref(), counter);
         hooked.after_documents(&documents).await;
-        let active = Active::open(store.as_ref(), known, &config).await?;
-        let system = system_of(&config, &told, &documents, active.text(), counter)?;
-        let sent = if resumed { last_sent(store.as_ref(), &conversation.id, &config, counter).await? } else { None };
-        let cleared = if resumed { store.state(&conversation.id, CLEARED).await? } else { None };
-        let edits = if resumed { stored_edits(store.as_ref(), &conversation.id).await? } else { Edits::default() };
-        let carried = if resumed { store.state(&conversation.id, CARRIED).await? } else { None };
-        let failed = if resumed { store.state(&conversation.id, FAILED).await? } else { None };
-        let stand_in = if resumed { store.state(&conversation.id, STAND_IN).await? } else { None };
-        let stand_in = restored(stand_in, &history, counter);
-        let factors = if resumed { store.state(&conversation.id, FACTORS).await? } else { None };
-        let plan_told = if resumed { store.state(&conversation.id, PLAN_TOLD).await? } else { None };
+        let active = Active::open(&config, &mut state);
+        let system = system_of(&config, &advertised, &documents, active.text(), counter)?;
+        let sent = match known {
+            Some(id) => last_sent(store.as_ref(), id, &config, counter, &mut state).await?,
+            None => None,
+        };
+        let edits: Edits = state.take().unwrap_or_default();
+        let stand_in = state.take().and_then(|kept| restored(kept, &history, counter));
         // Where nothing was said since, the system message speaks.
         let planning = config.permissions.mode == PermissionMode::Plan;
-        let plan_told = plan_told.and_then(|value| value.as_bool()).unwrap_or(planning);
+        let plan_told = state.take().map_or(planning, |PlanModeNotice(told)| told);
         let rank = if kin.is_some() { Rank::Sub } else { Rank::Main };
         let shared = kin.as_ref().map(|kin| kin.knowledge.clone());
-        let knowledge = Knowledge::open(&services, &config, &conversation.id, shared.as_ref()).await?;
+        let knowledge = Knowledge::open(&services, &config, &conversation.id, shared.as_ref(), &mut state).await?;
         let watch = || {
             let versions = Arc::clone(&services.versions);
             Arc::new(Watch::new(versions, conversation.id.clone(), config.workspace.clone(), &config.private))
@@ -201,7 +200,7 @@ impl Session {
         let (todo, permit, watch, purse, mailbox) = if let Some(kin) = kin {
             (kin.todo, kin.permit, kin.watch.unwrap_or_else(watch), kin.purse, Some(kin.mailbox))
         } else {
-            let todo = Arc::new(StoredTodo::open(Arc::clone(store), conversation.id.clone()).await?);
+            let todo = Arc::new(StoredTodo::restored(Arc::clone(store), conversation.id.clone(), &mut state));
             let (permissions, approver) = (config.permissions.clone(), hooked.notifying(services.approver.clone()));
             let permit = Arc::new(Permit::new(permissions, approver, config.workspace.clone()));
             (todo, permit, watch(), services.purse.clone(), mailbox)
@@ -232,7 +231,7 @@ impl Session {
             registry,
             permit,
             hooked,
-            told,
+            advertised,
             to_keep,
             system,
             documents,
@@ -241,20 +240,20 @@ impl Session {
             active,
             memo: Memo::default(),
             sent,
-            cleared: cleared.and_then(|value| serde_json::from_value(value).ok()),
-            carried: carried.and_then(|value| serde_json::from_value(value).ok()),
+            cleared: state.take(),
+            carried: state.take(),
             edited: edits.state(),
             edits,
             stand_in,
             most: None,
-            failed_summaries: failed.and_then(|value| serde_json::from_value(value).ok()).unwrap_or(0),
+            failed_summaries: state.take().map_or(0, |FailedSummaries(failures)| failures),
             last_write: None,
             turn_ended,
             plan_told,
             totals: Totals::new(),
             seq: 0,
             summariser: None,
-            factors: factors.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default(),
+            factors: state.take().unwrap_or_default(),
         };
         session.remember_factor();
         session.quote_resumption();

@@ -65,7 +65,7 @@ impl Session {
         let mut cache = PrefixCache::new(&self.config.model);
         let blocks = self.blocks();
         let of = |segment: &SentSegment| blocks.get(&segment.message).copied().unwrap_or(1);
-        cache.note_sent(Duration::ZERO, sent, self.told.tools.tokens, of);
+        cache.note_sent(Duration::ZERO, sent, self.advertised.tools.tokens, of);
         Some(cache)
     }
 
