@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{EngineError, Session};
 use crate::emit::Emitter;
-use crate::stored_state::{self, EndedTasks, StoredState};
+use crate::stored_state::{EndedTasks, StoredState};
 
 /// How many tasks one message announces.
 const MOST: usize = 64;
@@ -38,9 +38,9 @@ impl Session {
         }
         let ids = ended.iter().map(|report| Value::from(report.id.as_str())).collect();
         let now = self.services.clock.now();
-        let message = Message::text(self.fresh_id(), Role::User, announcement(&ended), now);
+        let message = Message::text(self.transcript.fresh_id(), Role::User, announcement(&ended), now);
         let metadata = Metadata::from_iter([(ANNOUNCED.to_owned(), Value::Array(ids))]);
-        self.append_message(Message { metadata, ..message }.from(Origin::Engine)).await?;
+        self.transcript.append(Message { metadata, ..message }.from(Origin::Engine)).await?;
         // The others were told of when they ended.
         for report in ended.into_iter().filter(|report| report.phase == TaskPhase::Lost) {
             emitter.emit(event(report));
@@ -64,11 +64,10 @@ impl Session {
         }
         let ended = self.services.running.end_all().await;
         self.tell_tasks(emitter);
-        if ended.is_empty() || !self.stored {
+        if ended.is_empty() || !self.transcript.is_stored() {
             return;
         }
-        let (store, id) = (self.services.store.as_ref(), &self.conversation.id);
-        if let Err(error) = stored_state::write_masked(store, id, &EndedTasks(ended), &self.config.masker).await {
+        if let Err(error) = self.transcript.keep_masked_state(&EndedTasks(ended)).await {
             emitter.error("store", error.to_string());
         }
     }
