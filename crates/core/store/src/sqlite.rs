@@ -26,6 +26,7 @@ pub(crate) use self::index::{path_of as search_index, remove as remove_search_in
 pub(crate) use self::open::{create_file, use_wal};
 pub(crate) use self::write::immediate;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -254,6 +255,11 @@ impl Store for SqliteStore {
     async fn state(&self, id: &ConversationId, key: &str) -> Result<Option<Value>, StoreError> {
         let key = key.to_owned();
         self.read(id, move |connection, id| read::state(connection, id, &key)).await
+    }
+
+    async fn states(&self, id: &ConversationId, keys: &[&str]) -> Result<BTreeMap<String, Value>, StoreError> {
+        let keys: Vec<_> = keys.iter().map(|key| (*key).to_owned()).collect();
+        self.read(id, move |connection, id| read::states(connection, id, &keys)).await
     }
 
     async fn set_state(&self, id: &ConversationId, key: &str, value: Value) -> Result<(), StoreError> {

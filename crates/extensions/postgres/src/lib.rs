@@ -20,6 +20,7 @@ mod search;
 mod session;
 mod write;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -261,6 +262,11 @@ impl Store for PostgresStore {
     async fn state(&self, id: &ConversationId, key: &str) -> Result<Option<Value>, StoreError> {
         let (id, key) = (id.clone(), key.to_owned());
         self.read(async move |connection| read::state(connection, &id, &key).await).await
+    }
+
+    async fn states(&self, id: &ConversationId, keys: &[&str]) -> Result<BTreeMap<String, Value>, StoreError> {
+        let (id, keys): (_, Vec<_>) = (id.clone(), keys.iter().map(|key| (*key).to_owned()).collect());
+        self.read(async move |connection| read::states(connection, &id, &keys).await).await
     }
 
     async fn set_state(&self, id: &ConversationId, key: &str, value: Value) -> Result<(), StoreError> {

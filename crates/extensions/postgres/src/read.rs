@@ -1,5 +1,7 @@
 //! Everything that only reads, but the request log.
 
+use std::collections::BTreeMap;
+
 use haft_store::backend::{LISTED_COLUMNS, ListedRow, MessageSpan, OwnedScope, decode, decode_count};
 use haft_store::{
     Conversation, ConversationDocument, Fact, Found, Listed, Namespace, Page, PageEnd, StoreError, Totals,
@@ -154,6 +156,22 @@ pub(crate) async fn state(
                WHERE id = $1 AND deleted_at IS NULL AND states.name = $2";
     let text: Option<String> = sqlx::query_scalar(sql).bind(id.as_str()).bind(name).fetch_optional(connection).await?;
     text.map(|text| decode(|| format!("the state `{name}` of conversation `{id}`"), &text)).transpose()
+}
+
+/// The documents kept under these names.
+pub(crate) async fn states(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+    names: &[String],
+) -> Result<BTreeMap<String, Value>, Failure> {
+    let sql = "SELECT states.name, value FROM states JOIN conversations ON key = conversation
+               WHERE id = $1 AND deleted_at IS NULL AND states.name = ANY($2)";
+    let rows: Vec<(String, String)> = sqlx::query_as(sql).bind(id.as_str()).bind(names).fetch_all(connection).await?;
+    let decoded = rows.into_iter().map(|(name, text)| {
+        let value = decode(|| format!("the state `{name}` of conversation `{id}`"), &text)?;
+        Ok((name, value))
+    });
+    decoded.collect()
 }
 
 /// A document of a namespace.

@@ -19,6 +19,12 @@ pub(crate) async fn states_replace_each_other(store: &dyn Store) {
     assert_eq!(store.state(&a, "marks").await.unwrap(), Some(json!("other")));
     assert_eq!(store.state(&conversation("b"), "todo").await.unwrap(), Some(json!(null)));
     assert_eq!(store.state(&a, "unknown").await.unwrap(), None);
+    // Several at once: as they were stored, without those of others and those nobody asked for.
+    store.set_state(&a, "cleared", json!({"z": 1, "a": 2})).await.unwrap();
+    let several = store.states(&a, &["todo", "cleared", "unknown"]).await.unwrap();
+    assert_eq!(serde_json::to_string(&several).unwrap(), r#"{"cleared":{"z":1,"a":2},"todo":[]}"#);
+    assert_eq!(store.states(&conversation("b"), &["todo"]).await.unwrap()["todo"], json!(null));
+    assert_eq!(store.states(&conversation("nobody"), &["todo"]).await.unwrap().len(), 0);
 }
 
 pub(crate) async fn a_project_keeps_states_beside_its_conversations(store: &dyn Store) {

@@ -1,5 +1,7 @@
 //! Everything that only reads, but the request log.
 
+use std::collections::BTreeMap;
+
 use haft_types::{ConversationId, Message};
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::Value;
@@ -106,6 +108,27 @@ pub(super) fn state(connection: &Connection, id: &ConversationId, name: &str) ->
         .query_row((id.as_str(), name), |row| row.get(0))
         .optional()?;
     text.map(|text| rows::decode(|| format!("the state `{name}` of conversation `{id}`"), &text)).transpose()
+}
+
+/// The documents kept under these names.
+pub(super) fn states(
+    connection: &Connection,
+    id: &ConversationId,
+    names: &[String],
+) -> Result<BTreeMap<String, Value>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT name, value FROM states
+         WHERE conversation = (SELECT key FROM conversations WHERE id = ?1 AND deleted_at IS NULL)",
+    )?;
+    let mut found = BTreeMap::new();
+    for row in statement.query_map((id.as_str(),), |row| Ok((row.get(0)?, row.get(1)?)))? {
+        let (name, text): (String, String) = row?;
+        if names.contains(&name) {
+            let value = rows::decode(|| format!("the state `{name}` of conversation `{id}`"), &text)?;
+            found.insert(name, value);
+        }
+    }
+    Ok(found)
 }
 
 /// A document of a namespace.

@@ -6,7 +6,7 @@ use haft_tool::{CaseDocument, Registry, Tool};
 use haft_types::{ModelSpec, TokenCounter, ToolProtocol, ToolSet};
 
 /// The tools as one model is offered them, and all there is to say about their use.
-pub(crate) struct Told {
+pub(crate) struct AdvertisedTools {
     /// The tools.
     pub(crate) tools: Arc<ToolSet>,
     /// How calls are written, where they are part of the model's text.
@@ -19,7 +19,7 @@ pub(crate) struct Told {
     pub(crate) cases: Vec<String>,
 }
 
-impl Told {
+impl AdvertisedTools {
     pub(crate) fn of(model: &ModelSpec, registry: &Registry, counter: &dyn TokenCounter) -> Self {
         let tools = ToolSet::new(registry.specs(), counter);
         let call_format = haft_model::call_format(model.tool_protocol, &tools.specs);
