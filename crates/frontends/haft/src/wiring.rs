@@ -13,6 +13,7 @@ use haft_engine::{
     Standby, ToolHelp, Which,
 };
 use haft_model::{Catalogue, Client, Declared, O200k, RetryConfig, Secret};
+use haft_permission::{Confinement, Permissions, PermissionsConfig, Rules};
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_project::{Ground, Standing, TrustList};
@@ -21,13 +22,14 @@ use haft_store::versions::Versions;
 use haft_store::{Cached, Conversation, SqliteStore, Store};
 use haft_text::Masker;
 use haft_tool::Workspace;
-use haft_tools::{Confinement, Permissions, PermissionsConfig, RecoveryOutcome, Rules, Running};
+use haft_tools::{RecoveryOutcome, Running};
 use haft_types::{Message, PermissionMode};
 
 use crate::clock::{RandomIds, WallClock};
 use crate::config::{Config, ModelRole};
 use crate::exit::mistake;
 use crate::hooks;
+use crate::log;
 use crate::mcp::{self, Mcp};
 use crate::network;
 use crate::places::Places;
@@ -86,7 +88,7 @@ pub(crate) fn versions(places: &Places, config: &Config) -> Arc<Versions> {
 
 #[cfg(feature = "postgres")]
 fn open_server(url: &str, config: &Config) -> anyhow::Result<Arc<dyn Store>> {
-    let server = haft_store::PostgresStore::connect(url, &config.store, Arc::new(WallClock))?;
+    let server = haft_postgres::PostgresStore::connect(url, &config.store, Arc::new(WallClock))?;
     Ok(Arc::new(Cached::new(server, &config.store)))
 }
 
@@ -254,6 +256,7 @@ fn prepare(
     let (rag, web) = (Rag::of(places, &config), Web::of(&config));
     let own = own.into_iter().chain(mcp::secrets(&gathered.servers)).chain(rag.secrets()).chain(web.secret);
     let masker = Masker::knowing(haft_sandbox::secret_values(std::env::vars_os()).into_iter().chain(own));
+    log::mask_with(masker.clone());
     let permissions = permissions(&config.permissions, plan.mode, sandbox::confinement(&sandbox))?;
     let permissions = mcp::permitted(permissions, &gathered.servers);
     let host = mcp::host(

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use haft_context::{MarkAction, MarkReport, Marks};
+use haft_context::Marks;
 use haft_store::{Store, StoreError};
 use haft_tool::PortError;
-use haft_types::{ConversationId, Entry};
+use haft_types::{ConversationId, Entry, MarkAction, MarkReport};
 
 use super::document::{Document, Owner};
 use crate::stored_state::StoredState;
@@ -29,17 +29,13 @@ impl StoredMarks {
         self.0.copy()
     }
 
-    /// Edits the list of deleted messages. `ids` are short or full ids, separated by commas. Gives the report and the marks.
+    /// Edits the list of deleted messages. `ids` are short or full ids, separated by commas.
     pub async fn edit_deleted(
         &self,
         action: MarkAction,
         ids: &str,
         history: &[Arc<Entry>],
-    ) -> Result<(MarkReport, Marks), PortError> {
-        let edit = |marks: &mut Marks| {
-            let report = marks.edit_deleted(action, ids, history);
-            Ok((report, marks.clone()))
-        };
-        self.0.edit(edit).await
+    ) -> Result<MarkReport, PortError> {
+        self.0.edit(|marks: &mut Marks| Ok(marks.edit_deleted(action, ids, history))).await
     }
 }

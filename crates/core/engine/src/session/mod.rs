@@ -34,13 +34,14 @@ use std::sync::Arc;
 
 use haft_context::{ContextError, Policy};
 use haft_model::Client;
+use haft_permission::Permissions;
 use haft_project::Ground;
 use haft_project::library::Libraries;
 use haft_store::versions::Versions;
 use haft_store::{Conversation, Store, StoreError};
 use haft_text::Masker;
 use haft_tool::{Plugin, Tool, Workspace};
-use haft_tools::{Permissions, Running};
+use haft_tools::Running;
 use haft_types::{Clock, Entry, IdSource, ModelSpec, TokenCounter};
 
 use crate::answer::AnswerSchema;

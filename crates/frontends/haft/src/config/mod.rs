@@ -14,13 +14,16 @@ use haft_context::Policy;
 use haft_engine::hub::GroupConfig;
 use haft_mcp::ServerConfig;
 use haft_model::{ModelConfig, ProviderConfig, RetryConfig};
+use haft_permission::PermissionsConfig;
 use haft_project::hooks::HooksConfig;
 use haft_rag::CollectionConfig;
 use haft_sandbox::SandboxConfig;
 use haft_store::StoreConfig;
-use haft_tools::{LimitsConfig, PermissionsConfig};
+use haft_tools::LimitsConfig;
 use haft_tui::TuiConfig;
 use serde::{Deserialize, Serialize};
+
+use crate::log::LogLevel;
 
 pub(crate) use file::edit;
 pub(crate) use layers::{Loaded, Origin, Sources, check, flatten, load, lower};
@@ -33,6 +36,8 @@ pub(crate) struct Config {
     /// The main model, as `provider/model`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
+    /// How much is logged.
+    pub(crate) log_level: LogLevel,
     /// Where models are served.
     pub(crate) providers: BTreeMap<String, ProviderConfig>,
     /// What is known of models.
