@@ -1,7 +1,7 @@
 //! What untrusted text may look like before a person or a model sees it.
 //!
-//! One sanitiser for terminals and models alike, one masker for secrets, cuts that keep the head and the tail of something too long, and the
-//! width of text in terminal columns. Everything here is a pure function over text; this crate does no I/O and knows
+//! One sanitiser for terminals and models alike, one masker for secrets, cuts that keep the head and the tail of something too long, the
+//! width of text in terminal columns, and pictures as text ([`Svg`]). Everything here is a pure function over text; this crate does no I/O and knows
 //! neither colours nor the size of a terminal.
 //!
 //! Read first: [`sanitise`] (what may be shown), [`cut_lines`] (how much of it), [`Limits`],
@@ -23,10 +23,12 @@ mod cut;
 mod invisible;
 mod mask;
 mod sanitise;
+mod svg;
 mod terminal;
 mod width;
 
 pub use cut::{Cut, Gap, Limits, cut_ends, cut_lines};
 pub use mask::Masker;
 pub use sanitise::{reveal, sanitise, sanitise_bytes};
+pub use svg::{Anchor, Svg, SvgElement, escape_markup};
 pub use width::{truncate_to_width, width};

@@ -6,9 +6,9 @@
 
 use std::fmt::Write as _;
 
+use haft_text::{Anchor, Svg};
 use haft_types::Usage;
 
-use super::super::picture::escape;
 use super::super::words::{money, percent, thousands};
 use super::Outcome;
 
@@ -73,14 +73,12 @@ pub(super) fn draw(title: &str, outcomes: &[Outcome]) -> String {
         .collect();
     let peak = columns.iter().flatten().map(|column| column.total()).fold(1.0, f64::max);
     let height = TOP + outcomes.len() as f64 * (PANEL + GAP) + LINES + BOTTOM;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" role=\"img\">\n\
-         <title>{name}: what each policy reads, writes and costs</title>\n<style>{STYLE}</style>\n\
-         <rect class=\"ground\" width=\"{WIDTH}\" height=\"{height}\" rx=\"6\"/>\n",
-        name = escape(title),
-    );
-    let shown = haft_text::truncate_to_width(title, 80);
-    put(&mut svg, format_args!("<text class=\"title\" x=\"{LEFT}\" y=\"28\">{}</text>\n", escape(&shown)));
+    let mut svg = Svg::new(WIDTH, height, &[("role", "img")]);
+    svg.element("title").text(&format!("{title}: what each policy reads, writes and costs"));
+    svg.style(STYLE);
+    let ground = svg.element("rect").attribute("class", "ground");
+    ground.number("width", WIDTH).number("height", height).number("rx", 6.0).empty();
+    svg.label("title", (LEFT, 28.0), Anchor::Start, &haft_text::truncate_to_width(title, 80));
     legend(&mut svg, share);
     let slot = (WIDTH - LEFT - RIGHT) / longest.div_ceil(share) as f64;
     for (index, (outcome, columns)) in outcomes.iter().zip(&columns).enumerate() {
@@ -89,22 +87,18 @@ pub(super) fn draw(title: &str, outcomes: &[Outcome]) -> String {
     }
     let floor = height - BOTTOM;
     lines(&mut svg, outcomes, floor, longest);
-    svg.push_str("</svg>\n");
-    svg
+    svg.finish()
 }
 
-fn legend(svg: &mut String, share: usize) {
+fn legend(svg: &mut Svg, share: usize) {
     let mut x = LEFT;
     for (class, words) in [("read", "read from the cache"), ("written", "written to it"), ("fresh", "neither")] {
-        put(svg, format_args!("<rect class=\"{class}\" x=\"{x}\" y=\"40\" width=\"12\" height=\"12\"/>\n"));
-        put(svg, format_args!("<text x=\"{}\" y=\"51\">{words}</text>\n", x + 18.0));
+        svg.rect(class, (x, 40.0), (12.0, 12.0));
+        svg.label("", (x + 18.0, 51.0), Anchor::Start, words);
         x += 40.0 + 6.6 * words.len() as f64;
     }
     if share > 1 {
-        put(
-            svg,
-            format_args!("<text class=\"faint\" x=\"{x}\" y=\"51\">a column is the mean of {share} requests</text>\n"),
-        );
+        svg.label("faint", (x, 51.0), Anchor::Start, &format!("a column is the mean of {share} requests"));
     }
 }
 
@@ -115,26 +109,17 @@ struct Frame {
     peak: f64,
 }
 
-fn panel(svg: &mut String, outcome: &Outcome, columns: &[Column], frame: &Frame) {
+fn panel(svg: &mut Svg, outcome: &Outcome, columns: &[Column], frame: &Frame) {
     let Frame { floor, slot, peak } = *frame;
     let usage = outcome.usage();
     let cost = outcome.cost().map_or_else(String::new, |cost| format!(", {}", money(cost)));
     let words = format!("{} tokens, {} read{cost}", thousands(usage.all_input()), percent(usage.cached_share()));
-    let y = floor - PANEL - 6.0;
-    let name = escape(&outcome.name);
-    put(
-        svg,
-        format_args!(
-            "<text x=\"{LEFT}\" y=\"{y:.1}\"><tspan class=\"name\">{name}</tspan> <tspan class=\"faint\" dx=\"8\">{words}</tspan></text>\n"
-        ),
-    );
+    svg.element("text").number("x", LEFT).number("y", floor - PANEL - 6.0).open();
+    svg.element("tspan").attribute("class", "name").text(&outcome.name);
+    svg.element("tspan").attribute("class", "faint").number("dx", 8.0).text(&words);
+    svg.close();
     for (share, label) in [(0.0, "0".to_owned()), (1.0, thousands(peak.round() as u64))] {
-        let (y, end, at) = (floor - PANEL * share, WIDTH - RIGHT, LEFT - 8.0);
-        put(svg, format_args!("<line class=\"grid\" x1=\"{LEFT}\" x2=\"{end}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\n"));
-        put(
-            svg,
-            format_args!("<text class=\"faint\" x=\"{at}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>\n", y + 4.0),
-        );
+        grid_line(svg, floor - PANEL * share, &label);
     }
     let width = slot * 0.86;
     // One path a class: a picture of a thousand requests stays small.
@@ -146,46 +131,50 @@ fn panel(svg: &mut String, outcome: &Outcome, columns: &[Column], frame: &Frame)
             let height = PANEL * tokens / peak;
             if height >= 0.05 {
                 y -= height;
-                put(path, format_args!("M{x:.1} {y:.1}h{width:.1}v{height:.1}h-{width:.1}z"));
+                // Writing to a String cannot fail.
+                let _ = write!(path, "M{x:.1} {y:.1}h{width:.1}v{height:.1}h-{width:.1}z");
             }
         }
     }
     for (class, path) in ["read", "written", "fresh"].into_iter().zip(paths) {
         if !path.is_empty() {
-            put(svg, format_args!("<path class=\"{class}\" d=\"{path}\"/>\n"));
+            svg.element("path").attribute("class", class).attribute("d", &path).empty();
         }
     }
 }
 
+/// A line from side to side with a label before it.
+fn grid_line(svg: &mut Svg, y: f64, label: &str) {
+    svg.line("grid", (LEFT, y), (WIDTH - RIGHT, y));
+    svg.label("faint", (LEFT - 8.0, y + 4.0), Anchor::End, label);
+}
+
 /// What was paid so far, or what was not read where nothing is known to cost anything.
-fn lines(svg: &mut String, outcomes: &[Outcome], floor: f64, longest: usize) {
+fn lines(svg: &mut Svg, outcomes: &[Outcome], floor: f64, longest: usize) {
     let priced = outcomes.iter().any(|outcome| outcome.cost().is_some());
     let sums: Vec<Vec<f64>> = outcomes.iter().map(|outcome| running(outcome, priced)).collect();
     let top = sums.iter().filter_map(|sum| sum.last()).fold(f64::MIN_POSITIVE, |top, last| top.max(*last));
-    let told = |value: f64| if priced { money(value) } else { thousands(value.round() as u64) };
+    let amount = |value: f64| if priced { money(value) } else { thousands(value.round() as u64) };
     let words = if priced { "cost of the input so far" } else { "tokens so far that were not read from the cache" };
-    put(svg, format_args!("<text class=\"name\" x=\"{LEFT}\" y=\"{:.1}\">{words}</text>\n", floor - LINES + 22.0));
+    svg.label("name", (LEFT, floor - LINES + 22.0), Anchor::Start, words);
     let height = LINES - 40.0;
     for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
-        let (y, end, at) = (floor - height * share, WIDTH - RIGHT, LEFT - 8.0);
-        put(svg, format_args!("<line class=\"grid\" x1=\"{LEFT}\" x2=\"{end}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\n"));
-        let (label, y) = (told(top * share), y + 4.0);
-        put(svg, format_args!("<text class=\"faint\" x=\"{at}\" y=\"{y:.1}\" text-anchor=\"end\">{label}</text>\n"));
+        grid_line(svg, floor - height * share, &amount(top * share));
     }
     let scale = (WIDTH - LEFT - RIGHT) / longest as f64;
     let mut ends: Vec<(f64, usize)> = Vec::new();
     for (index, sum) in sums.iter().enumerate() {
-        let colour = PALETTE[index % PALETTE.len()];
-        let dash = if index < PALETTE.len() { "" } else { " stroke-dasharray=\"5 4\"" };
         let mut points = format!("{LEFT},{floor:.1}");
         let every = sum.len().div_ceil(MOST_COLUMNS).max(1);
         for (number, value) in sum.iter().enumerate() {
             if (number + 1) % every == 0 || number + 1 == sum.len() {
                 let (x, y) = (LEFT + scale * (number + 1) as f64, floor - height * value / top);
-                put(&mut points, format_args!(" {x:.1},{y:.1}"));
+                let _ = write!(points, " {x:.1},{y:.1}");
             }
         }
-        put(svg, format_args!("<polyline class=\"line\" stroke=\"{colour}\"{dash} points=\"{points}\"/>\n"));
+        let line = svg.element("polyline").attribute("class", "line").attribute("stroke", colour(index));
+        let line = if index < PALETTE.len() { line } else { line.attribute("stroke-dasharray", "5 4") };
+        line.attribute("points", &points).empty();
         ends.push((floor - height * sum.last().copied().unwrap_or(0.0) / top, index));
     }
     // Names stand beside the ends of their lines, pushed apart where they would overlap.
@@ -194,14 +183,17 @@ fn lines(svg: &mut String, outcomes: &[Outcome], floor: f64, longest: usize) {
     for (end, index) in ends {
         let y = end.min(below - 15.0);
         below = y;
-        let (x, colour) = (WIDTH - RIGHT + 8.0, PALETTE[index % PALETTE.len()]);
-        let name = haft_text::truncate_to_width(&outcomes[index].name, 34);
-        let name = escape(&name);
-        put(svg, format_args!("<text x=\"{x}\" y=\"{:.1}\" style=\"fill:{colour}\">{name}</text>\n", y + 4.0));
+        let name = svg.element("text").number("x", WIDTH - RIGHT + 8.0).number("y", y + 4.0);
+        let name = name.attribute("style", &format!("fill:{}", colour(index)));
+        name.text(&haft_text::truncate_to_width(&outcomes[index].name, 34));
     }
-    let (last, y) = (WIDTH - RIGHT, floor + 20.0);
-    put(svg, format_args!("<text class=\"faint\" x=\"{LEFT}\" y=\"{y:.1}\">request 1</text>\n"));
-    put(svg, format_args!("<text class=\"faint\" x=\"{last}\" y=\"{y:.1}\" text-anchor=\"end\">{longest}</text>\n"));
+    svg.label("faint", (LEFT, floor + 20.0), Anchor::Start, "request 1");
+    svg.label("faint", (WIDTH - RIGHT, floor + 20.0), Anchor::End, &longest.to_string());
+}
+
+/// The colour of the policy with this index.
+fn colour(index: usize) -> &'static str {
+    PALETTE[index % PALETTE.len()]
 }
 
 fn running(outcome: &Outcome, priced: bool) -> Vec<f64> {
@@ -212,11 +204,6 @@ fn running(outcome: &Outcome, priced: bool) -> Vec<f64> {
         sum
     };
     outcome.requests.iter().map(value).collect()
-}
-
-fn put(text: &mut String, piece: std::fmt::Arguments<'_>) {
-    // Writing to a String cannot fail.
-    let _ = text.write_fmt(piece);
 }
 
 #[cfg(test)]

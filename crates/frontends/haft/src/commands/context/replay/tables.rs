@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use haft_text::escape_markup as escape;
 use haft_types::{ModelSpec, Usage};
 use serde_json::{Value, json};
 
-use super::super::picture::escape;
 use super::super::words::{money, percent, thousands};
 use super::Outcome;
 use crate::output::Table;
