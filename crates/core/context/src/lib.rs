@@ -129,9 +129,7 @@ mod prefix;
 mod pricing;
 mod prune;
 mod quote;
-mod regret;
 mod reminders;
-mod replay;
 mod rounds;
 mod safe_zone;
 mod scale;
@@ -141,7 +139,6 @@ mod superseded;
 mod surgery;
 mod system;
 mod transcript;
-mod variant;
 mod view;
 
 #[cfg(test)]
@@ -176,12 +173,11 @@ pub use reminders::{
     FolderNotes, ListOwner, MissingRole, Progress, Reminders, RoleParts, Todo, UsefulRange, check_subagent_role,
     folder_notes_text, todo_text, useful_text,
 };
-pub use replay::{Beside, Coverage, Recording, Replay, Replayed, Step, coverage, replay};
 pub use safe_zone::{SafeZone, SafeZoneError};
 pub use simulate::{CacheSimulator, Piece, pieces};
 pub use snapshot::{Snapshot, is_cold};
+pub use superseded::CallSubject;
 pub use surgery::Edit;
 pub use system::{Environment, RoleText, SystemInput, render_system, system_entry};
 pub use transcript::{Labels, transcript};
-pub use variant::{UnknownVariant, VARIANTS, Variant};
 pub use view::{ExecutionState, PlanStep, View};

@@ -23,7 +23,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use haft_types::{CacheKind, CacheRule, ContentHash, Hasher, Request, Usage};
+use haft_types::{CacheKind, CacheRule, ContentHash, Entry, Hasher, ModelSpec, Request, Usage};
 
 use crate::scale::Scale;
 
@@ -47,6 +47,14 @@ pub struct Piece {
     pub blocks: u32,
     /// Whether the provider is asked to remember the prefix that ends here.
     pub boundary: bool,
+}
+
+impl Piece {
+    /// A reply as later requests will hold it, in the model's own tokens.
+    pub fn reply(entry: &Entry, model: &ModelSpec) -> Self {
+        let tokens = Scale::of(model).up(entry.tokens.into());
+        Self { hash: entry.hash, tokens, blocks: entry.message.content.len().max(1) as u32, boundary: false }
+    }
 }
 
 /// The pieces of a request, its tools first, in the model's own tokens.

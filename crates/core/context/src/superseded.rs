@@ -18,18 +18,33 @@ use crate::rounds::Item;
 
 /// What a call is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Subject {
-    /// Lines of a file, from and to.
-    Read { path: String, from: u64, to: u64 },
+pub enum CallSubject {
+    /// Lines of a file that are read.
+    Read {
+        /// The file, without a leading `./`.
+        path: String,
+        /// The first line, from 1.
+        from: u64,
+        /// The last line; the largest number where the call sets no end.
+        to: u64,
+    },
     /// Files that are changed.
-    Edit { paths: Vec<String> },
-    /// A command line, and where it runs.
-    Run { command: String, cwd: String },
+    Edit {
+        /// The files, each without a leading `./`.
+        paths: Vec<String>,
+    },
+    /// A command that is run.
+    Run {
+        /// The command line.
+        command: String,
+        /// The folder it runs in; empty where the call names none.
+        cwd: String,
+    },
 }
 
-impl Subject {
+impl CallSubject {
     /// What this call is about, where that is known.
-    pub(crate) fn of(call: &ToolCall) -> Option<Self> {
+    pub fn of(call: &ToolCall) -> Option<Self> {
         let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
         let text = |names: &[&str]| names.iter().find_map(|name| arguments.get(*name)?.as_str()).map(str::to_owned);
         let number = |name: &str| arguments.get(name).and_then(Value::as_u64);
@@ -52,7 +67,7 @@ impl Subject {
     }
 }
 
-impl Subject {
+impl CallSubject {
     /// What it is about, in a word.
     pub(crate) fn words(&self) -> String {
         match self {
@@ -83,25 +98,25 @@ struct Later {
 }
 
 impl Later {
-    fn covers(&self, subject: &Subject) -> bool {
+    fn covers(&self, subject: &CallSubject) -> bool {
         match subject {
-            Subject::Read { path, from, to } => {
+            CallSubject::Read { path, from, to } => {
                 let read = self.reads.get(path).is_some_and(|reads| reads.iter().any(|(a, b)| a <= from && b >= to));
                 read || self.edited.contains(path)
             }
             // What an edit reported is history, not a copy of something.
-            Subject::Edit { .. } => false,
-            Subject::Run { command, cwd } => self.run.contains(&(command.clone(), cwd.clone())),
+            CallSubject::Edit { .. } => false,
+            CallSubject::Run { command, cwd } => self.run.contains(&(command.clone(), cwd.clone())),
         }
     }
 
-    fn note(&mut self, subject: Subject, status: ToolStatus) {
+    fn note(&mut self, subject: CallSubject, status: ToolStatus) {
         let succeeded = status == ToolStatus::Success;
         match subject {
-            Subject::Read { path, from, to } if succeeded => self.reads.entry(path).or_default().push((from, to)),
-            Subject::Edit { paths } if succeeded => self.edited.extend(paths),
-            Subject::Read { .. } | Subject::Edit { .. } => {}
-            Subject::Run { command, cwd } => {
+            CallSubject::Read { path, from, to } if succeeded => self.reads.entry(path).or_default().push((from, to)),
+            CallSubject::Edit { paths } if succeeded => self.edited.extend(paths),
+            CallSubject::Read { .. } | CallSubject::Edit { .. } => {}
+            CallSubject::Run { command, cwd } => {
                 self.run.insert((command, cwd));
             }
         }
@@ -119,10 +134,10 @@ pub(crate) fn superseded(items: &[Item]) -> HashSet<usize> {
     for (index, item) in items.iter().enumerate().rev().filter(|(_, item)| item.role() == Role::Tool) {
         let about = |result: &ToolResult| {
             let call = calls.get(&(item.block, result.tool_call_id.as_str()))?;
-            Some((Subject::of(call)?, result.envelope.status))
+            Some((CallSubject::of(call)?, result.envelope.status))
         };
         let about: Vec<_> = item.entry.message.tool_results().map(about).collect();
-        let covered = |one: &Option<(Subject, ToolStatus)>| one.as_ref().is_some_and(|(one, _)| later.covers(one));
+        let covered = |one: &Option<(CallSubject, ToolStatus)>| one.as_ref().is_some_and(|(one, _)| later.covers(one));
         if !about.is_empty() && about.iter().all(covered) {
             obsolete.insert(index);
         }

@@ -22,6 +22,7 @@
 mod cut;
 mod invisible;
 mod mask;
+mod numbers;
 mod sanitise;
 mod svg;
 mod terminal;
@@ -29,6 +30,7 @@ mod width;
 
 pub use cut::{Cut, Gap, Limits, cut_ends, cut_lines};
 pub use mask::Masker;
+pub use numbers::grouped;
 pub use sanitise::{reveal, sanitise, sanitise_bytes};
 pub use svg::{Anchor, Svg, SvgElement, escape_markup};
 pub use width::{truncate_to_width, width};

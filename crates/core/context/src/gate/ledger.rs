@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use haft_types::{Message, Role, ShortId, ToolStatus};
 
 use crate::compaction::CompactionPlan;
-use crate::superseded::Subject;
+use crate::superseded::CallSubject;
 
 /// Characters of a sentence of the user's that are kept.
 const LONGEST_SENTENCE: usize = 1_000;
@@ -112,12 +112,12 @@ fn deeds(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
             let (status, source) = (result.envelope.status, Some(message.message_id.short()));
             let code = result.envelope.data.get("exit_code").and_then(serde_json::Value::as_i64);
             let failed = status == ToolStatus::Error || code.is_some_and(|code| code != 0);
-            match call.and_then(Subject::of) {
-                Some(Subject::Edit { paths }) if status != ToolStatus::Error => {
+            match call.and_then(CallSubject::of) {
+                Some(CallSubject::Edit { paths }) if status != ToolStatus::Error => {
                     let changed = |literal| LedgerItem { kind: LedgerKind::FileChanged, literal, source };
                     items.extend(paths.into_iter().map(changed));
                 }
-                Some(Subject::Run { command, cwd }) => {
+                Some(CallSubject::Run { command, cwd }) => {
                     // The newest run of a command is what counts.
                     failing.retain(|(earlier, _)| *earlier != (command.clone(), cwd.clone()));
                     if failed {
@@ -127,7 +127,7 @@ fn deeds(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
                         failing.push(((command, cwd), literals.map(item).collect::<Vec<_>>()));
                     }
                 }
-                Some(Subject::Edit { .. } | Subject::Read { .. }) | None => {}
+                Some(CallSubject::Edit { .. } | CallSubject::Read { .. }) | None => {}
             }
         }
     }

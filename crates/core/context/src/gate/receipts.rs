@@ -15,7 +15,7 @@ use haft_types::{Message, Role, ShortId, ToolCall};
 
 use super::ledger::bounded;
 use crate::compaction::CompactionPlan;
-use crate::superseded::Subject;
+use crate::superseded::CallSubject;
 
 /// Characters of a message that are compared with a line.
 const COMPARED: usize = 4_000;
@@ -178,7 +178,8 @@ fn subjects(messages: &[&Message]) -> Vec<String> {
             Role::Tool => {
                 for result in message.tool_results() {
                     let call = calls.get(result.tool_call_id.as_str());
-                    let about = call.and_then(|(_, call)| Subject::of(call)).map(|one| one.words()).unwrap_or_default();
+                    let about =
+                        call.and_then(|(_, call)| CallSubject::of(call)).map(|one| one.words()).unwrap_or_default();
                     let about: String = bounded(&about).chars().take(60).collect();
                     // The call may hold what the result does not: the text of a file that was written.
                     let asked = call.map(|(asked, _)| asked.message_id.short()).filter(|asked| named.insert(*asked));

@@ -1,6 +1,6 @@
-//! What-if: a recorded conversation, rendered request by request under another policy (SPEC 8.11). No model is called.
+//! A recorded conversation, built request by request under another policy. No model is called.
 //!
-//! Every request is what [`assemble`](crate::assemble) makes of the messages there were, and carries over what it carries over; the
+//! Every request is what [`assemble`] makes of the messages there were, and carries over what it carries over; the
 //! cache is [simulated](CacheSimulator). The same recording and policy give the same figures and the same bytes; under the policy
 //! it was recorded with they are the recorded ones.
 
@@ -8,24 +8,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use haft_context::{
+    Account, CacheSimulator, Carried, Cause, Cleared, CompactionPlan, Documents, Memo, Piece, Policy, Reminders, Sent,
+    Snapshot, Standing, SystemInput, assemble, ledger, missing, pieces,
+};
 use haft_types::{Entry, Layer, ModelSpec, Part, Request, Role, TokenCounter, ToolSet, Usage};
 
-use crate::account::Account;
-use crate::assemble::assemble;
-use crate::compaction::CompactionPlan;
-use crate::copies::Carried;
-use crate::documents::Documents;
-use crate::gate::{Standing, ledger, missing};
-use crate::memo::Memo;
-use crate::policy::Policy;
-use crate::prefix::{Cause, Sent};
-use crate::prune::Cleared;
 use crate::regret::Regrets;
-use crate::reminders::Reminders;
-use crate::scale::Scale;
-use crate::simulate::{CacheSimulator, Piece, pieces};
-use crate::snapshot::Snapshot;
-use crate::system::SystemInput;
 
 /// A request of the recording: how many messages there were, and when it was sent, counted from any beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +81,7 @@ pub struct Replay {
     pub last: Option<Request>,
 }
 
-/// How much of what must be kept (SPEC 8.8) a request holds, letter for letter.
+/// How much of what must be kept a request holds, letter for letter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Things the request holds.
@@ -187,7 +176,7 @@ pub fn replay(
         see(number, &assembly.request);
         let usage = cache.send(step.at, &pieces(&assembly.request, model.tokenizer_factor));
         if let Some(reply) = recording.history.get(end).filter(|entry| entry.message.role == Role::Assistant) {
-            cache.reply(step.at, &piece(reply, model));
+            cache.reply(step.at, &Piece::reply(reply, model));
         }
         replay.requests.push(Replayed {
             usage,
@@ -200,12 +189,6 @@ pub fn replay(
         replay.last = Some(assembly.request);
     }
     replay
-}
-
-/// A message as it will be sent back.
-fn piece(entry: &Entry, model: &ModelSpec) -> Piece {
-    let tokens = Scale::of(model).up(entry.tokens.into());
-    Piece { hash: entry.hash, tokens, blocks: entry.message.content.len().max(1) as u32, boundary: false }
 }
 
 /// How many messages lie behind the newest copy of that kind of reminder that is furthest from the end.

@@ -1,16 +1,13 @@
-//! What a replay came to, for people, programs and pages.
+//! What policies came to as a table: its cells for people, everything for programs, and a page.
 
-use std::fmt::Write as _;
-
-use haft_text::escape_markup as escape;
+use haft_text::{escape_markup, grouped};
 use haft_types::{ModelSpec, Usage};
 use serde_json::{Value, json};
 
-use super::super::words::{money, percent, thousands};
-use super::Outcome;
-use crate::output::Table;
+use crate::outcome::PolicyOutcome;
 
-const HEADINGS: [&str; 12] = [
+/// The headings of [`outcome_rows`].
+pub const OUTCOME_HEADINGS: [&str; 12] = [
     "POLICY",
     "REQUESTS",
     "TOKENS",
@@ -26,7 +23,7 @@ const HEADINGS: [&str; 12] = [
 ];
 
 /// The cells of one policy. `first` is what the first one costs.
-fn cells(outcome: &Outcome, first: Option<f64>) -> Vec<String> {
+fn cells(outcome: &PolicyOutcome, first: Option<f64>) -> Vec<String> {
     let usage = outcome.usage();
     let all = usage.all_input().max(1) as f64;
     let share = |tokens: u64| percent(tokens as f64 / all);
@@ -40,20 +37,21 @@ fn cells(outcome: &Outcome, first: Option<f64>) -> Vec<String> {
     vec![
         outcome.name.clone(),
         format!("{}{too_large}", outcome.requests.len()),
-        thousands(usage.all_input()),
+        grouped(usage.all_input()),
         share(usage.cached_input),
         share(usage.cache_write),
         share(usage.input),
         outcome.cost().map_or_else(unknown, money),
         times.map_or_else(unknown, |(cost, first)| format!("{:.2}", cost / first)),
-        thousands(outcome.peak()),
+        grouped(outcome.peak()),
         outcome.breaks.to_string(),
         outcome.regret.to_string(),
         if kept.all == 0 { unknown() } else { format!("{} of {}", kept.kept, kept.all) },
     ]
 }
 
-fn about(model: &ModelSpec) -> String {
+/// The cache and the prices that are imagined.
+pub fn pricing_line(model: &ModelSpec) -> String {
     let cache = serde_json::to_value(model.cache.rule).ok();
     let cache = cache.as_ref().and_then(Value::as_str).unwrap_or_default();
     let price = model.price.map_or_else(
@@ -67,28 +65,16 @@ fn about(model: &ModelSpec) -> String {
     format!("cache {cache} ({}), {price}", model.cache.ttl)
 }
 
-/// The table for people.
-pub(super) fn text(title: &str, outcomes: &[Outcome], model: &ModelSpec) -> String {
-    let mut table = Table::new(&HEADINGS);
-    let first = outcomes.first().and_then(Outcome::cost);
-    for outcome in outcomes {
-        table.row(cells(outcome, first));
-    }
-    let mut text = format!("{title}: {}\n\n{table}", about(model));
-    for outcome in outcomes {
-        if let Some(same) = outcome.same_bytes.filter(|same| *same > 0) {
-            let all = outcome.requests.len();
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "\n{}: {same} of {all} bodies are those that were sent", outcome.name);
-        }
-    }
-    text
+/// The cells of every policy, under [`OUTCOME_HEADINGS`]. Costs are compared with those of the first one.
+pub fn outcome_rows(outcomes: &[PolicyOutcome]) -> Vec<Vec<String>> {
+    let first = outcomes.first().and_then(PolicyOutcome::cost);
+    outcomes.iter().map(|outcome| cells(outcome, first)).collect()
 }
 
 /// Everything, for programs.
-pub(super) fn json(title: &str, conversations: usize, outcomes: &[Outcome], model: &ModelSpec) -> Value {
+pub fn outcome_json(title: &str, conversations: usize, outcomes: &[PolicyOutcome], model: &ModelSpec) -> Value {
     let usage = |usage: Usage| json!({"input": usage.input, "cached_input": usage.cached_input, "cache_write": usage.cache_write});
-    let one = |outcome: &Outcome| {
+    let one = |outcome: &PolicyOutcome| {
         let requests = outcome.requests.iter().map(|one| json!({"usage": usage(one.usage), "cost": one.cost}));
         json!({
             "policy": outcome.name,
@@ -116,7 +102,7 @@ pub(super) fn json(title: &str, conversations: usize, outcomes: &[Outcome], mode
 }
 
 /// A page with table and picture, without anything from elsewhere.
-pub(super) fn page(title: &str, outcomes: &[Outcome], model: &ModelSpec, picture: &str) -> String {
+pub fn outcome_page(title: &str, outcomes: &[PolicyOutcome], model: &ModelSpec, picture: &str) -> String {
     const STYLE: &str = "\
 :root { color-scheme: light dark }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1080px; margin: 2rem auto; padding: 0 1rem }
@@ -125,17 +111,26 @@ th, td { padding: .25rem .5rem; text-align: right; border-bottom: 1px solid #888
 th:first-child, td:first-child { text-align: left }
 svg { max-width: 100%; height: auto; margin-top: 1.5rem }";
     let row = |tag: &str, cells: &[String]| {
-        let cells: Vec<_> = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
+        let cells: Vec<_> = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape_markup(cell))).collect();
         format!("<tr>{}</tr>\n", cells.concat())
     };
-    let first = outcomes.first().and_then(Outcome::cost);
-    let head = row("th", &HEADINGS.map(str::to_lowercase));
-    let rows: String = outcomes.iter().map(|outcome| row("td", &cells(outcome, first))).collect();
+    let head = row("th", &OUTCOME_HEADINGS.map(str::to_lowercase));
+    let rows: String = outcome_rows(outcomes).iter().map(|cells| row("td", cells)).collect();
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
          <title>{name}: what-if replay</title>\n<style>{STYLE}</style>\n<h1>{name}</h1>\n<p>{about}</p>\n\
          <table>\n{head}{rows}</table>\n{picture}</html>\n",
-        name = escape(title),
-        about = escape(&about(model)),
+        name = escape_markup(title),
+        about = escape_markup(&pricing_line(model)),
     )
+}
+
+/// A share of 0 to 1 in percent.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// Money, with as many digits as it takes to see it.
+pub(crate) fn money(usd: f64) -> String {
+    if usd.abs() < 1.0 { format!("${usd:.4}") } else { format!("${usd:.2}") }
 }

@@ -7,9 +7,7 @@
 
 use std::fmt;
 
-use crate::compress::Compress;
-use crate::policy::Policy;
-use crate::view::View;
+use haft_context::{Compress, Policy, View};
 
 /// A policy with its name.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,8 +101,9 @@ fn prune(policy: &mut Policy, text: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use haft_context::{Place, SafeZone};
+
     use super::*;
-    use crate::{Place, SafeZone};
 
     fn parse(name: &str) -> Result<Variant, UnknownVariant> {
         Variant::parse(name, &Policy { prune_keep: 3, ..Policy::default() })

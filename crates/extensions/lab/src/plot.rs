@@ -6,11 +6,11 @@
 
 use std::fmt::Write as _;
 
-use haft_text::{Anchor, Svg};
+use haft_text::{Anchor, Svg, grouped};
 use haft_types::Usage;
 
-use super::super::words::{money, percent, thousands};
-use super::Outcome;
+use crate::outcome::{PolicyOutcome, RequestOutcome};
+use crate::tables::{money, percent};
 
 const WIDTH: f64 = 960.0;
 const LEFT: f64 = 72.0;
@@ -61,8 +61,8 @@ impl Column {
     }
 }
 
-/// Draws the outcomes.
-pub(super) fn draw(title: &str, outcomes: &[Outcome]) -> String {
+/// Draws the outcomes as SVG.
+pub fn draw_plot(title: &str, outcomes: &[PolicyOutcome]) -> String {
     let longest = outcomes.iter().map(|outcome| outcome.requests.len()).max().unwrap_or(0).max(1);
     let share = longest.div_ceil(MOST_COLUMNS);
     let columns: Vec<Vec<Column>> = outcomes
@@ -109,16 +109,16 @@ struct Frame {
     peak: f64,
 }
 
-fn panel(svg: &mut Svg, outcome: &Outcome, columns: &[Column], frame: &Frame) {
+fn panel(svg: &mut Svg, outcome: &PolicyOutcome, columns: &[Column], frame: &Frame) {
     let Frame { floor, slot, peak } = *frame;
     let usage = outcome.usage();
     let cost = outcome.cost().map_or_else(String::new, |cost| format!(", {}", money(cost)));
-    let words = format!("{} tokens, {} read{cost}", thousands(usage.all_input()), percent(usage.cached_share()));
+    let words = format!("{} tokens, {} read{cost}", grouped(usage.all_input()), percent(usage.cached_share()));
     svg.element("text").number("x", LEFT).number("y", floor - PANEL - 6.0).open();
     svg.element("tspan").attribute("class", "name").text(&outcome.name);
     svg.element("tspan").attribute("class", "faint").number("dx", 8.0).text(&words);
     svg.close();
-    for (share, label) in [(0.0, "0".to_owned()), (1.0, thousands(peak.round() as u64))] {
+    for (share, label) in [(0.0, "0".to_owned()), (1.0, grouped(peak.round() as u64))] {
         grid_line(svg, floor - PANEL * share, &label);
     }
     let width = slot * 0.86;
@@ -150,11 +150,11 @@ fn grid_line(svg: &mut Svg, y: f64, label: &str) {
 }
 
 /// What was paid so far, or what was not read where nothing is known to cost anything.
-fn lines(svg: &mut Svg, outcomes: &[Outcome], floor: f64, longest: usize) {
+fn lines(svg: &mut Svg, outcomes: &[PolicyOutcome], floor: f64, longest: usize) {
     let priced = outcomes.iter().any(|outcome| outcome.cost().is_some());
     let sums: Vec<Vec<f64>> = outcomes.iter().map(|outcome| running(outcome, priced)).collect();
     let top = sums.iter().filter_map(|sum| sum.last()).fold(f64::MIN_POSITIVE, |top, last| top.max(*last));
-    let amount = |value: f64| if priced { money(value) } else { thousands(value.round() as u64) };
+    let amount = |value: f64| if priced { money(value) } else { grouped(value.round() as u64) };
     let words = if priced { "cost of the input so far" } else { "tokens so far that were not read from the cache" };
     svg.label("name", (LEFT, floor - LINES + 22.0), Anchor::Start, words);
     let height = LINES - 40.0;
@@ -196,9 +196,9 @@ fn colour(index: usize) -> &'static str {
     PALETTE[index % PALETTE.len()]
 }
 
-fn running(outcome: &Outcome, priced: bool) -> Vec<f64> {
+fn running(outcome: &PolicyOutcome, priced: bool) -> Vec<f64> {
     let mut sum = 0.0;
-    let value = |one: &super::One| {
+    let value = |one: &RequestOutcome| {
         let unread = (one.usage.input + one.usage.cache_write) as f64;
         sum += if priced { one.cost.unwrap_or(0.0) } else { unread };
         sum
@@ -208,12 +208,11 @@ fn running(outcome: &Outcome, priced: bool) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::One;
     use super::*;
 
-    fn outcome(name: &str, requests: usize) -> Outcome {
-        let mut outcome = Outcome::new(name);
-        let one = |number: u64| One {
+    fn outcome(name: &str, requests: usize) -> PolicyOutcome {
+        let mut outcome = PolicyOutcome::new(name);
+        let one = |number: u64| RequestOutcome {
             usage: Usage { input: 10, cached_input: 100 * number, cache_write: 50, ..Usage::default() },
             cost: Some(0.01),
         };
@@ -223,19 +222,19 @@ mod tests {
 
     #[test]
     fn every_policy_has_a_panel_and_a_line() {
-        let svg = draw("<talk> & more", &[outcome("none", 3), outcome("tail", 3)]);
+        let svg = draw_plot("<talk> & more", &[outcome("none", 3), outcome("tail", 3)]);
         assert!(svg.contains("&lt;talk&gt; &amp; more") && !svg.contains("<talk>"));
         assert_eq!(svg.matches("<polyline").count(), 2);
         assert_eq!(svg.matches("class=\"written\" d=").count(), 2);
-        assert_eq!(svg, draw("<talk> & more", &[outcome("none", 3), outcome("tail", 3)]));
+        assert_eq!(svg, draw_plot("<talk> & more", &[outcome("none", 3), outcome("tail", 3)]));
     }
 
     #[test]
     fn many_requests_share_columns() {
-        let svg = draw("long", &[outcome("none", 1_000)]);
+        let svg = draw_plot("long", &[outcome("none", 1_000)]);
         assert!(svg.contains("mean of 5 requests"));
         assert!(svg.len() < 60_000, "{}", svg.len());
-        draw("nothing", &[]);
-        draw("none of them", &[outcome("none", 0)]);
+        draw_plot("nothing", &[]);
+        draw_plot("none of them", &[outcome("none", 0)]);
     }
 }

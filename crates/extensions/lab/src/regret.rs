@@ -1,4 +1,4 @@
-//! How often something was needed again that had been left out (SPEC 8.11).
+//! How often something was needed again that had been left out.
 //!
 //! ```text
 //! read a.rs 1-80 (cleared)  …  read a.rs 40-60      regretted: the lines were there
@@ -12,10 +12,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use haft_context::{CallSubject, Cleared};
 use haft_types::{Entry, MessageId, Role, ShortId, ToolCall, ToolStatus};
-
-use crate::prune::Cleared;
-use crate::superseded::Subject;
 
 /// The tool by which a model asks for a message again.
 const RECALL: &str = "recall";
@@ -26,7 +24,7 @@ pub(crate) struct Regrets {
     /// The place of each message.
     places: HashMap<MessageId, usize>,
     /// Calls whose results have not been seen yet.
-    waiting: HashMap<String, Subject>,
+    waiting: HashMap<String, CallSubject>,
     /// Results of reads by file: from, to, where.
     reads: HashMap<String, Vec<(u64, u64, MessageId)>>,
     runs: HashMap<(String, String), Vec<MessageId>>,
@@ -56,7 +54,7 @@ impl Regrets {
                 regretted += message.tool_calls().filter(|call| self.asks_for_what_is_gone(call, cleared)).count();
             }
             self.places.insert(message.message_id, self.places.len());
-            let about = |call: &ToolCall| Some((call.id.clone(), Subject::of(call)?));
+            let about = |call: &ToolCall| Some((call.id.clone(), CallSubject::of(call)?));
             self.waiting.extend(message.tool_calls().filter_map(about));
             if message.role == Role::Tool {
                 for result in message.tool_results() {
@@ -69,15 +67,15 @@ impl Regrets {
         regretted
     }
 
-    fn note(&mut self, subject: Subject, id: MessageId, status: ToolStatus) {
+    fn note(&mut self, subject: CallSubject, id: MessageId, status: ToolStatus) {
         match subject {
-            Subject::Read { path, from, to } => self.reads.entry(path).or_default().push((from, to, id)),
-            Subject::Run { command, cwd } => self.runs.entry((command, cwd)).or_default().push(id),
+            CallSubject::Read { path, from, to } => self.reads.entry(path).or_default().push((from, to, id)),
+            CallSubject::Run { command, cwd } => self.runs.entry((command, cwd)).or_default().push(id),
             // What was read before is not what the file holds.
-            Subject::Edit { paths } if status != ToolStatus::Error => {
+            CallSubject::Edit { paths } if status != ToolStatus::Error => {
                 self.reads.retain(|path, _| !paths.contains(path));
             }
-            Subject::Edit { .. } => {}
+            CallSubject::Edit { .. } => {}
         }
     }
 
@@ -87,18 +85,18 @@ impl Regrets {
         if call.name == RECALL {
             return recalled(call).any(|short| self.places.keys().any(|id| id.short() == short && gone.holds(*id)));
         }
-        match Subject::of(call) {
-            Some(Subject::Read { path, from, to }) => self.reads.get(&path).is_some_and(|reads| {
+        match CallSubject::of(call) {
+            Some(CallSubject::Read { path, from, to }) => self.reads.get(&path).is_some_and(|reads| {
                 // Whoever still sees the lines does not ask because they are gone.
                 let overlap = |(first, last, _): &&(u64, u64, MessageId)| *first <= to && from <= *last;
                 let mut read = reads.iter().filter(overlap).peekable();
                 read.peek().is_some() && read.all(|(_, _, id)| gone.holds(*id))
             }),
-            Some(Subject::Run { command, cwd }) => {
+            Some(CallSubject::Run { command, cwd }) => {
                 let newest = self.runs.get(&(command, cwd)).and_then(|runs| runs.last());
                 newest.is_some_and(|id| gone.holds(*id))
             }
-            Some(Subject::Edit { .. }) | None => false,
+            Some(CallSubject::Edit { .. }) | None => false,
         }
     }
 }

@@ -1,8 +1,8 @@
+use haft_context::{Place, SafeZone};
 use haft_types::{CacheKind, CacheRule, Envelope, Message, Price, Role};
 
 use super::*;
 use crate::testing::{Quarter, at, call, entry, id, model, named_result, system, text, tool_set};
-use crate::{Place, SafeZone};
 
 /// Reads of the files named, each with a result of about 250 tokens.
 fn reads(files: &[&str]) -> Vec<Arc<Entry>> {
