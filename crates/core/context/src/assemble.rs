@@ -10,29 +10,29 @@ use std::sync::Arc;
 use haft_types::{Layer, MessageId, Request, ToolProtocol};
 
 use crate::account::{Account, Assembly, Warning};
-use crate::blocks::repair;
-use crate::boundaries::{self, Run};
 use crate::budget::Budget;
-use crate::compaction::drop_archived;
-use crate::compress::{Compress, compress_finished, show_envelopes};
-use crate::copies::{self, Carried};
-use crate::edits::Prepared;
+use crate::build::blocks::repair;
+use crate::build::copies::{self, Carried};
+use crate::build::hints;
+use crate::build::integrity;
+use crate::build::layers::Layers;
+use crate::build::placement::Place;
+use crate::build::rounds::{Item, Line};
+use crate::build::view::{self, View};
+use crate::cache::boundaries::{self, Run};
+use crate::cache::prefix::{Done, Sent, compare};
+use crate::cache::pricing::Priced;
 use crate::error::ContextError;
-use crate::hints;
-use crate::integrity;
-use crate::ladder::{self, LadderStep, Room};
-use crate::layers::Layers;
-use crate::marks::{self, Marks};
-use crate::placement::Place;
 use crate::policy::Policy;
-use crate::prefix::{Done, Sent, compare};
-use crate::pricing::Priced;
-use crate::prune::{Cleared, Limits, Obsolete, prune};
-use crate::rounds::{Item, Line};
+use crate::reduce::compaction::drop_archived;
+use crate::reduce::compress::{Compress, compress_finished, show_envelopes};
+use crate::reduce::edits::Prepared;
+use crate::reduce::ladder::{self, LadderStep, Room};
+use crate::reduce::marks::{self, Marks};
+use crate::reduce::prune::{Cleared, Limits, Obsolete, prune};
+use crate::reduce::when_free;
 use crate::scale::Scale;
 use crate::snapshot::Snapshot;
-use crate::surgery;
-use crate::view::{self, View};
 
 static NO_MARKS: Marks = Marks { deleted: BTreeSet::new(), pinned: BTreeSet::new(), masked: BTreeSet::new() };
 
@@ -65,8 +65,8 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     match policy.compress {
         Compress::RoundEnd => compress_finished(&mut layers.line, round, policy.compress_limits, maker),
         Compress::WhenFree => {
-            compressed_rounds = surgery::compress_when_free(&mut layers, target, snapshot);
-            if surgery::is_rewritten(&layers.line, 0, snapshot) {
+            compressed_rounds = when_free::compress_when_free(&mut layers, target, snapshot);
+            if when_free::is_rewritten(&layers.line, 0, snapshot) {
                 obsolete = Obsolete::Now;
             }
         }

@@ -1,8 +1,8 @@
 //! Why no request could be made.
 
-use crate::integrity::IntegrityError;
+use crate::build::integrity::IntegrityError;
 use crate::policy::PolicyError;
-use crate::safe_zone::SafeZoneError;
+use crate::reduce::safe_zone::SafeZoneError;
 
 /// Why the system layer or a request could not be made.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use haft_types::{ContentHash, Entry, Message, MessageId, TokenCounter};
 
-use crate::compress::CompressLimits;
+use crate::reduce::compress::CompressLimits;
 
 /// What was made of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,11 +3,11 @@
 use haft_types::ContentHash;
 use serde::{Deserialize, Serialize};
 
-use crate::compress::{Compress, CompressLimits};
-use crate::hints::MessageIds;
-use crate::placement::Place;
-use crate::safe_zone::SafeZone;
-use crate::view::View;
+use crate::build::hints::MessageIds;
+use crate::build::placement::Place;
+use crate::build::view::View;
+use crate::reduce::compress::{Compress, CompressLimits};
+use crate::reduce::safe_zone::SafeZone;
 
 /// How requests are built. Every number of the design is a key here; the defaults are the design's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

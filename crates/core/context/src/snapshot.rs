@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use haft_types::{CacheMatch, Entry, ModelSpec, TokenCounter, ToolSet};
 
-use crate::copies::Carried;
-use crate::documents::Documents;
-use crate::edits::EditState;
-use crate::marks::Marks;
+use crate::build::copies::Carried;
+use crate::build::documents::Documents;
+use crate::build::reminders::Reminders;
+use crate::build::system::SystemInput;
+use crate::build::view::ExecutionState;
+use crate::cache::prefix::Sent;
 use crate::memo::{Maker, Memo};
 use crate::policy::Policy;
-use crate::prefix::Sent;
-use crate::prune::Cleared;
-use crate::reminders::Reminders;
-use crate::system::SystemInput;
-use crate::view::ExecutionState;
+use crate::reduce::edits::EditState;
+use crate::reduce::marks::Marks;
+use crate::reduce::prune::Cleared;
 
 /// Everything the next request depends on.
 #[derive(Clone, Copy)]
