@@ -6,10 +6,9 @@ use haft_types::{Cost, Layer, Request, Usage};
 
 use crate::budget::Budget;
 use crate::build::blocks::Repair;
-use crate::build::copies::Carried;
 use crate::cache::prefix::{Prefix, Sent, SentSegment};
+use crate::carried::{Carried, Cleared};
 use crate::reduce::ladder::LadderStep;
-use crate::reduce::prune::Cleared;
 
 /// The next request, and an account of how it came to be.
 #[derive(Clone, Debug)]

@@ -108,6 +108,7 @@ mod assemble;
 mod budget;
 mod build;
 mod cache;
+mod carried;
 mod error;
 mod memo;
 mod policy;
@@ -123,11 +124,9 @@ pub use assemble::assemble;
 pub use budget::Budget;
 pub use build::active::{ChangedFile, FolderChange, active_request};
 pub use build::blocks::{Blocks, Repair, interrupted, repair};
-pub use build::copies::{Carried, ReminderCopy};
 pub use build::documents::{Document, DocumentKind, Documents, Need};
-pub use build::hints::{MessageIds, strip_hints};
+pub use build::hints::strip_hints;
 pub use build::input::treat_input;
-pub use build::integrity::IntegrityError;
 pub use build::placement::{Place, UnknownPlace};
 pub use build::reminders::{
     FolderNotes, ListOwner, MissingRole, Progress, Reminders, RoleParts, Todo, UsefulRange, check_subagent_role,
@@ -135,23 +134,23 @@ pub use build::reminders::{
 };
 pub use build::system::{Environment, RoleText, SystemInput, render_system, system_entry};
 pub use build::transcript::{Labels, transcript};
-pub use build::view::{ExecutionState, PlanStep, View};
-pub use cache::prefix::{Break, Cause, Prefix, Sent, SentSegment, compare_logged};
+pub use cache::prefix::{Break, Cause, Prefix, Sent, SentSegment};
+pub use cache::pricing::compare_logged;
 pub use cache::quote::{Change, PrefixCache, Quote};
 pub use cache::simulate::{CacheSimulator, Piece, pieces};
-pub use error::ContextError;
+pub use carried::{Carried, Cleared, ReminderCopy};
+pub use error::{ContextError, IntegrityError};
 pub use memo::Memo;
-pub use policy::{Policy, PolicyError};
+pub use policy::{Compress, CompressLimits, MessageIds, Policy, PolicyError, View};
 pub use reduce::compaction::{
     CompactionPlan, Due, compaction_due, first_kept, plan_compaction, summary_message, summary_request,
 };
-pub use reduce::compress::{Compress, CompressLimits, TOOL, compress};
+pub use reduce::compress::{TOOL, compress};
 pub use reduce::edits::{Chosen, ContextEdit, EditError, EditState, Edited, Edits, Reach, check_edit, choose};
 pub use reduce::ladder::LadderStep;
 pub use reduce::marks::{MarkAction, MarkReport, Marks, MessageLine, message_lines};
-pub use reduce::prune::Cleared;
 pub use reduce::safe_zone::{SafeZone, SafeZoneError};
 pub use reduce::summary_check::{LedgerItem, LedgerKind, Refusal, Standing, accept, fallback, ledger, missing};
 pub use reduce::superseded::CallSubject;
 pub use reduce::when_free::Edit;
-pub use snapshot::{Snapshot, is_cold};
+pub use snapshot::{ExecutionState, PlanStep, Snapshot, is_cold};

@@ -16,56 +16,12 @@ use std::mem;
 use std::sync::Arc;
 
 use haft_types::{ContentHash, Layer, MessageId, Segment};
-use serde::{Deserialize, Serialize};
 
-use crate::build::layers::{Layers, Owned, segment};
-use crate::build::placement::Place;
-use crate::build::reminders::{KINDS, Kind, Reminders, message};
+use crate::build::layers::{Copied, Layers, Owned, segment};
+use crate::build::reminders::{KINDS, Kind, NOTHING, Reminders, message};
 use crate::build::rounds::Item;
-use crate::build::view::View;
+use crate::carried::ReminderCopy;
 use crate::snapshot::Snapshot;
-
-/// What a request decides for later ones, besides what is [cleared](crate::Cleared). Keep it with the conversation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Carried {
-    /// Copies of reminders in the order they stand, for `cache-aware` placement.
-    pub copies: Vec<ReminderCopy>,
-    /// Results of rounds before this one are compressed, where that waits until it is free.
-    pub compressed_rounds: u32,
-}
-
-/// A copy of a reminder as it was sent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReminderCopy {
-    /// Who put it there, such as `reminder:todo`.
-    pub owner: Cow<'static, str>,
-    /// Its text, heading included.
-    pub text: String,
-    /// The hash of what it says, the clock left out: a new minute alone is no reason for a new copy.
-    pub says: ContentHash,
-    /// The message of the conversation it stands behind.
-    pub after: MessageId,
-}
-
-/// A copy that was sent, as a message again.
-#[derive(Clone, Debug)]
-pub(crate) struct Copied {
-    copy: ReminderCopy,
-    pub(crate) owned: Owned,
-}
-
-/// The copies that earlier requests hold, where they are kept at all.
-pub(crate) fn sent_before(snapshot: &Snapshot<'_>) -> Vec<Copied> {
-    let policy = snapshot.policy;
-    let kept = snapshot.carried.filter(|_| policy.view == View::Layered && policy.reminders == Place::CacheAware);
-    let copied = |copy: &ReminderCopy| {
-        let kind = KINDS.into_iter().find(|kind| kind.owner == copy.owner)?;
-        let owned = (kind.owner, message(snapshot.maker(), kind.owner, &copy.text));
-        Some(Copied { copy: copy.clone(), owned })
-    };
-    kept.into_iter().flat_map(|carried| &carried.copies).filter_map(copied).collect()
-}
 
 /// A copy in its place: before the item with this index.
 struct Standing {
@@ -172,9 +128,6 @@ fn to_append(layers: &Layers, standing: &[Standing], sizes: (usize, usize), snap
     append.sort_by_key(|live: &Live| KINDS.iter().position(|kind| kind.owner == live.owned.0));
     append
 }
-
-/// What is said of a kind that has nothing to say any more.
-pub(crate) const NOTHING: &str = "Empty now: what stands under this heading further up no longer holds.";
 
 /// What a kind says now, with the index of its newest copy; `None` when it says nothing and nothing must be taken back.
 fn live(kind: Kind, layers: &Layers, standing: &[Standing], snapshot: &Snapshot<'_>) -> Option<(Option<usize>, Live)> {

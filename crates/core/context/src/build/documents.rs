@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use haft_types::{Entry, Role, TokenCounter};
 
-use crate::build::reminders::made;
 use crate::memo::Maker;
 
 /// The kinds of documents, in the order they are sent.
@@ -99,8 +98,8 @@ impl Documents {
                 text.push_str(document.text.trim());
             }
             if text.len() > before {
-                messages.push((kind.owner(), made(maker, kind.owner(), Role::User, &text)));
-                messages.push((kind.owner(), made(maker, kind.owner(), Role::Assistant, kind.acknowledgement())));
+                messages.push((kind.owner(), maker.made(kind.owner(), Role::User, &text)));
+                messages.push((kind.owner(), maker.made(kind.owner(), Role::Assistant, kind.acknowledgement())));
             }
         }
         Self { sources, messages }

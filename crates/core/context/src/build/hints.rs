@@ -7,23 +7,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use haft_types::{Entry, MessageId, Part, Role, ShortId, TokenCounter};
-use serde::{Deserialize, Serialize};
 
 use crate::build::rounds::{Item, Line};
 use crate::memo::{Form, Maker};
-
-/// Which messages carry their id.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MessageIds {
-    /// None.
-    #[default]
-    Off,
-    /// Tool results.
-    Results,
-    /// Every message of the conversation.
-    All,
-}
+use crate::policy::MessageIds;
 
 const OPEN: &str = "[Hint: message_id: ";
 

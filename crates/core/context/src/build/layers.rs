@@ -8,17 +8,37 @@ use std::sync::Arc;
 
 use haft_types::{ContentHash, Entry, Layer, Message, MessageId, Origin, Request, Role, Segment, ToolSet};
 
-use crate::build::copies::{self, Copied};
 use crate::build::placement::{Place, find, stays};
+use crate::build::reminders::{KINDS, message};
 use crate::build::rounds::{Item, Line};
 use crate::build::system::{REQUIRED, Section};
 use crate::cache::boundaries::Run;
+use crate::carried::ReminderCopy;
 use crate::memo::{Form, Maker};
-use crate::policy::Policy;
+use crate::policy::{Policy, View};
 use crate::snapshot::Snapshot;
 
 /// Who put a message there, and the message.
 pub(crate) type Owned = (&'static str, Arc<Entry>);
+
+/// A copy of a reminder that was sent, as a message again.
+#[derive(Clone, Debug)]
+pub(crate) struct Copied {
+    pub(crate) copy: ReminderCopy,
+    pub(crate) owned: Owned,
+}
+
+/// The copies that earlier requests hold, where they are kept at all.
+fn sent_before(snapshot: &Snapshot<'_>) -> Vec<Copied> {
+    let policy = snapshot.policy;
+    let kept = snapshot.carried.filter(|_| policy.view == View::Layered && policy.reminders == Place::CacheAware);
+    let copied = |copy: &ReminderCopy| {
+        let kind = KINDS.into_iter().find(|kind| kind.owner == copy.owner)?;
+        let owned = (kind.owner, message(snapshot.maker(), kind.owner, &copy.text));
+        Some(Copied { copy: copy.clone(), owned })
+    };
+    kept.into_iter().flat_map(|carried| &carried.copies).filter_map(copied).collect()
+}
 
 /// Everything that will be sent, still apart.
 pub(crate) struct Layers {
@@ -41,7 +61,7 @@ impl Layers {
             tools: Arc::clone(snapshot.tools),
             documents: snapshot.documents.map(|documents| documents.messages.clone()).unwrap_or_default(),
             run: run.unwrap_or_default(),
-            copies: copies::sent_before(snapshot),
+            copies: sent_before(snapshot),
             line,
             required: REQUIRED,
         }

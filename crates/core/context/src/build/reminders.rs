@@ -6,10 +6,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use haft_types::{Entry, Hasher, Message, MessageId, Origin, Role, Timestamp};
+use haft_types::{Entry, Role};
 
-use crate::build::copies::NOTHING;
-use crate::memo::{Form, Maker};
+use crate::memo::Maker;
 use crate::policy::Policy;
 
 /// The texts of the run, each without its heading. An empty one is left out.
@@ -86,20 +85,16 @@ pub(crate) const KINDS: [Kind; 4] = [
     Kind { owner: "reminder:notes", heading: "## Folder Notes" },
 ];
 
+/// What is said of a kind that has nothing to say any more.
+pub(crate) const NOTHING: &str = "Empty now: what stands under this heading further up no longer holds.";
+
 fn filled(text: Option<&String>) -> Option<&str> {
     text.map(|text| text.trim_end()).filter(|text| !text.is_empty())
 }
 
 /// A user message of the engine's own; equal text gives the equal message.
 pub(crate) fn message(maker: Maker<'_>, owner: &str, text: &str) -> Arc<Entry> {
-    made(maker, owner, Role::User, text)
-}
-
-pub(crate) fn made(maker: Maker<'_>, owner: &str, role: Role, text: &str) -> Arc<Entry> {
-    let mut hasher = Hasher::default();
-    let hash = hasher.update(owner.as_bytes()).update(text.as_bytes()).finish();
-    let id = MessageId::derived(hash);
-    maker.entry(id, hash, Form::Made, || Message::text(id, role, text, Timestamp::UNIX_EPOCH).from(Origin::Engine))
+    maker.made(owner, Role::User, text)
 }
 
 /// The pieces of an assembled role (SPEC 3.5). Missing ones are skipped.

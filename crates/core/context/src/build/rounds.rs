@@ -9,6 +9,13 @@ use haft_types::{Entry, Layer, MessageId, Role};
 
 use crate::build::blocks::Blocks;
 
+/// The owner of a result that was compressed.
+pub(crate) const COMPRESSED: &str = "history:compressed";
+/// The owner of a message whose results or arguments pruning has cleared.
+pub(crate) const CLEARED: &str = "history:cleared";
+/// The owner of a message of which only the name is left.
+pub(crate) const MASKED: &str = "history:masked";
+
 /// One message of the line.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {

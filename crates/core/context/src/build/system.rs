@@ -11,7 +11,6 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use serde::Serialize;
 
-use crate::build::reminders::made;
 use crate::error::ContextError;
 use crate::memo::Maker;
 
@@ -301,7 +300,7 @@ fn render(
 
 /// The system message with this text. Its id comes from the text, so an unchanged layer is the same message.
 pub fn system_entry(text: impl AsRef<str>, counter: &dyn TokenCounter) -> Arc<Entry> {
-    made(Maker { counter, memo: None }, "system", Role::System, text.as_ref())
+    Maker { counter, memo: None }.made("system", Role::System, text.as_ref())
 }
 
 #[cfg(test)]

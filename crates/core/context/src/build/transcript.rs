@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use haft_types::{Entry, Message, Part, Role};
 
-use crate::reduce::compress::{CompressLimits, compress};
+use crate::policy::CompressLimits;
+use crate::reduce::compress::compress;
 
 /// What stands before each paragraph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,50 +13,13 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use haft_types::{Api, Entry, Layer, Message, Origin, Part, Request, Role, Segment, ToolSet};
-use serde::{Deserialize, Serialize};
 
-use crate::build::integrity::IntegrityError;
 use crate::build::layers::Layers;
-use crate::build::reminders::made;
 use crate::build::rounds::{Item, Line};
+use crate::error::IntegrityError;
 use crate::memo::Maker;
 use crate::reduce::compress::status_name;
-use crate::snapshot::Snapshot;
-
-/// How a conversation is laid out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum View {
-    /// Message by message, in layers.
-    #[default]
-    Layered,
-    /// Four messages: rules, dialogue, window, state.
-    Execute,
-}
-
-/// The state of execution as the model is told of it. Nothing here may be made up from what the user said.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExecutionState {
-    /// The most rounds there may be.
-    pub max_rounds: Option<u32>,
-    /// The permission mode.
-    pub mode: String,
-    /// The step of the plan being done.
-    pub plan_step: Option<PlanStep>,
-    /// Tasks running or waiting.
-    pub tasks: Vec<String>,
-    /// What was written last.
-    pub last_write: Option<String>,
-}
-
-/// A step of a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanStep {
-    /// What is to be done.
-    pub step: String,
-    /// When it is done.
-    pub done_when: String,
-}
+use crate::snapshot::{ExecutionState, PlanStep, Snapshot};
 
 /// The three messages besides the system message, as texts.
 struct Texts {
@@ -80,7 +43,7 @@ pub(crate) fn execute(snapshot: &Snapshot<'_>, layers: &Layers) -> Vec<Segment> 
         window: window(&running),
         state: state(snapshot.execution, line.round, &layers.run),
     };
-    let system = made(maker, "system", Role::System, &system_text(layers));
+    let system = maker.made("system", Role::System, &system_text(layers));
     let mut segments = vec![Segment { layer: Layer::System, owner: "system", entry: system, boundary: false }];
     for (owner, layer, tag, role, text) in [
         ("view:dialogue", Layer::History, "dialogue", Role::Assistant, texts.dialogue),
@@ -103,9 +66,9 @@ fn takes_the_shape(api: Api) -> bool {
 
 fn shaped(maker: Maker<'_>, api: Api, owner: &str, tag: &str, role: Role, text: &str) -> Arc<Entry> {
     if takes_the_shape(api) {
-        made(maker, owner, role, text)
+        maker.made(owner, role, text)
     } else {
-        made(maker, owner, Role::User, &format!("<{tag}>\n{text}\n</{tag}>"))
+        maker.made(owner, Role::User, &format!("<{tag}>\n{text}\n</{tag}>"))
     }
 }
 

@@ -13,7 +13,7 @@ use std::fmt;
 use haft_types::{ContentHash, Layer, MessageId, ModelSpec, Request, Segment};
 use serde::{Deserialize, Serialize};
 
-use crate::cache::pricing::Priced;
+use crate::build::rounds::{CLEARED, COMPRESSED};
 use crate::policy::Policy;
 use crate::reduce::edits::EditState;
 
@@ -173,19 +173,6 @@ pub(crate) struct Done {
     pub(crate) ladder: bool,
 }
 
-/// Compares two requests of a log, where what the engine did on purpose is not known any more.
-///
-/// A cause that segments cannot show ([`Cause::TooLarge`], [`Cause::MessagesDeleted`]) comes out as the one they suggest.
-/// `tool_tokens` are those of the tools of `now`, which stand before its first segment.
-pub fn compare_logged(last: &Sent, now: &Sent, model: &ModelSpec, tool_tokens: u32) -> Prefix {
-    let mut prefix = compare(last, now, Done { deleted: false, ladder: false });
-    let priced = Priced { now, model, tool_tokens };
-    if let Some(broken) = &mut prefix.broken {
-        priced.settle(broken, last, prefix.kept);
-    }
-    prefix
-}
-
 /// Compares a request with the one before. What a break costs is settled in [`pricing`](crate::cache::pricing), once it is known what
 /// the provider is asked to remember.
 pub(crate) fn compare(last: &Sent, now: &Sent, done: Done) -> Prefix {
@@ -247,8 +234,6 @@ fn has_run(sent: &Sent) -> bool {
 
 /// Why the same message is sent in another form.
 fn changed_in_place(old: &SentSegment, new: &SentSegment, policy_changed: bool) -> Cause {
-    const COMPRESSED: &str = "history:compressed";
-    const CLEARED: &str = "history:cleared";
     match (old.owner.as_ref(), new.owner.as_ref()) {
         (_, CLEARED) if old.owner != CLEARED => Cause::Pruning,
         (CLEARED, _) if new.owner != CLEARED => Cause::PruningUndone,

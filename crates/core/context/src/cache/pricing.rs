@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 use haft_types::{CacheMatch, ModelSpec, Usage};
 
-use crate::cache::prefix::{Break, Sent, SentSegment};
+use crate::cache::prefix::{Break, Done, Prefix, Sent, SentSegment, compare};
 use crate::scale::Scale;
 
 /// A request whose price is asked for. Its marks are set.
@@ -99,6 +99,19 @@ impl Priced<'_> {
         let segments = self.now.segments[..count].iter().map(|segment| u64::from(segment.tokens)).sum::<u64>();
         if count == 0 { 0 } else { Scale::of(self.model).up(u64::from(self.tool_tokens) + segments) }
     }
+}
+
+/// Compares two requests of a log, where what the engine did on purpose is not known any more.
+///
+/// A cause that segments cannot show ([`Cause::TooLarge`], [`Cause::MessagesDeleted`]) comes out as the one they suggest.
+/// `tool_tokens` are those of the tools of `now`, which stand before its first segment.
+pub fn compare_logged(last: &Sent, now: &Sent, model: &ModelSpec, tool_tokens: u32) -> Prefix {
+    let mut prefix = compare(last, now, Done { deleted: false, ladder: false });
+    let priced = Priced { now, model, tool_tokens };
+    if let Some(broken) = &mut prefix.broken {
+        priced.settle(broken, last, prefix.kept);
+    }
+    prefix
 }
 
 #[cfg(test)]

@@ -21,8 +21,7 @@ use crate::build::system::{render_text, system_entry};
 use crate::build::transcript::{Labels, transcript};
 use crate::error::ContextError;
 use crate::memo::Maker;
-use crate::policy::Policy;
-use crate::reduce::compress::Compress;
+use crate::policy::{Compress, Policy};
 
 /// How urgent compaction is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

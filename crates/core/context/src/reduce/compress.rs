@@ -7,62 +7,17 @@
 use std::sync::Arc;
 
 use haft_types::{Entry, Envelope, Message, Part, Role, ShortId, ToolResult, ToolStatus};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::build::rounds::{Item, Line};
+use crate::build::rounds::{COMPRESSED, Item, Line, MASKED};
 use crate::memo::{Form, Maker};
-use crate::reduce::edits::MASKED;
-
-/// When results are compressed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Compress {
-    /// From the first request of the next round on.
-    #[default]
-    RoundEnd,
-    /// When the prefix is cold or rewritten anyway, the safe zone is exceeded, or it pays; together with what waits.
-    WhenFree,
-    /// Never.
-    Never,
-}
-
-/// How much of each kind of result is kept, in lines or entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CompressLimits {
-    /// Entries of a listing.
-    pub list: u32,
-    /// Paths of a glob.
-    pub glob: u32,
-    /// Matching lines of a search.
-    pub grep: u32,
-    /// Lines of a file.
-    pub read: u32,
-    /// Lines of a diff; a larger one is left out, its counts and ranges stay.
-    pub edit: u32,
-    /// Lines of a command's standard output, half from its head and half from its tail.
-    pub stdout: u32,
-    /// Last lines of a command's standard error.
-    pub stderr: u32,
-    /// Lines of anything else, half head and half tail.
-    pub other: u32,
-}
-
-impl Default for CompressLimits {
-    fn default() -> Self {
-        Self { list: 20, glob: 10, grep: 5, read: 500, edit: 50, stdout: 10, stderr: 20, other: 40 }
-    }
-}
+use crate::policy::CompressLimits;
 
 /// Characters of a text without line structure that are kept, half head and half tail.
 const OTHER_CHARS: usize = 4_000;
 
 /// Under which name a result's metadata holds the tool's own name: the model may have called it by another one.
 pub const TOOL: &str = "tool";
-
-/// Who puts compressed results into a request.
-const COMPRESSED: &str = "history:compressed";
 
 /// Replaces every result of a round before this one by its compressed form.
 pub(crate) fn compress_finished(line: &mut Line, round: u32, limits: CompressLimits, maker: Maker<'_>) {

@@ -20,7 +20,7 @@ use haft_types::{
 use serde::{Deserialize, Serialize};
 
 use crate::build::blocks::repair;
-use crate::build::rounds::{Item, Line};
+use crate::build::rounds::{Item, Line, MASKED};
 use crate::memo::{Form, Maker};
 use crate::reduce::compress::status_name;
 use crate::reduce::marks::MarksRefused;
@@ -343,8 +343,6 @@ pub fn check_edit(
     plan.apply(&mut line, Maker { counter, memo: None }).map(drop).map_err(|MarksRefused| EditError::NothingLeft)
 }
 
-/// The owner of a masked message.
-pub(crate) const MASKED: &str = "history:masked";
 /// The owner of a summary among the history.
 const SUMMARISED: &str = "history:summarised";
 

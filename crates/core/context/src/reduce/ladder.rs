@@ -15,9 +15,9 @@ use crate::build::documents::Documents;
 use crate::build::layers::Layers;
 use crate::build::rounds::{Item, Line};
 use crate::build::system::{BARE, Detail, render_detail, system_entry};
+use crate::carried::Cleared;
 use crate::error::ContextError;
 use crate::policy::Policy;
-use crate::reduce::prune::Cleared;
 use crate::scale::Scale;
 use crate::snapshot::Snapshot;
 

@@ -12,35 +12,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use haft_types::{Envelope, Message, MessageId, Part, Role, ToolCall, ToolResult};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::build::rounds::{Item, Line};
+use crate::build::rounds::{CLEARED, Item, Line, MASKED};
+use crate::carried::Cleared;
 use crate::memo::{Form, Maker};
 use crate::policy::Policy;
 use crate::reduce::compress::status_name;
-use crate::reduce::edits::MASKED;
 use crate::reduce::marks::Marks;
 use crate::reduce::superseded::superseded;
-
-/// What has been left out so far because room was short. Keep it with the conversation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Cleared {
-    /// The target the decisions were made for. A larger one, as after a switch to a larger window, takes them back.
-    pub target: u64,
-    /// The cleared messages.
-    pub ids: BTreeSet<MessageId>,
-    /// The first message that is still sent, where whole rounds were left out.
-    pub first_kept: Option<MessageId>,
-}
-
-impl Cleared {
-    /// The decisions, as long as they hold for this target.
-    pub(crate) fn valid(this: Option<&Self>, target: u64) -> Option<&Self> {
-        this.filter(|cleared| target <= cleared.target)
-    }
-}
 
 /// What one run of pruning did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -130,7 +110,6 @@ pub(crate) fn prune(line: &mut Line, cleared: Option<&Cleared>, limits: Limits<'
 }
 
 /// The owner of a cleared message.
-const CLEARED: &str = "history:cleared";
 
 fn is_cleanable(item: &Item, policy: &Policy) -> bool {
     match item.role() {

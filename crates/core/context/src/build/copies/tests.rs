@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::testing::{Quarter, conversation, model, system, tool_set, whole_conversation};
-use crate::{Account, Assembly, Compress, Marks, Policy, assemble, repair};
+use crate::{Account, Assembly, Carried, Compress, Marks, Place, Policy, assemble, repair};
 
 /// A conversation as the engine carries it from request to request.
 struct World {

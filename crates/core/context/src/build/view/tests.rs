@@ -2,7 +2,7 @@ use haft_types::{Envelope, ModelSpec, Thinking};
 
 use super::*;
 use crate::testing::{Quarter, at, call, conversation, entry, id, model, result, system, text, tool_set};
-use crate::{Assembly, Document, DocumentKind, Documents, Need, Policy, Reminders, assemble};
+use crate::{Assembly, Document, DocumentKind, Documents, Need, PlanStep, Policy, Reminders, View, assemble};
 
 fn build(history: &[Arc<Entry>], api: Api, execution: &ExecutionState) -> Assembly {
     let policy = Policy { view: View::Execute, dialogue: 4, ..Policy::default() };

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::testing::{Quarter, conversation, entry, id, model, system, tool_set};
-use crate::{Memo, Policy, Snapshot, assemble};
+use crate::{Compress, Memo, Policy, Snapshot, assemble};
 
 /// Every `fixtures/compress/TOOL/SIZE.json` is an envelope; its compressed form stands beside it.
 #[test]
