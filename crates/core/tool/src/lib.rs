@@ -11,6 +11,7 @@ mod context;
 mod guard;
 mod intent;
 mod manual;
+mod paths;
 mod plugin;
 mod ports;
 mod registry;
@@ -21,6 +22,7 @@ pub use context::{OutputLimits, ReadFilter, ToolContext, Workspace};
 pub use guard::Guard;
 pub use intent::{FileUse, Intent};
 pub use manual::{Alias, CaseDocument, Group, Manual, Set, Source};
+pub use paths::{LinkError, follow_links};
 pub use plugin::Plugin;
 pub use ports::{
     Added, AgentReport, Assignment, Evidence, FileHistory, FileState, GroupDelivery, MarkAction, MarkReport, NewUseful,
