@@ -148,7 +148,7 @@ pub use reduce::compaction::{
 pub use reduce::compress::{TOOL, compress};
 pub use reduce::edits::{Chosen, ContextEdit, EditError, EditState, Edited, Edits, Reach, check_edit, choose};
 pub use reduce::ladder::LadderStep;
-pub use reduce::marks::{MarkAction, MarkReport, Marks, MessageLine, message_lines};
+pub use reduce::marks::{Marks, MessageLine, message_lines};
 pub use reduce::safe_zone::{SafeZone, SafeZoneError};
 pub use reduce::summary_check::{LedgerItem, LedgerKind, Refusal, Standing, accept, fallback, ledger, missing};
 pub use reduce::superseded::CallSubject;

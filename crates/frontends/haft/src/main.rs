@@ -13,6 +13,7 @@ mod demo;
 mod exit;
 mod hooks;
 mod jobs;
+mod log;
 mod mcp;
 mod network;
 mod output;

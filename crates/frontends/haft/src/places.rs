@@ -112,6 +112,11 @@ impl Places {
         self.cache.join("spill")
     }
 
+    /// What went wrong without stopping anything.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.state.join("log")
+    }
+
     /// Runs in the background.
     pub(crate) fn jobs(&self) -> PathBuf {
         self.state.join("jobs")

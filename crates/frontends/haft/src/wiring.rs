@@ -29,6 +29,7 @@ use crate::clock::{RandomIds, WallClock};
 use crate::config::{Config, ModelRole};
 use crate::exit::mistake;
 use crate::hooks;
+use crate::log;
 use crate::mcp::{self, Mcp};
 use crate::network;
 use crate::places::Places;
@@ -87,7 +88,7 @@ pub(crate) fn versions(places: &Places, config: &Config) -> Arc<Versions> {
 
 #[cfg(feature = "postgres")]
 fn open_server(url: &str, config: &Config) -> anyhow::Result<Arc<dyn Store>> {
-    let server = haft_store::PostgresStore::connect(url, &config.store, Arc::new(WallClock))?;
+    let server = haft_postgres::PostgresStore::connect(url, &config.store, Arc::new(WallClock))?;
     Ok(Arc::new(Cached::new(server, &config.store)))
 }
 
@@ -255,6 +256,7 @@ fn prepare(
     let (rag, web) = (Rag::of(places, &config), Web::of(&config));
     let own = own.into_iter().chain(mcp::secrets(&gathered.servers)).chain(rag.secrets()).chain(web.secret);
     let masker = Masker::knowing(haft_sandbox::secret_values(std::env::vars_os()).into_iter().chain(own));
+    log::mask_with(masker.clone());
     let permissions = permissions(&config.permissions, plan.mode, sandbox::confinement(&sandbox))?;
     let permissions = mcp::permitted(permissions, &gathered.servers);
     let host = mcp::host(

@@ -14,6 +14,7 @@ mod hooks;
 mod interactive;
 mod jobs;
 mod lib;
+pub(crate) mod logs;
 mod mcp;
 mod models;
 mod notes;
@@ -32,6 +33,7 @@ use haft_project::Kind;
 use crate::cli::{Cli, Command, Common};
 use crate::config::{Loaded, Sources, load};
 use crate::exit::Exit;
+use crate::log;
 use crate::places::Places;
 
 use interactive::Looks;
@@ -68,6 +70,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Trust(args)) => trust::run(&args),
         Some(Command::Config(args)) => config::run(&args.command),
         Some(Command::Doctor(args)) => doctor::run(&args),
+        Some(Command::Logs(args)) => logs::run(&args),
         Some(Command::Events(args)) => events::run(&args),
         Some(Command::Completions { shell }) => completions::run(shell),
         None if cli.print => run::run(&cli.run),
@@ -84,5 +87,6 @@ fn configuration(common: &Common) -> anyhow::Result<(Places, Loaded)> {
     let mut environment: Vec<_> = environment.collect();
     environment.sort();
     let loaded = load(&Sources { user_file: places.config_file(), environment, set: common.set.clone() })?;
+    log::start(places.log(), loaded.config.log_level);
     Ok((places, loaded))
 }

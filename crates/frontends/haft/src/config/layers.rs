@@ -179,11 +179,11 @@ pub(crate) fn lower(table: Table) -> anyhow::Result<Config> {
     Config::deserialize(over_built_in(table)).map_err(|error| mistake(problem::in_words(error.message())))
 }
 
-/// `HAFT_MODEL` and `HAFT_SECTION__KEY`; any other name is none of ours.
+/// `HAFT_MODEL`, `HAFT_LOG_LEVEL` and `HAFT_SECTION__KEY`; any other name is none of ours.
 fn key_of_variable(name: &str) -> Option<String> {
     let rest = name.strip_prefix("HAFT_")?;
-    if rest == "MODEL" {
-        return Some("model".into());
+    if matches!(rest, "MODEL" | "LOG_LEVEL") {
+        return Some(rest.to_ascii_lowercase());
     }
     rest.contains("__").then(|| rest.to_ascii_lowercase().replace("__", "."))
 }

@@ -23,6 +23,8 @@ use haft_tools::LimitsConfig;
 use haft_tui::TuiConfig;
 use serde::{Deserialize, Serialize};
 
+use crate::log::LogLevel;
+
 pub(crate) use file::edit;
 pub(crate) use layers::{Loaded, Origin, Sources, check, flatten, load, lower};
 pub(crate) use model_roles::{ModelRole, ModelRoles};
@@ -34,6 +36,8 @@ pub(crate) struct Config {
     /// The main model, as `provider/model`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
+    /// How much is logged.
+    pub(crate) log_level: LogLevel,
     /// Where models are served.
     pub(crate) providers: BTreeMap<String, ProviderConfig>,
     /// What is known of models.

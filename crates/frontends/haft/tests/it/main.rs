@@ -25,6 +25,7 @@ mod hot_reload;
 mod jobs;
 mod knowledge;
 mod lib_docs;
+mod logs;
 mod long_session;
 mod mcp;
 mod mcp_scope;

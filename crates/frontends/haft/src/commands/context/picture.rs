@@ -6,11 +6,11 @@
 use std::fmt::Write as _;
 
 use haft_store::RequestOutline;
-use haft_text::{Anchor, Svg};
+use haft_text::{Anchor, Svg, grouped};
 use haft_types::{Layer, LlmMetadata, ModelSpec};
 
 use super::why::Broken;
-use super::words::{count, percent, thousands};
+use super::words::{count, percent};
 
 /// One request.
 pub(super) struct Column {
@@ -143,7 +143,7 @@ fn heading(svg: &mut Svg, name: &str, columns: &[Column], peak: u64) {
     let line = format!(
         "{}, at most {} tokens{share}, {} of the cached prefix",
         count(columns.len(), "request"),
-        thousands(peak),
+        grouped(peak),
         count(broken, "break"),
     );
     svg.label("faint", (LEFT, 54.0), Anchor::Start, &line);
@@ -173,7 +173,7 @@ impl Scale {
         for tokens in (0..=self.top).step_by(usize::try_from(self.step).unwrap_or(usize::MAX)) {
             let y = HEIGHT - BOTTOM - self.height(tokens);
             svg.line("grid", (LEFT, y), (WIDTH - RIGHT, y));
-            svg.label("faint", (LEFT - 10.0, y + 4.0), Anchor::End, &thousands(tokens));
+            svg.label("faint", (LEFT - 10.0, y + 4.0), Anchor::End, &grouped(tokens));
         }
     }
 }
@@ -207,11 +207,11 @@ fn marker(svg: &mut Svg, x: f64, y: f64) {
 }
 
 fn tooltip(column: &Column) -> String {
-    let mut text = format!("request {}: {} tokens", column.number, thousands(column.tokens));
+    let mut text = format!("request {}: {} tokens", column.number, grouped(column.tokens));
     for (layer, tokens) in Layer::ALL.into_iter().zip(column.layers) {
         if tokens.kept + tokens.new > 0 {
             // Writing to a String cannot fail.
-            let _ = write!(text, "\n{layer}: {} kept, {} new", thousands(tokens.kept), thousands(tokens.new));
+            let _ = write!(text, "\n{layer}: {} kept, {} new", grouped(tokens.kept), grouped(tokens.new));
         }
     }
     if let Some(share) = column.cached_share {

@@ -27,6 +27,15 @@ fn later_layers_win_and_each_value_knows_its_origin() {
 }
 
 #[test]
+fn the_log_level_has_a_variable_of_its_own() {
+    use crate::log::LogLevel;
+    assert_eq!(load_with("", &[], &[]).unwrap().config.log_level, LogLevel::Warn);
+    let loaded = load_with("log_level = \"off\"\n", &[("HAFT_LOG_LEVEL", "debug")], &[]).unwrap();
+    assert_eq!(loaded.config.log_level, LogLevel::Debug);
+    assert_eq!(loaded.origin("log_level"), Origin::Variable("HAFT_LOG_LEVEL".into()));
+}
+
+#[test]
 fn set_takes_toml_values_and_quoted_keys() {
     let file = "[providers.mock]\napi = \"openai-chat\"\nbase_url = \"http://x/v1\"\n";
     let loaded = load_with(file, &[], &["models.\"mock/a=b\".context_window = 1000"]).unwrap();

@@ -6,9 +6,9 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
+use haft_imports::{ImportedConversation, SourceText, read_conversations};
 use haft_lab::{ImaginedReminders, RecordedConversation};
 use haft_model::O200k;
-use haft_store::{Foreign, ReadConversation, read_conversations};
 use haft_types::Timestamp;
 
 use crate::cli::ReplayArgs;
@@ -43,7 +43,7 @@ pub(super) fn read(args: &ReplayArgs) -> anyhow::Result<Vec<RecordedConversation
 }
 
 /// The conversations of all files in a folder. What cannot be read is told and left out.
-fn in_folder(folder: &Path) -> anyhow::Result<Vec<ReadConversation>> {
+fn in_folder(folder: &Path) -> anyhow::Result<Vec<ImportedConversation>> {
     let mut files = Vec::new();
     list(folder, DEEPEST, &mut files)
         .map_err(|error| mistake(format!("cannot read the folder `{}`: {error}", folder.display())))?;
@@ -81,7 +81,7 @@ fn list(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>) -> io::Result<()
 }
 
 /// The conversations of a file, or what is wrong with it.
-fn conversations(path: &Path) -> Result<Vec<ReadConversation>, String> {
+fn conversations(path: &Path) -> Result<Vec<ImportedConversation>, String> {
     let text = if path == Path::new("-") {
         text(io::stdin().lock())?
     } else {
@@ -97,7 +97,7 @@ fn conversations(path: &Path) -> Result<Vec<ReadConversation>, String> {
     if text.trim().is_empty() {
         return Err("it is empty".to_owned());
     }
-    let read = |text: &str| read_conversations(Foreign { text, now: Timestamp::UNIX_EPOCH }, None);
+    let read = |text: &str| read_conversations(SourceText { text, now: Timestamp::UNIX_EPOCH }, None);
     match read(&text) {
         Ok(all) => Ok(all),
         Err(error) => {
