@@ -16,7 +16,7 @@ const KEY: &str = "ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2";
 fn rig() -> Rig {
     let failing = || Reply::error(503, format!("Overloaded, said {KEY}."));
     let replies = [failing(), Reply::text("One."), failing(), Reply::text("Two."), Reply::text("Three.")];
-    Rig::new(Api::OpenaiChat, Script::turns(replies).unwrap())
+    Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap())
 }
 
 fn task_at(rig: &Rig, level: &str) {
