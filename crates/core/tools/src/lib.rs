@@ -1,13 +1,13 @@
-//! Everything built in that the model can call: one folder per tool, with its code, the `prompt.md` the model reads, and
-//! its fixtures.
+//! Everything built in that the model can call, in the folders of its groups: `files`, `running`, `dialogue`, `knowledge` and
+//! `agents`. A tool is a file with a folder beside it for the `prompt.md` the model reads, its tests and its fixtures.
 //!
 //! A tool takes a typed parameter struct and a [`ToolContext`](haft_tool::ToolContext) and gives back one envelope. This
 //! crate asks nobody for permission, keeps no state between calls but what they left running ([`Running`]; what was read and
 //! what is to do is behind the ports of `haft-tool`), reads no environment and starts no process except through the
 //! supervisor of `haft-sandbox`.
 //!
-//! Read first: [`builtin`] (the set), `paths` (which files a call may touch), `change` (how files are changed, all
-//! or none), `edit::blocks` (the engine that finds and replaces lines, a pure function).
+//! Read first: [`builtin`] (the set), `paths` (which files a call may touch), `files::change` (how files are
+//! changed, all or none), `files::edit::blocks` (the engine that finds and replaces lines, a pure function).
 //!
 //! # The data of each result
 //!
@@ -52,86 +52,41 @@
 //! A result that read or wrote a file also carries `context.file` (`path, size, mtime_ns, hash`), or `context.files` for
 //! several, from which the read ledger is rebuilt when a conversation is resumed.
 
-mod ac_mod_list;
-mod ac_mod_read;
-mod ac_mod_write;
-mod apply_patch;
-mod ask_followup_question;
-mod attempt_completion;
-mod background_task;
+mod agents;
 mod cases;
-mod change;
-mod conversation_message_ids_read;
-mod conversation_message_ids_write;
-mod count_tokens;
-mod disk;
-mod edit;
-mod encoding;
-mod excerpt;
-mod execute_command;
+mod dialogue;
 mod extract;
-mod extract_to_text;
 mod failure;
-mod glob;
-mod guard;
+mod files;
 mod knowledge;
 mod limits;
-mod list_code_definition_names;
-mod list_files;
 mod manual;
-mod modules;
-mod multi_edit;
-mod note_add;
-mod note_delete;
-mod note_query;
-mod note_update;
 mod paths;
-mod pattern;
 mod permission;
-mod plan_mode_respond;
-mod read_file;
-mod recall;
-mod replace_in_file;
-mod run_named_subagents;
 mod running;
 mod scope;
-mod search_files;
-mod session_interactive;
-mod session_start;
-mod session_stop;
-mod talk_to;
-mod talk_to_group;
-mod todo_read;
-mod todo_write;
-mod undo_edit;
-mod use_skill;
-mod useful_info_add;
-mod useful_info_delete;
-mod useful_info_list;
 mod visible;
-mod walk;
-mod write_to_file;
 
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use agents::run_named_subagents::{RUN_SUBAGENTS, RunNamedSubagents, assignments_of};
+pub use agents::talk_to::TalkTo;
+pub use agents::talk_to_group::TalkToGroup;
 pub use cases::cases;
-pub use change::{Recovery, RecoveryOutcome, recover};
-pub use excerpt::{ExcerptError, excerpt};
+pub use dialogue::plan_mode_respond::PlanModeRespond;
 pub use extract::pdf::read_pdf_entry;
+pub use files::change::{Recovery, RecoveryOutcome, recover};
+pub use files::excerpt::{ExcerptError, excerpt};
+pub use knowledge::use_skill::UseSkill;
 pub use limits::LimitsConfig;
 pub use permission::{
     Call, Confinement, PartVerdict, Permissions, PermissionsConfig, Rule, RuleConfig, RuleError, Rules, RulesError,
     Standing, Verdict,
 };
-pub use plan_mode_respond::PlanModeRespond;
-pub use run_named_subagents::{RUN_SUBAGENTS, RunNamedSubagents, assignments_of};
 pub use running::{Running, TaskReport, announcement};
-pub use talk_to::TalkTo;
-pub use talk_to_group::TalkToGroup;
-pub use use_skill::UseSkill;
 
 use std::sync::Arc;
 
@@ -143,40 +98,40 @@ use schemars::JsonSchema;
 /// anything. Whatever calls leave running belongs to `running`.
 pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(read_file::ReadFile::with(Arc::clone(&running.supervisor))),
-        Arc::new(write_to_file::WriteToFile::new()),
-        Arc::new(replace_in_file::ReplaceInFile::new()),
-        Arc::new(multi_edit::MultiEdit::new()),
-        Arc::new(apply_patch::ApplyPatch::new()),
-        Arc::new(list_files::ListFiles::new()),
-        Arc::new(search_files::SearchFiles::new()),
-        Arc::new(undo_edit::UndoEdit::new()),
-        Arc::new(execute_command::ExecuteCommand::new(Arc::clone(running))),
-        Arc::new(session_start::SessionStart::new(Arc::clone(running))),
-        Arc::new(session_interactive::SessionInteractive::new(Arc::clone(running))),
-        Arc::new(session_stop::SessionStop::new(Arc::clone(running))),
-        Arc::new(background_task::BackgroundTask::new(Arc::clone(running))),
-        Arc::new(todo_read::TodoRead::new()),
-        Arc::new(todo_write::TodoWrite::new()),
-        Arc::new(ask_followup_question::AskFollowupQuestion::new()),
-        Arc::new(attempt_completion::AttemptCompletion::new()),
-        Arc::new(useful_info_add::UsefulInfoAdd::new()),
-        Arc::new(useful_info_list::UsefulInfoList::new()),
-        Arc::new(useful_info_delete::UsefulInfoDelete::new()),
-        Arc::new(note_add::NoteAdd::new()),
-        Arc::new(note_query::NoteQuery::new()),
-        Arc::new(note_update::NoteUpdate::new()),
-        Arc::new(note_delete::NoteDelete::new()),
-        Arc::new(conversation_message_ids_read::ConversationMessageIdsRead::new()),
-        Arc::new(conversation_message_ids_write::ConversationMessageIdsWrite::new()),
-        Arc::new(recall::Recall::new()),
-        Arc::new(list_code_definition_names::ListCodeDefinitionNames::new()),
-        Arc::new(extract_to_text::ExtractToText::new(Arc::clone(&running.supervisor))),
-        Arc::new(glob::Glob::new()),
-        Arc::new(count_tokens::CountTokens::new(Arc::clone(&running.supervisor))),
-        Arc::new(ac_mod_list::AcModList::new()),
-        Arc::new(ac_mod_read::AcModRead::new(Arc::clone(&running.supervisor))),
-        Arc::new(ac_mod_write::AcModWrite::new()),
+        Arc::new(files::read_file::ReadFile::with(Arc::clone(&running.supervisor))),
+        Arc::new(files::write_to_file::WriteToFile::new()),
+        Arc::new(files::replace_in_file::ReplaceInFile::new()),
+        Arc::new(files::multi_edit::MultiEdit::new()),
+        Arc::new(files::apply_patch::ApplyPatch::new()),
+        Arc::new(files::list_files::ListFiles::new()),
+        Arc::new(files::search_files::SearchFiles::new()),
+        Arc::new(files::undo_edit::UndoEdit::new()),
+        Arc::new(running::execute_command::ExecuteCommand::new(Arc::clone(running))),
+        Arc::new(running::session_start::SessionStart::new(Arc::clone(running))),
+        Arc::new(running::session_interactive::SessionInteractive::new(Arc::clone(running))),
+        Arc::new(running::session_stop::SessionStop::new(Arc::clone(running))),
+        Arc::new(running::background_task::BackgroundTask::new(Arc::clone(running))),
+        Arc::new(knowledge::todo_read::TodoRead::new()),
+        Arc::new(knowledge::todo_write::TodoWrite::new()),
+        Arc::new(dialogue::ask_followup_question::AskFollowupQuestion::new()),
+        Arc::new(dialogue::attempt_completion::AttemptCompletion::new()),
+        Arc::new(knowledge::useful_info_add::UsefulInfoAdd::new()),
+        Arc::new(knowledge::useful_info_list::UsefulInfoList::new()),
+        Arc::new(knowledge::useful_info_delete::UsefulInfoDelete::new()),
+        Arc::new(knowledge::note_add::NoteAdd::new()),
+        Arc::new(knowledge::note_query::NoteQuery::new()),
+        Arc::new(knowledge::note_update::NoteUpdate::new()),
+        Arc::new(knowledge::note_delete::NoteDelete::new()),
+        Arc::new(knowledge::conversation_message_ids_read::ConversationMessageIdsRead::new()),
+        Arc::new(knowledge::conversation_message_ids_write::ConversationMessageIdsWrite::new()),
+        Arc::new(knowledge::recall::Recall::new()),
+        Arc::new(files::list_code_definition_names::ListCodeDefinitionNames::new()),
+        Arc::new(files::extract_to_text::ExtractToText::new(Arc::clone(&running.supervisor))),
+        Arc::new(files::glob::Glob::new()),
+        Arc::new(knowledge::count_tokens::CountTokens::new(Arc::clone(&running.supervisor))),
+        Arc::new(knowledge::ac_mod_list::AcModList::new()),
+        Arc::new(knowledge::ac_mod_read::AcModRead::new(Arc::clone(&running.supervisor))),
+        Arc::new(knowledge::ac_mod_write::AcModWrite::new()),
     ]
 }
 

@@ -11,8 +11,8 @@ use haft_tool::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::change::seen;
 use crate::failure::{Failure, settle};
+use crate::files::change::seen;
 
 /// The part of a [`ToolContext`] that file tools use.
 pub(crate) struct Scope {

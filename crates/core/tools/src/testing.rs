@@ -342,7 +342,7 @@ impl FileHistory for MemoryHistory {
 /// Runs every case in a tool's `fixtures`: with the files of `before`, the call gives the files of `after` byte for byte, or `error`
 /// and the files untouched.
 pub(crate) async fn fixtures(name: &str, least: usize, tool: &dyn Tool, call: fn(&Path) -> Value) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(name).join("fixtures");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/files").join(name).join("fixtures");
     let mut cases: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     cases.sort();
     assert!(cases.len() >= least, "only {} fixtures were found", cases.len());

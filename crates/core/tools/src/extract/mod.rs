@@ -19,8 +19,8 @@ use std::path::Path;
 
 use haft_sandbox::Supervisor;
 
-use crate::disk::MAX_LOADED;
 use crate::failure::Coded;
+use crate::files::disk::MAX_LOADED;
 use crate::scope::Scope;
 
 use archive::Archive;

@@ -10,7 +10,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use super::*;
-use crate::read_file::ReadFile;
+use crate::files::read_file::ReadFile;
 use crate::testing::Bench;
 
 /// In a test program, this test is the process that reads PDF files.

@@ -121,7 +121,7 @@ async fn project() -> Bench {
     bench.write("src/.ac.mod.md", "# src\n");
     for (file, text) in [("src/a.rs", "fn a() {}\n"), ("src/b.rs", "fn b() {}\n"), ("hidden/target.txt", "t\n")] {
         bench.write(file, text);
-        bench.ok(&crate::read_file::ReadFile::new(), json!({"path": file})).await;
+        bench.ok(&crate::files::read_file::ReadFile::new(), json!({"path": file})).await;
     }
     symlink("hidden/target.txt", bench.path("link.txt")).unwrap();
     symlink("docs/analysis.ipynb", bench.path("linked.ipynb")).unwrap();

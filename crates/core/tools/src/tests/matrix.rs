@@ -10,9 +10,9 @@ use haft_tool::Tool;
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use serde_json::{Value, json};
 
-use crate::apply_patch::ApplyPatch;
-use crate::multi_edit::MultiEdit;
-use crate::replace_in_file::ReplaceInFile;
+use crate::files::apply_patch::ApplyPatch;
+use crate::files::multi_edit::MultiEdit;
+use crate::files::replace_in_file::ReplaceInFile;
 use crate::testing::Bench;
 
 #[derive(Clone, Copy, Debug)]

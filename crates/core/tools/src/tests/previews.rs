@@ -3,12 +3,12 @@
 use haft_tool::Tool;
 use serde_json::{Value, json};
 
-use crate::apply_patch::ApplyPatch;
-use crate::multi_edit::MultiEdit;
-use crate::read_file::ReadFile;
-use crate::replace_in_file::ReplaceInFile;
+use crate::files::apply_patch::ApplyPatch;
+use crate::files::multi_edit::MultiEdit;
+use crate::files::read_file::ReadFile;
+use crate::files::replace_in_file::ReplaceInFile;
+use crate::files::write_to_file::WriteToFile;
 use crate::testing::Bench;
-use crate::write_to_file::WriteToFile;
 
 /// A project with one file that was read.
 async fn project() -> Bench {

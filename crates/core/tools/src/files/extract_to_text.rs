@@ -1,0 +1,160 @@
+//! `extract_to_text`: the text of a document as a file of its own.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use haft_sandbox::Supervisor;
+use haft_tool::{Access, FileChange, FileUse, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_types::{ChangeKind, Envelope, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::extract::{self, Format, Source, extract};
+use crate::failure::{Coded, Failure, settle};
+use crate::files::change::{self, Change, Step};
+use crate::files::disk::{self, DiskError, MAX_LOADED};
+use crate::files::guard::{self, Knowledge};
+use crate::manual::{Group, Manual};
+use crate::scope::{Scope, blocking};
+use crate::{paths, spec_of};
+
+const NAME: &str = "extract_to_text";
+
+static MANUAL: Manual = Manual {
+    example_of: "Making a long PDF searchable",
+    example: r#"{"path": "docs/manual.pdf", "output": "notes/manual.txt"}"#,
+    ..Manual::of(Group::Files)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The document.
+    path: String,
+    /// The text file to write; default: beside the document.
+    output: Option<String>,
+}
+
+impl Parameters {
+    /// The file the text goes to, by its path as it is declared and as it is written: beside the path that was given, not
+    /// beside what a link there leads to.
+    fn target(&self) -> String {
+        self.output.clone().unwrap_or_else(|| format!("{}.txt", self.path))
+    }
+}
+
+/// The tool.
+pub(crate) struct ExtractToText {
+    spec: ToolSpec,
+    supervisor: Arc<Supervisor>,
+}
+
+impl ExtractToText {
+    pub(crate) fn new(supervisor: Arc<Supervisor>) -> Self {
+        Self { spec: spec_of::<Parameters>(NAME, include_str!("extract_to_text/prompt.md")), supervisor }
+    }
+}
+
+#[async_trait]
+impl Tool for ExtractToText {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
+    }
+
+    fn access(&self) -> Access {
+        Access::Write
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        match parse_arguments::<Parameters>(NAME, arguments.clone()) {
+            Ok(parameters) => {
+                let target = parameters.target();
+                Intent::Files(vec![FileUse::Read(parameters.path), FileUse::Write(target)])
+            }
+            // The call itself says what is wrong with them.
+            Err(_) => Intent::Nothing,
+        }
+    }
+
+    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
+        match parse_arguments::<Parameters>(NAME, arguments) {
+            Ok(parameters) => {
+                let supervisor = Arc::clone(&self.supervisor);
+                blocking(context, move |scope| run(scope, &supervisor, &parameters)).await
+            }
+            Err(error) => settle(Err(error.into())),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum ToTextError {
+    #[error("`{name}` is no document that is understood here; if it is text, use `read_file`")]
+    NoDocument { name: String },
+}
+
+impl Coded for ToTextError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::NoDocument { .. } => "unknown_format",
+        }
+    }
+}
+
+fn run(scope: &Scope, supervisor: &Supervisor, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+    let path = paths::resolve(&scope.workspace, &parameters.path)?;
+    let name = paths::shown(&scope.workspace, &path);
+    let target = paths::resolve(&scope.workspace, &parameters.target())?;
+    let (file, metadata) = disk::open(&path, &name)?;
+    if metadata.len() > MAX_LOADED {
+        return Err(extract::too_large(&name, metadata.len()).into());
+    }
+    let document = disk::load_open(file, &metadata, &name)?;
+    let Some(format) = Format::of(&path, &document.bytes) else {
+        return Err(ToTextError::NoDocument { name }.into());
+    };
+    // Asked before the work: a refusal should not take a minute.
+    let target_name = paths::shown(&scope.workspace, &target);
+    let old = match disk::load(&target, &target_name) {
+        Ok(old) => Some(old),
+        Err(DiskError::NotFound { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(old) = &old {
+        guard::check(scope, &target, &target_name, old, Knowledge::MustBeRead)?;
+    }
+    let extracted = extract(scope, supervisor, &Source { path: &path, name: &name, bytes: &document.bytes }, format)?;
+    let bytes = extracted.text.as_bytes();
+    let (step, kind, verb) = match &old {
+        None => (Step::Create { bytes }, ChangeKind::Added, "created"),
+        Some(old) => (Step::Replace { old, bytes }, ChangeKind::Modified, "overwritten"),
+    };
+    let changes = [Change { path: &target, name: &target_name, step }];
+    let done = change::apply(scope, &changes)?;
+
+    let (lines, size, what) = (extracted.text.lines().count(), bytes.len(), format.name());
+    let mut text = format!("Wrote the text of `{name}`, {what}, to `{target_name}`: {lines} lines, {size} bytes.");
+    let mut data = json!({
+        "path": target_name, "change": verb, "from": name, "document": format.word(), "lines": lines, "bytes": size,
+    });
+    if extracted.cut {
+        text.push_str(" The document holds more text than was taken out of it.");
+        data["truncated"] = true.into();
+    }
+    if let Some(note) = done.note() {
+        let _ = write!(text, "\n{note}");
+        data["note"] = note.into();
+    }
+    let mut envelope = Envelope::success(text).with_data(data);
+    envelope.context = done.context(&changes);
+    Ok(ToolOutput { changes: vec![FileChange { path: target, kind }], ..envelope.into() })
+}
+
+#[cfg(test)]
+mod tests;

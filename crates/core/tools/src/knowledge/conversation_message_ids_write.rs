@@ -1,0 +1,109 @@
+//! `conversation_message_ids_write`: marks messages for deletion.
+
+use std::fmt::Write as _;
+
+use async_trait::async_trait;
+use haft_tool::{Access, Intent, MarkAction, MarkReport, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_types::{Envelope, ToolSpec, ToolStatus};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::failure::{Failure, settle};
+use crate::knowledge::{failure, one_line};
+use crate::manual::{Group, Manual};
+use crate::spec_of;
+
+const NAME: &str = "conversation_message_ids_write";
+
+static MANUAL: Manual = Manual {
+    example_of: "Leaving out two results that are no longer needed",
+    example: r#"{"message_ids": "1a2b3c4d,5e6f7a8b", "action": "append"}"#,
+    ..Manual::of(Group::Knowledge)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// Ids of messages, separated by commas.
+    message_ids: String,
+    /// `create` replaces the list of marked messages, `append` adds to it, `delete` takes ids off it.
+    action: MarkAction,
+}
+
+/// The tool.
+pub(crate) struct ConversationMessageIdsWrite {
+    spec: ToolSpec,
+}
+
+impl ConversationMessageIdsWrite {
+    pub(crate) fn new() -> Self {
+        Self { spec: spec_of::<Parameters>(NAME, include_str!("conversation_message_ids_write/prompt.md")) }
+    }
+}
+
+#[async_trait]
+impl Tool for ConversationMessageIdsWrite {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
+    }
+
+    fn access(&self) -> Access {
+        Access::State
+    }
+
+    fn intent(&self, _arguments: &Value) -> Intent {
+        Intent::Nothing
+    }
+
+    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
+        settle(run(context, arguments).await)
+    }
+}
+
+async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
+    let Parameters { message_ids, action } = parse_arguments(NAME, arguments)?;
+    let names_none = message_ids.split(',').all(|id| id.trim().is_empty());
+    match action {
+        MarkAction::Append | MarkAction::Delete if names_none => {
+            let message = "`message_ids` names no message; `conversation_message_ids_read` lists them";
+            return Err(Failure::new("invalid_arguments", message));
+        }
+        // An empty list is a list: it clears the one before.
+        MarkAction::Create | MarkAction::Append | MarkAction::Delete => {}
+    }
+    let marked = context.transcript.mark(action, &message_ids).await;
+    let report = marked.map_err(|error| failure(&error, "try again"))?;
+    Ok(show(action, &report).into())
+}
+
+fn show(action: MarkAction, report: &MarkReport) -> Envelope {
+    let MarkReport { changed, unchanged, refused, unknown, marked } = report;
+    let (verb, already) = match action {
+        MarkAction::Create | MarkAction::Append => ("marked", "already marked"),
+        MarkAction::Delete => ("taken off the list", "not on the list"),
+    };
+    let mut text = format!("{changed} {verb}, {unchanged} {already}, {} unknown.", unknown.len());
+    if !unknown.is_empty() {
+        let _ = write!(text, "\nNo message of this conversation: {}.", one_line(&unknown.join(", ")));
+    }
+    if !refused.is_empty() {
+        let ids = refused.join(", ");
+        let _ = write!(text, "\nCannot be marked (system, summary or current request): {ids}.");
+    }
+    let _ = write!(text, "\nMarked now: {marked}. This acts from the next request on.");
+    let data = json!({
+        "action": action, "changed": changed, "unchanged": unchanged, "unknown": unknown, "refused": refused,
+        "marked": marked,
+    });
+    let whole = unknown.is_empty() && refused.is_empty();
+    let status = if whole { ToolStatus::Success } else { ToolStatus::Partial };
+    Envelope { status, ..Envelope::success(text).with_data(data) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! `note_query`: the notes of the project.
+
+use async_trait::async_trait;
+use haft_text::{Limits, cut_lines};
+use haft_tool::{Access, Intent, Note, OutputLimits, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_types::{Envelope, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::failure::{Failure, settle};
+use crate::knowledge::{failure, one_line, project_path};
+use crate::manual::{Group, Manual};
+use crate::scope::off_thread;
+use crate::spec_of;
+
+const NAME: &str = "note_query";
+
+static MANUAL: Manual = Manual {
+    example_of: "Looking for notes on a folder",
+    example: r#"{"path": "src"}"#,
+    ..Manual::of(Group::Knowledge)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// A folder or file: the notes on it, above it and below it; all notes when absent.
+    path: Option<String>,
+}
+
+/// The tool.
+pub(crate) struct NoteQuery {
+    spec: ToolSpec,
+}
+
+impl NoteQuery {
+    pub(crate) fn new() -> Self {
+        Self { spec: spec_of::<Parameters>(NAME, include_str!("note_query/prompt.md")) }
+    }
+}
+
+#[async_trait]
+impl Tool for NoteQuery {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
+    }
+
+    fn access(&self) -> Access {
+        Access::Read
+    }
+
+    fn intent(&self, _arguments: &Value) -> Intent {
+        Intent::Nothing
+    }
+
+    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
+        settle(run(context, arguments).await)
+    }
+}
+
+async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
+    let Parameters { path } = parse_arguments(NAME, arguments)?;
+    let path = match path {
+        Some(path) => Some(off_thread(context, move |scope| project_path(&scope.workspace, &path)).await?),
+        None => None,
+    };
+    let mut notes = context.notes.list().await.map_err(|error| failure(&error, "try again"))?;
+    if let Some(path) = &path {
+        notes.retain(|note| note.concerns(path));
+    }
+    Ok(show(&notes, path.as_deref(), context.limits).into())
+}
+
+fn show(notes: &[Note], path: Option<&str>, limits: OutputLimits) -> Envelope {
+    let data = json!({ "path": path, "notes": notes });
+    if notes.is_empty() {
+        let about = path.map_or_else(|| "in this project".to_owned(), |path| format!("about `{path}`"));
+        return Envelope::success(format!("There are no notes {about}.")).with_data(data);
+    }
+    let lines: Vec<_> = notes.iter().map(line).collect();
+    let cut = cut_lines(&lines.join("\n"), Limits { lines: limits.lines, bytes: limits.bytes });
+    Envelope::success(cut.text).with_data(data)
+}
+
+fn line(note: &Note) -> String {
+    format!("{} `{}`: {}", note.id, note.path, one_line(&note.note))
+}
