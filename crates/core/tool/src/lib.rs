@@ -3,11 +3,12 @@
 //! This crate knows no particular tool, no model and no store; `haft-tools` holds the built-in tools and `haft-engine`
 //! implements the ports.
 //!
-//! Read first: [`Tool`] (what a tool is), [`ToolContext`] (what it is given), [`Registry`] (where it is found and how it is
-//! called), [`Plugin`] (who looks over its shoulder).
+//! Read first: [`Tool`] (what a tool is), [`ToolDefinition`] (how one is made of a function), [`ToolContext`] (what it is given),
+//! [`Registry`] (where it is found and how it is called), [`Plugin`] (who looks over its shoulder).
 
 mod bare;
 mod context;
+mod function;
 mod guard;
 mod intent;
 mod manual;
@@ -18,6 +19,7 @@ mod schema;
 mod selection;
 
 pub use context::{OutputLimits, ReadFilter, ToolContext, Workspace};
+pub use function::{FunctionTool, ToolDefinition};
 pub use guard::Guard;
 pub use intent::{FileUse, Intent};
 pub use manual::{Alias, CaseDocument, Group, Manual, Set, Source};

@@ -1,8 +1,8 @@
 //! Everything built in that the model can call, in the folders of its groups: `files`, `running`, `dialogue`, `knowledge` and
 //! `agents`. A tool is a file with a folder beside it for the `prompt.md` the model reads, its tests and its fixtures.
 //!
-//! A tool takes a typed parameter struct and a [`ToolContext`](haft_tool::ToolContext) and gives back one envelope. This
-//! crate asks nobody for permission, keeps no state between calls but what they left running ([`Running`]; what was read and
+//! A tool is made of a typed parameter struct, its prompt and a function over a [`ToolContext`](haft_tool::ToolContext), which gives
+//! back one envelope; [`ToolDefinition`](haft_tool::ToolDefinition) puts them together. This crate asks nobody for permission, keeps no state between calls but what they left running ([`Running`]; what was read and
 //! what is to do is behind the ports of `haft-tool`), reads no environment and starts no process except through the
 //! supervisor of `haft-sandbox`.
 //!
@@ -72,15 +72,15 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use agents::run_named_subagents::{RUN_SUBAGENTS, RunNamedSubagents, assignments_of};
-pub use agents::talk_to::TalkTo;
-pub use agents::talk_to_group::TalkToGroup;
+pub use agents::run_named_subagents::{RUN_SUBAGENTS, assignments_of, tool as run_named_subagents};
+pub use agents::talk_to::tool as talk_to;
+pub use agents::talk_to_group::tool as talk_to_group;
 pub use cases::cases;
-pub use dialogue::plan_mode_respond::PlanModeRespond;
+pub use dialogue::plan_mode_respond::tool as plan_mode_respond;
 pub use extract::pdf::read_pdf_entry;
 pub use files::change::{Recovery, RecoveryOutcome, recover};
 pub use files::excerpt::{ExcerptError, excerpt};
-pub use knowledge::use_skill::UseSkill;
+pub use knowledge::use_skill::tool as use_skill;
 pub use limits::LimitsConfig;
 pub use permission::{
     Call, Confinement, PartVerdict, Permissions, PermissionsConfig, Rule, RuleConfig, RuleError, Rules, RulesError,
@@ -90,52 +90,45 @@ pub use running::{Running, TaskReport, announcement};
 
 use std::sync::Arc;
 
-use haft_tool::{Tool, schema_of};
-use haft_types::ToolSpec;
-use schemars::JsonSchema;
+use haft_tool::Tool;
 
 /// Every built-in tool, in the order it is offered. The order is part of the request's prefix, so it never depends on
 /// anything. Whatever calls leave running belongs to `running`.
 pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(files::read_file::ReadFile::with(Arc::clone(&running.supervisor))),
-        Arc::new(files::write_to_file::WriteToFile::new()),
-        Arc::new(files::replace_in_file::ReplaceInFile::new()),
-        Arc::new(files::multi_edit::MultiEdit::new()),
-        Arc::new(files::apply_patch::ApplyPatch::new()),
-        Arc::new(files::list_files::ListFiles::new()),
-        Arc::new(files::search_files::SearchFiles::new()),
-        Arc::new(files::undo_edit::UndoEdit::new()),
-        Arc::new(running::execute_command::ExecuteCommand::new(Arc::clone(running))),
-        Arc::new(running::session_start::SessionStart::new(Arc::clone(running))),
-        Arc::new(running::session_interactive::SessionInteractive::new(Arc::clone(running))),
-        Arc::new(running::session_stop::SessionStop::new(Arc::clone(running))),
-        Arc::new(running::background_task::BackgroundTask::new(Arc::clone(running))),
-        Arc::new(knowledge::todo_read::TodoRead::new()),
-        Arc::new(knowledge::todo_write::TodoWrite::new()),
-        Arc::new(dialogue::ask_followup_question::AskFollowupQuestion::new()),
-        Arc::new(dialogue::attempt_completion::AttemptCompletion::new()),
-        Arc::new(knowledge::useful_info_add::UsefulInfoAdd::new()),
-        Arc::new(knowledge::useful_info_list::UsefulInfoList::new()),
-        Arc::new(knowledge::useful_info_delete::UsefulInfoDelete::new()),
-        Arc::new(knowledge::note_add::NoteAdd::new()),
-        Arc::new(knowledge::note_query::NoteQuery::new()),
-        Arc::new(knowledge::note_update::NoteUpdate::new()),
-        Arc::new(knowledge::note_delete::NoteDelete::new()),
-        Arc::new(knowledge::conversation_message_ids_read::ConversationMessageIdsRead::new()),
-        Arc::new(knowledge::conversation_message_ids_write::ConversationMessageIdsWrite::new()),
-        Arc::new(knowledge::recall::Recall::new()),
-        Arc::new(files::list_code_definition_names::ListCodeDefinitionNames::new()),
-        Arc::new(files::extract_to_text::ExtractToText::new(Arc::clone(&running.supervisor))),
-        Arc::new(files::glob::Glob::new()),
-        Arc::new(knowledge::count_tokens::CountTokens::new(Arc::clone(&running.supervisor))),
-        Arc::new(knowledge::ac_mod_list::AcModList::new()),
-        Arc::new(knowledge::ac_mod_read::AcModRead::new(Arc::clone(&running.supervisor))),
-        Arc::new(knowledge::ac_mod_write::AcModWrite::new()),
+        Arc::new(files::read_file::tool(Arc::clone(&running.supervisor))),
+        Arc::new(files::write_to_file::tool()),
+        Arc::new(files::replace_in_file::tool()),
+        Arc::new(files::multi_edit::tool()),
+        Arc::new(files::apply_patch::tool()),
+        Arc::new(files::list_files::tool()),
+        Arc::new(files::search_files::tool()),
+        Arc::new(files::undo_edit::tool()),
+        Arc::new(running::execute_command::tool(Arc::clone(running))),
+        Arc::new(running::session_start::tool(Arc::clone(running))),
+        Arc::new(running::session_interactive::tool(Arc::clone(running))),
+        Arc::new(running::session_stop::tool(Arc::clone(running))),
+        Arc::new(running::background_task::tool(Arc::clone(running))),
+        Arc::new(knowledge::todo_read::tool()),
+        Arc::new(knowledge::todo_write::tool()),
+        Arc::new(dialogue::ask_followup_question::tool()),
+        Arc::new(dialogue::attempt_completion::tool()),
+        Arc::new(knowledge::useful_info_add::tool()),
+        Arc::new(knowledge::useful_info_list::tool()),
+        Arc::new(knowledge::useful_info_delete::tool()),
+        Arc::new(knowledge::note_add::tool()),
+        Arc::new(knowledge::note_query::tool()),
+        Arc::new(knowledge::note_update::tool()),
+        Arc::new(knowledge::note_delete::tool()),
+        Arc::new(knowledge::conversation_message_ids_read::tool()),
+        Arc::new(knowledge::conversation_message_ids_write::tool()),
+        Arc::new(knowledge::recall::tool()),
+        Arc::new(files::list_code_definition_names::tool()),
+        Arc::new(files::extract_to_text::tool(Arc::clone(&running.supervisor))),
+        Arc::new(files::glob::tool()),
+        Arc::new(knowledge::count_tokens::tool(Arc::clone(&running.supervisor))),
+        Arc::new(knowledge::ac_mod_list::tool()),
+        Arc::new(knowledge::ac_mod_read::tool(Arc::clone(&running.supervisor))),
+        Arc::new(knowledge::ac_mod_write::tool()),
     ]
-}
-
-/// A tool's specification from its name, its `prompt.md` and its parameter struct.
-fn spec_of<P: JsonSchema>(name: &str, prompt: &str) -> ToolSpec {
-    ToolSpec { name: name.to_owned(), description: prompt.trim_end().to_owned(), parameters: schema_of::<P>() }
 }

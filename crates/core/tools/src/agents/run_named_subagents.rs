@@ -1,4 +1,4 @@
-//! `run_named_subagents`: work for other agents, and their answers (SPEC 13.3, 14.6).
+//! `run_named_subagents`: work for other agents, and their answers.
 //!
 //! Registered only where there are agents, and never for a sub-agent.
 
@@ -9,18 +9,14 @@ mod tests;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use haft_tool::{
-    Access, Assignment, Intent, SubAgents, Tool, ToolContext, ToolOutput, UnknownAgent, WorkOrder, parse_arguments,
+    Access, Assignment, Intent, SubAgents, Tool, ToolContext, ToolDefinition, ToolOutput, UnknownAgent, WorkOrder,
 };
-use haft_types::ToolSpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use crate::failure::{Coded, Failure, settle};
+use crate::failure::{Coded, Failure};
 use crate::manual::{Group, Manual};
-use crate::spec_of;
 
 use plan::Written;
 
@@ -41,17 +37,13 @@ struct Parameters {
     subagents: Written,
 }
 
-/// The tool.
-pub struct RunNamedSubagents {
-    spec: ToolSpec,
-    agents: Arc<dyn SubAgents>,
-}
-
-impl RunNamedSubagents {
-    /// The tool that gives work to these agents.
-    pub fn new(agents: Arc<dyn SubAgents>) -> Self {
-        Self { spec: spec_of::<Parameters>(RUN_SUBAGENTS, include_str!("run_named_subagents/prompt.md")), agents }
-    }
+/// The tool that gives work to these agents. Starting them changes nothing, and each of their own calls is permitted for itself;
+/// but since it may do whatever they may do, it is noted before it begins, and it never begins twice.
+pub fn tool(agents: Arc<dyn SubAgents>) -> impl Tool {
+    ToolDefinition::new(RUN_SUBAGENTS, include_str!("run_named_subagents/prompt.md"), &MANUAL, Access::Write, |_| {
+        Intent::Nothing
+    })
+    .runs(move |context, parameters| Box::pin(run(Arc::clone(&agents), context, parameters)))
 }
 
 /// The work a call of the tool gives out, for those who have to know after the call was interrupted.
@@ -60,40 +52,16 @@ pub fn assignments_of(arguments: &str) -> Option<(WorkOrder, Vec<Assignment>)> {
     subagents.read().ok()
 }
 
-#[async_trait]
-impl Tool for RunNamedSubagents {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    /// Whatever the agents may do: it is noted before it begins, and it never begins twice.
-    fn access(&self) -> Access {
-        Access::Write
-    }
-
-    /// Starting them changes nothing. Each of their own calls is permitted for itself.
-    fn intent(&self, _arguments: &Value) -> Intent {
-        Intent::Nothing
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(self.run(context, arguments).await)
-    }
-}
-
-impl RunNamedSubagents {
-    async fn run(&self, context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-        let Parameters { subagents } = parse_arguments(RUN_SUBAGENTS, arguments)?;
-        let (order, work) = subagents.read().map_err(|what| BadPlan { what, names: self.agents.names() })?;
-        let reports = self.agents.run(context, order, work).await?;
-        let envelope = report::envelope(order, &reports, context.limits);
-        let changes = reports.into_iter().flat_map(|report| report.changes).collect();
-        Ok(ToolOutput { changes, ..envelope.into() })
-    }
+async fn run(
+    agents: Arc<dyn SubAgents>,
+    context: &ToolContext,
+    Parameters { subagents }: Parameters,
+) -> Result<ToolOutput, Failure> {
+    let (order, work) = subagents.read().map_err(|what| BadPlan { what, names: agents.names() })?;
+    let reports = agents.run(context, order, work).await?;
+    let envelope = report::envelope(order, &reports, context.limits);
+    let changes = reports.into_iter().flat_map(|report| report.changes).collect();
+    Ok(ToolOutput { changes, ..envelope.into() })
 }
 
 #[derive(Debug, thiserror::Error)]

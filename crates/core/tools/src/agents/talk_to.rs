@@ -1,4 +1,4 @@
-//! `talk_to`: a message to another running agent (SPEC 14.7).
+//! `talk_to`: a message to another running agent.
 //!
 //! Registered only where there is somebody to talk to.
 
@@ -7,16 +7,14 @@ mod tests;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use haft_tool::{Access, Intent, NotDelivered, Post, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Intent, NotDelivered, Post, Tool, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::failure::{Coded, Failure, settle};
+use crate::failure::{Coded, Failure};
 use crate::manual::{Group, Manual};
-use crate::spec_of;
 
 const NAME: &str = "talk_to";
 
@@ -35,40 +33,10 @@ struct Parameters {
     message: String,
 }
 
-/// The tool.
-pub struct TalkTo {
-    spec: ToolSpec,
-    post: Arc<dyn Post>,
-}
-
-impl TalkTo {
-    /// The tool that gives messages to this post.
-    pub fn new(post: Arc<dyn Post>) -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("talk_to/prompt.md")), post }
-    }
-}
-
-#[async_trait]
-impl Tool for TalkTo {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::State
-    }
-
-    fn intent(&self, _arguments: &Value) -> Intent {
-        Intent::Nothing
-    }
-
-    async fn call(&self, _context: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(run(self.post.as_ref(), arguments).await)
-    }
+/// The tool that gives messages to this post.
+pub fn tool(post: Arc<dyn Post>) -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("talk_to/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+        .runs(move |_, parameters| Box::pin(run(Arc::clone(&post), parameters)))
 }
 
 impl Coded for NotDelivered {
@@ -81,8 +49,7 @@ impl Coded for NotDelivered {
     }
 }
 
-async fn run(post: &dyn Post, arguments: Value) -> Result<ToolOutput, Failure> {
-    let Parameters { agent, message } = parse_arguments(NAME, arguments)?;
+async fn run(post: Arc<dyn Post>, Parameters { agent, message }: Parameters) -> Result<ToolOutput, Failure> {
     if message.trim().is_empty() {
         return Err(Failure::new("invalid_arguments", "`message` is empty; nothing was sent"));
     }

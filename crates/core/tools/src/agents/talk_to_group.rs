@@ -1,19 +1,17 @@
-//! `talk_to_group`: a message to every running agent of a group (SPEC 14.7).
+//! `talk_to_group`: a message to every running agent of a group.
 //!
 //! Registered only where a group has somebody else in it.
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use haft_tool::{Access, GroupDelivery, Intent, Post, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolError, ToolSpec, ToolStatus};
+use haft_tool::{Access, GroupDelivery, Intent, Post, Tool, ToolDefinition, ToolOutput};
+use haft_types::{Envelope, ToolError, ToolStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::manual::{Group, Manual};
-use crate::spec_of;
 
 const NAME: &str = "talk_to_group";
 
@@ -32,44 +30,13 @@ struct Parameters {
     message: String,
 }
 
-/// The tool.
-pub struct TalkToGroup {
-    spec: ToolSpec,
-    post: Arc<dyn Post>,
+/// The tool that gives messages to this post.
+pub fn tool(post: Arc<dyn Post>) -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("talk_to_group/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+        .runs(move |_, parameters| Box::pin(run(Arc::clone(&post), parameters)))
 }
 
-impl TalkToGroup {
-    /// The tool that gives messages to this post.
-    pub fn new(post: Arc<dyn Post>) -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("talk_to_group/prompt.md")), post }
-    }
-}
-
-#[async_trait]
-impl Tool for TalkToGroup {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::State
-    }
-
-    fn intent(&self, _arguments: &Value) -> Intent {
-        Intent::Nothing
-    }
-
-    async fn call(&self, _context: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(run(self.post.as_ref(), arguments).await)
-    }
-}
-
-async fn run(post: &dyn Post, arguments: Value) -> Result<ToolOutput, Failure> {
-    let Parameters { group, message } = parse_arguments(NAME, arguments)?;
+async fn run(post: Arc<dyn Post>, Parameters { group, message }: Parameters) -> Result<ToolOutput, Failure> {
     if message.trim().is_empty() {
         return Err(Failure::new("invalid_arguments", "`message` is empty; nothing was sent"));
     }

@@ -1,15 +1,15 @@
 //! `ask_followup_question`: hands a question to the user; the engine puts the answer in place of the result.
 
-use async_trait::async_trait;
-use haft_tool::{Access, Flow, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec};
+use std::future::ready;
+
+use haft_tool::{Access, Flow, Intent, Tool, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::manual::{Group, Manual};
-use crate::spec_of;
 
 const NAME: &str = "ask_followup_question";
 
@@ -29,41 +29,14 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct AskFollowupQuestion {
-    spec: ToolSpec,
-}
-
-impl AskFollowupQuestion {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("ask_followup_question/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for AskFollowupQuestion {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::State
-    }
-
-    fn intent(&self, _arguments: &Value) -> Intent {
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("ask_followup_question/prompt.md"), &MANUAL, Access::State, |_| {
         Intent::Nothing
-    }
-
-    async fn call(&self, _: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(ask(arguments))
-    }
+    })
+    .runs(|_, parameters| Box::pin(ready(ask(parameters))))
 }
 
-fn ask(arguments: Value) -> Result<ToolOutput, Failure> {
-    let Parameters { question, options } = parse_arguments(NAME, arguments)?;
+fn ask(Parameters { question, options }: Parameters) -> Result<ToolOutput, Failure> {
     if question.trim().is_empty() {
         return Err(Failure::new("invalid_arguments", "`question` is empty; say what you need to know"));
     }

@@ -1,15 +1,15 @@
 //! `attempt_completion`: the model's word that the task is done.
 
-use async_trait::async_trait;
-use haft_tool::{Access, Flow, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec};
+use std::future::ready;
+
+use haft_tool::{Access, Flow, Intent, Tool, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::manual::{Group, Manual};
-use crate::spec_of;
 
 const NAME: &str = "attempt_completion";
 
@@ -29,41 +29,12 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct AttemptCompletion {
-    spec: ToolSpec,
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("attempt_completion/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+        .runs(|_, parameters| Box::pin(ready(complete(parameters))))
 }
 
-impl AttemptCompletion {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("attempt_completion/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for AttemptCompletion {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::State
-    }
-
-    fn intent(&self, _arguments: &Value) -> Intent {
-        Intent::Nothing
-    }
-
-    async fn call(&self, _: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(complete(arguments))
-    }
-}
-
-fn complete(arguments: Value) -> Result<ToolOutput, Failure> {
-    let Parameters { result, command } = parse_arguments(NAME, arguments)?;
+fn complete(Parameters { result, command }: Parameters) -> Result<ToolOutput, Failure> {
     if result.trim().is_empty() {
         return Err(Failure::new("invalid_arguments", "`result` is empty; report what was done"));
     }

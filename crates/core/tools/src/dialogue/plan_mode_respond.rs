@@ -1,15 +1,15 @@
 //! `plan_mode_respond`: puts a plan before the user; the engine puts their word in place of the result.
 
-use async_trait::async_trait;
-use haft_tool::{Access, Flow, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec};
+use std::future::ready;
+
+use haft_tool::{Access, Flow, Intent, Tool, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::manual::{Group, Manual};
-use crate::spec_of;
 
 const NAME: &str = "plan_mode_respond";
 
@@ -30,48 +30,12 @@ struct Parameters {
 }
 
 /// The tool. It belongs to plan mode, so it is not among those that are always there.
-pub struct PlanModeRespond {
-    spec: ToolSpec,
+pub fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("plan_mode_respond/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+        .runs(|_, parameters| Box::pin(ready(present(parameters))))
 }
 
-impl PlanModeRespond {
-    /// The tool.
-    pub fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("plan_mode_respond/prompt.md")) }
-    }
-}
-
-impl Default for PlanModeRespond {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-#[async_trait]
-impl Tool for PlanModeRespond {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::State
-    }
-
-    fn intent(&self, _arguments: &Value) -> Intent {
-        Intent::Nothing
-    }
-
-    async fn call(&self, _: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(present(arguments))
-    }
-}
-
-fn present(arguments: Value) -> Result<ToolOutput, Failure> {
-    let Parameters { response, options } = parse_arguments(NAME, arguments)?;
+fn present(Parameters { response, options }: Parameters) -> Result<ToolOutput, Failure> {
     if response.trim().is_empty() {
         return Err(Failure::new("invalid_arguments", "`response` is empty; say what you plan to do"));
     }
@@ -89,9 +53,9 @@ mod tests {
     #[tokio::test]
     async fn a_plan_is_put_before_the_user() {
         let bench = Bench::new();
-        let output = bench.ok(&PlanModeRespond::new(), json!({"response": "1. a", "options": ["yes"]})).await;
+        let output = bench.ok(&tool(), json!({"response": "1. a", "options": ["yes"]})).await;
         assert_eq!(output.flow, Flow::Plan { response: "1. a".into(), options: vec!["yes".into()] });
-        let empty = bench.run(&PlanModeRespond::new(), json!({"response": " "})).await;
+        let empty = bench.run(&tool(), json!({"response": " "})).await;
         assert_eq!((empty.flow, empty.envelope.error.unwrap().code.as_str()), (Flow::Continue, "invalid_arguments"));
     }
 }

@@ -10,7 +10,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use super::*;
-use crate::files::read_file::ReadFile;
+use crate::files::read_file;
 use crate::testing::Bench;
 
 /// In a test program, this test is the process that reads PDF files.
@@ -35,7 +35,7 @@ fn fixtures() -> PathBuf {
 async fn read(file: &str, bytes: impl AsRef<[u8]>) -> Result<String, (String, String)> {
     let bench = Bench::new().with_limits(2_000, 500_000);
     bench.write(file, bytes);
-    let output = bench.run(&ReadFile::new(), json!({ "path": file })).await;
+    let output = bench.run(&read_file::tool(crate::testing::supervisor()), json!({ "path": file })).await;
     // A read of a document proves nothing to whoever wants to overwrite it.
     assert!(bench.context.reads.last_seen(&bench.path(file)).is_none());
     if let Some(error) = output.envelope.error {
@@ -69,7 +69,7 @@ async fn a_document_is_known_by_its_content_and_not_by_its_name() {
     bench.write("plain.pdf", "no document\n");
     bench.write("other.ipynb", "{\"cells\": 1}\n");
     for file in ["plain.pdf", "other.ipynb"] {
-        let output = bench.ok(&ReadFile::new(), json!({ "path": file })).await;
+        let output = bench.ok(&read_file::tool(crate::testing::supervisor()), json!({ "path": file })).await;
         assert!(output.envelope.data.get("document").is_none(), "{file}");
     }
 }
@@ -214,7 +214,11 @@ async fn a_cancelled_read_ends() {
     bench.write("a.docx", fs::read(fixtures().join("report.docx")).unwrap());
     bench.context.cancel.cancel();
     for file in ["a.pdf", "a.docx"] {
-        assert_eq!(bench.err(&ReadFile::new(), json!({ "path": file })).await.0, "cancelled", "{file}");
+        assert_eq!(
+            bench.err(&read_file::tool(crate::testing::supervisor()), json!({ "path": file })).await.0,
+            "cancelled",
+            "{file}"
+        );
     }
 }
 

@@ -1,27 +1,25 @@
 //! `apply_patch`: files added, changed, moved and deleted by one patch, all or none.
 //!
-//! The files need not have been read before: lines that fit prove that their content is known (SPEC 10.4).
+//! The files need not have been read before: lines that fit prove that their content is known.
 
 mod parse;
 
 use std::path::{Path, PathBuf};
 
-use async_trait::async_trait;
-use haft_tool::{Access, FileUse, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::ToolSpec;
+use haft_tool::{Access, FileUse, Intent, Tool, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::failure::{Coded, Failure, settle};
+use crate::failure::{Coded, Failure};
 use crate::files::edit::blocks::{self, Block, Match, Misfit, Place, Why};
 use crate::files::edit::drafts::{self, Count, Draft};
 use crate::files::edit::nearest::Words;
 use crate::files::edit::report;
 use crate::files::edit::source::{Free, Source};
 use crate::manual::{Group, Manual};
-use crate::scope::{Scope, blocking, foreseen};
-use crate::{paths, spec_of, visible};
+use crate::scope::{OnFiles, PreviewsFiles, Scope};
+use crate::{paths, visible};
 
 use parse::{Action, Section};
 
@@ -43,52 +41,21 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct ApplyPatch {
-    spec: ToolSpec,
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("apply_patch/prompt.md"), &MANUAL, Access::Write, intent)
+        .on_files(|scope, parameters: &Parameters| apply(scope, &parameters.patch))
+        .previews_files(|scope, parameters| drafts::foresee(&drafts(scope, &parameters.patch)?))
 }
 
-impl ApplyPatch {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("apply_patch/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for ApplyPatch {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Write
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
-        let patch = arguments.get("patch").and_then(Value::as_str).map(parse::parse);
-        // What is no patch changes nothing, and the call says what is wrong with it.
-        let Some(Ok(sections)) = patch else { return Intent::Nothing };
-        let files = sections.into_iter().flat_map(|section| match section.action {
-            Action::Update { move_to: Some(target), .. } => vec![section.path, target],
-            Action::Update { move_to: None, .. } | Action::Add { .. } | Action::Delete => vec![section.path],
-        });
-        Intent::Files(files.map(FileUse::Write).collect())
-    }
-
-    async fn preview(&self, context: &ToolContext, arguments: &Value) -> Option<String> {
-        let parameters = parse_arguments::<Parameters>(NAME, arguments.clone()).ok()?;
-        foreseen(context, move |scope| drafts::foresee(&drafts(scope, &parameters.patch)?)).await
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        match parse_arguments::<Parameters>(NAME, arguments) {
-            Ok(parameters) => blocking(context, move |scope| apply(scope, &parameters.patch)).await,
-            Err(error) => settle(Err(error.into())),
-        }
-    }
+fn intent(arguments: &Value) -> Intent {
+    let patch = arguments.get("patch").and_then(Value::as_str).map(parse::parse);
+    // What is no patch changes nothing, and the call says what is wrong with it.
+    let Some(Ok(sections)) = patch else { return Intent::Nothing };
+    let files = sections.into_iter().flat_map(|section| match section.action {
+        Action::Update { move_to: Some(target), .. } => vec![section.path, target],
+        Action::Update { move_to: None, .. } | Action::Add { .. } | Action::Delete => vec![section.path],
+    });
+    Intent::Files(files.map(FileUse::Write).collect())
 }
 
 /// A section that does not fit. Nothing is changed then; chunks count from 1 within their section.

@@ -123,7 +123,7 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    /// What a result carries so that the ledger can be rebuilt from it (SPEC 7.2).
+    /// What a result carries so that the ledger can be rebuilt from it.
     pub(crate) fn context(&self, changes: &[Change<'_>]) -> Value {
         let files: Vec<Value> =
             changes.iter().zip(&self.states).filter_map(|(change, state)| Some(seen(change.path, (*state)?))).collect();

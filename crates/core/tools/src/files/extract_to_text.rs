@@ -3,22 +3,21 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use haft_sandbox::Supervisor;
-use haft_tool::{Access, FileChange, FileUse, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{ChangeKind, Envelope, ToolSpec};
+use haft_tool::{Access, FileChange, FileUse, Intent, Tool, ToolDefinition, ToolOutput};
+use haft_types::{ChangeKind, Envelope};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::extract::{self, Format, Source, extract};
-use crate::failure::{Coded, Failure, settle};
+use crate::failure::{Coded, Failure};
 use crate::files::change::{self, Change, Step};
 use crate::files::disk::{self, DiskError, MAX_LOADED};
 use crate::files::guard::{self, Knowledge};
 use crate::manual::{Group, Manual};
-use crate::scope::{Scope, blocking};
-use crate::{paths, spec_of};
+use crate::paths;
+use crate::scope::{OnFiles, Scope};
 
 const NAME: &str = "extract_to_text";
 
@@ -46,51 +45,14 @@ impl Parameters {
 }
 
 /// The tool.
-pub(crate) struct ExtractToText {
-    spec: ToolSpec,
-    supervisor: Arc<Supervisor>,
-}
-
-impl ExtractToText {
-    pub(crate) fn new(supervisor: Arc<Supervisor>) -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("extract_to_text/prompt.md")), supervisor }
-    }
-}
-
-#[async_trait]
-impl Tool for ExtractToText {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Write
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
-        match parse_arguments::<Parameters>(NAME, arguments.clone()) {
-            Ok(parameters) => {
-                let target = parameters.target();
-                Intent::Files(vec![FileUse::Read(parameters.path), FileUse::Write(target)])
-            }
-            // The call itself says what is wrong with them.
-            Err(_) => Intent::Nothing,
-        }
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        match parse_arguments::<Parameters>(NAME, arguments) {
-            Ok(parameters) => {
-                let supervisor = Arc::clone(&self.supervisor);
-                blocking(context, move |scope| run(scope, &supervisor, &parameters)).await
-            }
-            Err(error) => settle(Err(error.into())),
-        }
-    }
+pub(crate) fn tool(supervisor: Arc<Supervisor>) -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("extract_to_text/prompt.md"), &MANUAL, Access::Write, |arguments| {
+        Intent::parsed(arguments, |parameters: Parameters| {
+            let target = parameters.target();
+            Intent::Files(vec![FileUse::Read(parameters.path), FileUse::Write(target)])
+        })
+    })
+    .on_files(move |scope, parameters| run(scope, &supervisor, parameters))
 }
 
 #[derive(Debug, thiserror::Error)]

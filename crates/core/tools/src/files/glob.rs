@@ -6,22 +6,21 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use async_trait::async_trait;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
 use ignore::{DirEntry, WalkState};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::failure::{Coded, Failure, settle};
+use crate::failure::{Coded, Failure};
 use crate::files::disk::mtime_ns;
 use crate::files::pattern::Pattern;
 use crate::files::walk;
 use crate::files::walk::GitFolder;
 use crate::manual::{Alias, Group, Manual};
-use crate::scope::{Scope, blocking};
-use crate::{paths, spec_of, visible};
+use crate::scope::{OnFiles, Scope};
+use crate::{paths, visible};
 
 const NAME: &str = "glob";
 
@@ -42,40 +41,11 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct Glob {
-    spec: ToolSpec,
-}
-
-impl Glob {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("glob/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for Glob {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("glob/prompt.md"), &MANUAL, Access::Read, |arguments| {
         Intent::reads_or(arguments, "path", ".")
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        match parse_arguments::<Parameters>(NAME, arguments) {
-            Ok(parameters) => blocking(context, move |scope| find(scope, &parameters)).await,
-            Err(error) => settle(Err(error.into())),
-        }
-    }
+    })
+    .on_files(find)
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! What must hold before a file may be changed (SPEC 10.4).
+//! What must hold before a file may be changed.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

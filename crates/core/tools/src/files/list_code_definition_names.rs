@@ -2,22 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use async_trait::async_trait;
 use haft_outline::{Language, Limits, Outline, OutlineError, outline};
-use haft_tool::{Access, Intent, OutputLimits, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Intent, OutputLimits, Tool, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::failure::{Coded, Failure, settle};
+use crate::failure::{Coded, Failure};
 use crate::files::disk::{self, DiskError};
 use crate::files::encoding::decode;
 use crate::files::walk;
 use crate::files::walk::GitFolder;
 use crate::manual::{Group, Manual};
-use crate::scope::{Scope, blocking};
-use crate::{paths, spec_of, visible};
+use crate::scope::{OnFiles, Scope};
+use crate::{paths, visible};
 
 const NAME: &str = "list_code_definition_names";
 
@@ -35,40 +34,15 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct ListCodeDefinitionNames {
-    spec: ToolSpec,
-}
-
-impl ListCodeDefinitionNames {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("list_code_definition_names/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for ListCodeDefinitionNames {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
-        Intent::reads(arguments, "path")
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        match parse_arguments::<Parameters>(NAME, arguments) {
-            Ok(parameters) => blocking(context, move |scope| list(scope, &parameters)).await,
-            Err(error) => settle(Err(error.into())),
-        }
-    }
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(
+        NAME,
+        include_str!("list_code_definition_names/prompt.md"),
+        &MANUAL,
+        Access::Read,
+        |arguments| Intent::reads(arguments, "path"),
+    )
+    .on_files(list)
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -3,20 +3,19 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use async_trait::async_trait;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
 use ignore::{DirEntry, WalkBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::failure::{Coded, Failure, settle};
+use crate::failure::{Coded, Failure};
 use crate::files::walk;
 use crate::files::walk::GitFolder;
 use crate::manual::{Alias, Arguments, Group, Manual, forget};
-use crate::scope::{Scope, blocking};
-use crate::{paths, spec_of, visible};
+use crate::scope::{OnFiles, Scope};
+use crate::{paths, visible};
 
 const NAME: &str = "list_files";
 
@@ -37,40 +36,11 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct ListFiles {
-    spec: ToolSpec,
-}
-
-impl ListFiles {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("list_files/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for ListFiles {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("list_files/prompt.md"), &MANUAL, Access::Read, |arguments| {
         Intent::reads(arguments, "path")
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        match parse_arguments::<Parameters>(NAME, arguments) {
-            Ok(parameters) => blocking(context, move |scope| list(scope, &parameters)).await,
-            Err(error) => settle(Err(error.into())),
-        }
-    }
+    })
+    .on_files(list)
 }
 
 #[derive(Debug, thiserror::Error)]

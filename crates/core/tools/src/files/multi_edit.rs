@@ -1,24 +1,22 @@
 //! `multi_edit`: exact pieces of text replaced in any number of files, all or none.
 //!
-//! The files need not have been read before: a text that fits proves that their content is known (SPEC 10.4).
+//! The files need not have been read before: a text that fits proves that their content is known.
 
 use std::path::Path;
 
-use async_trait::async_trait;
-use haft_tool::{Access, FileUse, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::ToolSpec;
+use haft_tool::{Access, FileUse, Intent, Tool, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::failure::{Coded, Failure, settle};
+use crate::failure::{Coded, Failure};
 use crate::files::edit::drafts::{self, Count, Draft};
 use crate::files::edit::report;
 use crate::files::edit::source::{Free, Source};
 use crate::files::edit::strings::{self, NoFit, Which};
 use crate::manual::{Alias, Arguments, Group, Manual, rename};
-use crate::scope::{Scope, blocking, foreseen};
-use crate::{paths, spec_of};
+use crate::paths;
+use crate::scope::{OnFiles, PreviewsFiles, Scope};
 
 const NAME: &str = "multi_edit";
 
@@ -79,50 +77,16 @@ impl Edit {
 }
 
 /// The tool.
-pub(crate) struct MultiEdit {
-    spec: ToolSpec,
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("multi_edit/prompt.md"), &MANUAL, Access::Write, intent)
+        .on_files(|scope, parameters: &Parameters| edit(scope, &parameters.edits))
+        .previews_files(|scope, parameters| drafts::foresee(&drafts(scope, &parameters.edits)?))
 }
 
-impl MultiEdit {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("multi_edit/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for MultiEdit {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Write
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
-        match parse_arguments::<Parameters>(NAME, arguments.clone()) {
-            Ok(Parameters { edits }) => {
-                Intent::Files(edits.into_iter().map(|edit| FileUse::Write(edit.path)).collect())
-            }
-            Err(_) => Intent::Nothing,
-        }
-    }
-
-    async fn preview(&self, context: &ToolContext, arguments: &Value) -> Option<String> {
-        let parameters = parse_arguments::<Parameters>(NAME, arguments.clone()).ok()?;
-        foreseen(context, move |scope| drafts::foresee(&drafts(scope, &parameters.edits)?)).await
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        match parse_arguments::<Parameters>(NAME, arguments) {
-            Ok(parameters) => blocking(context, move |scope| edit(scope, &parameters.edits)).await,
-            Err(error) => settle(Err(error.into())),
-        }
-    }
+fn intent(arguments: &Value) -> Intent {
+    Intent::parsed(arguments, |Parameters { edits }| {
+        Intent::Files(edits.into_iter().map(|edit| FileUse::Write(edit.path)).collect())
+    })
 }
 
 /// An edit that does not fit. Nothing is changed then; edits count from 1.

@@ -13,22 +13,21 @@ mod stream;
 use std::path::Path;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use haft_sandbox::Supervisor;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::extract::{self, Format, Source};
-use crate::failure::{Coded, Failure, settle};
+use crate::failure::{Coded, Failure};
 use crate::files::disk::{self, Loaded, MAX_LOADED, mtime_ns, show_mtime};
 use crate::files::edit::lines;
 use crate::files::encoding::{Encoding, decode, describe_binary};
 use crate::manual::{Alias, Arguments, Group, Manual, rename};
+use crate::paths;
 use crate::scope::{Scope, blocking};
-use crate::{paths, spec_of};
 
 use page::{Page, Range};
 
@@ -54,57 +53,26 @@ struct Parameters {
     end_line: Option<usize>,
 }
 
-/// The tool.
-pub(crate) struct ReadFile {
-    spec: ToolSpec,
-    /// Runs what reads documents that had better be read by another process.
-    supervisor: Arc<Supervisor>,
-}
-
-impl ReadFile {
-    pub(crate) fn with(supervisor: Arc<Supervisor>) -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("read_file/prompt.md")), supervisor }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn new() -> Self {
-        Self::with(crate::testing::supervisor())
-    }
-}
-
-#[async_trait]
-impl Tool for ReadFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
+/// The tool. The supervisor runs what reads documents that had better be read by another process.
+pub(crate) fn tool(supervisor: Arc<Supervisor>) -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("read_file/prompt.md"), &MANUAL, Access::Read, |arguments| {
         Intent::reads(arguments, "path")
-    }
+    })
+    .runs(move |context, parameters| Box::pin(run(Arc::clone(&supervisor), context, parameters)))
+}
 
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        match parse_arguments::<Parameters>(NAME, arguments) {
-            Ok(parameters) => {
-                let path = paths::resolve(&context.workspace, &parameters.path).ok();
-                let supervisor = Arc::clone(&self.supervisor);
-                let mut output = blocking(context, move |scope| read(scope, &supervisor, &parameters)).await;
-                if let Some(path) = path.filter(|_| output.envelope.error.is_none()) {
-                    module::add(context, &path, &mut output.envelope);
-                    notes::add(context, &path, &mut output.envelope).await;
-                }
-                output
-            }
-            Err(error) => settle(Err(error.into())),
-        }
+async fn run(
+    supervisor: Arc<Supervisor>,
+    context: &ToolContext,
+    parameters: Parameters,
+) -> Result<ToolOutput, Failure> {
+    let path = paths::resolve(&context.workspace, &parameters.path).ok();
+    let mut output = blocking(context, move |scope| read(scope, &supervisor, &parameters)).await?;
+    if let Some(path) = path {
+        module::add(context, &path, &mut output.envelope);
+        notes::add(context, &path, &mut output.envelope).await;
     }
+    Ok(output)
 }
 
 /// Why a file was not shown.
@@ -211,7 +179,7 @@ fn show(name: &str, page: &Page, total: usize, mtime: i64) -> Result<Envelope, R
     Ok(Envelope::success(text).with_data(data))
 }
 
-/// Notes the read, and says so when the file is not what it was when haft last saw it (SPEC 7.2).
+/// Notes the read, and says so when the file is not what it was when haft last saw it.
 fn note_state(scope: &Scope, path: &Path, name: &str, loaded: &Loaded, envelope: &mut Envelope) {
     if scope.reads.last_seen(path).is_some_and(|seen| seen.hash != loaded.state.hash) {
         let note = format!("Note: {name} was modified externally.");

@@ -1,25 +1,21 @@
 //! `replace_in_file`: SEARCH/REPLACE blocks on an existing file.
 //!
-//! The file needs not have been read before: a SEARCH text that fits proves that its content is known (SPEC 10.4).
+//! The file needs not have been read before: a SEARCH text that fits proves that its content is known.
 
 mod parse;
 
-use async_trait::async_trait;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::ToolSpec;
+use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use crate::failure::{Coded, Failure, settle};
+use crate::failure::{Coded, Failure};
 use crate::files::edit::blocks::{self, Applied, Block, Match, Misfit, Why};
 use crate::files::edit::drafts::{self, Count, Draft};
 use crate::files::edit::nearest::Words;
 use crate::files::edit::report;
 use crate::files::edit::source::Source;
 use crate::manual::{Group, Manual};
-use crate::scope::{Scope, blocking, foreseen};
-use crate::spec_of;
+use crate::scope::{OnFiles, PreviewsFiles, Scope};
 
 const NAME: &str = "replace_in_file";
 
@@ -43,45 +39,12 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct ReplaceInFile {
-    spec: ToolSpec,
-}
-
-impl ReplaceInFile {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("replace_in_file/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for ReplaceInFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Write
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("replace_in_file/prompt.md"), &MANUAL, Access::Write, |arguments| {
         Intent::writes(arguments, "path")
-    }
-
-    async fn preview(&self, context: &ToolContext, arguments: &Value) -> Option<String> {
-        let parameters = parse_arguments::<Parameters>(NAME, arguments.clone()).ok()?;
-        foreseen(context, move |scope| drafts::foresee(&[draft(scope, &parameters)?])).await
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        match parse_arguments::<Parameters>(NAME, arguments) {
-            Ok(parameters) => blocking(context, move |scope| replace(scope, &parameters)).await,
-            Err(error) => settle(Err(error.into())),
-        }
-    }
+    })
+    .on_files(replace)
+    .previews_files(|scope, parameters| drafts::foresee(&[draft(scope, parameters)?]))
 }
 
 /// A block that does not fit, in this tool's words.

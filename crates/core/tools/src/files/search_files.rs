@@ -10,22 +10,20 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use async_trait::async_trait;
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::ToolSpec;
+use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::failure::{Coded, Failure, settle};
+use crate::failure::{Coded, Failure};
 use crate::files::disk;
 use crate::files::pattern::Pattern;
 use crate::manual::{Alias, Arguments, Group, Manual, forget, rename};
-use crate::scope::{Scope, blocking};
-use crate::{paths, spec_of};
+use crate::paths;
+use crate::scope::{OnFiles, Scope};
 
 use collect::{Collected, Trouble};
 use reader::{MAX_LINE, Source};
@@ -53,40 +51,11 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct SearchFiles {
-    spec: ToolSpec,
-}
-
-impl SearchFiles {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("search_files/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for SearchFiles {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("search_files/prompt.md"), &MANUAL, Access::Read, |arguments| {
         Intent::reads(arguments, "path")
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        match parse_arguments::<Parameters>(NAME, arguments) {
-            Ok(parameters) => blocking(context, move |scope| search(scope, &parameters)).await,
-            Err(error) => settle(Err(error.into())),
-        }
-    }
+    })
+    .on_files(search)
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -2,20 +2,19 @@
 
 use std::fmt::Write as _;
 
-use async_trait::async_trait;
 use haft_tool::{
-    Access, FileChange, FileUse, Intent, PortError, Tool, ToolContext, ToolOutput, UndoOutcome, UndoReport, UndoTarget,
-    UndoneFile, parse_arguments,
+    Access, FileChange, FileUse, Intent, PortError, Tool, ToolDefinition, ToolOutput, UndoOutcome, UndoReport,
+    UndoTarget, UndoneFile,
 };
-use haft_types::{ChangeKind, Envelope, ToolError, ToolSpec, ToolStatus};
+use haft_types::{ChangeKind, Envelope, ToolError, ToolStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::manual::{Group, Manual};
-use crate::scope::{Scope, blocking};
-use crate::{paths, spec_of, visible};
+use crate::scope::{OnFiles, Scope};
+use crate::{paths, visible};
 
 const NAME: &str = "undo_edit";
 
@@ -40,51 +39,23 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct UndoEdit {
-    spec: ToolSpec,
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("undo_edit/prompt.md"), &MANUAL, Access::Write, intent).on_files(undo)
 }
 
-impl UndoEdit {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("undo_edit/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for UndoEdit {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Write
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
-        match arguments.get("path").and_then(Value::as_str) {
-            Some(path) => Intent::Files(vec![FileUse::Write(path.to_owned())]),
-            // Which files the call changed that is to be taken back, only the record tells.
-            None => Intent::Unknown,
-        }
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        match parse_arguments::<Parameters>(NAME, arguments) {
-            Ok(parameters) => blocking(context, move |scope| undo(scope, parameters)).await,
-            Err(error) => settle(Err(error.into())),
-        }
+fn intent(arguments: &Value) -> Intent {
+    match arguments.get("path").and_then(Value::as_str) {
+        Some(path) => Intent::Files(vec![FileUse::Write(path.to_owned())]),
+        // Which files the call changed that is to be taken back, only the record tells.
+        None => Intent::Unknown,
     }
 }
 
-fn undo(scope: &Scope, parameters: Parameters) -> Result<ToolOutput, Failure> {
+fn undo(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
     let target = match parameters {
         Parameters { path: None, call_id: None } => UndoTarget::Last,
-        Parameters { path: None, call_id: Some(id) } => UndoTarget::Call(id),
-        Parameters { path: Some(path), call_id: None } => UndoTarget::File(paths::resolve(&scope.workspace, &path)?),
+        Parameters { path: None, call_id: Some(id) } => UndoTarget::Call(id.clone()),
+        Parameters { path: Some(path), call_id: None } => UndoTarget::File(paths::resolve(&scope.workspace, path)?),
         Parameters { path: Some(_), call_id: Some(_) } => {
             return Err(Failure::new(
                 "invalid_arguments",

@@ -3,22 +3,21 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use async_trait::async_trait;
-use haft_tool::{Access, FileChange, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{ChangeKind, Envelope, ToolSpec};
+use haft_tool::{Access, FileChange, Intent, Tool, ToolDefinition, ToolOutput};
+use haft_types::{ChangeKind, Envelope};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::files::change::{self, Change, Step};
 use crate::files::disk::{self, DiskError, Loaded};
 use crate::files::edit::report::{NOWHERE, whole_diff};
 use crate::files::encoding::decode;
 use crate::files::guard::{self, Knowledge};
 use crate::manual::{Alias, Arguments, Group, Manual, rename};
-use crate::scope::{Scope, blocking, foreseen};
-use crate::{paths, spec_of};
+use crate::paths;
+use crate::scope::{OnFiles, PreviewsFiles, Scope};
 
 const NAME: &str = "write_to_file";
 
@@ -39,45 +38,12 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct WriteToFile {
-    spec: ToolSpec,
-}
-
-impl WriteToFile {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("write_to_file/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for WriteToFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Write
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("write_to_file/prompt.md"), &MANUAL, Access::Write, |arguments| {
         Intent::writes(arguments, "path")
-    }
-
-    async fn preview(&self, context: &ToolContext, arguments: &Value) -> Option<String> {
-        let parameters = parse_arguments::<Parameters>(NAME, arguments.clone()).ok()?;
-        foreseen(context, move |scope| foresee(scope, &parameters)).await
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        match parse_arguments::<Parameters>(NAME, arguments) {
-            Ok(parameters) => blocking(context, move |scope| write(scope, &parameters)).await,
-            Err(error) => settle(Err(error.into())),
-        }
-    }
+    })
+    .on_files(write)
+    .previews_files(foresee)
 }
 
 /// Writes a file whole, for another tool.

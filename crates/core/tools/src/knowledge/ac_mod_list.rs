@@ -1,20 +1,19 @@
 //! `ac_mod_list`: the folders that have a module document.
 
-use async_trait::async_trait;
 use haft_text::{Limits, cut_lines};
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::files::walk;
 use crate::files::walk::GitFolder;
 use crate::knowledge::modules;
 use crate::manual::{Group, Manual, Set};
-use crate::scope::{Scope, blocking};
-use crate::{paths, spec_of};
+use crate::paths;
+use crate::scope::{OnFiles, Scope};
 
 const NAME: &str = "ac_mod_list";
 
@@ -33,41 +32,13 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct AcModList {
-    spec: ToolSpec,
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("ac_mod_list/prompt.md"), &MANUAL, Access::Read, intent).on_files(list)
 }
 
-impl AcModList {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("ac_mod_list/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for AcModList {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
-        // Without a path it is the project, which may be read but for what rules deny.
-        Intent::reads(arguments, "path")
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        match parse_arguments::<Parameters>(NAME, arguments) {
-            Ok(parameters) => blocking(context, move |scope| list(scope, &parameters)).await,
-            Err(error) => settle(Err(error.into())),
-        }
-    }
+fn intent(arguments: &Value) -> Intent {
+    // Without a path it is the project, which may be read but for what rules deny.
+    Intent::reads(arguments, "path")
 }
 
 fn list(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {

@@ -2,20 +2,18 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use haft_sandbox::Supervisor;
-use haft_tool::{Access, FileUse, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::ToolSpec;
+use haft_tool::{Access, FileUse, Intent, Tool, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::files::read_file::read_whole;
 use crate::knowledge::modules;
 use crate::manual::{Group, Manual, Set};
-use crate::scope::{Scope, blocking};
-use crate::{paths, spec_of};
+use crate::paths;
+use crate::scope::{OnFiles, Scope};
 
 const NAME: &str = "ac_mod_read";
 
@@ -34,45 +32,14 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct AcModRead {
-    spec: ToolSpec,
-    supervisor: Arc<Supervisor>,
+pub(crate) fn tool(supervisor: Arc<Supervisor>) -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("ac_mod_read/prompt.md"), &MANUAL, Access::Read, intent)
+        .on_files(move |scope, parameters| read(scope, &supervisor, parameters))
 }
 
-impl AcModRead {
-    pub(crate) fn new(supervisor: Arc<Supervisor>) -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("ac_mod_read/prompt.md")), supervisor }
-    }
-}
-
-#[async_trait]
-impl Tool for AcModRead {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    /// It is the document that is read.
-    fn intent(&self, arguments: &Value) -> Intent {
-        modules::intent(arguments, FileUse::Read)
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        match parse_arguments::<Parameters>(NAME, arguments) {
-            Ok(parameters) => {
-                let supervisor = Arc::clone(&self.supervisor);
-                blocking(context, move |scope| read(scope, &supervisor, &parameters)).await
-            }
-            Err(error) => settle(Err(error.into())),
-        }
-    }
+/// It is the document that is read.
+fn intent(arguments: &Value) -> Intent {
+    modules::intent(arguments, FileUse::Read)
 }
 
 fn read(scope: &Scope, supervisor: &Supervisor, parameters: &Parameters) -> Result<ToolOutput, Failure> {

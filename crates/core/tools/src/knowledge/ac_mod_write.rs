@@ -1,18 +1,15 @@
 //! `ac_mod_write`: writes the module document of a folder.
 
-use async_trait::async_trait;
-use haft_tool::{Access, FileUse, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::ToolSpec;
+use haft_tool::{Access, FileUse, Intent, Tool, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::files::write_to_file::write_whole;
 use crate::knowledge::modules;
 use crate::manual::{Group, Manual, Set};
-use crate::scope::{Scope, blocking};
-use crate::spec_of;
+use crate::scope::{OnFiles, Scope};
 
 const NAME: &str = "ac_mod_write";
 
@@ -33,41 +30,13 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct AcModWrite {
-    spec: ToolSpec,
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("ac_mod_write/prompt.md"), &MANUAL, Access::Write, intent).on_files(write)
 }
 
-impl AcModWrite {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("ac_mod_write/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for AcModWrite {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Write
-    }
-
-    /// It is the document that is written.
-    fn intent(&self, arguments: &Value) -> Intent {
-        modules::intent(arguments, FileUse::Write)
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        match parse_arguments::<Parameters>(NAME, arguments) {
-            Ok(parameters) => blocking(context, move |scope| write(scope, &parameters)).await,
-            Err(error) => settle(Err(error.into())),
-        }
-    }
+/// It is the document that is written.
+fn intent(arguments: &Value) -> Intent {
+    modules::intent(arguments, FileUse::Write)
 }
 
 fn write(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {

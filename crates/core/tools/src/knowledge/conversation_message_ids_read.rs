@@ -1,17 +1,15 @@
 //! `conversation_message_ids_read`: the messages of the conversation with their ids.
 
-use async_trait::async_trait;
 use haft_text::{Limits, cut_lines};
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, TranscriptLine, parse_arguments};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput, TranscriptLine};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::knowledge::{failure, one_line};
 use crate::manual::{Group, Manual};
-use crate::spec_of;
 
 const NAME: &str = "conversation_message_ids_read";
 
@@ -23,41 +21,14 @@ static MANUAL: Manual =
 struct Parameters {}
 
 /// The tool.
-pub(crate) struct ConversationMessageIdsRead {
-    spec: ToolSpec,
-}
-
-impl ConversationMessageIdsRead {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("conversation_message_ids_read/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for ConversationMessageIdsRead {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn intent(&self, _arguments: &Value) -> Intent {
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("conversation_message_ids_read/prompt.md"), &MANUAL, Access::Read, |_| {
         Intent::Nothing
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(run(context, arguments).await)
-    }
+    })
+    .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-    let Parameters {} = parse_arguments(NAME, arguments)?;
+async fn run(context: &ToolContext, _: Parameters) -> Result<ToolOutput, Failure> {
     let lines = context.transcript.list().await.map_err(|error| failure(&error, "try again"))?;
     let tokens: u64 = lines.iter().map(|line| u64::from(line.tokens)).sum();
     let marked = lines.iter().filter(|line| line.marked).count();

@@ -2,17 +2,15 @@
 
 use std::fmt::Write as _;
 
-use async_trait::async_trait;
-use haft_tool::{Access, Intent, MarkAction, MarkReport, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec, ToolStatus};
+use haft_tool::{Access, Intent, MarkAction, MarkReport, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_types::{Envelope, ToolStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::knowledge::{failure, one_line};
 use crate::manual::{Group, Manual};
-use crate::spec_of;
 
 const NAME: &str = "conversation_message_ids_write";
 
@@ -32,41 +30,14 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct ConversationMessageIdsWrite {
-    spec: ToolSpec,
-}
-
-impl ConversationMessageIdsWrite {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("conversation_message_ids_write/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for ConversationMessageIdsWrite {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::State
-    }
-
-    fn intent(&self, _arguments: &Value) -> Intent {
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("conversation_message_ids_write/prompt.md"), &MANUAL, Access::State, |_| {
         Intent::Nothing
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(run(context, arguments).await)
-    }
+    })
+    .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-    let Parameters { message_ids, action } = parse_arguments(NAME, arguments)?;
+async fn run(context: &ToolContext, Parameters { message_ids, action }: Parameters) -> Result<ToolOutput, Failure> {
     let names_none = message_ids.split(',').all(|id| id.trim().is_empty());
     match action {
         MarkAction::Append | MarkAction::Delete if names_none => {

@@ -2,21 +2,20 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use haft_sandbox::Supervisor;
-use haft_tool::{Access, Intent, TokenCount, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Intent, TokenCount, Tool, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::extract::{Format, Source, extract};
-use crate::failure::{Coded, Failure, settle};
+use crate::failure::{Coded, Failure};
 use crate::files::disk;
 use crate::files::encoding::{decode, describe_binary};
 use crate::manual::{Group, Manual};
+use crate::paths;
 use crate::scope::{Scope, blocking};
-use crate::{paths, spec_of};
 
 const NAME: &str = "count_tokens";
 
@@ -36,44 +35,14 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct CountTokens {
-    spec: ToolSpec,
-    supervisor: Arc<Supervisor>,
-}
-
-impl CountTokens {
-    pub(crate) fn new(supervisor: Arc<Supervisor>) -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("count_tokens/prompt.md")), supervisor }
-    }
-}
-
-#[async_trait]
-impl Tool for CountTokens {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
+pub(crate) fn tool(supervisor: Arc<Supervisor>) -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("count_tokens/prompt.md"), &MANUAL, Access::Read, |arguments| {
         Intent::reads(arguments, "path")
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        match parse_arguments::<Parameters>(NAME, arguments) {
-            Ok(parameters) => {
-                let (supervisor, tokens) = (Arc::clone(&self.supervisor), Arc::clone(&context.tokens));
-                blocking(context, move |scope| count(scope, &supervisor, tokens.as_ref(), parameters)).await
-            }
-            Err(error) => settle(Err(error.into())),
-        }
-    }
+    })
+    .runs(move |context, parameters| {
+        let (supervisor, tokens) = (Arc::clone(&supervisor), Arc::clone(&context.tokens));
+        Box::pin(blocking(context, move |scope| count(scope, &supervisor, tokens.as_ref(), parameters)))
+    })
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! Module documents: a `.ac.mod.md` in a folder says what the folder is, how it is used and what it depends on (SPEC 13.6).
+//! Module documents: a `.ac.mod.md` in a folder says what the folder is, how it is used and what it depends on.
 
 use std::fs::File;
 use std::io::Read;

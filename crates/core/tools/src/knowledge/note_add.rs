@@ -1,17 +1,15 @@
 //! `note_add`: writes a note on a folder or file.
 
-use async_trait::async_trait;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::knowledge::{failure, one_line, project_path, words};
 use crate::manual::{Group, Manual};
 use crate::scope::off_thread;
-use crate::spec_of;
 
 const NAME: &str = "note_add";
 
@@ -31,41 +29,12 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct NoteAdd {
-    spec: ToolSpec,
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("note_add/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+        .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-impl NoteAdd {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("note_add/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for NoteAdd {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::State
-    }
-
-    fn intent(&self, _arguments: &Value) -> Intent {
-        Intent::Nothing
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(run(context, arguments).await)
-    }
-}
-
-async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-    let Parameters { path, note } = parse_arguments(NAME, arguments)?;
+async fn run(context: &ToolContext, Parameters { path, note }: Parameters) -> Result<ToolOutput, Failure> {
     let note = one_line(words("note", &note)?);
     let path = off_thread(context, move |scope| project_path(&scope.workspace, &path)).await?;
     let note = context.notes.add(&path, &note).await.map_err(|error| failure(&error, "try again"))?;

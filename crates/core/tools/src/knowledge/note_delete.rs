@@ -1,16 +1,14 @@
 //! `note_delete`: takes a note away.
 
-use async_trait::async_trait;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::knowledge::{failure, one_line};
 use crate::manual::{Group, Manual};
-use crate::spec_of;
 
 const NAME: &str = "note_delete";
 
@@ -28,41 +26,12 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct NoteDelete {
-    spec: ToolSpec,
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("note_delete/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+        .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-impl NoteDelete {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("note_delete/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for NoteDelete {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::State
-    }
-
-    fn intent(&self, _arguments: &Value) -> Intent {
-        Intent::Nothing
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(run(context, arguments).await)
-    }
-}
-
-async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-    let Parameters { note_id } = parse_arguments(NAME, arguments)?;
+async fn run(context: &ToolContext, Parameters { note_id }: Parameters) -> Result<ToolOutput, Failure> {
     let deleted = context.notes.delete(&note_id).await;
     let note = deleted.map_err(|error| failure(&error, "`note_query` shows the ids"))?;
     let text = format!("Deleted note {} on `{}`: {}", note.id, note.path, one_line(&note.note));

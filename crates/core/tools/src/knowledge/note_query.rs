@@ -1,18 +1,16 @@
 //! `note_query`: the notes of the project.
 
-use async_trait::async_trait;
 use haft_text::{Limits, cut_lines};
-use haft_tool::{Access, Intent, Note, OutputLimits, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Intent, Note, OutputLimits, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::knowledge::{failure, one_line, project_path};
 use crate::manual::{Group, Manual};
 use crate::scope::off_thread;
-use crate::spec_of;
 
 const NAME: &str = "note_query";
 
@@ -30,41 +28,12 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct NoteQuery {
-    spec: ToolSpec,
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("note_query/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
+        .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-impl NoteQuery {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("note_query/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for NoteQuery {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn intent(&self, _arguments: &Value) -> Intent {
-        Intent::Nothing
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(run(context, arguments).await)
-    }
-}
-
-async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-    let Parameters { path } = parse_arguments(NAME, arguments)?;
+async fn run(context: &ToolContext, Parameters { path }: Parameters) -> Result<ToolOutput, Failure> {
     let path = match path {
         Some(path) => Some(off_thread(context, move |scope| project_path(&scope.workspace, &path)).await?),
         None => None,

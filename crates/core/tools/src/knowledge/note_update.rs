@@ -1,16 +1,14 @@
 //! `note_update`: replaces the text of a note.
 
-use async_trait::async_trait;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::knowledge::{failure, one_line, words};
 use crate::manual::{Group, Manual};
-use crate::spec_of;
 
 const NAME: &str = "note_update";
 
@@ -30,41 +28,12 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct NoteUpdate {
-    spec: ToolSpec,
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("note_update/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+        .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-impl NoteUpdate {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("note_update/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for NoteUpdate {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::State
-    }
-
-    fn intent(&self, _arguments: &Value) -> Intent {
-        Intent::Nothing
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(run(context, arguments).await)
-    }
-}
-
-async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-    let Parameters { note_id, note } = parse_arguments(NAME, arguments)?;
+async fn run(context: &ToolContext, Parameters { note_id, note }: Parameters) -> Result<ToolOutput, Failure> {
     let note = one_line(words("note", &note)?);
     let updated = context.notes.update(&note_id, &note).await;
     let note = updated.map_err(|error| failure(&error, "`note_query` shows the ids"))?;

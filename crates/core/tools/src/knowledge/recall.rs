@@ -5,20 +5,18 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use async_trait::async_trait;
 use haft_text::{Limits, cut_lines};
-use haft_tool::{Access, Intent, OutputLimits, Recalled, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec, ToolStatus};
+use haft_tool::{Access, Intent, OutputLimits, Recalled, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_types::{Envelope, ToolStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::NamedTempFile;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::knowledge::failure;
 use crate::manual::{Group, Manual};
 use crate::scope::{Scope, off_thread};
-use crate::spec_of;
 
 const NAME: &str = "recall";
 
@@ -36,41 +34,12 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct Recall {
-    spec: ToolSpec,
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("recall/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
+        .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-impl Recall {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("recall/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for Recall {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn intent(&self, _arguments: &Value) -> Intent {
-        Intent::Nothing
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(run(context, arguments).await)
-    }
-}
-
-async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-    let Parameters { message_id } = parse_arguments(NAME, arguments)?;
+async fn run(context: &ToolContext, Parameters { message_id }: Parameters) -> Result<ToolOutput, Failure> {
     let found = context.transcript.recall(&message_id).await;
     let message = found.map_err(|error| failure(&error, "`conversation_message_ids_read` lists the messages"))?;
     off_thread(context, move |scope| Ok(show(&message, scope).into())).await

@@ -2,16 +2,15 @@
 
 use std::fmt::Write as _;
 
-use async_trait::async_trait;
-use haft_tool::{Access, Intent, TodoItem, TodoState, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Intent, TodoItem, TodoState, Tool, ToolContext, ToolDefinition};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::manual::{Alias, Arguments, Group, Manual};
-use crate::{spec_of, visible};
+use crate::visible;
 
 const NAME: &str = "todo_read";
 
@@ -27,43 +26,15 @@ static MANUAL: Manual = Manual {
 struct Parameters {}
 
 /// The tool.
-pub(crate) struct TodoRead {
-    spec: ToolSpec,
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("todo_read/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
+        .runs(|context, parameters| Box::pin(read(context, parameters)))
 }
 
-impl TodoRead {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("todo_read/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for TodoRead {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn intent(&self, _arguments: &Value) -> Intent {
-        Intent::Nothing
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        if let Err(error) = parse_arguments::<Parameters>(NAME, arguments) {
-            return settle(Err(error.into()));
-        }
-        match context.todo.read().await {
-            Ok(items) => show(&items).into(),
-            Err(reason) => settle(Err(Failure::new("store", format!("the TODO list could not be read: {reason}")))),
-        }
-    }
+async fn read(context: &ToolContext, _: Parameters) -> Result<Envelope, Failure> {
+    let items = context.todo.read().await;
+    let items = items.map_err(|reason| Failure::new("store", format!("the TODO list could not be read: {reason}")))?;
+    Ok(show(&items))
 }
 
 /// The list as both TODO tools show it.

@@ -1,16 +1,13 @@
 //! `todo_write`: replaces the TODO list.
 
-use async_trait::async_trait;
-use haft_tool::{Access, Intent, TodoItem, TodoState, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::ToolSpec;
+use haft_tool::{Access, Intent, TodoItem, TodoState, Tool, ToolContext, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::knowledge::todo_read;
 use crate::manual::{Alias, Arguments, Group, Manual, forget};
-use crate::spec_of;
 
 const NAME: &str = "todo_write";
 
@@ -29,41 +26,12 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct TodoWrite {
-    spec: ToolSpec,
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("todo_write/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+        .runs(|context, parameters| Box::pin(write(context, parameters)))
 }
 
-impl TodoWrite {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("todo_write/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for TodoWrite {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::State
-    }
-
-    fn intent(&self, _arguments: &Value) -> Intent {
-        Intent::Nothing
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(write(context, arguments).await)
-    }
-}
-
-async fn write(context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-    let Parameters { todos } = parse_arguments(NAME, arguments)?;
+async fn write(context: &ToolContext, Parameters { todos }: Parameters) -> Result<ToolOutput, Failure> {
     if let Some(at) = todos.iter().position(|item| item.content.trim().is_empty()) {
         return Err(Failure::new(
             "invalid_arguments",

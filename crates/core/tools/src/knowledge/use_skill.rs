@@ -1,20 +1,19 @@
-//! `use_skill`: the instructions for a kind of task, read when one comes up (SPEC 13.6).
+//! `use_skill`: the instructions for a kind of task, read when one comes up.
 //!
 //! Registered only where there are skills.
 
+use std::future::ready;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use haft_text::{Limits, cut_lines};
-use haft_tool::{Access, Intent, OpenedSkill, SkillShelf, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Intent, OpenedSkill, SkillShelf, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::failure::{Coded, Failure, settle};
+use crate::failure::{Coded, Failure};
 use crate::manual::{Group, Manual};
-use crate::spec_of;
 
 const NAME: &str = "use_skill";
 
@@ -31,40 +30,10 @@ struct Parameters {
     name: String,
 }
 
-/// The tool.
-pub struct UseSkill {
-    spec: ToolSpec,
-    shelf: Arc<dyn SkillShelf>,
-}
-
-impl UseSkill {
-    /// The tool over these skills.
-    pub fn new(shelf: Arc<dyn SkillShelf>) -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("use_skill/prompt.md")), shelf }
-    }
-}
-
-#[async_trait]
-impl Tool for UseSkill {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn intent(&self, _arguments: &Value) -> Intent {
-        Intent::Nothing
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(run(self.shelf.as_ref(), context, arguments))
-    }
+/// The tool over these skills.
+pub fn tool(shelf: Arc<dyn SkillShelf>) -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("use_skill/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
+        .runs(move |context, parameters| Box::pin(ready(run(shelf.as_ref(), context, parameters))))
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -80,8 +49,7 @@ impl Coded for Unknown {
     }
 }
 
-fn run(shelf: &dyn SkillShelf, context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-    let Parameters { name } = parse_arguments(NAME, arguments)?;
+fn run(shelf: &dyn SkillShelf, context: &ToolContext, Parameters { name }: Parameters) -> Result<ToolOutput, Failure> {
     let Some(OpenedSkill { text, folder, files }) = shelf.open(name.trim()) else {
         return Err(Unknown { name, names: shelf.names() }.into());
     };

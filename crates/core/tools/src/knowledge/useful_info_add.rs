@@ -2,20 +2,19 @@
 
 use std::fmt::Write as _;
 
-use async_trait::async_trait;
-use haft_tool::{Access, Added, Intent, NewUseful, OutputLimits, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Added, Intent, NewUseful, OutputLimits, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::failure::{Coded, Failure, settle};
+use crate::failure::{Coded, Failure};
 use crate::files::excerpt::{ExcerptError, excerpt};
 use crate::knowledge::useful_info_list;
 use crate::knowledge::{failure, one_line, words};
 use crate::manual::{Group, Manual};
+use crate::paths;
 use crate::scope::{Scope, off_thread};
-use crate::{paths, spec_of};
 
 const NAME: &str = "useful_info_add";
 
@@ -41,41 +40,14 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) struct UsefulInfoAdd {
-    spec: ToolSpec,
-}
-
-impl UsefulInfoAdd {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("useful_info_add/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for UsefulInfoAdd {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::State
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("useful_info_add/prompt.md"), &MANUAL, Access::State, |arguments| {
         Intent::reads(arguments, "path")
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(run(context, arguments).await)
-    }
+    })
+    .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-    let parameters: Parameters = parse_arguments(NAME, arguments)?;
+async fn run(context: &ToolContext, parameters: Parameters) -> Result<ToolOutput, Failure> {
     let description = one_line(words("description", &parameters.description)?);
     let new = off_thread(context, move |scope| locate(scope, &parameters, description)).await?;
     let added = context.useful.add(new).await.map_err(|error| failure(&error, "try again"))?;

@@ -1,16 +1,14 @@
 //! `useful_info_list`: the file ranges kept in view.
 
-use async_trait::async_trait;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, UsefulItem, parse_arguments};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput, UsefulItem};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::knowledge::{failure, one_line};
 use crate::manual::{Group, Manual};
-use crate::spec_of;
 
 const NAME: &str = "useful_info_list";
 
@@ -22,41 +20,12 @@ static MANUAL: Manual =
 struct Parameters {}
 
 /// The tool.
-pub(crate) struct UsefulInfoList {
-    spec: ToolSpec,
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("useful_info_list/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
+        .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-impl UsefulInfoList {
-    pub(crate) fn new() -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("useful_info_list/prompt.md")) }
-    }
-}
-
-#[async_trait]
-impl Tool for UsefulInfoList {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn intent(&self, _arguments: &Value) -> Intent {
-        Intent::Nothing
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(run(context, arguments).await)
-    }
-}
-
-async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-    let Parameters {} = parse_arguments(NAME, arguments)?;
+async fn run(context: &ToolContext, _: Parameters) -> Result<ToolOutput, Failure> {
     let items = context.useful.list().await.map_err(|error| failure(&error, "try again"))?;
     let lines: Vec<_> = items.iter().map(line).collect();
     let text = if items.is_empty() { "No useful information is kept.".to_owned() } else { lines.join("\n") };

@@ -5,18 +5,15 @@ mod report;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::ToolSpec;
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::manual::{Group, Manual};
 use crate::running::shell::{self, Line, Place};
 use crate::running::{Running, Task};
-use crate::spec_of;
 
 pub(crate) const NAME: &str = "background_task";
 
@@ -65,96 +62,73 @@ struct Parameters {
     sandbox: Option<Place>,
 }
 
-/// The tool.
-pub(crate) struct BackgroundTask {
-    spec: ToolSpec,
-    running: Arc<Running>,
+/// The tool. What it starts belongs to `running`.
+pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("background_task/prompt.md"), &MANUAL, Access::Execute, intent)
+        .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
 }
 
-impl BackgroundTask {
-    pub(crate) fn new(running: Arc<Running>) -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("background_task/prompt.md")), running }
-    }
-
-    async fn run(&self, context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-        let parameters: Parameters = parse_arguments(NAME, arguments)?;
-        let envelope = match parameters.action {
-            Action::Start => self.start(context, parameters)?,
-            Action::List => report::list(&self.running.tasks.list()),
-            Action::Monitor => self.monitor(context, &parameters).await?,
-            Action::Kill => {
-                let task = self.task(&parameters)?;
-                self.running.tasks.kill(&task).await;
-                report::killed(&task)
-            }
-            Action::Cleanup => report::cleaned(&self.running.tasks.clean_up()),
-        };
-        Ok(envelope.into())
-    }
-
-    fn start(&self, context: &ToolContext, parameters: Parameters) -> Result<haft_types::Envelope, Failure> {
-        let missing =
-            || Failure::new("invalid_arguments", "the action `start` needs `command`, the command line to run");
-        let command = parameters.command.ok_or_else(missing)?;
-        let line = Line::check(context, &self.running, command, parameters.cwd.as_deref(), parameters.sandbox)?;
-        let timeout = match parameters.timeout {
-            None => Duration::MAX,
-            given => shell::seconds(given, 0, 1, u64::from(u32::MAX))?,
-        };
-        let Running { supervisor, limits, tasks, .. } = self.running.as_ref();
-        let task = tasks.start(supervisor, limits, context, line, timeout)?;
-        Ok(report::started(&task))
-    }
-
-    async fn monitor(&self, context: &ToolContext, parameters: &Parameters) -> Result<haft_types::Envelope, Failure> {
-        let task = self.task(parameters)?;
-        let wait = shell::seconds(parameters.timeout, 0, 0, MAX_WAIT)?;
-        tokio::select! {
-            _ = task.ended() => {}
-            () = tokio::time::sleep(wait) => {}
-            () = context.cancel.cancelled() => {}
+async fn run(running: Arc<Running>, context: &ToolContext, parameters: Parameters) -> Result<ToolOutput, Failure> {
+    let envelope = match parameters.action {
+        Action::Start => start(&running, context, parameters)?,
+        Action::List => report::list(&running.tasks.list()),
+        Action::Monitor => monitor(&running, context, &parameters).await?,
+        Action::Kill => {
+            let task = find_task(&running, &parameters)?;
+            running.tasks.kill(&task).await;
+            report::killed(&task)
         }
-        let lines = parameters.lines.unwrap_or(DEFAULT_LINES).min(context.limits.lines);
-        Ok(report::shown(&task, lines, context.limits.bytes))
-    }
-
-    fn task(&self, parameters: &Parameters) -> Result<Arc<Task>, Failure> {
-        let Some(id) = &parameters.task_id else {
-            return Err(Failure::new("invalid_arguments", "this action needs `task_id`; the action `list` gives them"));
-        };
-        self.running.tasks.find(id).ok_or_else(|| {
-            let message = format!(
-                "there is no task `{id}`; the action `list` gives those there are (a task ends with the haft that started it)"
-            );
-            Failure::new("not_found", message)
-        })
-    }
+        Action::Cleanup => report::cleaned(&running.tasks.clean_up()),
+    };
+    Ok(envelope.into())
 }
 
-#[async_trait]
-impl Tool for BackgroundTask {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
+fn start(running: &Running, context: &ToolContext, parameters: Parameters) -> Result<haft_types::Envelope, Failure> {
+    let missing = || Failure::new("invalid_arguments", "the action `start` needs `command`, the command line to run");
+    let command = parameters.command.ok_or_else(missing)?;
+    let line = Line::check(context, running, command, parameters.cwd.as_deref(), parameters.sandbox)?;
+    let timeout = match parameters.timeout {
+        None => Duration::MAX,
+        given => shell::seconds(given, 0, 1, u64::from(u32::MAX))?,
+    };
+    let Running { supervisor, limits, tasks, .. } = running;
+    let task = tasks.start(supervisor, limits, context, line, timeout)?;
+    Ok(report::started(&task))
+}
 
-    fn manual(&self) -> &Manual {
-        &MANUAL
+async fn monitor(
+    running: &Running,
+    context: &ToolContext,
+    parameters: &Parameters,
+) -> Result<haft_types::Envelope, Failure> {
+    let task = find_task(running, parameters)?;
+    let wait = shell::seconds(parameters.timeout, 0, 0, MAX_WAIT)?;
+    tokio::select! {
+        _ = task.ended() => {}
+        () = tokio::time::sleep(wait) => {}
+        () = context.cancel.cancelled() => {}
     }
+    let lines = parameters.lines.unwrap_or(DEFAULT_LINES).min(context.limits.lines);
+    Ok(report::shown(&task, lines, context.limits.bytes))
+}
 
-    fn access(&self) -> Access {
-        Access::Execute
-    }
+fn find_task(running: &Running, parameters: &Parameters) -> Result<Arc<Task>, Failure> {
+    let Some(id) = &parameters.task_id else {
+        return Err(Failure::new("invalid_arguments", "this action needs `task_id`; the action `list` gives them"));
+    };
+    running.tasks.find(id).ok_or_else(|| {
+        let message = format!(
+            "there is no task `{id}`; the action `list` gives those there are (a task ends with the haft that started it)"
+        );
+        Failure::new("not_found", message)
+    })
+}
 
-    fn intent(&self, arguments: &Value) -> Intent {
-        match parse_arguments::<Parameters>(NAME, arguments.clone()) {
-            Ok(Parameters { action: Action::Start, command: Some(line), cwd, .. }) => Intent::Command { line, cwd },
-            Ok(_) | Err(_) => Intent::Nothing,
-        }
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(self.run(context, arguments).await)
-    }
+fn intent(arguments: &Value) -> Intent {
+    Intent::parsed(arguments, |parameters| match parameters {
+        Parameters { action: Action::Start, command: Some(line), cwd, .. } => Intent::Command { line, cwd },
+        Parameters { .. } => Intent::Nothing,
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `execute_command`: a command line under the supervisor.
 //!
 //! A command that ends with another status than 0 has run: the result is an error to the model, with the output whole, but no
-//! failure of the tool (SPEC 10.1).
+//! failure of the tool.
 
 mod progress;
 mod report;
@@ -9,21 +9,18 @@ mod report;
 use std::pin::pin;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use haft_sandbox::{Capture, Finished, Live, SandboxError};
 use haft_text::Limits;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::ToolSpec;
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::manual::{Alias, Arguments, Group, Manual, forget};
 use crate::running::Running;
 use crate::running::shell::{self, Line, Place};
-use crate::spec_of;
 
 use progress::{GLANCE, SHOWN, Watcher};
 use report::Ran;
@@ -56,87 +53,61 @@ struct Parameters {
     sandbox: Option<Place>,
 }
 
-/// The tool.
-pub(crate) struct ExecuteCommand {
-    spec: ToolSpec,
+/// The tool. What it starts belongs to `running`.
+pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("execute_command/prompt.md"), &MANUAL, Access::Execute, Intent::command)
+        .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
+}
+
+async fn run(
     running: Arc<Running>,
+    context: &ToolContext,
+    Parameters { command, requires_approval: _, cwd, timeout, sandbox }: Parameters,
+) -> Result<ToolOutput, Failure> {
+    let timeout = shell::seconds(timeout, DEFAULT_TIMEOUT, 1, MAX_TIMEOUT)?;
+    let line = Line::check(context, &running, command, cwd.as_deref(), sandbox)?;
+    let limits = shell::limits(context);
+    // Whatever is not kept below is removed again.
+    let folder = shell::output_folder(context, "command-").ok();
+    let capture = capture(&running, limits, folder.as_ref());
+    let mut watcher = Watcher::new();
+    let finished = watch(&running, &line.command(context, timeout), &capture, context, &mut watcher).await?;
+    let cwd = line.shown_cwd(context);
+    let ran = Ran { finished, command: line.text, cwd, timeout, awaited: watcher.awaits };
+    let report = ran.report(limits);
+    if let (true, Some(folder)) = (report.names_files, folder) {
+        let _ = folder.keep();
+    }
+    Ok(report.envelope.into())
 }
 
-impl ExecuteCommand {
-    pub(crate) fn new(running: Arc<Running>) -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("execute_command/prompt.md")), running }
-    }
-
-    async fn run(&self, context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-        let Parameters { command, requires_approval: _, cwd, timeout, sandbox } = parse_arguments(NAME, arguments)?;
-        let timeout = shell::seconds(timeout, DEFAULT_TIMEOUT, 1, MAX_TIMEOUT)?;
-        let line = Line::check(context, &self.running, command, cwd.as_deref(), sandbox)?;
-        let limits = shell::limits(context);
-        // Whatever is not kept below is removed again.
-        let folder = shell::output_folder(context, "command-").ok();
-        let capture = self.capture(limits, folder.as_ref());
-        let mut watcher = Watcher::new();
-        let finished = self.watch(&line.command(context, timeout), &capture, context, &mut watcher).await?;
-        let cwd = line.shown_cwd(context);
-        let ran = Ran { finished, command: line.text, cwd, timeout, awaited: watcher.awaits };
-        let report = ran.report(limits);
-        if let (true, Some(folder)) = (report.names_files, folder) {
-            let _ = folder.keep();
-        }
-        Ok(report.envelope.into())
-    }
-
-    /// Runs the command and shows what it does meanwhile.
-    async fn watch(
-        &self,
-        command: &haft_sandbox::Command,
-        capture: &Capture,
-        context: &ToolContext,
-        watcher: &mut Watcher,
-    ) -> Result<Finished, SandboxError> {
-        let live = Live::keeping(SHOWN);
-        let mut run = pin!(self.running.supervisor.run_watched(command, capture, &context.cancel, &live));
-        loop {
-            tokio::select! {
-                finished = &mut run => return finished,
-                () = tokio::time::sleep(GLANCE) => watcher.look(&live, context.progress.as_ref()),
-            }
-        }
-    }
-
-    /// Each stream is kept in memory and spilled as if it got half the room: together they may exceed it when neither does, and
-    /// then the whole must be in a file too. Head and tail of half the room each are still enough for a stream that gets it all.
-    fn capture(&self, limits: Limits, folder: Option<&TempDir>) -> Capture {
-        let half = Limits { lines: limits.lines / 2, bytes: limits.bytes.div_ceil(2) };
-        Capture {
-            limits: half,
-            spill: folder.map(|folder| folder.path().join("output")),
-            spill_bytes: self.running.limits.spill_bytes,
-            ..Capture::default()
+/// Runs the command and shows what it does meanwhile.
+async fn watch(
+    running: &Running,
+    command: &haft_sandbox::Command,
+    capture: &Capture,
+    context: &ToolContext,
+    watcher: &mut Watcher,
+) -> Result<Finished, SandboxError> {
+    let live = Live::keeping(SHOWN);
+    let mut run = pin!(running.supervisor.run_watched(command, capture, &context.cancel, &live));
+    loop {
+        tokio::select! {
+            finished = &mut run => return finished,
+            () = tokio::time::sleep(GLANCE) => watcher.look(&live, context.progress.as_ref()),
         }
     }
 }
 
-#[async_trait]
-impl Tool for ExecuteCommand {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Execute
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
-        Intent::command(arguments)
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(self.run(context, arguments).await)
+/// Each stream is kept in memory and spilled as if it got half the room: together they may exceed it when neither does, and
+/// then the whole must be in a file too. Head and tail of half the room each are still enough for a stream that gets it all.
+fn capture(running: &Running, limits: Limits, folder: Option<&TempDir>) -> Capture {
+    let half = Limits { lines: limits.lines / 2, bytes: limits.bytes.div_ceil(2) };
+    Capture {
+        limits: half,
+        spill: folder.map(|folder| folder.path().join("output")),
+        spill_bytes: running.limits.spill_bytes,
+        ..Capture::default()
     }
 }
 

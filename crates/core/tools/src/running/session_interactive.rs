@@ -4,18 +4,15 @@ mod keys;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::ToolSpec;
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::manual::{Group, Manual};
 use crate::running::session_start::{DEFAULT_WAIT, MAX_WAIT, speak};
 use crate::running::{Running, shell};
-use crate::spec_of;
 
 const NAME: &str = "session_interactive";
 
@@ -39,54 +36,32 @@ struct Parameters {
     timeout: Option<u64>,
 }
 
-/// The tool.
-pub(crate) struct SessionInteractive {
-    spec: ToolSpec,
+/// The tool. What it starts belongs to `running`.
+pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("session_interactive/prompt.md"), &MANUAL, Access::Execute, intent)
+        .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
+}
+
+async fn run(
     running: Arc<Running>,
+    context: &ToolContext,
+    Parameters { session_id, input, keys, timeout }: Parameters,
+) -> Result<ToolOutput, Failure> {
+    let wait = shell::seconds(timeout, DEFAULT_WAIT, 0, MAX_WAIT)?;
+    let typed = keys::typed(input.as_deref(), keys.as_deref())?;
+    let session = running.sessions.find(&session_id)?;
+    speak(&running, context, &session, &typed, wait).await
 }
 
-impl SessionInteractive {
-    pub(crate) fn new(running: Arc<Running>) -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("session_interactive/prompt.md")), running }
-    }
-
-    async fn run(&self, context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-        let Parameters { session_id, input, keys, timeout } = parse_arguments(NAME, arguments)?;
-        let wait = shell::seconds(timeout, DEFAULT_WAIT, 0, MAX_WAIT)?;
-        let typed = keys::typed(input.as_deref(), keys.as_deref())?;
-        let session = self.running.sessions.find(&session_id)?;
-        speak(&self.running, context, &session, &typed, wait).await
-    }
-}
-
-#[async_trait]
-impl Tool for SessionInteractive {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Execute
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
-        match parse_arguments::<Parameters>(NAME, arguments.clone()) {
-            // Only a look at what it shows.
-            Ok(Parameters { input: None, keys: None, .. }) | Err(_) => Intent::Nothing,
-            Ok(Parameters { input, keys, .. }) => {
-                let keys = keys.unwrap_or_default().join(" ");
-                Intent::Input(format!("{} {keys}", input.unwrap_or_default()).trim().to_owned())
-            }
+fn intent(arguments: &Value) -> Intent {
+    Intent::parsed(arguments, |Parameters { input, keys, .. }| match (input, keys) {
+        // Only a look at what it shows.
+        (None, None) => Intent::Nothing,
+        (input, keys) => {
+            let keys = keys.unwrap_or_default().join(" ");
+            Intent::Input(format!("{} {keys}", input.unwrap_or_default()).trim().to_owned())
         }
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(self.run(context, arguments).await)
-    }
+    })
 }
 
 #[cfg(test)]

@@ -4,19 +4,15 @@ mod report;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use haft_sandbox::{Pause, TerminalSize};
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::ToolSpec;
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::manual::{Group, Manual};
 use crate::running::shell::{self, Line, Place};
 use crate::running::{Running, Session};
-use crate::spec_of;
 
 pub(crate) use report::Spoken;
 
@@ -51,29 +47,26 @@ struct Parameters {
     sandbox: Option<Place>,
 }
 
-/// The tool.
-pub(crate) struct SessionStart {
-    spec: ToolSpec,
-    running: Arc<Running>,
+/// The tool. What it starts belongs to `running`.
+pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("session_start/prompt.md"), &MANUAL, Access::Execute, Intent::command)
+        .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
 }
 
-impl SessionStart {
-    pub(crate) fn new(running: Arc<Running>) -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("session_start/prompt.md")), running }
-    }
-
-    async fn run(&self, context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-        let Parameters { command, cwd, timeout, rows, columns, sandbox } = parse_arguments(NAME, arguments)?;
-        let wait = shell::seconds(timeout, DEFAULT_WAIT, 0, MAX_WAIT)?;
-        let size = TerminalSize {
-            rows: within("rows", rows, TerminalSize::default().rows)?,
-            columns: within("columns", columns, TerminalSize::default().columns)?,
-        };
-        let line = Line::check(context, &self.running, command, cwd.as_deref(), sandbox)?;
-        let Running { supervisor, limits, sessions, .. } = self.running.as_ref();
-        let session = sessions.open(supervisor, limits, context, line, size)?;
-        speak(&self.running, context, &session, &[], wait).await
-    }
+async fn run(
+    running: Arc<Running>,
+    context: &ToolContext,
+    Parameters { command, cwd, timeout, rows, columns, sandbox }: Parameters,
+) -> Result<ToolOutput, Failure> {
+    let wait = shell::seconds(timeout, DEFAULT_WAIT, 0, MAX_WAIT)?;
+    let size = TerminalSize {
+        rows: within("rows", rows, TerminalSize::default().rows)?,
+        columns: within("columns", columns, TerminalSize::default().columns)?,
+    };
+    let line = Line::check(context, &running, command, cwd.as_deref(), sandbox)?;
+    let Running { supervisor, limits, sessions, .. } = running.as_ref();
+    let session = sessions.open(supervisor, limits, context, line, size)?;
+    speak(&running, context, &session, &[], wait).await
 }
 
 fn within(name: &str, given: Option<u16>, default: u16) -> Result<u16, Failure> {
@@ -101,29 +94,6 @@ pub(crate) async fn speak(
         running.sessions.close(session, &how);
     }
     Ok(envelope.into())
-}
-
-#[async_trait]
-impl Tool for SessionStart {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Execute
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
-        Intent::command(arguments)
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(self.run(context, arguments).await)
-    }
 }
 
 #[cfg(test)]

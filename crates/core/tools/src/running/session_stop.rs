@@ -3,19 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use haft_sandbox::Pause;
-use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::ToolSpec;
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
 use crate::manual::{Group, Manual};
 use crate::running::session_start::Spoken;
 use crate::running::{Running, shell};
-use crate::spec_of;
 
 const NAME: &str = "session_stop";
 
@@ -32,48 +28,22 @@ struct Parameters {
     session_id: String,
 }
 
-/// The tool.
-pub(crate) struct SessionStop {
-    spec: ToolSpec,
+/// The tool. What it starts belongs to `running`.
+pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("session_stop/prompt.md"), &MANUAL, Access::Execute, |_| Intent::Nothing)
+        .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
+}
+
+async fn run(
     running: Arc<Running>,
-}
-
-impl SessionStop {
-    pub(crate) fn new(running: Arc<Running>) -> Self {
-        Self { spec: spec_of::<Parameters>(NAME, include_str!("session_stop/prompt.md")), running }
-    }
-
-    async fn run(&self, context: &ToolContext, arguments: Value) -> Result<ToolOutput, Failure> {
-        let Parameters { session_id } = parse_arguments(NAME, arguments)?;
-        let session = self.running.sessions.find(&session_id)?;
-        session.terminal.stop();
-        session.terminal.ended().await;
-        let spoken = Spoken::new(&session, Pause::Ended, Duration::ZERO);
-        let envelope = spoken.envelope(shell::limits(context));
-        self.running.sessions.close(&session, &spoken.ending().unwrap_or_default());
-        Ok(envelope?.into())
-    }
-}
-
-#[async_trait]
-impl Tool for SessionStop {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Execute
-    }
-
-    fn intent(&self, _: &Value) -> Intent {
-        Intent::Nothing
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        settle(self.run(context, arguments).await)
-    }
+    context: &ToolContext,
+    Parameters { session_id }: Parameters,
+) -> Result<ToolOutput, Failure> {
+    let session = running.sessions.find(&session_id)?;
+    session.terminal.stop();
+    session.terminal.ended().await;
+    let spoken = Spoken::new(&session, Pause::Ended, Duration::ZERO);
+    let envelope = spoken.envelope(shell::limits(context));
+    running.sessions.close(&session, &spoken.ending().unwrap_or_default());
+    Ok(envelope?.into())
 }

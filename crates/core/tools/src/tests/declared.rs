@@ -13,6 +13,7 @@ use haft_tool::{Access, FileUse, Intent, Tool};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use serde_json::{Value, json};
 
+use crate::files::read_file;
 use crate::paths;
 use crate::testing::{Bench, builtin};
 
@@ -121,7 +122,7 @@ async fn project() -> Bench {
     bench.write("src/.ac.mod.md", "# src\n");
     for (file, text) in [("src/a.rs", "fn a() {}\n"), ("src/b.rs", "fn b() {}\n"), ("hidden/target.txt", "t\n")] {
         bench.write(file, text);
-        bench.ok(&crate::files::read_file::ReadFile::new(), json!({"path": file})).await;
+        bench.ok(&read_file::tool(crate::testing::supervisor()), json!({"path": file})).await;
     }
     symlink("hidden/target.txt", bench.path("link.txt")).unwrap();
     symlink("docs/analysis.ipynb", bench.path("linked.ipynb")).unwrap();

@@ -1,8 +1,9 @@
 use std::sync::Mutex;
 
+use async_trait::async_trait;
 use haft_tool::{AgentReport, Evidence, WorkPlace};
 use haft_types::{Outcome, ToolStatus, Usage};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::testing::Bench;
@@ -52,7 +53,7 @@ impl SubAgents for Asked {
 
 async fn call(arguments: Value) -> (ToolOutput, Vec<(WorkOrder, Vec<Assignment>)>) {
     let asked = Arc::new(Asked::default());
-    let tool = RunNamedSubagents::new(Arc::<Asked>::clone(&asked) as _);
+    let tool = tool(Arc::<Asked>::clone(&asked) as _);
     let output = Bench::new().run(&tool, arguments).await;
     let given = asked.0.lock().unwrap().clone();
     (output, given)

@@ -1,10 +1,11 @@
 use std::sync::Mutex;
 
+use async_trait::async_trait;
 use haft_tool::GroupDelivery;
 use serde_json::json;
 
 use super::*;
-use crate::agents::talk_to_group::TalkToGroup;
+use crate::agents::talk_to_group;
 use crate::testing::Bench;
 
 #[derive(Default)]
@@ -35,7 +36,7 @@ impl Post for Carried {
 #[tokio::test]
 async fn a_message_reaches_who_runs_and_nobody_else() {
     let post = Arc::new(Carried::default());
-    let (tool, bench) = (TalkTo::new(Arc::<Carried>::clone(&post) as _), Bench::new());
+    let (tool, bench) = (tool(Arc::<Carried>::clone(&post) as _), Bench::new());
     let told = bench.run(&tool, json!({"agent": "tester", "message": " go on \n"})).await;
     assert_eq!(told.envelope.text, "Delivered to `tester`.");
     assert_eq!(*post.0.lock().unwrap(), ["tester: go on"]);
@@ -48,7 +49,7 @@ async fn a_message_reaches_who_runs_and_nobody_else() {
 
 #[tokio::test]
 async fn who_of_a_group_was_not_reached_is_named() {
-    let (tool, bench) = (TalkToGroup::new(Arc::new(Carried::default())), Bench::new());
+    let (tool, bench) = (talk_to_group::tool(Arc::new(Carried::default())), Bench::new());
     let told = bench.run(&tool, json!({"group": "all", "message": "hi"})).await.envelope;
     assert_eq!(told.text, "Delivered to `tester`. Not reached: no agent `ghost` is running; running are: main.");
     assert_eq!(told.status, haft_types::ToolStatus::Partial);

@@ -6,9 +6,9 @@ use crate::testing::Bench;
 #[tokio::test]
 async fn a_question_is_handed_to_the_user() {
     let bench = Bench::new();
-    let output = bench.ok(&AskFollowupQuestion::new(), json!({"question": "Which?", "options": ["a", "b"]})).await;
+    let output = bench.ok(&tool(), json!({"question": "Which?", "options": ["a", "b"]})).await;
     assert_eq!(output.flow, Flow::Ask { question: "Which?".into(), options: vec!["a".into(), "b".into()] });
-    let output = bench.ok(&AskFollowupQuestion::new(), json!({"question": "Why?"})).await;
+    let output = bench.ok(&tool(), json!({"question": "Why?"})).await;
     assert_eq!(output.flow, Flow::Ask { question: "Why?".into(), options: vec![] });
 }
 
@@ -16,7 +16,7 @@ async fn a_question_is_handed_to_the_user() {
 async fn no_question_is_an_error_and_asks_nobody() {
     let bench = Bench::new();
     for arguments in [json!({"question": "  "}), json!({}), json!({"question": "a", "extra": 1})] {
-        let output = bench.run(&AskFollowupQuestion::new(), arguments).await;
+        let output = bench.run(&tool(), arguments).await;
         assert_eq!(output.flow, Flow::Continue);
         assert_eq!(output.envelope.error.unwrap().code, "invalid_arguments");
     }

@@ -6,18 +6,13 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::files::read_file::ReadFile;
+use crate::files::read_file;
 use crate::testing::{Bench, fixtures};
 
 #[tokio::test]
 async fn the_fixtures() {
-    fixtures(
-        "apply_patch",
-        70,
-        &ApplyPatch::new(),
-        |case| json!({"patch": fs::read_to_string(case.join("patch")).unwrap()}),
-    )
-    .await;
+    fixtures("apply_patch", 70, &tool(), |case| json!({"patch": fs::read_to_string(case.join("patch")).unwrap()}))
+        .await;
 }
 
 #[tokio::test]
@@ -28,7 +23,7 @@ async fn the_result_shows_every_file() {
     bench.write("c", "three\n");
     let patch = "*** Begin Patch\n*** Update File: a\n@@\n-one\n+1\n*** Delete File: b\n*** Update File: c\n\
                  *** Move to: d\n*** Add File: e\n+new\n*** End Patch";
-    let output = bench.ok(&ApplyPatch::new(), json!({"patch": patch})).await;
+    let output = bench.ok(&tool(), json!({"patch": patch})).await;
     assert_eq!(
         output.envelope.text,
         "Patch applied to 4 files.\nChanged `a`: 1 chunk applied, 1 lines added, 1 removed.\n@@ -1 +1 @@\n-one\n+1\n\
@@ -64,7 +59,7 @@ async fn a_moved_file_keeps_its_mode() {
     let path = bench.write("script", "one\n");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     let patch = "*** Begin Patch\n*** Update File: script\n*** Move to: bin/script\n*** End Patch\n";
-    bench.ok(&ApplyPatch::new(), json!({"patch": patch})).await;
+    bench.ok(&tool(), json!({"patch": patch})).await;
     assert_eq!(fs::metadata(bench.path("bin/script")).unwrap().permissions().mode() & 0o7777, 0o755);
 }
 
@@ -72,10 +67,10 @@ async fn a_moved_file_keeps_its_mode() {
 async fn a_file_that_changed_since_it_was_read_is_not_deleted() {
     let bench = Bench::new();
     bench.write("a", "one\n");
-    bench.ok(&ReadFile::new(), json!({"path": "a"})).await;
+    bench.ok(&read_file::tool(crate::testing::supervisor()), json!({"path": "a"})).await;
     bench.write("a", "two\n");
     let patch = "*** Begin Patch\n*** Delete File: a\n*** End Patch\n";
-    assert_eq!(bench.err(&ApplyPatch::new(), json!({"patch": patch})).await.0, "changed_since_read");
+    assert_eq!(bench.err(&tool(), json!({"patch": patch})).await.0, "changed_since_read");
     assert_eq!(bench.read("a"), b"two\n");
 }
 

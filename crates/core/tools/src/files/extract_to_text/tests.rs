@@ -4,13 +4,11 @@ use std::path::Path;
 use serde_json::json;
 
 use super::*;
-use crate::files::read_file::ReadFile;
-use crate::files::replace_in_file::ReplaceInFile;
-use crate::files::write_to_file::WriteToFile;
+use crate::files::{read_file, replace_in_file, write_to_file};
 use crate::testing::{Bench, supervisor};
 
-fn tool() -> ExtractToText {
-    ExtractToText::new(supervisor())
+fn tool() -> impl Tool {
+    super::tool(supervisor())
 }
 
 fn project() -> Bench {
@@ -73,11 +71,11 @@ async fn a_document_that_was_read_still_cannot_be_edited_as_text() {
     let bench = project();
     for file in ["docs/report.docx", "docs/paper.pdf", "docs/analysis.ipynb"] {
         let before = bench.read(file);
-        bench.ok(&ReadFile::new(), json!({ "path": file })).await;
+        bench.ok(&read_file::tool(supervisor()), json!({ "path": file })).await;
         let diff = "<<<<<<< SEARCH\n  \"nbformat\": 4,\n=======\n>>>>>>> REPLACE\n";
         for (code, message) in [
-            bench.err(&ReplaceInFile::new(), json!({ "path": file, "diff": diff })).await,
-            bench.err(&WriteToFile::new(), json!({ "path": file, "content": "new" })).await,
+            bench.err(&replace_in_file::tool(), json!({ "path": file, "diff": diff })).await,
+            bench.err(&write_to_file::tool(), json!({ "path": file, "content": "new" })).await,
         ] {
             assert_eq!(code, "document", "{message}");
             assert!(message.contains("`execute_command`"), "{message}");

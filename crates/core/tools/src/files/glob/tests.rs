@@ -2,7 +2,7 @@ use std::fs::File;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, SystemTime};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::testing::Bench;
@@ -18,13 +18,13 @@ fn project(names: &[&str]) -> Bench {
 }
 
 async fn text(bench: &Bench, arguments: Value) -> String {
-    bench.ok(&Glob::new(), arguments).await.envelope.text
+    bench.ok(&tool(), arguments).await.envelope.text
 }
 
 #[tokio::test]
 async fn the_newest_comes_first() {
     let bench = project(&["src/z.rs", "b.rs", "src/deep/a.rs", "a.txt"]);
-    let output = bench.ok(&Glob::new(), json!({"pattern": "**/*.rs"})).await;
+    let output = bench.ok(&tool(), json!({"pattern": "**/*.rs"})).await;
     assert_eq!(output.envelope.text, "src/z.rs\nb.rs\nsrc/deep/a.rs");
     assert_eq!(
         output.envelope.data,
@@ -81,7 +81,7 @@ async fn ignored_files_and_git_are_left_out_and_links_are_not_followed() {
 #[tokio::test]
 async fn what_does_not_fit_is_said() {
     let bench = project(&["a", "b", "c", "d"]).with_limits(2, 1000);
-    let output = bench.ok(&Glob::new(), json!({"pattern": "*"})).await;
+    let output = bench.ok(&tool(), json!({"pattern": "*"})).await;
     assert_eq!(output.envelope.text, "a\nb\n[2 more of 4 files, all older. Use a narrower pattern.]");
     assert_eq!((&output.envelope.data["truncated"], &output.envelope.data["total"]), (&json!(true), &json!(4)));
     let bench = project(&["aaaa", "bbbb"]).with_limits(10, 6);
@@ -99,8 +99,8 @@ async fn wrong_arguments_say_what_is_wrong() {
         (json!({"pattern": "*", "path": "a"}), "not_a_folder"),
         (json!({"pattern": "*", "path": "/etc"}), "outside_workspace"),
     ] {
-        assert_eq!(bench.err(&Glob::new(), arguments.clone()).await.0, code, "{arguments}");
+        assert_eq!(bench.err(&tool(), arguments.clone()).await.0, code, "{arguments}");
     }
     bench.context.cancel.cancel();
-    assert_eq!(bench.err(&Glob::new(), json!({"pattern": "*"})).await.0, "cancelled");
+    assert_eq!(bench.err(&tool(), json!({"pattern": "*"})).await.0, "cancelled");
 }

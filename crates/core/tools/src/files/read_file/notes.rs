@@ -1,4 +1,4 @@
-//! The notes on a file come with what is read of it (SPEC 3.7).
+//! The notes on a file come with what is read of it.
 
 use std::path::Path;
 

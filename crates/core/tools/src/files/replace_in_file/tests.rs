@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::parse::{Block, parse};
 use super::*;
-use crate::files::read_file::ReadFile;
+use crate::files::read_file;
 use crate::testing::Bench;
 
 /// Each folder holds a file and a `diff`; applying it gives `expected` byte for byte, or `error` and an untouched file.
@@ -27,7 +27,7 @@ async fn fixtures() {
         if let Ok(matching) = fs::read_to_string(case.join("match")) {
             arguments["match"] = matching.trim().into();
         }
-        let output = bench.run(&ReplaceInFile::new(), arguments).await;
+        let output = bench.run(&tool(), arguments).await;
         if let Ok(expected) = fs::read(case.join("expected")) {
             assert!(output.envelope.error.is_none(), "{name}: {}", output.envelope.text);
             assert_eq!(bench.read("file").escape_ascii().to_string(), expected.escape_ascii().to_string(), "{name}");
@@ -49,7 +49,7 @@ const TWO_TO_THREE: &str = "<<<<<<< SEARCH\ntwo\n=======\nthree\n>>>>>>> REPLACE
 async fn the_result_shows_a_diff_and_the_changed_ranges() {
     let bench = Bench::new();
     bench.write("a", "one\ntwo\nend\n");
-    let output = bench.ok(&ReplaceInFile::new(), json!({"path": "a", "diff": TWO_TO_THREE})).await;
+    let output = bench.ok(&tool(), json!({"path": "a", "diff": TWO_TO_THREE})).await;
     let diff = "@@ -1,3 +1,3 @@\n one\n-two\n+three\n end";
     assert_eq!(output.envelope.text, format!("Changed `a`: 1 block applied, 1 lines added, 1 removed.\n{diff}"));
     assert_eq!(
@@ -69,7 +69,7 @@ async fn a_large_diff_is_bounded_and_kept_out_of_the_data() {
     bench.write("a", "old\n");
     let new = "new\n".repeat(100);
     let diff = format!("<<<<<<< SEARCH\nold\n=======\n{new}>>>>>>> REPLACE");
-    let output = bench.ok(&ReplaceInFile::new(), json!({"path": "a", "diff": diff})).await;
+    let output = bench.ok(&tool(), json!({"path": "a", "diff": diff})).await;
     assert!(output.envelope.text.ends_with("[52 more lines of the diff are not shown.]"), "{}", output.envelope.text);
     assert_eq!(output.envelope.text.lines().count(), 52);
     assert_eq!(output.envelope.data.get("diff"), None);
@@ -80,22 +80,22 @@ async fn a_large_diff_is_bounded_and_kept_out_of_the_data() {
 async fn an_unread_file_may_be_edited_but_not_one_that_changed_since() {
     let bench = Bench::new();
     bench.write("a", "two\n");
-    bench.ok(&ReplaceInFile::new(), json!({"path": "a", "diff": TWO_TO_THREE})).await;
+    bench.ok(&tool(), json!({"path": "a", "diff": TWO_TO_THREE})).await;
     // haft's own edit counts as seen.
     let back = "<<<<<<< SEARCH\nthree\n=======\ntwo\n>>>>>>> REPLACE";
-    bench.ok(&ReplaceInFile::new(), json!({"path": "a", "diff": back})).await;
+    bench.ok(&tool(), json!({"path": "a", "diff": back})).await;
     bench.write("a", "two\nmore\n");
-    let (code, _) = bench.err(&ReplaceInFile::new(), json!({"path": "a", "diff": TWO_TO_THREE})).await;
+    let (code, _) = bench.err(&tool(), json!({"path": "a", "diff": TWO_TO_THREE})).await;
     assert_eq!(code, "changed_since_read");
-    bench.ok(&ReadFile::new(), json!({"path": "a"})).await;
-    bench.ok(&ReplaceInFile::new(), json!({"path": "a", "diff": TWO_TO_THREE})).await;
+    bench.ok(&read_file::tool(crate::testing::supervisor()), json!({"path": "a"})).await;
+    bench.ok(&tool(), json!({"path": "a", "diff": TWO_TO_THREE})).await;
     assert_eq!(bench.read("a"), b"three\nmore\n");
 }
 
 #[tokio::test]
 async fn a_missing_file_is_an_error() {
     let bench = Bench::new();
-    assert_eq!(bench.err(&ReplaceInFile::new(), json!({"path": "a", "diff": TWO_TO_THREE})).await.0, "not_found");
+    assert_eq!(bench.err(&tool(), json!({"path": "a", "diff": TWO_TO_THREE})).await.0, "not_found");
     assert!(bench.files().is_empty());
 }
 

@@ -15,13 +15,13 @@ fn project() -> Bench {
 }
 
 async fn text(bench: &Bench, arguments: Value) -> String {
-    bench.ok(&SearchFiles::new(), arguments).await.envelope.text
+    bench.ok(&tool(), arguments).await.envelope.text
 }
 
 #[tokio::test]
 async fn matches_come_with_file_line_and_context() {
     let bench = project();
-    let output = bench.ok(&SearchFiles::new(), json!({"path": ".", "regex": r"\btwo\("})).await;
+    let output = bench.ok(&tool(), json!({"path": ".", "regex": r"\btwo\("})).await;
     assert_eq!(
         output.envelope.text,
         "2 matches in 2 files.\n\
@@ -61,7 +61,7 @@ async fn a_pattern_limits_the_files() {
         [("*.rs", 1), ("*.{py,rs}", 2), ("src/**/*.py", 1), ("./src/*.rs", 1), ("*.go", 0), ("src/*.py", 0)]
     {
         let arguments = json!({"path": ".", "regex": "two", "file_pattern": pattern});
-        let output = bench.ok(&SearchFiles::new(), arguments).await;
+        let output = bench.ok(&tool(), arguments).await;
         assert_eq!(output.envelope.data["files"], files, "{pattern}");
     }
 }
@@ -85,7 +85,7 @@ async fn a_named_file_is_searched_even_if_ignored_or_hidden() {
 async fn what_does_not_fit_is_said() {
     let bench = Bench::new().with_limits(6, 1000);
     bench.write("a", "hit\n".repeat(50));
-    let output = bench.ok(&SearchFiles::new(), json!({"path": ".", "regex": "hit"})).await;
+    let output = bench.ok(&tool(), json!({"path": ".", "regex": "hit"})).await;
     assert!(
         output.envelope.text.starts_with("Stopped after 5 matches in 1 files: there are more."),
         "{}",
@@ -108,23 +108,23 @@ async fn a_long_line_is_cut_around_its_match() {
 #[tokio::test]
 async fn wrong_arguments_say_where_they_are_wrong() {
     let bench = project();
-    let (code, message) = bench.err(&SearchFiles::new(), json!({"path": ".", "regex": "fn (two"})).await;
+    let (code, message) = bench.err(&tool(), json!({"path": ".", "regex": "fn (two"})).await;
     assert_eq!(code, "invalid_regex");
     assert!(message.contains("fn (two\n") && message.contains('^'), "{message}");
-    let (code, _) = bench.err(&SearchFiles::new(), json!({"path": ".", "regex": "a\\nb"})).await;
+    let (code, _) = bench.err(&tool(), json!({"path": ".", "regex": "a\\nb"})).await;
     assert_eq!(code, "invalid_regex");
-    let (code, _) = bench.err(&SearchFiles::new(), json!({"path": ".", "regex": "a", "file_pattern": "["})).await;
+    let (code, _) = bench.err(&tool(), json!({"path": ".", "regex": "a", "file_pattern": "["})).await;
     assert_eq!(code, "invalid_pattern");
-    assert_eq!(bench.err(&SearchFiles::new(), json!({"path": "data.bin", "regex": "two"})).await.0, "binary_file");
-    assert_eq!(bench.err(&SearchFiles::new(), json!({"path": "nope", "regex": "a"})).await.0, "not_found");
-    assert_eq!(bench.err(&SearchFiles::new(), json!({"path": "/etc", "regex": "a"})).await.0, "outside_workspace");
+    assert_eq!(bench.err(&tool(), json!({"path": "data.bin", "regex": "two"})).await.0, "binary_file");
+    assert_eq!(bench.err(&tool(), json!({"path": "nope", "regex": "a"})).await.0, "not_found");
+    assert_eq!(bench.err(&tool(), json!({"path": "/etc", "regex": "a"})).await.0, "outside_workspace");
 }
 
 #[tokio::test]
 async fn a_cancelled_search_ends() {
     let bench = project();
     bench.context.cancel.cancel();
-    assert_eq!(bench.err(&SearchFiles::new(), json!({"path": ".", "regex": "a"})).await.0, "cancelled");
+    assert_eq!(bench.err(&tool(), json!({"path": ".", "regex": "a"})).await.0, "cancelled");
 }
 
 #[tokio::test]

@@ -4,8 +4,7 @@ use haft_tool::FileState;
 use haft_types::ContentHash;
 
 use super::*;
-use crate::files::read_file::ReadFile;
-use crate::files::replace_in_file::ReplaceInFile;
+use crate::files::{read_file, replace_in_file, write_to_file};
 use crate::testing::Bench;
 
 fn undone(path: PathBuf, outcome: UndoOutcome) -> UndoneFile {
@@ -26,7 +25,7 @@ async fn the_model_is_told_what_became_of_each_file() {
             undone(bench.path("d"), UndoOutcome::Recreated),
         ],
     });
-    let output = bench.run(&UndoEdit::new(), json!({})).await;
+    let output = bench.run(&tool(), json!({})).await;
     assert_eq!(output.envelope.status, ToolStatus::Partial);
     assert_eq!(
         output.envelope.text,
@@ -45,14 +44,14 @@ async fn parameters_choose_what_is_taken_back() {
         (json!({"call_id": "c7"}), UndoTarget::Call("c7".into())),
         (json!({"path": "src/../a"}), UndoTarget::File(bench.path("a"))),
     ] {
-        let (code, _) = bench.err(&UndoEdit::new(), arguments).await;
+        let (code, _) = bench.err(&tool(), arguments).await;
         assert_eq!(code, "nothing_to_undo");
         assert_eq!(bench.history.asked.lock().unwrap().pop(), Some(("call-1".to_owned(), target)));
     }
     for wrong in [json!({"path": "a", "call_id": "c"}), json!({"steps": 2})] {
-        assert_eq!(bench.err(&UndoEdit::new(), wrong).await.0, "invalid_arguments");
+        assert_eq!(bench.err(&tool(), wrong).await.0, "invalid_arguments");
     }
-    assert_eq!(bench.err(&UndoEdit::new(), json!({"path": "/etc/passwd"})).await.0, "outside_workspace");
+    assert_eq!(bench.err(&tool(), json!({"path": "/etc/passwd"})).await.0, "outside_workspace");
     assert_eq!(*bench.history.asked.lock().unwrap(), []);
 }
 
@@ -61,7 +60,7 @@ async fn when_everything_is_left_it_is_an_error() {
     let bench = Bench::new();
     let left = undone(bench.path("a"), UndoOutcome::Left("someone else changed it since".to_owned()));
     bench.history.will_undo(UndoReport { tools: vec!["write_to_file".to_owned()], files: vec![left] });
-    let output = bench.run(&UndoEdit::new(), json!({})).await;
+    let output = bench.run(&tool(), json!({})).await;
     assert_eq!(output.envelope.error.unwrap().code, "conflict");
     assert!(output.envelope.text.contains("left as it is `a`: someone else changed it since"));
 }
@@ -79,7 +78,7 @@ async fn a_file_whose_difference_was_shown_need_not_be_read_again() {
     let edit = |name: &str| json!({"path": name, "diff": "<<<<<<< SEARCH\nold\n=======\nnewer\n>>>>>>> REPLACE"});
     for name in ["short", "long"] {
         bench.write(name, "new\n");
-        bench.ok(&ReadFile::new(), json!({"path": name})).await;
+        bench.ok(&read_file::tool(crate::testing::supervisor()), json!({"path": name})).await;
     }
     let long = format!("--- a\n+++ b\n@@ @@\n{}", "+line\n".repeat(MAX_DIFF + 1));
     let files = vec![
@@ -88,14 +87,14 @@ async fn a_file_whose_difference_was_shown_need_not_be_read_again() {
         put_back(&bench, "short", "old\n", "--- a\n+++ b\n@@ @@\n-new\n+old\n"),
     ];
     bench.history.will_undo(UndoReport { tools: vec!["write_to_file".to_owned()], files });
-    let output = bench.ok(&UndoEdit::new(), json!({})).await;
+    let output = bench.ok(&tool(), json!({})).await;
     let seen = output.envelope.context["files"].as_array().unwrap();
     assert_eq!(seen.len(), 1, "{seen:?}");
     assert_eq!(seen[0]["path"], json!(bench.path("short").display().to_string()));
     assert!(output.envelope.text.contains("[The difference is longer. Read `long` again before you edit it.]"));
 
-    bench.ok(&ReplaceInFile::new(), edit("short")).await;
-    assert_eq!(bench.err(&ReplaceInFile::new(), edit("long")).await.0, "changed_since_read");
+    bench.ok(&replace_in_file::tool(), edit("short")).await;
+    assert_eq!(bench.err(&replace_in_file::tool(), edit("long")).await.0, "changed_since_read");
     let over = json!({"path": "never-read", "content": "x"});
-    assert_eq!(bench.err(&crate::files::write_to_file::WriteToFile::new(), over).await.0, "not_read");
+    assert_eq!(bench.err(&write_to_file::tool(), over).await.0, "not_read");
 }

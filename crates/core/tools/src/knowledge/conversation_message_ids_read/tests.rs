@@ -18,7 +18,7 @@ fn line(id: u32, role: Role, tool: &str) -> TranscriptLine {
 #[tokio::test]
 async fn every_message_is_a_line_and_the_totals_come_last() {
     let bench = Bench::new();
-    let tool = ConversationMessageIdsRead::new();
+    let tool = tool();
     let empty = bench.ok(&tool, json!({})).await.envelope;
     assert_eq!(empty.text, "0 messages, 0 tokens, 0 marked for deletion.");
     *bench.transcript.lines.lock().unwrap() =
@@ -39,7 +39,7 @@ async fn every_message_is_a_line_and_the_totals_come_last() {
 async fn a_long_list_stays_within_the_limits() {
     let bench = Bench::new().with_limits(10, 10_000);
     *bench.transcript.lines.lock().unwrap() = (0..500).map(|id| line(id, Role::User, "")).collect();
-    let text = bench.ok(&ConversationMessageIdsRead::new(), json!({})).await.envelope.text;
+    let text = bench.ok(&tool(), json!({})).await.envelope.text;
     assert_eq!(text.lines().count(), 10, "{text}");
     assert!(text.contains("omitted") && text.ends_with("marked for deletion."), "{text}");
 }

@@ -6,7 +6,7 @@ use crate::testing::Bench;
 #[tokio::test]
 async fn the_report_counts_what_was_done() {
     let bench = Bench::new();
-    let tool = ConversationMessageIdsWrite::new();
+    let tool = tool();
     *bench.transcript.report.lock().unwrap() =
         MarkReport { changed: 2, unchanged: 1, marked: 3, ..MarkReport::default() };
     let done = bench.ok(&tool, json!({"message_ids": "0a1b2c3d, 4e5f6071", "action": "append"})).await.envelope;
@@ -26,7 +26,7 @@ async fn what_could_not_be_marked_is_named() {
         ..MarkReport::default()
     };
     let arguments = json!({"message_ids": "deadbeef,x\ny,0a1b2c3d", "action": "create"});
-    let done = bench.run(&ConversationMessageIdsWrite::new(), arguments).await.envelope;
+    let done = bench.run(&tool(), arguments).await.envelope;
     assert_eq!(done.status, ToolStatus::Partial);
     assert!(done.text.contains("No message of this conversation: deadbeef, x y."), "{}", done.text);
     assert!(done.text.contains("Cannot be marked (system, summary or current request): 0a1b2c3d."), "{}", done.text);
@@ -35,7 +35,7 @@ async fn what_could_not_be_marked_is_named() {
 #[tokio::test]
 async fn an_empty_list_only_clears() {
     let bench = Bench::new();
-    let tool = ConversationMessageIdsWrite::new();
+    let tool = tool();
     for action in ["append", "delete"] {
         let (code, _) = bench.err(&tool, json!({"message_ids": " , ", "action": action})).await;
         assert_eq!(code, "invalid_arguments");

@@ -3,8 +3,8 @@ use serde_json::json;
 use super::*;
 use crate::testing::{Bench, supervisor};
 
-fn tool() -> CountTokens {
-    CountTokens::new(supervisor())
+fn tool() -> impl Tool {
+    super::tool(supervisor())
 }
 
 /// The bench counts a token for every word, in a window of 1,000.

@@ -1,17 +1,15 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
-use crate::knowledge::note_delete::NoteDelete;
-use crate::knowledge::note_query::NoteQuery;
-use crate::knowledge::note_update::NoteUpdate;
+use crate::knowledge::{note_delete, note_query, note_update};
 use crate::testing::Bench;
 
 async fn add(bench: &Bench, path: &str, note: &str) -> String {
-    bench.ok(&NoteAdd::new(), json!({"path": path, "note": note})).await.envelope.text
+    bench.ok(&tool(), json!({"path": path, "note": note})).await.envelope.text
 }
 
 async fn query(bench: &Bench, arguments: Value) -> String {
-    bench.ok(&NoteQuery::new(), arguments).await.envelope.text
+    bench.ok(&note_query::tool(), arguments).await.envelope.text
 }
 
 #[tokio::test]
@@ -36,16 +34,16 @@ async fn notes_are_found_above_and_below_a_path() {
 async fn notes_are_changed_and_deleted_by_id() {
     let bench = Bench::new();
     add(&bench, ".", "old").await;
-    let updated = bench.ok(&NoteUpdate::new(), json!({"note_id": "n1", "note": "new"})).await.envelope;
+    let updated = bench.ok(&note_update::tool(), json!({"note_id": "n1", "note": "new"})).await.envelope;
     assert_eq!((updated.text.as_str(), &updated.data["note"]["note"]), ("Changed note n1 on `.`.", &json!("new")));
-    let deleted = bench.ok(&NoteDelete::new(), json!({"note_id": "n1"})).await.envelope;
+    let deleted = bench.ok(&note_delete::tool(), json!({"note_id": "n1"})).await.envelope;
     assert_eq!(deleted.text, "Deleted note n1 on `.`: new");
     for arguments in [json!({"note_id": "n1"}), json!({"note_id": ""})] {
-        let (code, message) = bench.err(&NoteDelete::new(), arguments).await;
+        let (code, message) = bench.err(&note_delete::tool(), arguments).await;
         assert_eq!(code, "not_found");
         assert!(message.ends_with("`note_query` shows the ids"), "{message}");
     }
-    assert_eq!(bench.err(&NoteUpdate::new(), json!({"note_id": "n1", "note": "x"})).await.0, "not_found");
+    assert_eq!(bench.err(&note_update::tool(), json!({"note_id": "n1", "note": "x"})).await.0, "not_found");
 }
 
 #[tokio::test]
@@ -59,8 +57,8 @@ async fn wrong_paths_and_texts_are_refused() {
         (".", " ", "invalid_arguments"),
         (".", &"long ".repeat(500), "invalid_arguments"),
     ] {
-        let (found, message) = bench.err(&NoteAdd::new(), json!({"path": path, "note": note})).await;
+        let (found, message) = bench.err(&tool(), json!({"path": path, "note": note})).await;
         assert_eq!(found, code, "{path}: {message}");
     }
-    assert_eq!(bench.err(&NoteQuery::new(), json!({"path": "missing"})).await.0, "not_found");
+    assert_eq!(bench.err(&note_query::tool(), json!({"path": "missing"})).await.0, "not_found");
 }

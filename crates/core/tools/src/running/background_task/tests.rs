@@ -2,11 +2,11 @@ use serde_json::json;
 
 use super::*;
 use crate::LimitsConfig;
-use crate::files::read_file::ReadFile;
+use crate::files::read_file;
 use crate::testing::{Bench, running};
 
-fn tool() -> BackgroundTask {
-    BackgroundTask::new(running(LimitsConfig::default()))
+fn tool() -> impl Tool {
+    super::tool(running(LimitsConfig::default()))
 }
 
 fn start(command: &str) -> Value {
@@ -40,7 +40,7 @@ async fn a_task_runs_while_the_model_goes_on() {
         (&ended.data["state"], &ended.data["exit_code"], &ended.data["stdout"]),
         (&json!("finished"), &json!(0), &json!("begun\nerr\nover\n"))
     );
-    let read = bench.ok(&ReadFile::new(), json!({"path": file})).await.envelope.text;
+    let read = bench.ok(&read_file::tool(crate::testing::supervisor()), json!({"path": file})).await.envelope.text;
     assert!(read.contains("3\tover"), "{read}");
 }
 
@@ -90,7 +90,7 @@ async fn a_time_limit_is_kept() {
 
 #[tokio::test]
 async fn there_is_a_limit_and_ended_ones_do_not_count() {
-    let tool = BackgroundTask::new(running(LimitsConfig { background_tasks: 1, ..LimitsConfig::default() }));
+    let tool = super::tool(running(LimitsConfig { background_tasks: 1, ..LimitsConfig::default() }));
     let bench = Bench::new();
     bench.ok(&tool, start("true")).await;
     bench.ok(&tool, wait("t1")).await;

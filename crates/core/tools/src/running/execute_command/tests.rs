@@ -7,11 +7,11 @@ use serde_json::json;
 
 use super::*;
 use crate::LimitsConfig;
-use crate::files::read_file::ReadFile;
+use crate::files::read_file;
 use crate::testing::{Bench, running};
 
-fn tool() -> ExecuteCommand {
-    ExecuteCommand::new(running(LimitsConfig::default()))
+fn tool() -> impl Tool {
+    super::tool(running(LimitsConfig::default()))
 }
 
 fn line(command: &str) -> Value {
@@ -83,7 +83,12 @@ async fn long_output_is_cut_and_kept_whole_in_a_private_file() {
     assert_eq!(fs::read_to_string(&spill).unwrap(), whole);
     assert_eq!(fs::metadata(&spill).unwrap().permissions().mode() & 0o777, 0o600);
     // The model can read it by range.
-    let read = bench.ok(&ReadFile::new(), json!({"path": spill, "start_line": 4999, "end_line": 4999})).await;
+    let read = bench
+        .ok(
+            &read_file::tool(crate::testing::supervisor()),
+            json!({"path": spill, "start_line": 4999, "end_line": 4999}),
+        )
+        .await;
     assert_eq!(read.envelope.text, "4999\t4999\n[Lines 4999-4999 of 5000.]");
 }
 

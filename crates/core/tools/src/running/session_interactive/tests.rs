@@ -2,13 +2,13 @@ use serde_json::json;
 
 use super::*;
 use crate::LimitsConfig;
-use crate::running::session_start::SessionStart;
+use crate::running::session_start;
 use crate::testing::{Bench, running};
 
 #[tokio::test]
 async fn without_anything_to_type_it_waits_and_reads() {
     let running = running(LimitsConfig::default());
-    let (start, interact) = (SessionStart::new(Arc::clone(&running)), SessionInteractive::new(running));
+    let (start, interact) = (session_start::tool(Arc::clone(&running)), tool(running));
     let bench = Bench::new();
     let line = "while [ ! -e go ]; do sleep 0.01; done; echo went; read x";
     let text = bench.ok(&start, json!({"command": line, "timeout": 0})).await.envelope.text;
@@ -21,7 +21,7 @@ async fn without_anything_to_type_it_waits_and_reads() {
 #[tokio::test]
 async fn what_cannot_be_typed_is_said() {
     let running = running(LimitsConfig::default());
-    let (start, interact) = (SessionStart::new(Arc::clone(&running)), SessionInteractive::new(running));
+    let (start, interact) = (session_start::tool(Arc::clone(&running)), tool(running));
     let bench = Bench::new();
     bench.ok(&start, json!({"command": "cat", "timeout": 120})).await;
     for wrong in [
@@ -39,7 +39,7 @@ async fn what_cannot_be_typed_is_said() {
 #[tokio::test]
 async fn cancelling_ends_the_wait_and_not_the_session() {
     let running = running(LimitsConfig::default());
-    let (start, interact) = (SessionStart::new(Arc::clone(&running)), SessionInteractive::new(Arc::clone(&running)));
+    let (start, interact) = (session_start::tool(Arc::clone(&running)), tool(Arc::clone(&running)));
     let bench = Bench::new();
     bench.ok(&start, json!({"command": "sleep 1000", "timeout": 0})).await;
     bench.context.cancel.cancel();
