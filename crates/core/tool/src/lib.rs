@@ -12,6 +12,7 @@ mod function;
 mod guard;
 mod intent;
 mod manual;
+mod paths;
 mod plugin;
 mod ports;
 mod registry;
@@ -23,6 +24,7 @@ pub use function::{FunctionTool, ToolDefinition};
 pub use guard::Guard;
 pub use intent::{FileUse, Intent};
 pub use manual::{Alias, CaseDocument, Group, Manual, Set, Source};
+pub use paths::{LinkError, follow_links};
 pub use plugin::Plugin;
 pub use ports::{
     Added, AgentReport, Assignment, Evidence, FileHistory, FileState, GroupDelivery, MarkAction, MarkReport, NewUseful,

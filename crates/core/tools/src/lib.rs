@@ -2,9 +2,9 @@
 //! `agents`. A tool is a file with a folder beside it for the `prompt.md` the model reads, its tests and its fixtures.
 //!
 //! A tool is made of a typed parameter struct, its prompt and a function over a [`ToolContext`](haft_tool::ToolContext), which gives
-//! back one envelope; [`ToolDefinition`](haft_tool::ToolDefinition) puts them together. This crate asks nobody for permission, keeps no state between calls but what they left running ([`Running`]; what was read and
-//! what is to do is behind the ports of `haft-tool`), reads no environment and starts no process except through the
-//! supervisor of `haft-sandbox`.
+//! back one envelope; [`ToolDefinition`](haft_tool::ToolDefinition) puts them together. This crate asks nobody for permission, keeps
+//! no state between calls but what they left running ([`Running`]; what was read and what is to do is behind the ports of
+//! `haft-tool`), reads no environment and starts no process except through the supervisor of `haft-sandbox`.
 //!
 //! Read first: [`builtin`] (the set), `paths` (which files a call may touch), `files::change` (how files are
 //! changed, all or none), `files::edit::blocks` (the engine that finds and replaces lines, a pure function).
@@ -62,7 +62,6 @@ mod knowledge;
 mod limits;
 mod manual;
 mod paths;
-mod permission;
 mod running;
 mod scope;
 mod visible;
@@ -82,10 +81,6 @@ pub use files::change::{Recovery, RecoveryOutcome, recover};
 pub use files::excerpt::{ExcerptError, excerpt};
 pub use knowledge::use_skill::tool as use_skill;
 pub use limits::LimitsConfig;
-pub use permission::{
-    Call, Confinement, PartVerdict, Permissions, PermissionsConfig, Rule, RuleConfig, RuleError, Rules, RulesError,
-    Standing, Verdict,
-};
 pub use running::{Running, TaskReport, announcement};
 
 use std::sync::Arc;

@@ -11,10 +11,10 @@ use std::{fs, io};
 
 use haft_engine::{Approver, Notice};
 use haft_mcp::{Cache, Gathered, Host, Problem, ProjectFile, Reach, Server, Servers, ToolSearch, UseMcpTool, gather};
+use haft_permission::{Permissions, Rule};
 use haft_project::Standing;
 use haft_sandbox::{SandboxConfig, Supervisor};
 use haft_tool::Tool;
-use haft_tools::{Permissions, Rule};
 use haft_types::{Decision, ModelSpec, TokenCounter};
 use tokio::sync::OnceCell;
 

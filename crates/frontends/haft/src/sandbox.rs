@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use haft_permission::Confinement;
 use haft_sandbox::{Hosts, Network, Policy, Proxy, Sandbox, SandboxConfig, Supervisor};
-use haft_tools::Confinement;
 use haft_types::{PermissionMode, SandboxLayer};
 use tempfile::TempDir;
 

@@ -13,6 +13,7 @@ use haft_engine::{
     Standby, ToolHelp, Which,
 };
 use haft_model::{Catalogue, Client, Declared, O200k, RetryConfig, Secret};
+use haft_permission::{Confinement, Permissions, PermissionsConfig, Rules};
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_project::{Ground, Standing, TrustList};
@@ -21,7 +22,7 @@ use haft_store::versions::Versions;
 use haft_store::{Cached, Conversation, SqliteStore, Store};
 use haft_text::Masker;
 use haft_tool::Workspace;
-use haft_tools::{Confinement, Permissions, PermissionsConfig, RecoveryOutcome, Rules, Running};
+use haft_tools::{RecoveryOutcome, Running};
 use haft_types::{Message, PermissionMode};
 
 use crate::clock::{RandomIds, WallClock};

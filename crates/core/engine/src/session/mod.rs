@@ -29,13 +29,14 @@ use std::time::Instant;
 
 use haft_context::{Carried, Cleared, ContextError, EditState, Edits, Memo, Policy, Sent, TOOL};
 use haft_model::Client;
+use haft_permission::Permissions;
 use haft_project::Ground;
 use haft_project::library::Libraries;
 use haft_store::versions::Versions;
 use haft_store::{Conversation, NewConversation, Store, StoreError, WriteLock};
 use haft_text::Masker;
 use haft_tool::{Plugin, Registry, Tool, Workspace};
-use haft_tools::{Permissions, Running};
+use haft_tools::Running;
 use haft_types::{
     Clock, Cost, Entry, Envelope, IdSource, Image, Message, MessageId, Metadata, ModelSpec, Origin, Part, Price, Role,
     ShortId, TokenCounter, ToolCall, ToolResult, Usage,

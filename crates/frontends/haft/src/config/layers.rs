@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use haft_model::BuiltIn;
-use haft_tools::Rules;
+use haft_permission::Rules;
 use serde::Deserialize;
 use toml::{Table, Value};
 

@@ -14,11 +14,12 @@ use haft_context::Policy;
 use haft_engine::hub::GroupConfig;
 use haft_mcp::ServerConfig;
 use haft_model::{ModelConfig, ProviderConfig, RetryConfig};
+use haft_permission::PermissionsConfig;
 use haft_project::hooks::HooksConfig;
 use haft_rag::CollectionConfig;
 use haft_sandbox::SandboxConfig;
 use haft_store::StoreConfig;
-use haft_tools::{LimitsConfig, PermissionsConfig};
+use haft_tools::LimitsConfig;
 use haft_tui::TuiConfig;
 use serde::{Deserialize, Serialize};
 

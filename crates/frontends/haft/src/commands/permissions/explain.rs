@@ -1,7 +1,7 @@
 //! `haft permissions explain`.
 
+use haft_permission::{Call, Confinement, Verdict};
 use haft_tool::Workspace;
-use haft_tools::{Call, Confinement, Verdict};
 use haft_types::PermissionMode;
 use serde_json::Value;
 
