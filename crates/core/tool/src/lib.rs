@@ -1,7 +1,7 @@
 //! The tool trait, its specification, the registry, and the ports through which tools reach the agent.
 //!
-//! This crate knows no particular tool, no model and no store; `haft-tools` holds the built-in tools and `haft-engine`
-//! implements the ports.
+//! This crate knows no particular tool, no model and no store; `haft-tools` holds the built-in tools; `haft-engine` and
+//! the extensions implement the ports.
 //!
 //! Read first: [`Tool`] (what a tool is), [`ToolDefinition`] (how one is made of a function), [`ToolContext`] (what it is given),
 //! [`Registry`] (where it is found and how it is called), [`Plugin`] (who looks over its shoulder).
@@ -27,10 +27,12 @@ pub use manual::{Alias, CaseDocument, Group, Manual, Set, Source};
 pub use paths::{LinkError, follow_links};
 pub use plugin::Plugin;
 pub use ports::{
-    Added, AgentReport, Assignment, Evidence, FileHistory, FileState, GroupDelivery, MarkAction, MarkReport, NewUseful,
-    NotDelivered, Note, Notes, OpenedSkill, PortError, Post, Progress, ReadLedger, Recalled, SkillShelf, SubAgents,
-    TakeBack, TodoItem, TodoList, TodoState, TokenCount, Transcript, TranscriptLine, UndoOutcome, UndoReport,
-    UndoTarget, UndoneFile, UnknownAgent, UsefulInfo, UsefulItem, WorkOrder, WorkPlace,
+    Added, AgentReport, Assignment, CodeDefinition, CodeOutline, CodeOutlineError, DocumentError, DocumentFormat,
+    DocumentReader, DocumentSource, DocumentText, Evidence, FileHistory, FileState, GroupDelivery, MarkAction,
+    MarkReport, NewUseful, NotDelivered, Note, Notes, OpenedSkill, PortError, Post, Progress, ReadLedger, Recalled,
+    SkillShelf, SourceOutline, SubAgents, TakeBack, TodoItem, TodoList, TodoState, TokenCount, Transcript,
+    TranscriptLine, UndoOutcome, UndoReport, UndoTarget, UndoneFile, UnknownAgent, UsefulInfo, UsefulItem, WorkOrder,
+    WorkPlace,
 };
 pub use registry::{Registry, Resolved, Statistics, Switch};
 pub use schema::{InvalidArguments, parse_arguments, schema_of};

@@ -55,13 +55,13 @@
 mod agents;
 mod cases;
 mod dialogue;
-mod extract;
 mod failure;
 mod files;
 mod knowledge;
 mod limits;
 mod manual;
 mod paths;
+mod readers;
 mod running;
 mod scope;
 mod visible;
@@ -76,22 +76,23 @@ pub use agents::talk_to::tool as talk_to;
 pub use agents::talk_to_group::tool as talk_to_group;
 pub use cases::cases;
 pub use dialogue::plan_mode_respond::tool as plan_mode_respond;
-pub use extract::pdf::read_pdf_entry;
 pub use files::change::{Recovery, RecoveryOutcome, recover};
 pub use files::excerpt::{ExcerptError, excerpt};
 pub use knowledge::use_skill::tool as use_skill;
 pub use limits::LimitsConfig;
+pub use readers::Readers;
 pub use running::{Running, TaskReport, announcement};
 
 use std::sync::Arc;
 
 use haft_tool::Tool;
 
-/// Every built-in tool, in the order it is offered. The order is part of the request's prefix, so it never depends on
-/// anything. Whatever calls leave running belongs to `running`.
+/// Every built-in tool, in the order it is offered. The order is part of the request's prefix, so it depends on nothing but on
+/// what this build reads ([`Readers`]). Whatever calls leave running belongs to `running`.
 pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
-    vec![
-        Arc::new(files::read_file::tool(Arc::clone(&running.supervisor))),
+    let Readers { documents, outline } = running.readers();
+    let mut tools: Vec<Arc<dyn Tool>> = vec![
+        Arc::new(files::read_file::tool()),
         Arc::new(files::write_to_file::tool()),
         Arc::new(files::replace_in_file::tool()),
         Arc::new(files::multi_edit::tool()),
@@ -118,12 +119,20 @@ pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
         Arc::new(knowledge::conversation_message_ids_read::tool()),
         Arc::new(knowledge::conversation_message_ids_write::tool()),
         Arc::new(knowledge::recall::tool()),
-        Arc::new(files::list_code_definition_names::tool()),
-        Arc::new(files::extract_to_text::tool(Arc::clone(&running.supervisor))),
+    ];
+    if let Some(outline) = outline {
+        tools.push(Arc::new(files::list_code_definition_names::tool(Arc::clone(outline))));
+    }
+    if documents.is_some() {
+        tools.push(Arc::new(files::extract_to_text::tool()));
+    }
+    let others: [Arc<dyn Tool>; 5] = [
         Arc::new(files::glob::tool()),
-        Arc::new(knowledge::count_tokens::tool(Arc::clone(&running.supervisor))),
+        Arc::new(knowledge::count_tokens::tool()),
         Arc::new(knowledge::ac_mod_list::tool()),
-        Arc::new(knowledge::ac_mod_read::tool(Arc::clone(&running.supervisor))),
+        Arc::new(knowledge::ac_mod_read::tool()),
         Arc::new(knowledge::ac_mod_write::tool()),
-    ]
+    ];
+    tools.extend(others);
+    tools
 }

@@ -22,6 +22,7 @@ use haft_sandbox::{Sandbox, Supervisor};
 use haft_types::{Envelope, ToolStatus};
 
 use crate::limits::LimitsConfig;
+use crate::readers::Readers;
 
 pub use report::{TaskReport, announcement};
 pub(crate) use sessions::{Session, Sessions};
@@ -32,6 +33,7 @@ pub struct Running {
     pub(crate) supervisor: Arc<Supervisor>,
     sandbox: Sandbox,
     pub(crate) limits: LimitsConfig,
+    readers: Readers,
     pub(crate) sessions: Sessions,
     pub(crate) tasks: Tasks,
 }
@@ -40,7 +42,20 @@ impl Running {
     /// Nothing runs yet; commands will run under this supervisor.
     pub fn new(supervisor: Arc<Supervisor>, limits: LimitsConfig) -> Self {
         let sandbox = Sandbox::off("none was set up");
-        Self { supervisor, sandbox, limits, sessions: Sessions::default(), tasks: Tasks::default() }
+        let readers = Readers::default();
+        Self { supervisor, sandbox, limits, readers, sessions: Sessions::default(), tasks: Tasks::default() }
+    }
+
+    /// The same with what extensions read of files.
+    #[must_use]
+    pub fn with_readers(mut self, readers: Readers) -> Self {
+        self.readers = readers;
+        self
+    }
+
+    /// What extensions read of files.
+    pub fn readers(&self) -> &Readers {
+        &self.readers
     }
 
     /// The same with commands held in by this sandbox.
@@ -53,13 +68,17 @@ impl Running {
     /// For another conversation: nothing runs yet, and commands will be held in as these are.
     #[must_use]
     pub fn anew(&self) -> Self {
-        Self::new(Arc::clone(&self.supervisor), self.limits).held_in(self.sandbox.clone())
+        Self::new(Arc::clone(&self.supervisor), self.limits)
+            .held_in(self.sandbox.clone())
+            .with_readers(self.readers.clone())
     }
 
     /// For another conversation, whose commands work in these folders and not in the project.
     #[must_use]
     pub fn anew_in(&self, folders: Vec<PathBuf>) -> Self {
-        Self::new(Arc::clone(&self.supervisor), self.limits).held_in(self.sandbox.for_work_in(folders))
+        Self::new(Arc::clone(&self.supervisor), self.limits)
+            .held_in(self.sandbox.for_work_in(folders))
+            .with_readers(self.readers.clone())
     }
 
     /// What holds commands in.

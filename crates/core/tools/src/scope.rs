@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use haft_tool::{
-    FileHistory, FileState, FunctionTool, OutputLimits, ReadFilter, ReadLedger, TakeBack, ToolContext, ToolDefinition,
-    ToolOutput, Workspace,
+    DocumentReader, FileHistory, FileState, FunctionTool, OutputLimits, ReadFilter, ReadLedger, TakeBack, ToolContext,
+    ToolDefinition, ToolOutput, Workspace,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -25,6 +25,7 @@ pub(crate) struct Scope {
     pub(crate) reads: Arc<dyn ReadLedger>,
     pub(crate) history: Arc<dyn FileHistory>,
     pub(crate) take_back: Arc<dyn TakeBack>,
+    pub(crate) documents: Option<Arc<dyn DocumentReader>>,
     pub(crate) call_id: String,
     /// What may be read on a walk, where rules say so.
     pub(crate) readable: Option<ReadFilter>,
@@ -41,6 +42,7 @@ impl Scope {
             reads: Arc::clone(&context.reads),
             history: Arc::clone(&context.history),
             take_back: Arc::clone(&context.take_back),
+            documents: context.documents.clone(),
             call_id: context.call_id.clone(),
             readable: context.readable.clone(),
             left_out: Arc::default(),

@@ -202,6 +202,7 @@ impl Session {
             notes: Arc::clone(&self.knowledge.notes) as _,
             transcript: Arc::clone(&self.knowledge.transcript) as _,
             tokens: Arc::new(ModelTokens::new(Arc::clone(&self.services.counter), &self.config.model)),
+            documents: self.services.running.readers().documents.clone(),
         }
     }
 

@@ -150,7 +150,7 @@ fn draft(scope: &Scope, Section { path, action }: Section) -> Result<Draft, Fail
             Draft::Rename { old: Box::new(Source::load(scope, &path)?), to: free(scope, &to)? }
         }
         Action::Update { move_to, chunks } => {
-            let old = Box::new(Source::load(scope, &path)?.text()?);
+            let old = Box::new(Source::load(scope, &path)?.text(scope)?);
             let fitted = blocks::apply(old.as_str(), &chunks, Match::Unique, WORDS);
             let fitted = fitted.map_err(|misfit| told(misfit, &chunks, &old.source.name))?;
             let (text, applied) = (fitted.text, Count(chunks.len(), "chunk"));

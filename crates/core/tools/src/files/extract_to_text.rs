@@ -1,19 +1,17 @@
 //! `extract_to_text`: the text of a document as a file of its own.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
-use haft_sandbox::Supervisor;
 use haft_tool::{Access, FileChange, FileUse, Intent, Tool, ToolDefinition, ToolOutput};
 use haft_types::{ChangeKind, Envelope};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::extract::{self, Format, Source, extract};
 use crate::failure::{Coded, Failure};
 use crate::files::change::{self, Change, Step};
 use crate::files::disk::{self, DiskError, MAX_LOADED};
+use crate::files::documents::{self, Document};
 use crate::files::guard::{self, Knowledge};
 use crate::manual::{Group, Manual};
 use crate::paths;
@@ -45,14 +43,14 @@ impl Parameters {
 }
 
 /// The tool.
-pub(crate) fn tool(supervisor: Arc<Supervisor>) -> impl Tool {
+pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("extract_to_text/prompt.md"), &MANUAL, Access::Write, |arguments| {
         Intent::parsed(arguments, |parameters: Parameters| {
             let target = parameters.target();
             Intent::Files(vec![FileUse::Read(parameters.path), FileUse::Write(target)])
         })
     })
-    .on_files(move |scope, parameters| run(scope, &supervisor, parameters))
+    .on_files(run)
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -69,16 +67,16 @@ impl Coded for ToTextError {
     }
 }
 
-fn run(scope: &Scope, supervisor: &Supervisor, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+fn run(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
     let path = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &path);
     let target = paths::resolve(&scope.workspace, &parameters.target())?;
     let (file, metadata) = disk::open(&path, &name)?;
     if metadata.len() > MAX_LOADED {
-        return Err(extract::too_large(&name, metadata.len()).into());
+        return Err(documents::too_large(&name, metadata.len()).into());
     }
     let document = disk::load_open(file, &metadata, &name)?;
-    let Some(format) = Format::of(&path, &document.bytes) else {
+    let Some(format) = documents::format_of(scope, &path, &document.bytes) else {
         return Err(ToTextError::NoDocument { name }.into());
     };
     // Asked before the work: a refusal should not take a minute.
@@ -91,7 +89,7 @@ fn run(scope: &Scope, supervisor: &Supervisor, parameters: &Parameters) -> Resul
     if let Some(old) = &old {
         guard::check(scope, &target, &target_name, old, Knowledge::MustBeRead)?;
     }
-    let extracted = extract(scope, supervisor, &Source { path: &path, name: &name, bytes: &document.bytes }, format)?;
+    let extracted = documents::extract(scope, &Document { path: &path, name: &name, bytes: &document.bytes, format })?;
     let bytes = extracted.text.as_bytes();
     let (step, kind, verb) = match &old {
         None => (Step::Create { bytes }, ChangeKind::Added, "created"),
@@ -100,10 +98,10 @@ fn run(scope: &Scope, supervisor: &Supervisor, parameters: &Parameters) -> Resul
     let changes = [Change { path: &target, name: &target_name, step }];
     let done = change::apply(scope, &changes)?;
 
-    let (lines, size, what) = (extracted.text.lines().count(), bytes.len(), format.name());
+    let (lines, size, what) = (extracted.text.lines().count(), bytes.len(), format.name);
     let mut text = format!("Wrote the text of `{name}`, {what}, to `{target_name}`: {lines} lines, {size} bytes.");
     let mut data = json!({
-        "path": target_name, "change": verb, "from": name, "document": format.word(), "lines": lines, "bytes": size,
+        "path": target_name, "change": verb, "from": name, "document": format.id, "lines": lines, "bytes": size,
     });
     if extracted.cut {
         text.push_str(" The document holds more text than was taken out of it.");

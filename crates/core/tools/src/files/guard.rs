@@ -5,9 +5,9 @@ use std::path::Path;
 
 use haft_tool::FileState;
 
-use crate::extract::Format;
 use crate::failure::Coded;
 use crate::files::disk::{Loaded, show_mtime};
+use crate::files::documents;
 use crate::scope::Scope;
 
 /// Why a file may not be changed. `name` is the path as the model may write it.
@@ -57,7 +57,7 @@ pub(crate) fn check(scope: &Scope, path: &Path, name: &str, now: &Loaded, knowle
         return Err(Refusal::ReadOnly { name: name.to_owned(), mode });
     }
     match knowledge {
-        Knowledge::MustBeRead => check_is_no_document(path, name, now)?,
+        Knowledge::MustBeRead => check_is_no_document(scope, path, name, now)?,
         // Whoever removes or moves a file needs not read it.
         Knowledge::Proven => {}
     }
@@ -70,9 +70,9 @@ pub(crate) fn check(scope: &Scope, path: &Path, name: &str, now: &Loaded, knowle
 }
 
 /// Checks that a file is not one of which only the text is ever shown.
-pub(crate) fn check_is_no_document(path: &Path, name: &str, now: &Loaded) -> Result<(), Refusal> {
-    match Format::of(path, &now.bytes) {
-        Some(format) => Err(Refusal::Document { name: name.to_owned(), kind: format.name() }),
+pub(crate) fn check_is_no_document(scope: &Scope, path: &Path, name: &str, now: &Loaded) -> Result<(), Refusal> {
+    match documents::format_of(scope, path, &now.bytes) {
+        Some(format) => Err(Refusal::Document { name: name.to_owned(), kind: format.name }),
         None => Ok(()),
     }
 }

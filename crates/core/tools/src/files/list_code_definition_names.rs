@@ -1,9 +1,11 @@
 //! `list_code_definition_names`: what is defined where, in a file or in the files of a folder.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use haft_outline::{Language, Limits, Outline, OutlineError, outline};
-use haft_tool::{Access, Intent, OutputLimits, Tool, ToolDefinition, ToolOutput};
+use haft_tool::{
+    Access, CodeOutline, CodeOutlineError, Intent, OutputLimits, SourceOutline, Tool, ToolDefinition, ToolOutput,
+};
 use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -34,7 +36,7 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) fn tool() -> impl Tool {
+pub(crate) fn tool(outline: Arc<dyn SourceOutline>) -> impl Tool {
     ToolDefinition::new(
         NAME,
         include_str!("list_code_definition_names/prompt.md"),
@@ -42,7 +44,7 @@ pub(crate) fn tool() -> impl Tool {
         Access::Read,
         |arguments| Intent::reads(arguments, "path"),
     )
-    .on_files(list)
+    .on_files(move |scope, parameters| list(scope, outline.as_ref(), parameters))
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +54,7 @@ enum ListError {
     )]
     Language { name: String, languages: String },
     #[error("cannot list the definitions of `{name}`: {source}; use `search_files`")]
-    Outline { name: String, source: OutlineError },
+    Outline { name: String, source: CodeOutlineError },
     #[error("cannot list `{name}`: {source}")]
     Walk { name: String, source: ignore::Error },
     #[error("listing the definitions of `{name}` was cancelled")]
@@ -63,34 +65,34 @@ impl Coded for ListError {
     fn code(&self) -> &'static str {
         match self {
             Self::Language { .. } => "unknown_language",
-            Self::Outline { source: OutlineError::TooLarge { .. }, .. } => "too_large",
-            Self::Outline { source: OutlineError::TimedOut { .. }, .. } => "timed_out",
-            Self::Outline { source: OutlineError::NotText, .. } => "binary_file",
-            Self::Outline { source: OutlineError::Grammar { .. }, .. } => "internal",
-            Self::Outline { source: OutlineError::Stopped, .. } | Self::Cancelled { .. } => "cancelled",
+            Self::Outline { source: CodeOutlineError::TooLarge { .. }, .. } => "too_large",
+            Self::Outline { source: CodeOutlineError::TimedOut { .. }, .. } => "timed_out",
+            Self::Outline { source: CodeOutlineError::NotText, .. } => "binary_file",
+            Self::Outline { source: CodeOutlineError::Grammar { .. }, .. } => "internal",
+            Self::Outline { source: CodeOutlineError::Stopped, .. } | Self::Cancelled { .. } => "cancelled",
             Self::Walk { .. } => "io",
         }
     }
 }
 
-fn list(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+fn list(scope: &Scope, outline: &dyn SourceOutline, parameters: &Parameters) -> Result<ToolOutput, Failure> {
     let path = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &path);
     let mut listing = Listing::new(scope.limits);
     if path.is_dir() {
-        for file in sources(scope, &path).map_err(|source| ListError::Walk { name: name.clone(), source })? {
+        for file in sources(scope, outline, &path).map_err(|source| ListError::Walk { name: name.clone(), source })? {
             if scope.cancel.is_cancelled() {
                 return Err(ListError::Cancelled { name }.into());
             }
             let shown = paths::shown(&scope.workspace, &file);
-            listing.add(&shown, parse(scope, &file, &shown));
+            listing.add(&shown, parse(scope, outline, &file, &shown));
         }
     } else {
-        let parsed = match parse(scope, &path, &name) {
+        let parsed = match parse(scope, outline, &path, &name) {
             Parsed::Failed(source) => return Err(ListError::Outline { name, source }.into()),
             Parsed::Unreadable(error) => return Err(error.into()),
             Parsed::Foreign => {
-                let languages = Language::ALL.map(Language::name).join(", ");
+                let languages = outline.languages().join(", ");
                 return Err(ListError::Language { name, languages }.into());
             }
             parsed @ Parsed::Source(_) => parsed,
@@ -101,13 +103,13 @@ fn list(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
 }
 
 /// The files of a folder that may be source, in order of their names.
-fn sources(scope: &Scope, folder: &Path) -> Result<Vec<PathBuf>, ignore::Error> {
+fn sources(scope: &Scope, outline: &dyn SourceOutline, folder: &Path) -> Result<Vec<PathBuf>, ignore::Error> {
     let mut builder = walk::builder(scope, folder, GitFolder::Entered);
     builder.max_depth(Some(1)).sort_by_file_name(Ord::cmp);
     let mut files = Vec::new();
     for found in builder.build() {
         let entry = found?;
-        if entry.file_type().is_some_and(|kind| kind.is_file()) && Language::may_be(entry.path()) {
+        if entry.file_type().is_some_and(|kind| kind.is_file()) && outline.may_be_source(entry.path()) {
             files.push(entry.into_path());
         }
     }
@@ -116,32 +118,32 @@ fn sources(scope: &Scope, folder: &Path) -> Result<Vec<PathBuf>, ignore::Error> 
 
 /// What became of a file.
 enum Parsed {
-    Source(Outline),
+    Source(CodeOutline),
     /// It is in no language that is understood, or no text at all.
     Foreign,
-    Failed(OutlineError),
+    Failed(CodeOutlineError),
     Unreadable(DiskError),
 }
 
-fn parse(scope: &Scope, path: &Path, name: &str) -> Parsed {
-    let limits = Limits::default();
+fn parse(scope: &Scope, outline: &dyn SourceOutline, path: &Path, name: &str) -> Parsed {
+    let limit = outline.max_bytes();
     let (file, metadata) = match disk::open(path, name) {
         Ok(opened) => opened,
         Err(error) => return Parsed::Unreadable(error),
     };
     let size = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
-    if size > limits.bytes && Language::may_be(path) {
-        return Parsed::Failed(OutlineError::TooLarge { size, limit: limits.bytes });
+    if size > limit && outline.may_be_source(path) {
+        return Parsed::Failed(CodeOutlineError::TooLarge { size, limit });
     }
     let loaded = match disk::load_open(file, &metadata, name) {
         Ok(loaded) => loaded,
         Err(error) => return Parsed::Unreadable(error),
     };
     let Some(decoded) = decode(&loaded.bytes) else { return Parsed::Foreign };
-    let Some(language) = Language::of(path, &decoded.text) else { return Parsed::Foreign };
-    match outline(language, &decoded.text, limits, &|| scope.cancel.is_cancelled()) {
-        Ok(outline) => Parsed::Source(outline),
-        Err(error) => Parsed::Failed(error),
+    match outline.outline(path, &decoded.text, &|| scope.cancel.is_cancelled()) {
+        Some(Ok(outline)) => Parsed::Source(outline),
+        Some(Err(error)) => Parsed::Failed(error),
+        None => Parsed::Foreign,
     }
 }
 
@@ -175,7 +177,7 @@ impl Listing {
         self.line(&format!("  [{remark}]"));
     }
 
-    fn add_outline(&mut self, name: &str, outline: &Outline) {
+    fn add_outline(&mut self, name: &str, outline: &CodeOutline) {
         self.files += 1;
         self.definitions += outline.definitions.len() + outline.left_out;
         self.line(&visible::line(name));

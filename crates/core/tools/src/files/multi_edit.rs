@@ -156,7 +156,7 @@ fn first_edit(scope: &Scope, path: &Path, edit: &Edit, number: usize) -> Result<
         let place = Free::find(scope, &edit.path, "Read it again.")?;
         return Ok(Draft::Add { place, text: edit.new_string.clone() });
     }
-    let old = Source::load(scope, &edit.path)?.text()?;
+    let old = Source::load(scope, &edit.path)?.text(scope)?;
     let text = replaced(old.as_str(), &old.source.name, edit, number, "")?;
     Ok(Draft::Edit { old: Box::new(old), text, applied: Count(1, "edit"), remarks: Vec::new() })
 }

@@ -11,18 +11,16 @@ mod picture;
 mod stream;
 
 use std::path::Path;
-use std::sync::Arc;
 
-use haft_sandbox::Supervisor;
 use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
 use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::extract::{self, Format, Source};
 use crate::failure::{Coded, Failure};
 use crate::files::disk::{self, Loaded, MAX_LOADED, mtime_ns, show_mtime};
+use crate::files::documents::{self, Document};
 use crate::files::edit::lines;
 use crate::files::encoding::{Encoding, decode, describe_binary};
 use crate::manual::{Alias, Arguments, Group, Manual, rename};
@@ -53,21 +51,17 @@ struct Parameters {
     end_line: Option<usize>,
 }
 
-/// The tool. The supervisor runs what reads documents that had better be read by another process.
-pub(crate) fn tool(supervisor: Arc<Supervisor>) -> impl Tool {
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("read_file/prompt.md"), &MANUAL, Access::Read, |arguments| {
         Intent::reads(arguments, "path")
     })
-    .runs(move |context, parameters| Box::pin(run(Arc::clone(&supervisor), context, parameters)))
+    .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(
-    supervisor: Arc<Supervisor>,
-    context: &ToolContext,
-    parameters: Parameters,
-) -> Result<ToolOutput, Failure> {
+async fn run(context: &ToolContext, parameters: Parameters) -> Result<ToolOutput, Failure> {
     let path = paths::resolve(&context.workspace, &parameters.path).ok();
-    let mut output = blocking(context, move |scope| read(scope, &supervisor, &parameters)).await?;
+    let mut output = blocking(context, move |scope| read(scope, &parameters)).await?;
     if let Some(path) = path {
         module::add(context, &path, &mut output.envelope);
         notes::add(context, &path, &mut output.envelope).await;
@@ -102,28 +96,27 @@ impl Coded for ReadError {
 }
 
 /// Reads a file from its first line on, for another tool.
-pub(crate) fn read_whole(scope: &Scope, supervisor: &Supervisor, path: &str) -> Result<ToolOutput, Failure> {
-    read(scope, supervisor, &Parameters { path: path.to_owned(), start_line: None, end_line: None })
+pub(crate) fn read_whole(scope: &Scope, path: &str) -> Result<ToolOutput, Failure> {
+    read(scope, &Parameters { path: path.to_owned(), start_line: None, end_line: None })
 }
 
-fn read(scope: &Scope, supervisor: &Supervisor, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+fn read(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
     let range = Range::new(parameters.start_line, parameters.end_line)?;
     let path = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &path);
     let (file, metadata) = disk::open(&path, &name)?;
-    if metadata.len() > MAX_LOADED && Format::is_likely(&path) {
-        return Err(extract::too_large(&name, metadata.len()).into());
-    }
     if metadata.len() > MAX_LOADED {
+        documents::check_size(scope, &path, &name, metadata.len())?;
         // Too large to hold or hash: shown by range, but not noted as read, so it can't be overwritten.
         let (page, total) = stream::page(file, &name, range, scope)?;
         return Ok(show(&name, &page, total, mtime_ns(&metadata))?.into());
     }
     let loaded = disk::load_open(file, &metadata, &name)?;
-    if let Some(format) = Format::of(&path, &loaded.bytes) {
-        let source = Source { path: &path, name: &name, bytes: &loaded.bytes };
-        return document::read(scope, supervisor, &source, format, range, loaded.state.mtime_ns);
+    if let Some(format) = documents::format_of(scope, &path, &loaded.bytes) {
+        let document = Document { path: &path, name: &name, bytes: &loaded.bytes, format };
+        return document::read(scope, &document, range, loaded.state.mtime_ns);
     }
+    documents::check_reader(scope, &path, &name, &loaded.bytes)?;
     if let Some(media_type) = picture::media_type(&loaded.bytes) {
         return picture::show(scope, &path, &name, &loaded, media_type);
     }

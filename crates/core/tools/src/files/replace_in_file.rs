@@ -93,7 +93,7 @@ fn replace(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure
 
 fn draft(scope: &Scope, parameters: &Parameters) -> Result<Draft, Failure> {
     let blocks = parse::parse(&parameters.diff)?;
-    let old = Source::load(scope, &parameters.path)?.text()?;
+    let old = Source::load(scope, &parameters.path)?.text(scope)?;
     let applied = apply(old.as_str(), &blocks, parameters.r#match.unwrap_or_default())?;
     Ok(Draft::Edit {
         old: Box::new(old),

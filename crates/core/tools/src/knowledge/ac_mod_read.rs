@@ -1,8 +1,5 @@
 //! `ac_mod_read`: the module document of a folder.
 
-use std::sync::Arc;
-
-use haft_sandbox::Supervisor;
 use haft_tool::{Access, FileUse, Intent, Tool, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -32,9 +29,8 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) fn tool(supervisor: Arc<Supervisor>) -> impl Tool {
-    ToolDefinition::new(NAME, include_str!("ac_mod_read/prompt.md"), &MANUAL, Access::Read, intent)
-        .on_files(move |scope, parameters| read(scope, &supervisor, parameters))
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("ac_mod_read/prompt.md"), &MANUAL, Access::Read, intent).on_files(read)
 }
 
 /// It is the document that is read.
@@ -42,11 +38,11 @@ fn intent(arguments: &Value) -> Intent {
     modules::intent(arguments, FileUse::Read)
 }
 
-fn read(scope: &Scope, supervisor: &Supervisor, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+fn read(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
     let folder = modules::folder(&scope.workspace, &parameters.path)?;
     let document = folder.join(modules::DOCUMENT);
     if document.is_file() {
-        return read_whole(scope, supervisor, &modules::named(&parameters.path));
+        return read_whole(scope, &modules::named(&parameters.path));
     }
     let name = paths::shown(&scope.workspace, &folder);
     let nearest = match modules::around(&scope.workspace, &document.with_file_name("any")) {

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use haft_sandbox::Supervisor;
 use haft_tool::{Access, Intent, TokenCount, Tool, ToolDefinition, ToolOutput};
 use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::extract::{Format, Source, extract};
 use crate::failure::{Coded, Failure};
 use crate::files::disk;
+use crate::files::documents::{self, Document};
 use crate::files::encoding::{decode, describe_binary};
 use crate::manual::{Group, Manual};
 use crate::paths;
@@ -35,13 +34,13 @@ struct Parameters {
 }
 
 /// The tool.
-pub(crate) fn tool(supervisor: Arc<Supervisor>) -> impl Tool {
+pub(crate) fn tool() -> impl Tool {
     ToolDefinition::new(NAME, include_str!("count_tokens/prompt.md"), &MANUAL, Access::Read, |arguments| {
         Intent::reads(arguments, "path")
     })
-    .runs(move |context, parameters| {
-        let (supervisor, tokens) = (Arc::clone(&supervisor), Arc::clone(&context.tokens));
-        Box::pin(blocking(context, move |scope| count(scope, &supervisor, tokens.as_ref(), parameters)))
+    .runs(|context, parameters| {
+        let tokens = Arc::clone(&context.tokens);
+        Box::pin(blocking(context, move |scope| count(scope, tokens.as_ref(), parameters)))
     })
 }
 
@@ -62,15 +61,10 @@ impl Coded for CountError {
     }
 }
 
-fn count(
-    scope: &Scope,
-    supervisor: &Supervisor,
-    tokens: &dyn TokenCount,
-    parameters: Parameters,
-) -> Result<ToolOutput, Failure> {
+fn count(scope: &Scope, tokens: &dyn TokenCount, parameters: Parameters) -> Result<ToolOutput, Failure> {
     let (name, text) = match parameters {
         Parameters { path: Some(path), text: None } => {
-            let (name, text) = text_of(scope, supervisor, &path)?;
+            let (name, text) = text_of(scope, &path)?;
             (Some(name), text)
         }
         Parameters { path: None, text: Some(text) } => (None, text),
@@ -93,13 +87,13 @@ fn count(
 }
 
 /// A file as it would be read.
-fn text_of(scope: &Scope, supervisor: &Supervisor, given: &str) -> Result<(String, String), Failure> {
+fn text_of(scope: &Scope, given: &str) -> Result<(String, String), Failure> {
     let path = paths::resolve(&scope.workspace, given)?;
     let name = paths::shown(&scope.workspace, &path);
     let loaded = disk::load(&path, &name)?;
-    if let Some(format) = Format::of(&path, &loaded.bytes) {
-        let source = Source { path: &path, name: &name, bytes: &loaded.bytes };
-        return Ok((name.clone(), extract(scope, supervisor, &source, format)?.text));
+    if let Some(format) = documents::format_of(scope, &path, &loaded.bytes) {
+        let document = Document { path: &path, name: &name, bytes: &loaded.bytes, format };
+        return Ok((name.clone(), documents::extract(scope, &document)?.text));
     }
     match decode(&loaded.bytes) {
         Some(decoded) => Ok((name, decoded.text)),

@@ -14,7 +14,7 @@ use crate::testing::Bench;
 async fn project() -> Bench {
     let bench = Bench::new();
     bench.write("a.txt", "one\ntwo\nthree\n");
-    bench.ok(&read_file::tool(crate::testing::supervisor()), json!({"path": "a.txt"})).await;
+    bench.ok(&read_file::tool(), json!({"path": "a.txt"})).await;
     bench
 }
 

@@ -67,7 +67,7 @@ async fn a_moved_file_keeps_its_mode() {
 async fn a_file_that_changed_since_it_was_read_is_not_deleted() {
     let bench = Bench::new();
     bench.write("a", "one\n");
-    bench.ok(&read_file::tool(crate::testing::supervisor()), json!({"path": "a"})).await;
+    bench.ok(&read_file::tool(), json!({"path": "a"})).await;
     bench.write("a", "two\n");
     let patch = "*** Begin Patch\n*** Delete File: a\n*** End Patch\n";
     assert_eq!(bench.err(&tool(), json!({"patch": patch})).await.0, "changed_since_read");

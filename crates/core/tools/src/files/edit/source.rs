@@ -56,8 +56,8 @@ impl Source {
     }
 
     /// Its text.
-    pub(crate) fn text(self) -> Result<Text, SourceError> {
-        guard::check_is_no_document(&self.path, &self.name, &self.loaded)?;
+    pub(crate) fn text(self, scope: &Scope) -> Result<Text, SourceError> {
+        guard::check_is_no_document(scope, &self.path, &self.name, &self.loaded)?;
         match decode(&self.loaded.bytes) {
             Some(decoded) => Ok(Text { source: self, decoded }),
             None => Err(SourceError::Binary { kind: describe_binary(&self.loaded.bytes), name: self.name }),

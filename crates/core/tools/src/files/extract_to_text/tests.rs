@@ -5,15 +5,11 @@ use serde_json::json;
 
 use super::*;
 use crate::files::{read_file, replace_in_file, write_to_file};
-use crate::testing::{Bench, supervisor};
-
-fn tool() -> impl Tool {
-    super::tool(supervisor())
-}
+use crate::testing::Bench;
 
 fn project() -> Bench {
     let bench = Bench::new();
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/extract/fixtures");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../extensions/documents/fixtures");
     for file in ["report.docx", "paper.pdf", "analysis.ipynb"] {
         bench.write(&format!("docs/{file}"), fs::read(fixtures.join(file)).unwrap());
     }
@@ -32,7 +28,7 @@ async fn the_text_lies_beside_the_document_or_where_it_should() {
     );
     let path = bench.path("docs/report.docx.txt");
     assert_eq!(output.changes, [FileChange { path: path.clone(), kind: ChangeKind::Added }]);
-    let expected = include_str!("../../extract/fixtures/report.docx.txt");
+    let expected = include_str!("../../../../../extensions/documents/fixtures/report.docx.txt");
     assert_eq!(bench.read("docs/report.docx.txt"), expected.as_bytes());
     assert_eq!(output.envelope.data["lines"], expected.lines().count());
     assert_eq!(*bench.history.saved.lock().unwrap(), [("call-1".to_owned(), path)]);
@@ -71,7 +67,7 @@ async fn a_document_that_was_read_still_cannot_be_edited_as_text() {
     let bench = project();
     for file in ["docs/report.docx", "docs/paper.pdf", "docs/analysis.ipynb"] {
         let before = bench.read(file);
-        bench.ok(&read_file::tool(supervisor()), json!({ "path": file })).await;
+        bench.ok(&read_file::tool(), json!({ "path": file })).await;
         let diff = "<<<<<<< SEARCH\n  \"nbformat\": 4,\n=======\n>>>>>>> REPLACE\n";
         for (code, message) in [
             bench.err(&replace_in_file::tool(), json!({ "path": file, "diff": diff })).await,

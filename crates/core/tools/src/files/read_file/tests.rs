@@ -7,14 +7,14 @@ use super::*;
 use crate::testing::Bench;
 
 async fn text(bench: &Bench, arguments: Value) -> String {
-    bench.ok(&tool(crate::testing::supervisor()), arguments).await.envelope.text
+    bench.ok(&tool(), arguments).await.envelope.text
 }
 
 #[tokio::test]
 async fn lines_are_numbered_and_described_as_data() {
     let bench = Bench::new();
     let path = bench.write("src/a.txt", "one\n\ntwo\n");
-    let output = bench.ok(&tool(crate::testing::supervisor()), json!({"path": "src/a.txt"})).await;
+    let output = bench.ok(&tool(), json!({"path": "src/a.txt"})).await;
     assert_eq!(output.envelope.text, "1\tone\n2\t\n3\ttwo");
     let mut data = output.envelope.data.clone();
     let mtime = data.as_object_mut().unwrap().remove("mtime").unwrap();
@@ -46,14 +46,14 @@ async fn a_range_is_shown_with_where_it_lies() {
 async fn wrong_ranges_name_the_line_count() {
     let bench = Bench::new();
     bench.write("a", "1\n2\n");
-    let (code, message) = bench.err(&tool(crate::testing::supervisor()), json!({"path": "a", "start_line": 3})).await;
+    let (code, message) = bench.err(&tool(), json!({"path": "a", "start_line": 3})).await;
     assert_eq!(
         (code.as_str(), message.as_str()),
         ("out_of_range", "`a` has 2 lines; `start_line` 3 is beyond its end")
     );
     for (start, end) in [(0, 1), (2, 1)] {
         let arguments = json!({"path": "a", "start_line": start, "end_line": end});
-        assert_eq!(bench.err(&tool(crate::testing::supervisor()), arguments).await.0, "invalid_range");
+        assert_eq!(bench.err(&tool(), arguments).await.0, "invalid_range");
     }
 }
 
@@ -61,7 +61,7 @@ async fn wrong_ranges_name_the_line_count() {
 async fn what_does_not_fit_is_said_and_can_be_read_on() {
     let bench = Bench::new().with_limits(3, 1000);
     bench.write("a", "1\n2\n3\n4\n");
-    let output = bench.ok(&tool(crate::testing::supervisor()), json!({"path": "a"})).await;
+    let output = bench.ok(&tool(), json!({"path": "a"})).await;
     assert_eq!(output.envelope.text, "1\t1\n2\t2\n3\t3\n[Lines 1-3 of 4. Read on with start_line 4.]");
     assert_eq!(output.envelope.data["truncated"], true);
     assert_eq!(text(&bench, json!({"path": "a", "start_line": 4})).await, "4\t4\n[Lines 4-4 of 4.]");
@@ -96,7 +96,7 @@ async fn empty_missing_folder_pipe_and_binary_each_say_what_they_are() {
         ("program", "binary_file", "an ELF program or library of 7 bytes"),
         ("/etc/passwd", "outside_workspace", "/etc/passwd"),
     ] {
-        let (found, message) = bench.err(&tool(crate::testing::supervisor()), json!({"path": path})).await;
+        let (found, message) = bench.err(&tool(), json!({"path": path})).await;
         assert_eq!(found, code, "{path}");
         assert!(message.contains(says), "{message}");
     }
@@ -125,7 +125,7 @@ async fn control_characters_are_shown_and_said_to_be() {
 async fn pictures_come_as_pictures_whatever_their_name() {
     let bench = Bench::new();
     bench.write("a.txt", b"\x89PNG\r\n\x1A\nrest");
-    let output = bench.ok(&tool(crate::testing::supervisor()), json!({"path": "a.txt"})).await;
+    let output = bench.ok(&tool(), json!({"path": "a.txt"})).await;
     assert_eq!(output.envelope.text, "`a.txt` is a picture (image/png, 12 bytes).");
     assert_eq!(output.images.len(), 1);
     assert_eq!(output.images[0].media_type, "image/png");
@@ -138,7 +138,7 @@ async fn a_change_from_outside_is_noted_once() {
     bench.write("a", "one\n");
     text(&bench, json!({"path": "a"})).await;
     bench.write("a", "two\n");
-    let output = bench.ok(&tool(crate::testing::supervisor()), json!({"path": "a"})).await;
+    let output = bench.ok(&tool(), json!({"path": "a"})).await;
     assert_eq!(output.envelope.text, "1\ttwo\nNote: a was modified externally.");
     assert_eq!(output.envelope.data["note"], "Note: a was modified externally.");
     assert_eq!(text(&bench, json!({"path": "a"})).await, "1\ttwo");
@@ -156,9 +156,7 @@ async fn a_file_too_large_to_hold_is_read_by_range() {
         writeln!(file, "{line:099}").unwrap();
     }
     file.into_inner().unwrap();
-    let output = bench
-        .ok(&tool(crate::testing::supervisor()), json!({"path": "big", "start_line": lines, "end_line": lines}))
-        .await;
+    let output = bench.ok(&tool(), json!({"path": "big", "start_line": lines, "end_line": lines})).await;
     assert_eq!(output.envelope.text, format!("{lines}\t{lines:099}\n[Lines {lines}-{lines} of {lines}.]"));
     // It was not hashed, so it counts as not read.
     assert!(bench.context.reads.last_seen(&bench.path("big")).is_none());
@@ -168,7 +166,7 @@ async fn a_file_too_large_to_hold_is_read_by_range() {
 #[tokio::test]
 async fn unknown_arguments_are_refused() {
     let bench = Bench::new();
-    let (code, message) = bench.err(&tool(crate::testing::supervisor()), json!({"path": "a", "limit": 3})).await;
+    let (code, message) = bench.err(&tool(), json!({"path": "a", "limit": 3})).await;
     assert_eq!(code, "invalid_arguments");
     assert!(message.contains("`limit`"), "{message}");
 }
@@ -182,11 +180,11 @@ async fn the_notes_on_a_file_come_with_it() {
         bench.context.notes.add("src/a.txt", note).await.unwrap();
     }
     bench.context.notes.add("src", "on the folder").await.unwrap();
-    let output = bench.ok(&tool(crate::testing::supervisor()), json!({"path": "src/a.txt"})).await;
+    let output = bench.ok(&tool(), json!({"path": "src/a.txt"})).await;
     assert_eq!(output.envelope.text, "1\tone\n[Notes on `src/a.txt`:]\n- n1: first\n- n2: second");
     let notes = json!([{"id": "n1", "note": "first"}, {"id": "n2", "note": "second"}]);
     assert_eq!(output.envelope.data["notes"], notes);
-    let other = bench.ok(&tool(crate::testing::supervisor()), json!({"path": "src/b.txt"})).await;
+    let other = bench.ok(&tool(), json!({"path": "src/b.txt"})).await;
     assert_eq!((other.envelope.text.as_str(), other.envelope.data.get("notes")), ("1\ttwo", None));
     for note in 3..=8 {
         bench.context.notes.add("src/a.txt", &note.to_string()).await.unwrap();

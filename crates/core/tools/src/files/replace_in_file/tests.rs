@@ -87,7 +87,7 @@ async fn an_unread_file_may_be_edited_but_not_one_that_changed_since() {
     bench.write("a", "two\nmore\n");
     let (code, _) = bench.err(&tool(), json!({"path": "a", "diff": TWO_TO_THREE})).await;
     assert_eq!(code, "changed_since_read");
-    bench.ok(&read_file::tool(crate::testing::supervisor()), json!({"path": "a"})).await;
+    bench.ok(&read_file::tool(), json!({"path": "a"})).await;
     bench.ok(&tool(), json!({"path": "a", "diff": TWO_TO_THREE})).await;
     assert_eq!(bench.read("a"), b"three\nmore\n");
 }

@@ -78,7 +78,7 @@ async fn a_file_whose_difference_was_shown_need_not_be_read_again() {
     let edit = |name: &str| json!({"path": name, "diff": "<<<<<<< SEARCH\nold\n=======\nnewer\n>>>>>>> REPLACE"});
     for name in ["short", "long"] {
         bench.write(name, "new\n");
-        bench.ok(&read_file::tool(crate::testing::supervisor()), json!({"path": name})).await;
+        bench.ok(&read_file::tool(), json!({"path": name})).await;
     }
     let long = format!("--- a\n+++ b\n@@ @@\n{}", "+line\n".repeat(MAX_DIFF + 1));
     let files = vec![

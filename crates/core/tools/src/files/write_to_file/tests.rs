@@ -32,13 +32,13 @@ async fn an_unread_file_is_not_overwritten() {
 async fn a_read_file_is_overwritten_as_often_as_wanted() {
     let bench = Bench::new();
     bench.write("a", "old");
-    bench.ok(&read_file::tool(crate::testing::supervisor()), json!({"path": "a"})).await;
+    bench.ok(&read_file::tool(), json!({"path": "a"})).await;
     let output = bench.ok(&tool(), json!({"path": "a", "content": "new"})).await;
     assert_eq!(output.envelope.data["change"], "overwritten");
     assert_eq!(output.changes[0].kind, ChangeKind::Modified);
     bench.ok(&tool(), json!({"path": "a", "content": "newer"})).await;
     // haft's own writes cause no note.
-    let read = bench.ok(&read_file::tool(crate::testing::supervisor()), json!({"path": "a"})).await;
+    let read = bench.ok(&read_file::tool(), json!({"path": "a"})).await;
     assert_eq!(read.envelope.text, "1\tnewer");
     assert_eq!(bench.files(), ["a"]);
 }
@@ -47,14 +47,14 @@ async fn a_read_file_is_overwritten_as_often_as_wanted() {
 async fn a_file_changed_since_it_was_read_is_refused_with_what_changed() {
     let bench = Bench::new();
     bench.write("a", "old");
-    bench.ok(&read_file::tool(crate::testing::supervisor()), json!({"path": "a"})).await;
+    bench.ok(&read_file::tool(), json!({"path": "a"})).await;
     bench.write("a", "other");
     let (code, message) = bench.err(&tool(), json!({"path": "a", "content": "new"})).await;
     assert_eq!(code, "changed_since_read");
     assert!(message.contains("3 bytes then, 5 bytes now"), "{message}");
     assert_eq!(bench.read("a"), b"other");
     // Same size, other content: the hash sees it.
-    bench.ok(&read_file::tool(crate::testing::supervisor()), json!({"path": "a"})).await;
+    bench.ok(&read_file::tool(), json!({"path": "a"})).await;
     bench.write("a", "OTHER");
     assert_eq!(bench.err(&tool(), json!({"path": "a", "content": "new"})).await.0, "changed_since_read");
 }
@@ -64,7 +64,7 @@ async fn a_file_without_the_owner_write_bit_is_left_alone() {
     let bench = Bench::new();
     let path = bench.write("a", "old");
     fs::set_permissions(&path, Permissions::from_mode(0o444)).unwrap();
-    bench.ok(&read_file::tool(crate::testing::supervisor()), json!({"path": "a"})).await;
+    bench.ok(&read_file::tool(), json!({"path": "a"})).await;
     let (code, message) = bench.err(&tool(), json!({"path": "a", "content": "new"})).await;
     assert_eq!(code, "read_only");
     assert!(message.contains("mode 444"), "{message}");
@@ -80,7 +80,7 @@ async fn mode_owner_and_links_are_kept() {
     // Only root can give a file away; for everyone else this tests the mode and the link.
     let _ = std::os::unix::fs::chown(&path, Some(65534), Some(65534));
     let before = fs::metadata(&path).unwrap();
-    bench.ok(&read_file::tool(crate::testing::supervisor()), json!({"path": "link"})).await;
+    bench.ok(&read_file::tool(), json!({"path": "link"})).await;
     bench.ok(&tool(), json!({"path": "link", "content": "new"})).await;
     assert_eq!(bench.read("real/a.sh"), b"new");
     assert!(bench.path("link").is_symlink());
@@ -96,7 +96,7 @@ async fn names_that_are_not_utf8_break_nothing() {
     fs::create_dir(&folder).unwrap();
     symlink(&folder, bench.path("link")).unwrap();
     bench.ok(&tool(), json!({"path": "link/a", "content": "x"})).await;
-    bench.ok(&read_file::tool(crate::testing::supervisor()), json!({"path": "link/a"})).await;
+    bench.ok(&read_file::tool(), json!({"path": "link/a"})).await;
     bench.ok(&list_files::tool(), json!({"path": ".", "recursive": true})).await;
     assert_eq!(fs::read(folder.join("a")).unwrap(), b"x");
 }

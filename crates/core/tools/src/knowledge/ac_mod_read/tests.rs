@@ -2,14 +2,14 @@ use serde_json::json;
 
 use super::*;
 use crate::files::read_file;
-use crate::testing::{Bench, supervisor};
+use crate::testing::Bench;
 
 #[tokio::test]
 async fn a_module_is_read_by_its_folder_or_its_document() {
     let bench = Bench::new();
     bench.write("src/pay/.ac.mod.md", "# pay\n\nTakes money.\n");
     bench.write("src/pay/deep/a.rs", "x\n");
-    let tool = tool(supervisor());
+    let tool = tool();
     for path in ["src/pay", "src/pay/", "src/pay/.ac.mod.md"] {
         let read = bench.ok(&tool, json!({"path": path})).await.envelope;
         assert_eq!(read.text, "1\t# pay\n2\t\n3\tTakes money.", "{path}");
@@ -32,7 +32,7 @@ async fn a_read_names_the_module_once() {
     bench.write("src/pay/deep/a.rs", "x\n");
     bench.write("src/pay/b.rs", "x\n");
     bench.write("src/c.rs", "x\n");
-    let read = async |path: &str| bench.ok(&read_file::tool(supervisor()), json!({"path": path})).await.envelope;
+    let read = async |path: &str| bench.ok(&read_file::tool(), json!({"path": path})).await.envelope;
     assert_eq!(read("src/c.rs").await.text, "1\tx");
     let first = read("src/pay/deep/a.rs").await;
     assert_eq!(first.text, "1\tx\n[It belongs to the module `src/pay`, which `src/pay/.ac.mod.md` describes.]");
@@ -42,7 +42,7 @@ async fn a_read_names_the_module_once() {
     let other = Bench::new();
     other.write("m/.ac.mod.md", "M.\n");
     other.write("m/a.rs", "x\n");
-    other.ok(&tool(supervisor()), json!({"path": "m"})).await;
-    let read = other.ok(&read_file::tool(supervisor()), json!({"path": "m/a.rs"})).await.envelope;
+    other.ok(&tool(), json!({"path": "m"})).await;
+    let read = other.ok(&read_file::tool(), json!({"path": "m/a.rs"})).await.envelope;
     assert_eq!(read.text, "1\tx", "who has read the document need not be told of it");
 }

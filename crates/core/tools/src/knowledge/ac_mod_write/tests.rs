@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 use crate::knowledge::ac_mod_read;
-use crate::testing::{Bench, supervisor};
+use crate::testing::Bench;
 
 #[tokio::test]
 async fn a_document_is_created_and_replaced_only_when_it_was_read() {
@@ -16,7 +16,7 @@ async fn a_document_is_created_and_replaced_only_when_it_was_read() {
     bench.write("src/pay/.ac.mod.md", "# pay, by somebody else\n");
     let again = json!({"path": "src/pay", "content": "# pay, anew\n"});
     assert_eq!(bench.err(&tool, again.clone()).await.0, "changed_since_read");
-    bench.ok(&ac_mod_read::tool(supervisor()), json!({"path": "src/pay"})).await;
+    bench.ok(&ac_mod_read::tool(), json!({"path": "src/pay"})).await;
     bench.ok(&tool, again).await;
     assert_eq!(bench.read("src/pay/.ac.mod.md"), b"# pay, anew\n");
     assert_eq!(bench.err(&tool, json!({"path": "src/none", "content": "x"})).await.0, "not_a_folder");

@@ -1,11 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::testing::{Bench, supervisor};
-
-fn tool() -> impl Tool {
-    super::tool(supervisor())
-}
+use crate::testing::Bench;
 
 /// The bench counts a token for every word, in a window of 1,000.
 #[tokio::test]
@@ -28,9 +24,10 @@ async fn encodings_and_documents_are_counted_as_they_are_read() {
     let bench = Bench::new();
     bench.write("utf16", b"\xFF\xFEa\0 \0b\0");
     assert_eq!(bench.ok(&tool(), json!({"path": "utf16"})).await.envelope.data["tokens"], 2);
-    let notebook = include_bytes!("../../extract/fixtures/analysis.ipynb");
+    let notebook = include_bytes!("../../../../../extensions/documents/fixtures/analysis.ipynb");
     bench.write("a.ipynb", notebook);
-    let words = include_str!("../../extract/fixtures/analysis.ipynb.txt").split_whitespace().count();
+    let words =
+        include_str!("../../../../../extensions/documents/fixtures/analysis.ipynb.txt").split_whitespace().count();
     assert_eq!(bench.ok(&tool(), json!({"path": "a.ipynb"})).await.envelope.data["tokens"], words);
 }
 

@@ -35,10 +35,7 @@ async fn what_does_not_fit_is_in_a_file_that_can_be_read() {
     assert!(recalled.text.contains("The whole message has 100 lines"), "{}", recalled.text);
     let path = recalled.data["spill"][0].as_str().unwrap();
     assert_eq!(std::fs::read_to_string(path).unwrap(), whole);
-    let read = bench
-        .ok(&read_file::tool(crate::testing::supervisor()), json!({"path": path, "start_line": 50, "end_line": 50}))
-        .await
-        .envelope;
+    let read = bench.ok(&read_file::tool(), json!({"path": path, "start_line": 50, "end_line": 50})).await.envelope;
     assert!(read.text.starts_with("50\tline 50"), "{}", read.text);
     // Recalling it again leaves one file and nothing half-written.
     bench.ok(&tool(), json!({"message_id": "0a1b2c3d"})).await;

@@ -40,7 +40,7 @@ async fn a_task_runs_while_the_model_goes_on() {
         (&ended.data["state"], &ended.data["exit_code"], &ended.data["stdout"]),
         (&json!("finished"), &json!(0), &json!("begun\nerr\nover\n"))
     );
-    let read = bench.ok(&read_file::tool(crate::testing::supervisor()), json!({"path": file})).await.envelope.text;
+    let read = bench.ok(&read_file::tool(), json!({"path": file})).await.envelope.text;
     assert!(read.contains("3\tover"), "{read}");
 }
 

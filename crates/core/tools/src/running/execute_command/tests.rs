@@ -83,12 +83,7 @@ async fn long_output_is_cut_and_kept_whole_in_a_private_file() {
     assert_eq!(fs::read_to_string(&spill).unwrap(), whole);
     assert_eq!(fs::metadata(&spill).unwrap().permissions().mode() & 0o777, 0o600);
     // The model can read it by range.
-    let read = bench
-        .ok(
-            &read_file::tool(crate::testing::supervisor()),
-            json!({"path": spill, "start_line": 4999, "end_line": 4999}),
-        )
-        .await;
+    let read = bench.ok(&read_file::tool(), json!({"path": spill, "start_line": 4999, "end_line": 4999})).await;
     assert_eq!(read.envelope.text, "4999\t4999\n[Lines 4999-4999 of 5000.]");
 }
 

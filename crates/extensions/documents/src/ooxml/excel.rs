@@ -1,15 +1,18 @@
 //! Excel: every sheet, row by row, values with the formulas they come from.
 
-use super::super::archive::Archive;
-use super::super::flow::Flow;
-use super::super::grid::{Row, column_of, heading, with_formula};
-use super::super::xml::{Node, XmlError, walk};
-use super::super::{Extracted, MAX_TEXT, Problem};
 use super::dates::{self, Epoch};
 use super::{main_part, parts_of_kind, relations};
+use crate::archive::Archive;
+use crate::flow::Flow;
+use crate::grid::{Row, column_of, heading, with_formula};
+use crate::xml::{Node, XmlError, walk};
+use crate::{DocumentError, DocumentText, MAX_TEXT};
 
 /// The text of a workbook.
-pub(in super::super) fn text(archive: &mut Archive<'_>, stop: &dyn Fn() -> bool) -> Result<Extracted, Problem> {
+pub(in super::super) fn text(
+    archive: &mut Archive<'_>,
+    stop: &dyn Fn() -> bool,
+) -> Result<DocumentText, DocumentError> {
     let main = main_part(archive)?;
     let related = relations(archive, &main);
     let (sheets, epoch) = sheets(archive, &main, stop)?;
@@ -47,7 +50,11 @@ struct Book {
     epoch: Epoch,
 }
 
-fn sheets(archive: &mut Archive<'_>, part: &str, stop: &dyn Fn() -> bool) -> Result<(Vec<Sheet>, Epoch), Problem> {
+fn sheets(
+    archive: &mut Archive<'_>,
+    part: &str,
+    stop: &dyn Fn() -> bool,
+) -> Result<(Vec<Sheet>, Epoch), DocumentError> {
     let (mut sheets, mut epoch) = (Vec::new(), Epoch::default());
     walk(archive.part(part)?, stop, |node| {
         if let Node::Open(element) = node {
@@ -68,7 +75,11 @@ fn sheets(archive: &mut Archive<'_>, part: &str, stop: &dyn Fn() -> bool) -> Res
     Ok((sheets, epoch))
 }
 
-fn shared_strings(archive: &mut Archive<'_>, part: &str, stop: &dyn Fn() -> bool) -> Result<Vec<String>, Problem> {
+fn shared_strings(
+    archive: &mut Archive<'_>,
+    part: &str,
+    stop: &dyn Fn() -> bool,
+) -> Result<Vec<String>, DocumentError> {
     let (mut strings, mut current, mut size) = (Vec::new(), String::new(), 0);
     let (mut in_text, mut in_hint) = (false, false);
     walk(archive.part(part)?, stop, |node| {
@@ -93,7 +104,7 @@ fn shared_strings(archive: &mut Archive<'_>, part: &str, stop: &dyn Fn() -> bool
     Ok(strings)
 }
 
-fn date_styles(archive: &mut Archive<'_>, part: &str, stop: &dyn Fn() -> bool) -> Result<Vec<bool>, Problem> {
+fn date_styles(archive: &mut Archive<'_>, part: &str, stop: &dyn Fn() -> bool) -> Result<Vec<bool>, DocumentError> {
     let (mut formats, mut styles, mut in_cells) = (Vec::new(), Vec::new(), false);
     walk(archive.part(part)?, stop, |node| {
         match node {

@@ -5,18 +5,16 @@ use std::io::{Cursor, Write as _};
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use serde_json::json;
+use tokio_util::sync::CancellationToken;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use super::*;
-use crate::files::read_file;
-use crate::testing::Bench;
 
 /// In a test program, this test is the process that reads PDF files.
 #[test]
 fn __haft_read_pdf() {
-    if let Some(code) = pdf::read_pdf_entry(std::env::args_os()) {
+    if let Some(code) = read_pdf_entry(std::env::args_os()) {
         // A test that returns would be a success whatever was read.
         let code = if code == std::process::ExitCode::SUCCESS { 0 } else { status_of(code) };
         std::process::exit(code);
@@ -29,20 +27,28 @@ fn status_of(code: std::process::ExitCode) -> i32 {
 }
 
 fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/extract/fixtures")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
 }
 
-async fn read(file: &str, bytes: impl AsRef<[u8]>) -> Result<String, (String, String)> {
-    let bench = Bench::new().with_limits(2_000, 500_000);
-    bench.write(file, bytes);
-    let output = bench.run(&read_file::tool(crate::testing::supervisor()), json!({ "path": file })).await;
-    // A read of a document proves nothing to whoever wants to overwrite it.
-    assert!(bench.context.reads.last_seen(&bench.path(file)).is_none());
-    if let Some(error) = output.envelope.error {
-        return Err((error.code, error.message));
-    }
-    assert!(output.envelope.text.ends_with("it cannot be edited as text.]"), "{}", output.envelope.text);
-    Ok(format!("{}\n", output.envelope.data["content"].as_str().unwrap()))
+/// Reads a file of this name and content with a token that can be cancelled before.
+async fn read_with(
+    file: &str,
+    bytes: impl AsRef<[u8]>,
+    cancel: CancellationToken,
+) -> Result<DocumentText, DocumentError> {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, spill) = (folder.path().join(file), folder.path().join("spill"));
+    let bytes = bytes.as_ref().to_vec();
+    fs::write(&path, &bytes).unwrap();
+    let reader = Documents::new(Arc::new(Supervisor::for_tests().unwrap()));
+    assert!(reader.format(&path, &bytes).is_some(), "{file} is no document");
+    let work = move || reader.read(&DocumentSource { path: &path, bytes: &bytes, spill: &spill, cancel: &cancel });
+    tokio::task::spawn_blocking(work).await.unwrap()
+}
+
+async fn read(file: &str, bytes: impl AsRef<[u8]>) -> Result<String, DocumentError> {
+    let text = read_with(file, bytes, CancellationToken::new()).await?.text;
+    Ok(format!("{}\n", text.lines().collect::<Vec<_>>().join("\n")))
 }
 
 #[tokio::test]
@@ -65,26 +71,21 @@ async fn documents_of_other_programs_are_read_as_a_person_reads_them() {
 async fn a_document_is_known_by_its_content_and_not_by_its_name() {
     let text = read("renamed.bin", fs::read(fixtures().join("report.docx")).unwrap()).await.unwrap();
     assert!(text.contains("Quarterly report"), "{text}");
-    let bench = Bench::new();
-    bench.write("plain.pdf", "no document\n");
-    bench.write("other.ipynb", "{\"cells\": 1}\n");
-    for file in ["plain.pdf", "other.ipynb"] {
-        let output = bench.ok(&read_file::tool(crate::testing::supervisor()), json!({ "path": file })).await;
-        assert!(output.envelope.data.get("document").is_none(), "{file}");
+    let reader = Documents::new(Arc::new(Supervisor::for_tests().unwrap()));
+    for (file, text) in [("plain.pdf", "no document\n"), ("other.ipynb", "{\"cells\": 1}\n")] {
+        assert_eq!(reader.format(Path::new(file), text.as_bytes()), None, "{file}");
     }
+    assert!(reader.is_likely(Path::new("a.PDF")) && !reader.is_likely(Path::new("a.rs")));
 }
 
 #[tokio::test]
 async fn passwords_are_said_to_be_there() {
     for file in ["encrypted.docx", "encrypted.ods", "encrypted.pdf"] {
-        let (code, message) = read(file, fs::read(fixtures().join(file)).unwrap()).await.unwrap_err();
-        assert_eq!(code, "encrypted", "{file}: {message}");
-        assert!(message.contains("with a password"), "{message}");
+        let error = read(file, fs::read(fixtures().join(file)).unwrap()).await.unwrap_err();
+        assert_eq!(error, DocumentError::Encrypted, "{file}");
     }
     let old = [b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1".as_slice(), &[0; 600]].concat();
-    let (code, message) = read("old.doc", old).await.unwrap_err();
-    assert_eq!(code, "unknown_format");
-    assert!(message.contains("soffice"), "{message}");
+    assert_eq!(read("old.doc", old).await.unwrap_err(), DocumentError::Legacy);
 }
 
 /// An archive with these parts.
@@ -109,8 +110,8 @@ fn word(document: &[u8]) -> Vec<u8> {
 async fn what_unpacks_to_too_much_is_refused() {
     let bomb = word(&vec![b' '; 40 * 1024 * 1024]);
     assert!(bomb.len() < 100_000, "{}", bomb.len());
-    let (code, message) = read("bomb.docx", &bomb).await.unwrap_err();
-    assert_eq!(code, "too_large", "{message}");
+    let error = read("bomb.docx", &bomb).await.unwrap_err();
+    assert!(matches!(error, DocumentError::TooLarge(_)), "{error:?}");
 
     // The same, but it says it is small, in both places where an archive says so.
     let mut liar = bomb.clone();
@@ -120,8 +121,8 @@ async fn what_unpacks_to_too_much_is_refused() {
     for at in places {
         liar[at..at + 4].copy_from_slice(&1_000_u32.to_le_bytes());
     }
-    let (code, message) = read("liar.docx", &liar).await.unwrap_err();
-    assert!(code == "too_large" || code == "damaged_document", "{code}: {message}");
+    let error = read("liar.docx", &liar).await.unwrap_err();
+    assert!(matches!(error, DocumentError::TooLarge(_) | DocumentError::Damaged(_)), "{error:?}");
 
     let names: Vec<String> = (0..20_001).map(|number| format!("part{number}")).collect();
     let parts: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b""[..])).collect();
@@ -155,9 +156,8 @@ async fn damaged_documents_say_so() {
         ("empty.docx", archive(&[("[Content_Types].xml", TYPES)])),
         ("bad.ipynb", br#"{"nbformat": 4, "cells": 3}"#.to_vec()),
     ] {
-        let (code, message) = read(file, bytes).await.unwrap_err();
-        assert_eq!(code, "damaged_document", "{file}: {message}");
-        assert!(message.starts_with(&format!("`{file}` is a")), "{message}");
+        let error = read(file, bytes).await.unwrap_err();
+        assert!(matches!(error, DocumentError::Damaged(_)), "{file}: {error:?}");
     }
 }
 
@@ -191,9 +191,8 @@ async fn a_pdf_file_that_draws_itself_crashes_only_the_process_that_reads_it() {
         &stream("/Me Do", ""),
         &itself,
     ]);
-    let (code, message) = read("itself.pdf", file).await.unwrap_err();
-    assert_eq!(code, "damaged_document", "{message}");
-    assert!(message.contains("crashed"), "{message}");
+    let error = read("itself.pdf", file).await.unwrap_err();
+    assert!(matches!(&error, DocumentError::Damaged(reason) if reason.contains("crashed")), "{error:?}");
 }
 
 #[tokio::test]
@@ -209,16 +208,11 @@ async fn pages_without_text_are_said_to_be() {
 
 #[tokio::test]
 async fn a_cancelled_read_ends() {
-    let bench = Bench::new();
-    bench.write("a.pdf", fs::read(fixtures().join("paper.pdf")).unwrap());
-    bench.write("a.docx", fs::read(fixtures().join("report.docx")).unwrap());
-    bench.context.cancel.cancel();
-    for file in ["a.pdf", "a.docx"] {
-        assert_eq!(
-            bench.err(&read_file::tool(crate::testing::supervisor()), json!({ "path": file })).await.0,
-            "cancelled",
-            "{file}"
-        );
+    let cancelled = CancellationToken::new();
+    cancelled.cancel();
+    for (file, fixture) in [("a.pdf", "paper.pdf"), ("a.docx", "report.docx")] {
+        let read = read_with(file, fs::read(fixtures().join(fixture)).unwrap(), cancelled.clone()).await;
+        assert_eq!(read, Err(DocumentError::Cancelled), "{file}");
     }
 }
 

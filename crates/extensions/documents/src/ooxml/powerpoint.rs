@@ -1,13 +1,16 @@
 //! PowerPoint: the slides in their order, with their notes.
 
-use super::super::archive::Archive;
-use super::super::flow::Flow;
-use super::super::xml::{Node, walk};
-use super::super::{Extracted, Problem};
 use super::{main_part, parts_of_kind, relations};
+use crate::archive::Archive;
+use crate::flow::Flow;
+use crate::xml::{Node, walk};
+use crate::{DocumentError, DocumentText};
 
 /// The text of a presentation.
-pub(in super::super) fn text(archive: &mut Archive<'_>, stop: &dyn Fn() -> bool) -> Result<Extracted, Problem> {
+pub(in super::super) fn text(
+    archive: &mut Archive<'_>,
+    stop: &dyn Fn() -> bool,
+) -> Result<DocumentText, DocumentError> {
     let main = main_part(archive)?;
     let related = relations(archive, &main);
     let mut order = Vec::new();
@@ -34,7 +37,7 @@ pub(in super::super) fn text(archive: &mut Archive<'_>, stop: &dyn Fn() -> bool)
     Ok(flow.finish())
 }
 
-fn read(archive: &mut Archive<'_>, part: &str, flow: &mut Flow, stop: &dyn Fn() -> bool) -> Result<(), Problem> {
+fn read(archive: &mut Archive<'_>, part: &str, flow: &mut Flow, stop: &dyn Fn() -> bool) -> Result<(), DocumentError> {
     // Numbers and dates of a slide are fields that say nothing about it.
     let (mut in_text, mut in_field, mut skipped) = (false, false, 0_usize);
     walk(archive.part(part)?, stop, |node| {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use super::archive::Archive;
 use super::xml::{Node, walk};
-use super::{Format, Problem};
+use super::{DocumentError, Format};
 
 /// The format of an archive, if it is one of these: the content type of its main part says so.
 pub(super) fn format(archive: &mut Archive<'_>) -> Option<Format> {
@@ -30,7 +30,7 @@ fn main_format(content_type: &str) -> Option<Format> {
 }
 
 /// Parts and their content types, as the archive lists them.
-fn content_types(archive: &mut Archive<'_>) -> Result<Vec<(String, String)>, Problem> {
+fn content_types(archive: &mut Archive<'_>) -> Result<Vec<(String, String)>, DocumentError> {
     let mut types = Vec::new();
     walk(archive.part("[Content_Types].xml")?, &|| false, |node| {
         if let Node::Open(element) = node
@@ -45,9 +45,9 @@ fn content_types(archive: &mut Archive<'_>) -> Result<Vec<(String, String)>, Pro
 }
 
 /// The main part.
-fn main_part(archive: &mut Archive<'_>) -> Result<String, Problem> {
+fn main_part(archive: &mut Archive<'_>) -> Result<String, DocumentError> {
     let main = content_types(archive)?.into_iter().find(|(_, kind)| main_format(kind).is_some());
-    main.map(|(part, _)| part).ok_or_else(|| Problem::Damaged("its main part is missing".to_owned()))
+    main.map(|(part, _)| part).ok_or_else(|| DocumentError::Damaged("its main part is missing".to_owned()))
 }
 
 /// A part another one names.

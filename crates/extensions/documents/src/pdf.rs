@@ -21,12 +21,11 @@ use tempfile::NamedTempFile;
 use tokio::runtime::Handle;
 
 use super::flow::Flow;
-use super::{Extracted, MAX_TEXT, Problem};
-use crate::scope::Scope;
+use super::{DocumentError, DocumentSource, DocumentText, MAX_TEXT};
 
 /// The first argument with which the program is started to read a PDF file; the file and where its text goes follow. No dash is
 /// in it, so that it is also the name of the test that plays this part in a test program.
-pub(crate) const CHILD_ARG: &str = "__haft_read_pdf";
+const CHILD_ARG: &str = "__haft_read_pdf";
 
 /// How long reading may take.
 const TIME: Duration = Duration::from_mins(1);
@@ -42,12 +41,12 @@ const STATUS_ENCRYPTED: u8 = 3;
 const STATUS_DAMAGED: u8 = 4;
 
 /// The text of a PDF file. Blocks.
-pub(super) fn text(scope: &Scope, supervisor: &Supervisor, path: &Path) -> Result<Extracted, Problem> {
-    let failed = |error: io::Error| Problem::Damaged(format!("no process could be started for it ({error})"));
-    DirBuilder::new().recursive(true).mode(0o700).create(&scope.workspace.spill).map_err(failed)?;
-    let out = NamedTempFile::new_in(&scope.workspace.spill).map_err(failed)?;
+pub(super) fn text(supervisor: &Supervisor, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError> {
+    let failed = |error: io::Error| DocumentError::Damaged(format!("no process could be started for it ({error})"));
+    DirBuilder::new().recursive(true).mode(0o700).create(source.spill).map_err(failed)?;
+    let out = NamedTempFile::new_in(source.spill).map_err(failed)?;
     let command = Command {
-        argv: vec![supervisor.program().into(), CHILD_ARG.into(), path.into(), out.path().into()],
+        argv: vec![supervisor.program().into(), CHILD_ARG.into(), source.path.into(), out.path().into()],
         cwd: "/".into(),
         env: Vec::new(),
         timeout: TIME,
@@ -55,18 +54,20 @@ pub(super) fn text(scope: &Scope, supervisor: &Supervisor, path: &Path) -> Resul
         confined: None,
     };
     let finished = Handle::current()
-        .block_on(supervisor.run(&command, &Capture::default(), &scope.cancel))
-        .map_err(|error| Problem::Damaged(error.to_string()))?;
+        .block_on(supervisor.run(&command, &Capture::default(), source.cancel))
+        .map_err(|error| DocumentError::Damaged(error.to_string()))?;
     match finished.exit {
         Exit::Code(0) => {}
-        Exit::Cancelled => return Err(Problem::Cancelled),
-        Exit::TimedOut => return Err(Problem::TooLarge(format!("reading it took more than {} s", TIME.as_secs()))),
-        Exit::Code(code) if code == i32::from(STATUS_ENCRYPTED) => return Err(Problem::Encrypted),
+        Exit::Cancelled => return Err(DocumentError::Cancelled),
+        Exit::TimedOut => {
+            return Err(DocumentError::TooLarge(format!("reading it took more than {} s", TIME.as_secs())));
+        }
+        Exit::Code(code) if code == i32::from(STATUS_ENCRYPTED) => return Err(DocumentError::Encrypted),
         Exit::Code(code) if code == i32::from(STATUS_DAMAGED) => {
-            return Err(Problem::Damaged("it is damaged or uses something that is not understood".to_owned()));
+            return Err(DocumentError::Damaged("it is damaged or uses something that is not understood".to_owned()));
         }
         Exit::Code(_) | Exit::Signal(_) => {
-            return Err(Problem::Damaged("the process that read it crashed".to_owned()));
+            return Err(DocumentError::Damaged("the process that read it crashed".to_owned()));
         }
     }
     let text = fs::read_to_string(out.path()).map_err(failed)?;
@@ -74,7 +75,7 @@ pub(super) fn text(scope: &Scope, supervisor: &Supervisor, path: &Path) -> Resul
 }
 
 /// The pages under headings, with no more empty lines than needed.
-fn arrange(text: &str) -> Extracted {
+fn arrange(text: &str) -> DocumentText {
     let mut flow = Flow::default();
     let mut empty = true;
     for (number, page) in (1..).zip(text.trim_end_matches(PAGE_END).split(PAGE_END)) {

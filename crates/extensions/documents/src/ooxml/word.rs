@@ -4,14 +4,17 @@
 
 use std::collections::HashMap;
 
-use super::super::archive::Archive;
-use super::super::flow::Flow;
-use super::super::xml::{Element, Node, XmlError, walk};
-use super::super::{Extracted, Problem};
 use super::{main_part, parts_of_kind, relations};
+use crate::archive::Archive;
+use crate::flow::Flow;
+use crate::xml::{Element, Node, XmlError, walk};
+use crate::{DocumentError, DocumentText};
 
 /// The text of a Word document.
-pub(in super::super) fn text(archive: &mut Archive<'_>, stop: &dyn Fn() -> bool) -> Result<Extracted, Problem> {
+pub(in super::super) fn text(
+    archive: &mut Archive<'_>,
+    stop: &dyn Fn() -> bool,
+) -> Result<DocumentText, DocumentError> {
     let main = main_part(archive)?;
     let related = relations(archive, &main);
     let mut headings = HashMap::new();
@@ -48,7 +51,7 @@ fn heading_styles(
     archive: &mut Archive<'_>,
     part: &str,
     stop: &dyn Fn() -> bool,
-) -> Result<HashMap<String, usize>, Problem> {
+) -> Result<HashMap<String, usize>, DocumentError> {
     let mut styles = HashMap::new();
     let mut current = None;
     walk(archive.part(part)?, stop, |node| {
@@ -143,7 +146,7 @@ impl Body {
 }
 
 /// All words of a part on one line.
-fn plain(archive: &mut Archive<'_>, part: &str, stop: &dyn Fn() -> bool) -> Result<String, Problem> {
+fn plain(archive: &mut Archive<'_>, part: &str, stop: &dyn Fn() -> bool) -> Result<String, DocumentError> {
     let mut body = Body::default();
     walk(archive.part(part)?, stop, |node| body.visit(&node))?;
     Ok(body.flow.finish().text.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -157,7 +160,7 @@ fn notes(
     mark: &str,
     flow: &mut Flow,
     stop: &dyn Fn() -> bool,
-) -> Result<(), Problem> {
+) -> Result<(), DocumentError> {
     let mut body = Body::default();
     let mut current = None;
     let mut lines = Vec::new();

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::flow::Flow;
-use super::{Extracted, Problem};
+use super::{DocumentError, DocumentText};
 
 /// Whether a file seems to be a notebook of the format everybody uses: other files may end the same way.
 pub(super) fn looks_like_one(bytes: &[u8]) -> bool {
@@ -78,9 +78,9 @@ impl Text {
 }
 
 /// The text of a notebook.
-pub(super) fn text(bytes: &[u8]) -> Result<Extracted, Problem> {
+pub(super) fn text(bytes: &[u8]) -> Result<DocumentText, DocumentError> {
     let notebook: Notebook = serde_json::from_slice(bytes)
-        .map_err(|error| Problem::Damaged(format!("it is no valid notebook ({error})")))?;
+        .map_err(|error| DocumentError::Damaged(format!("it is no valid notebook ({error})")))?;
     let language = notebook.metadata["language_info"]["name"].as_str().unwrap_or("code").to_owned();
     let mut flow = Flow::default();
     for (number, cell) in (1..).zip(&notebook.cells) {

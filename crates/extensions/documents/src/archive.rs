@@ -8,7 +8,7 @@ use std::io::{BufReader, Cursor, Read};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use super::Problem;
+use super::DocumentError;
 use super::xml::XmlError;
 
 /// More parts than any real document has.
@@ -29,11 +29,11 @@ pub(super) struct Archive<'a> {
 }
 
 impl<'a> Archive<'a> {
-    pub(super) fn open(bytes: &'a [u8]) -> Result<Self, Problem> {
+    pub(super) fn open(bytes: &'a [u8]) -> Result<Self, DocumentError> {
         let zip = ZipArchive::new(Cursor::new(bytes))
-            .map_err(|error| Problem::Damaged(format!("its archive is damaged ({error})")))?;
+            .map_err(|error| DocumentError::Damaged(format!("its archive is damaged ({error})")))?;
         if zip.len() > MAX_PARTS {
-            return Err(Problem::TooLarge(format!("its archive holds {} files", zip.len())));
+            return Err(DocumentError::TooLarge(format!("its archive holds {} files", zip.len())));
         }
         Ok(Self { zip, left: MAX_TOTAL })
     }
@@ -44,19 +44,19 @@ impl<'a> Archive<'a> {
     }
 
     /// A part, unpacked while it is read.
-    pub(super) fn part(&mut self, name: &str) -> Result<BufReader<Part<'_>>, Problem> {
+    pub(super) fn part(&mut self, name: &str) -> Result<BufReader<Part<'_>>, DocumentError> {
         let limit = self.left.min(MAX_PART);
         let left = &mut self.left;
         let entry = self.zip.by_name(name).map_err(|error| match error {
-            ZipError::FileNotFound => Problem::Damaged(format!("its part `{name}` is missing")),
-            other => Problem::Damaged(format!("its part `{name}` is damaged ({other})")),
+            ZipError::FileNotFound => DocumentError::Damaged(format!("its part `{name}` is missing")),
+            other => DocumentError::Damaged(format!("its part `{name}` is damaged ({other})")),
         })?;
         if entry.encrypted() {
-            return Err(Problem::Encrypted);
+            return Err(DocumentError::Encrypted);
         }
         let (packed, size) = (entry.compressed_size().max(1), entry.size());
         if size > SMALL && size / packed > MAX_RATIO {
-            return Err(Problem::TooLarge(format!("`{name}` unpacks to {size} bytes from {packed}")));
+            return Err(DocumentError::TooLarge(format!("`{name}` unpacks to {size} bytes from {packed}")));
         }
         let budget = packed.saturating_mul(MAX_RATIO).max(SMALL).min(limit);
         Ok(BufReader::new(Part { entry: Box::new(entry), left, budget }))

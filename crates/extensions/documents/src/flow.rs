@@ -3,7 +3,7 @@
 //! Invariant: the text never exceeds its limit; tables in tables end up in the cell they stand in.
 
 use super::xml::XmlError;
-use super::{Extracted, MAX_TEXT};
+use super::{DocumentText, MAX_TEXT};
 
 /// Collects the text of a document.
 #[derive(Default)]
@@ -117,7 +117,7 @@ impl Flow {
         }
     }
 
-    pub(super) fn finish(mut self) -> Extracted {
+    pub(super) fn finish(mut self) -> DocumentText {
         self.tables.clear();
         self.end_open_paragraph();
         let end = self.text.trim_end().len();
@@ -125,7 +125,7 @@ impl Flow {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
-        Extracted { text: self.text, cut: self.cut }
+        DocumentText { text: self.text, cut: self.cut }
     }
 }
 

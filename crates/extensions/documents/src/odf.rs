@@ -6,7 +6,7 @@ use super::archive::Archive;
 use super::flow::Flow;
 use super::grid::{Row, heading, with_formula};
 use super::xml::{Element, Node, XmlError, walk};
-use super::{Extracted, Format, Problem};
+use super::{DocumentError, DocumentText, Format};
 
 /// The most times that something repeated is written.
 const MAX_REPEATS: usize = 1_000;
@@ -22,9 +22,13 @@ pub(super) fn format(archive: &mut Archive<'_>) -> Option<Format> {
 }
 
 /// The text of a document.
-pub(super) fn text(archive: &mut Archive<'_>, format: Format, stop: &dyn Fn() -> bool) -> Result<Extracted, Problem> {
+pub(super) fn text(
+    archive: &mut Archive<'_>,
+    format: Format,
+    stop: &dyn Fn() -> bool,
+) -> Result<DocumentText, DocumentError> {
     if archive.small("META-INF/manifest.xml").is_some_and(|manifest| manifest.contains("encryption-data")) {
-        return Err(Problem::Encrypted);
+        return Err(DocumentError::Encrypted);
     }
     let mut reading = Reading { sheets: format == Format::OpenSpreadsheet, ..Reading::default() };
     if format == Format::OpenText && archive.has("styles.xml") {
@@ -48,7 +52,7 @@ pub(super) fn text(archive: &mut Archive<'_>, format: Format, stop: &dyn Fn() ->
 }
 
 /// What stands at the top or the bottom of every page.
-fn page_text(archive: &mut Archive<'_>, element: &str, stop: &dyn Fn() -> bool) -> Result<String, Problem> {
+fn page_text(archive: &mut Archive<'_>, element: &str, stop: &dyn Fn() -> bool) -> Result<String, DocumentError> {
     let (mut words, mut inside) = (String::new(), 0_usize);
     walk(archive.part("styles.xml")?, stop, |node| {
         match node {
