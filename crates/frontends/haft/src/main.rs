@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         return code;
     }
     // And it is the process that reads PDF files, which may crash.
-    if let Some(code) = haft_tools::read_pdf_entry(std::env::args_os()) {
+    if let Some(code) = haft_documents::read_pdf_entry(std::env::args_os()) {
         return code;
     }
     exit::mask_panics();

@@ -22,7 +22,7 @@ use haft_store::versions::Versions;
 use haft_store::{Cached, Conversation, SqliteStore, Store};
 use haft_text::Masker;
 use haft_tool::Workspace;
-use haft_tools::{RecoveryOutcome, Running};
+use haft_tools::{Readers, RecoveryOutcome, Running};
 use haft_types::{Message, PermissionMode};
 
 use crate::clock::{RandomIds, WallClock};
@@ -283,7 +283,9 @@ fn prepare(
         hub: Arc::new(Hub::with_groups(config.groups)),
         purse,
         counter: Arc::new(O200k),
-        running: Arc::new(Running::new(Arc::clone(&supervisor), config.limits).held_in(sandbox)),
+        running: Arc::new(
+            Running::new(Arc::clone(&supervisor), config.limits).held_in(sandbox).with_readers(readers(&supervisor)),
+        ),
         approver: plan.approver,
         clock: Arc::new(WallClock),
         ids: Arc::new(RandomIds),
@@ -384,5 +386,13 @@ fn operating_system() -> String {
     match name {
         Some(name) => format!("{} ({})", std::env::consts::OS, name.trim_matches('"')),
         None => std::env::consts::OS.to_owned(),
+    }
+}
+
+/// What this build reads of files beside plain text.
+pub(crate) fn readers(supervisor: &Arc<Supervisor>) -> Readers {
+    Readers {
+        documents: Some(Arc::new(haft_documents::Documents::new(Arc::clone(supervisor)))),
+        outline: Some(Arc::new(haft_outline::TreeSitter)),
     }
 }

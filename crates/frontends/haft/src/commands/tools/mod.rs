@@ -35,5 +35,6 @@ pub(super) fn run(command: Option<ToolsCommand>) -> anyhow::Result<Exit> {
 /// Every tool there is.
 pub(in crate::commands) fn registry() -> anyhow::Result<Registry> {
     let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
-    Ok(haft_engine::all_tools(&Arc::new(Running::new(supervisor, LimitsConfig::default()))))
+    let readers = wiring::readers(&supervisor);
+    Ok(haft_engine::all_tools(&Arc::new(Running::new(supervisor, LimitsConfig::default()).with_readers(readers))))
 }
