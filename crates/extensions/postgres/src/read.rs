@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use haft_store::backend::{LISTED_COLUMNS, ListedRow, MessageSpan, OwnedScope, decode, decode_count};
+use haft_store::backend::{LISTED_COLUMNS, ListedRow, MessageSpan, OwnedScope, decode_count};
 use haft_store::{
     Conversation, ConversationDocument, Fact, Found, Listed, Namespace, Page, PageEnd, StoreError, Totals,
 };
@@ -10,7 +10,7 @@ use haft_types::{ConversationId, Message};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, PgConnection};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, decode};
 use crate::lineage;
 
 /// The parameter of a statement that is bound to the namespace of a scope.
