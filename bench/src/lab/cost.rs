@@ -5,10 +5,8 @@
 
 use std::time::Duration;
 
-use haft_context::{
-    Beside, Coverage, Policy, Recording, Reminders, RoleText, Step, SystemInput, Variant, coverage, render_system,
-    replay, system_entry,
-};
+use haft_context::{Policy, Reminders, RoleText, SystemInput, render_system, system_entry};
+use haft_lab::{Beside, Coverage, Recording, Step, Variant, coverage, replay};
 use haft_model::O200k;
 use haft_types::{CacheKind, CacheRule, ModelSpec, Price, Usage};
 

@@ -1,6 +1,6 @@
 //! A screen as SVG.
 
-use std::fmt::Write as _;
+use haft_text::{Svg, SvgElement};
 
 /// How wide and high a cell is.
 const CELL: (f64, f64) = (8.4, 18.0);
@@ -51,22 +51,31 @@ impl Theme {
 }
 
 /// How a run of cells looks.
-fn style(cell: &vt100::Cell, theme: Theme) -> String {
-    let mut style = String::new();
-    if let Some(colour) = theme.of(cell.fgcolor()) {
-        let _ = write!(style, " fill=\"{colour}\"");
+#[derive(PartialEq)]
+struct Style {
+    colour: Option<String>,
+    attributes: Vec<(&'static str, &'static str)>,
+}
+
+impl Style {
+    fn of(cell: &vt100::Cell, theme: Theme) -> Self {
+        let attributes = [
+            (cell.bold(), ("font-weight", "700")),
+            (cell.italic(), ("font-style", "italic")),
+            (cell.underline(), ("text-decoration", "underline")),
+            (cell.dim(), ("opacity", "0.62")),
+        ];
+        let attributes = attributes.into_iter().filter(|(is, _)| *is).map(|(_, attribute)| attribute).collect();
+        Self { colour: theme.of(cell.fgcolor()), attributes }
     }
-    for (is, what) in [
-        (cell.bold(), " font-weight=\"700\""),
-        (cell.italic(), " font-style=\"italic\""),
-        (cell.underline(), " text-decoration=\"underline\""),
-        (cell.dim(), " opacity=\"0.62\""),
-    ] {
-        if is {
-            style.push_str(what);
-        }
+
+    fn write<'a>(&self, element: SvgElement<'a>) -> SvgElement<'a> {
+        let element = match &self.colour {
+            Some(colour) => element.attribute("fill", colour),
+            None => element,
+        };
+        self.attributes.iter().fold(element, |element, (name, value)| element.attribute(name, value))
     }
-    style
 }
 
 /// Draws the screen, without the empty rows below what it shows.
@@ -76,30 +85,21 @@ pub(super) fn draw(screen: &vt100::Screen, theme: Theme) -> String {
         screen.rows(0, columns).enumerate().filter(|(_, row)| !row.trim().is_empty()).map(|(at, _)| at + 1).last();
     let used = used.unwrap_or(1).min(rows.into());
     let (width, height) = (f64::from(columns) * CELL.0 + 2.0 * MARGIN, used as f64 * CELL.1 + 2.0 * MARGIN);
-    // Writing to a String cannot fail.
-    let mut svg = String::new();
-    let _ = writeln!(
-        svg,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" \
-         font-family=\"ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace\" font-size=\"14\">"
-    );
-    let _ = writeln!(svg, "<rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{}\"/>", theme.paper());
-    let _ = writeln!(svg, "<g fill=\"{}\" xml:space=\"preserve\">", theme.ink());
+    let font = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
+    let mut svg = Svg::new(width.round(), height.round(), &[("font-family", font), ("font-size", "14")]);
+    let paper = svg.element("rect").attribute("width", "100%").attribute("height", "100%").number("rx", 8.0);
+    paper.attribute("fill", theme.paper()).empty();
+    svg.element("g").attribute("fill", theme.ink()).attribute("xml:space", "preserve").open();
     for row in 0..used as u16 {
         draw_row(&mut svg, screen, row, theme);
     }
     let (row, column) = screen.cursor_position();
     if !screen.hide_cursor() {
         let (x, y) = place(row, column);
-        let _ = writeln!(
-            svg,
-            "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"16\" opacity=\"0.6\"/>",
-            y - 13.0,
-            CELL.0
-        );
+        let cursor = svg.element("rect").number("x", x).number("y", y - 13.0).number("width", CELL.0);
+        cursor.number("height", 16.0).number("opacity", 0.6).empty();
     }
-    svg.push_str("</g>\n</svg>\n");
-    svg
+    svg.finish()
 }
 
 /// Where the letters of a cell stand.
@@ -107,14 +107,14 @@ fn place(row: u16, column: u16) -> (f64, f64) {
     (MARGIN + f64::from(column) * CELL.0, MARGIN + f64::from(row) * CELL.1 + 13.5)
 }
 
-fn draw_row(svg: &mut String, screen: &vt100::Screen, row: u16, theme: Theme) {
+fn draw_row(svg: &mut Svg, screen: &vt100::Screen, row: u16, theme: Theme) {
     let columns = screen.size().1;
     let mut column = 0;
     while column < columns {
         let Some(first) = screen.cell(row, column) else { return };
-        let (from, style_of_run) = (column, style(first, theme));
+        let (from, style) = (column, Style::of(first, theme));
         let mut text = String::new();
-        while let Some(cell) = screen.cell(row, column).filter(|cell| style(cell, theme) == style_of_run) {
+        while let Some(cell) = screen.cell(row, column).filter(|cell| Style::of(cell, theme) == style) {
             if !cell.is_wide_continuation() {
                 text.push_str(if cell.has_contents() { cell.contents() } else { " " });
             }
@@ -128,16 +128,8 @@ fn draw_row(svg: &mut String, screen: &vt100::Screen, row: u16, theme: Theme) {
         let (x, y) = place(row, from + blanks as u16);
         let cells = (column - from) as usize - blanks - (text.trim_start().len() - shown.len());
         // Whatever the font, letters stand in their cells.
-        let _ = writeln!(
-            svg,
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" textLength=\"{:.1}\" lengthAdjust=\"spacingAndGlyphs\"{style_of_run}>{}</text>",
-            cells as f64 * CELL.0,
-            escaped(shown)
-        );
+        let text = svg.element("text").number("x", x).number("y", y).number("textLength", cells as f64 * CELL.0);
+        // Blanks are no-break ones: renderers run others together.
+        style.write(text.attribute("lengthAdjust", "spacingAndGlyphs")).text(&shown.replace(' ', "\u{a0}"));
     }
-}
-
-/// Blanks are no-break ones: renderers run others together.
-fn escaped(text: &str) -> String {
-    text.replace(' ', "\u{a0}").replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -4,12 +4,11 @@ use std::fmt;
 
 use haft_types::{Cost, Layer, Request, Usage};
 
-use crate::blocks::Repair;
 use crate::budget::Budget;
-use crate::copies::Carried;
-use crate::ladder::LadderStep;
-use crate::prefix::{Prefix, Sent, SentSegment};
-use crate::prune::Cleared;
+use crate::build::blocks::Repair;
+use crate::cache::prefix::{Prefix, Sent, SentSegment};
+use crate::carried::{Carried, Cleared};
+use crate::reduce::ladder::LadderStep;
 
 /// The next request, and an account of how it came to be.
 #[derive(Clone, Debug)]

@@ -7,32 +7,33 @@ use std::collections::BTreeSet;
 use std::mem;
 use std::sync::Arc;
 
-use haft_types::{Layer, MessageId, Request, ToolProtocol};
+use haft_types::{Layer, MessageId, Request, Segment, ToolProtocol, ToolSet};
 
 use crate::account::{Account, Assembly, Warning};
-use crate::blocks::repair;
-use crate::boundaries::{self, Run};
 use crate::budget::Budget;
-use crate::compaction::drop_archived;
-use crate::compress::{Compress, compress_finished, show_envelopes};
-use crate::copies::{self, Carried};
-use crate::edits::Prepared;
+use crate::build::blocks::repair;
+use crate::build::copies;
+use crate::build::hints;
+use crate::build::integrity;
+use crate::build::layers::Layers;
+use crate::build::placement::Place;
+use crate::build::rounds::{Item, Line};
+use crate::build::view;
+use crate::cache::boundaries::{self, Run};
+use crate::cache::prefix::{Done, Sent, compare};
+use crate::cache::pricing::Priced;
+use crate::carried::{Carried, Cleared, ReminderCopy};
 use crate::error::ContextError;
-use crate::hints;
-use crate::integrity;
-use crate::ladder::{self, LadderStep, Room};
-use crate::layers::Layers;
-use crate::marks::{self, Marks};
-use crate::placement::Place;
-use crate::policy::Policy;
-use crate::prefix::{Done, Sent, compare};
-use crate::pricing::Priced;
-use crate::prune::{Cleared, Limits, Obsolete, prune};
-use crate::rounds::{Item, Line};
+use crate::policy::{Compress, Policy, View};
+use crate::reduce::compaction::drop_archived;
+use crate::reduce::compress::{compress_finished, show_envelopes};
+use crate::reduce::edits::Prepared;
+use crate::reduce::ladder::{self, LadderStep, Room};
+use crate::reduce::marks::{self, Marks};
+use crate::reduce::prune::{Limits, Obsolete, Pruned, prune};
+use crate::reduce::when_free;
 use crate::scale::Scale;
 use crate::snapshot::Snapshot;
-use crate::surgery;
-use crate::view::{self, View};
 
 static NO_MARKS: Marks = Marks { deleted: BTreeSet::new(), pinned: BTreeSet::new(), masked: BTreeSet::new() };
 
@@ -47,75 +48,27 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         return Err(ContextError::NoInput);
     }
     let round = line.round;
+    let goal = Goal::of(snapshot)?;
+
     let edits = Prepared::of(&mut line, snapshot.edits);
     drop_archived(&mut line);
-    let room = Room::new(model, policy).at_most(snapshot.most, policy);
-    // Decisions are kept for the zone as it is written: the factor is corrected from reply to reply, and that must not take
-    // them back.
-    let scale = Scale::of(model);
-    let zone = policy.safe_zone.tokens(model.context_window)?.min(room.nominal_soft);
-    let target = scale.down(zone);
-    let decided = Cleared::valid(snapshot.cleared, zone);
-    ladder::drop_remembered(&mut line, decided);
-    let marks = snapshot.marks.unwrap_or(&NO_MARKS);
-    let deleted = marks::delete(&mut line, marks);
+    ladder::drop_remembered(&mut line, goal.decided);
+    let deleted = marks::delete(&mut line, goal.marks);
     let edited = edits.apply(&mut line, maker);
     let mut layers = Layers::new(snapshot, line);
-    let (mut compressed_rounds, mut obsolete) = (0, Obsolete::First);
-    match policy.compress {
-        Compress::RoundEnd => compress_finished(&mut layers.line, round, policy.compress_limits, maker),
-        Compress::WhenFree => {
-            compressed_rounds = surgery::compress_when_free(&mut layers, target, snapshot);
-            if surgery::is_rewritten(&layers.line, 0, snapshot) {
-                obsolete = Obsolete::Now;
-            }
-        }
-        Compress::Never => {}
-    }
+    let (compressed_rounds, obsolete) = compress(&mut layers, goal.target, snapshot);
     match model.tool_protocol {
         ToolProtocol::React => show_envelopes(&mut layers.line, maker),
         ToolProtocol::Native | ToolProtocol::Xml => {}
     }
-    match policy.view {
-        View::Layered => {}
-        View::Execute => view::forget_old_steps(&mut layers.line),
-    }
-    let fixed = layers.fixed() + hints::tokens(&layers.line, policy.message_ids, snapshot.counter);
-    let limits = Limits { fixed, target, policy, marks, obsolete };
-    let pruned = prune(&mut layers.line, decided, limits, maker);
-    match policy.view {
-        View::Layered => hints::add(&mut layers.line, policy.message_ids, maker),
-        View::Execute => {}
-    }
-    let ladder = ladder::climb(&mut layers, room, snapshot)?;
-    let first_kept = match ladder.first() {
-        Some(LadderStep::OlderRounds { .. }) => layers.line.items.iter().find(|item| !item.pinned).map(Item::id),
-        Some(LadderStep::ShortSystem { .. } | LadderStep::BareMinimum { .. }) | None => None,
+
+    // From here on the two views go ways of their own; what they make is accounted for in the same way.
+    let LaidOut { mut request, run, copies, reduced } = match policy.view {
+        View::Layered => layered(layers, &goal, obsolete, snapshot)?,
+        View::Execute => execute(layers, &goal, obsolete, snapshot)?,
     };
-    match policy.view {
-        View::Layered => layers.let_the_user_open(maker),
-        View::Execute => {}
-    }
-    let (tools, required) = (Arc::clone(&layers.tools), layers.required);
-    let run = layers.outlook(policy);
-    let (run, (segments, copies)) = match policy.view {
-        View::Layered if policy.reminders == Place::CacheAware => (run, copies::lay_out(layers, snapshot)),
-        View::Layered => (run, (layers.into_segments(policy), Vec::new())),
-        // The end of this view is new every time, as a moving run is.
-        View::Execute => (Run::Moves, (view::execute(snapshot, &layers), Vec::new())),
-    };
-    let carried = Carried { copies, compressed_rounds };
-    let mut request = Request {
-        segments,
-        tools,
-        max_output_tokens: model.max_output_tokens,
-        cache_key: snapshot.cache_key.map(str::to_owned),
-    };
-    match policy.view {
-        View::Layered => integrity::check(&request, required)?,
-        View::Execute => view::check(&request)?,
-    }
-    let done = Done { deleted: deleted.as_ref().is_ok_and(|tokens| *tokens > 0), ladder: !ladder.is_empty() };
+
+    let done = Done { deleted: deleted.as_ref().is_ok_and(|tokens| *tokens > 0), ladder: !reduced.ladder.is_empty() };
     let mut sent = Sent::of(&request, model, policy, snapshot.edits);
     let mut prefix = snapshot.last.map(|last| compare(last, &sent, done));
     let last = snapshot.last.zip(prefix.as_ref().map(|prefix| prefix.kept));
@@ -128,7 +81,8 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     if let (Some((last, kept)), Some(broken)) = (last, prefix.as_mut().and_then(|prefix| prefix.broken.as_mut())) {
         priced.settle(broken, last, kept);
     }
-    let budget = Budget::of(&request, model, room.output_reserve);
+
+    let budget = Budget::of(&request, model, goal.room.output_reserve);
     if budget.remaining < 0 {
         return Err(ContextError::TooLarge { tokens: budget.used(), room: budget.room(), table: budget.table() });
     }
@@ -136,17 +90,19 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     if deleted.is_err() || edited.is_err() {
         warnings.push(Warning::MarksNotApplied);
     }
+    let scale = Scale::of(model);
+    let carried = Carried { copies, compressed_rounds };
     let account = Account {
         budget,
         round,
         repaired,
         deleted_tokens: scale.up(deleted.unwrap_or(0)),
         edited_tokens: scale.up(edited.unwrap_or(0)),
-        pruned_tokens: scale.up(pruned.tokens),
-        pruning_steps: pruned.steps,
-        cleared: remember(decided, zone, pruned.newly, first_kept),
+        pruned_tokens: scale.up(reduced.pruned.tokens),
+        pruning_steps: reduced.pruned.steps,
+        cleared: remember(goal.decided, goal.zone, reduced.pruned.newly, reduced.first_kept),
         carried: (carried != snapshot.carried.cloned().unwrap_or_default()).then_some(carried),
-        ladder: ladder.into_iter().map(|step| step.scaled(scale)).collect(),
+        ladder: reduced.ladder.into_iter().map(|step| step.scaled(scale)).collect(),
         prefix,
         expected,
         expected_cost: model.price.map(|price| price.cost(expected)),
@@ -154,6 +110,128 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         warnings,
     };
     Ok(Assembly { request, account })
+}
+
+/// What a request is brought down to.
+struct Goal<'a> {
+    room: Room,
+    /// The safe zone as it is written. Decisions are kept for it: the factor of the model is corrected from reply to reply, and
+    /// that must not take them back.
+    zone: u64,
+    /// The same in counted tokens.
+    target: u64,
+    /// What earlier requests left out, as far as that still holds.
+    decided: Option<&'a Cleared>,
+    marks: &'a Marks,
+}
+
+impl<'a> Goal<'a> {
+    fn of(snapshot: &Snapshot<'a>) -> Result<Self, ContextError> {
+        let (policy, model) = (snapshot.policy, snapshot.model);
+        let room = Room::new(model, policy).at_most(snapshot.most, policy);
+        let zone = policy.safe_zone.tokens(model.context_window)?.min(room.nominal_soft);
+        let target = Scale::of(model).down(zone);
+        let decided = Cleared::valid(snapshot.cleared, zone);
+        Ok(Self { room, zone, target, decided, marks: snapshot.marks.unwrap_or(&NO_MARKS) })
+    }
+}
+
+/// Compresses results of finished rounds. Returns before which round that was done, where it waits until it is free, and when
+/// obsolete results go.
+fn compress(layers: &mut Layers, target: u64, snapshot: &Snapshot<'_>) -> (u32, Obsolete) {
+    let (policy, round) = (snapshot.policy, layers.line.round);
+    match policy.compress {
+        Compress::RoundEnd => {
+            compress_finished(&mut layers.line, round, policy.compress_limits, snapshot.maker());
+            (0, Obsolete::First)
+        }
+        Compress::WhenFree => {
+            let rounds = when_free::compress_when_free(layers, target, snapshot);
+            let rewritten = when_free::is_rewritten(&layers.line, 0, snapshot);
+            (rounds, if rewritten { Obsolete::Now } else { Obsolete::First })
+        }
+        Compress::Never => (0, Obsolete::First),
+    }
+}
+
+/// A request that is laid out, and how it was made to fit.
+struct LaidOut {
+    request: Request,
+    /// Whether the next request will find the reminders where they are now.
+    run: Run,
+    copies: Vec<ReminderCopy>,
+    reduced: Reduced,
+}
+
+/// What was left out because room was short.
+struct Reduced {
+    pruned: Pruned,
+    ladder: Vec<LadderStep>,
+    /// The first message that is still sent, where whole rounds were left out now.
+    first_kept: Option<MessageId>,
+}
+
+/// The layered view: message by message, the reminders among them.
+fn layered(
+    mut layers: Layers,
+    goal: &Goal<'_>,
+    obsolete: Obsolete,
+    snapshot: &Snapshot<'_>,
+) -> Result<LaidOut, ContextError> {
+    let (policy, maker) = (snapshot.policy, snapshot.maker());
+    let pruned = prune_to(goal, &mut layers, obsolete, snapshot);
+    hints::add(&mut layers.line, policy.message_ids, maker);
+    let reduced = climb(pruned, &mut layers, goal.room, snapshot)?;
+    layers.let_the_user_open(maker);
+    let (tools, required, run) = (Arc::clone(&layers.tools), layers.required, layers.outlook(policy));
+    let (segments, copies) = match policy.reminders {
+        Place::CacheAware => copies::lay_out(layers, snapshot),
+        Place::Front | Place::Tail | Place::FromEnd(_) | Place::BeforeAssistant(_) | Place::AfterToolResult(_) => {
+            (layers.into_segments(policy), Vec::new())
+        }
+    };
+    let request = request(segments, tools, snapshot);
+    integrity::check(&request, required)?;
+    Ok(LaidOut { request, run, copies, reduced })
+}
+
+/// The execute view: four messages, of which the end is new every time, as a moving run is.
+fn execute(
+    mut layers: Layers,
+    goal: &Goal<'_>,
+    obsolete: Obsolete,
+    snapshot: &Snapshot<'_>,
+) -> Result<LaidOut, ContextError> {
+    view::forget_old_steps(&mut layers.line);
+    let pruned = prune_to(goal, &mut layers, obsolete, snapshot);
+    let reduced = climb(pruned, &mut layers, goal.room, snapshot)?;
+    let segments = view::execute(snapshot, &layers);
+    let request = request(segments, layers.tools, snapshot);
+    view::check(&request)?;
+    Ok(LaidOut { request, run: Run::Moves, copies: Vec::new(), reduced })
+}
+
+fn request(segments: Vec<Segment>, tools: Arc<ToolSet>, snapshot: &Snapshot<'_>) -> Request {
+    let cache_key = snapshot.cache_key.map(str::to_owned);
+    Request { segments, tools, max_output_tokens: snapshot.model.max_output_tokens, cache_key }
+}
+
+/// Clears what must go so that the request fits into the safe zone.
+fn prune_to(goal: &Goal<'_>, layers: &mut Layers, obsolete: Obsolete, snapshot: &Snapshot<'_>) -> Pruned {
+    let policy = snapshot.policy;
+    let fixed = layers.fixed() + hints::tokens(&layers.line, policy.message_ids, snapshot.counter);
+    let limits = Limits { fixed, target: goal.target, policy, marks: goal.marks, obsolete };
+    prune(&mut layers.line, goal.decided, limits, snapshot.maker())
+}
+
+/// Leaves out whole rounds and more, if pruning was not enough.
+fn climb(pruned: Pruned, layers: &mut Layers, room: Room, snapshot: &Snapshot<'_>) -> Result<Reduced, ContextError> {
+    let ladder = ladder::climb(layers, room, snapshot)?;
+    let first_kept = match ladder.first() {
+        Some(LadderStep::OlderRounds { .. }) => layers.line.items.iter().find(|item| !item.pinned).map(Item::id),
+        Some(LadderStep::ShortSystem { .. } | LadderStep::BareMinimum { .. }) | None => None,
+    };
+    Ok(Reduced { pruned, ladder, first_kept })
 }
 
 /// The decisions to keep, if there are new ones.

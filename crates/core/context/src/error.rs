@@ -1,8 +1,9 @@
 //! Why no request could be made.
 
-use crate::integrity::IntegrityError;
+use haft_types::{MessageId, Role};
+
 use crate::policy::PolicyError;
-use crate::safe_zone::SafeZoneError;
+use crate::reduce::safe_zone::SafeZoneError;
 
 /// Why the system layer or a request could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -40,5 +41,73 @@ pub enum ContextError {
         room: u64,
         /// Each layer's size, as text.
         table: String,
+    },
+}
+
+/// A rule the request breaks.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IntegrityError {
+    /// There is no message at all.
+    #[error("the request holds no message")]
+    Empty,
+    /// The first message is not the system message.
+    #[error("message {id} comes first but is a {role} message; the system message must")]
+    FirstNotSystem {
+        /// The message.
+        id: MessageId,
+        /// Its role.
+        role: Role,
+    },
+    /// A second system message.
+    #[error("message {id} is a second system message; there must be exactly one")]
+    SecondSystem {
+        /// The message.
+        id: MessageId,
+    },
+    /// The last message leaves the model nothing to answer.
+    #[error("message {id} comes last but is a {role} message; a user message or a tool result must")]
+    LastNotAnswerable {
+        /// The message.
+        id: MessageId,
+        /// Its role.
+        role: Role,
+    },
+    /// A block is not whole.
+    #[error("message {id} calls tools, but call `{call}` is not answered directly after it")]
+    BrokenBlock {
+        /// The assistant message.
+        id: MessageId,
+        /// The call without result.
+        call: String,
+    },
+    /// A result does not follow its call.
+    #[error("message {id} holds a result of call `{call}`, which no message directly before it made")]
+    OrphanResult {
+        /// The tool message.
+        id: MessageId,
+        /// The unknown call.
+        call: String,
+    },
+    /// A part stands in a message of the wrong role.
+    #[error("message {id} is a {role} message but holds a tool call or result")]
+    MisplacedPart {
+        /// The message.
+        id: MessageId,
+        /// Its role.
+        role: Role,
+    },
+    /// The execute view has not its four messages.
+    #[error("the execute view must be four messages of system, dialogue, window and state, not {roles:?}")]
+    ViewShape {
+        /// The roles there are.
+        roles: Vec<Role>,
+    },
+    /// A section that must be in the system layer is not.
+    #[error("system message {id} lacks the section `{section}`")]
+    MissingSection {
+        /// The system message.
+        id: MessageId,
+        /// The heading.
+        section: &'static str,
     },
 }

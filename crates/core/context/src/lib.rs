@@ -104,84 +104,53 @@
 //! them), and a [`Memo`], which only saves work.
 
 mod account;
-mod active;
 mod assemble;
-mod blocks;
-mod boundaries;
 mod budget;
-mod compaction;
-mod compress;
-mod copies;
-mod documents;
-mod edits;
+mod build;
+mod cache;
+mod carried;
 mod error;
-mod gate;
-mod hints;
-mod input;
-mod integrity;
-mod ladder;
-mod layers;
-mod marks;
 mod memo;
-mod placement;
 mod policy;
-mod prefix;
-mod pricing;
-mod prune;
-mod quote;
-mod regret;
-mod reminders;
-mod replay;
-mod rounds;
-mod safe_zone;
+mod reduce;
 mod scale;
-mod simulate;
 mod snapshot;
-mod superseded;
-mod surgery;
-mod system;
-mod transcript;
-mod variant;
-mod view;
 
 #[cfg(test)]
 mod testing;
 
 pub use account::{Account, Assembly, Warning};
-pub use active::{ChangedFile, FolderChange, active_request};
 pub use assemble::assemble;
-pub use blocks::{Blocks, Repair, interrupted, repair};
 pub use budget::Budget;
-pub use compaction::{
-    CompactionPlan, Due, compaction_due, first_kept, plan_compaction, summary_message, summary_request,
-};
-pub use compress::{Compress, CompressLimits, TOOL, compress};
-pub use copies::{Carried, ReminderCopy};
-pub use documents::{Document, DocumentKind, Documents, Need};
-pub use edits::{Chosen, ContextEdit, EditError, EditState, Edited, Edits, Reach, check_edit, choose};
-pub use error::ContextError;
-pub use gate::{LedgerItem, LedgerKind, Refusal, Standing, accept, fallback, ledger, missing};
-pub use hints::{MessageIds, strip_hints};
-pub use input::treat_input;
-pub use integrity::IntegrityError;
-pub use ladder::LadderStep;
-pub use marks::{Marks, MessageLine, message_lines};
-pub use memo::Memo;
-pub use placement::{Place, UnknownPlace};
-pub use policy::{Policy, PolicyError};
-pub use prefix::{Break, Cause, Prefix, Sent, SentSegment, compare_logged};
-pub use prune::Cleared;
-pub use quote::{Change, PrefixCache, Quote};
-pub use reminders::{
+pub use build::active::{ChangedFile, FolderChange, active_request};
+pub use build::blocks::{Blocks, Repair, interrupted, repair};
+pub use build::documents::{Document, DocumentKind, Documents, Need};
+pub use build::hints::strip_hints;
+pub use build::input::treat_input;
+pub use build::placement::{Place, UnknownPlace};
+pub use build::reminders::{
     FolderNotes, ListOwner, MissingRole, Progress, Reminders, RoleParts, Todo, UsefulRange, check_subagent_role,
     folder_notes_text, todo_text, useful_text,
 };
-pub use replay::{Beside, Coverage, Recording, Replay, Replayed, Step, coverage, replay};
-pub use safe_zone::{SafeZone, SafeZoneError};
-pub use simulate::{CacheSimulator, Piece, pieces};
-pub use snapshot::{Snapshot, is_cold};
-pub use surgery::Edit;
-pub use system::{Environment, RoleText, SystemInput, render_system, system_entry};
-pub use transcript::{Labels, transcript};
-pub use variant::{UnknownVariant, VARIANTS, Variant};
-pub use view::{ExecutionState, PlanStep, View};
+pub use build::system::{Environment, RoleText, SystemInput, render_system, system_entry};
+pub use build::transcript::{Labels, transcript};
+pub use cache::prefix::{Break, Cause, Prefix, Sent, SentSegment};
+pub use cache::pricing::compare_logged;
+pub use cache::quote::{Change, PrefixCache, Quote};
+pub use cache::simulate::{CacheSimulator, Piece, pieces};
+pub use carried::{Carried, Cleared, ReminderCopy};
+pub use error::{ContextError, IntegrityError};
+pub use memo::Memo;
+pub use policy::{Compress, CompressLimits, MessageIds, Policy, PolicyError, View};
+pub use reduce::compaction::{
+    CompactionPlan, Due, compaction_due, first_kept, plan_compaction, summary_message, summary_request,
+};
+pub use reduce::compress::{TOOL, compress};
+pub use reduce::edits::{Chosen, ContextEdit, EditError, EditState, Edited, Edits, Reach, check_edit, choose};
+pub use reduce::ladder::LadderStep;
+pub use reduce::marks::{Marks, MessageLine, message_lines};
+pub use reduce::safe_zone::{SafeZone, SafeZoneError};
+pub use reduce::summary_check::{LedgerItem, LedgerKind, Refusal, Standing, accept, fallback, ledger, missing};
+pub use reduce::superseded::CallSubject;
+pub use reduce::when_free::Edit;
+pub use snapshot::{ExecutionState, PlanStep, Snapshot, is_cold};

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use haft_types::{ContentHash, Entry, Message, MessageId, TokenCounter};
+use haft_types::{ContentHash, Entry, Hasher, Message, MessageId, Origin, Role, Timestamp, TokenCounter};
 
-use crate::compress::CompressLimits;
+use crate::policy::CompressLimits;
 
 /// What was made of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,5 +54,12 @@ impl Maker<'_> {
         // A thread that panicked while holding the lock cannot have left a wrong entry behind.
         let mut entries = memo.entries.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(entries.entry(key).or_insert_with(|| Entry::new(make(), self.counter)))
+    }
+    /// A message of the engine's own; equal text of the same owner gives the equal message.
+    pub(crate) fn made(self, owner: &str, role: Role, text: &str) -> Arc<Entry> {
+        let mut hasher = Hasher::default();
+        let hash = hasher.update(owner.as_bytes()).update(text.as_bytes()).finish();
+        let id = MessageId::derived(hash);
+        self.entry(id, hash, Form::Made, || Message::text(id, role, text, Timestamp::UNIX_EPOCH).from(Origin::Engine))
     }
 }

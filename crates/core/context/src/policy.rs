@@ -3,11 +3,8 @@
 use haft_types::ContentHash;
 use serde::{Deserialize, Serialize};
 
-use crate::compress::{Compress, CompressLimits};
-use crate::hints::MessageIds;
-use crate::placement::Place;
-use crate::safe_zone::SafeZone;
-use crate::view::View;
+use crate::build::placement::Place;
+use crate::reduce::safe_zone::SafeZone;
 
 /// How requests are built. Every number of the design is a key here; the defaults are the design's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,6 +96,71 @@ impl Policy {
     pub fn hash(&self) -> ContentHash {
         // A policy is plain numbers and names, so writing it cannot fail.
         ContentHash::of(&serde_json::to_vec(self).unwrap_or_default())
+    }
+}
+
+/// How a conversation is laid out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum View {
+    /// Message by message, in layers.
+    #[default]
+    Layered,
+    /// Four messages: rules, dialogue, window, state.
+    Execute,
+}
+
+/// Which messages carry their id.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MessageIds {
+    /// None.
+    #[default]
+    Off,
+    /// Tool results.
+    Results,
+    /// Every message of the conversation.
+    All,
+}
+
+/// When results are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compress {
+    /// From the first request of the next round on.
+    #[default]
+    RoundEnd,
+    /// When the prefix is cold or rewritten anyway, the safe zone is exceeded, or it pays; together with what waits.
+    WhenFree,
+    /// Never.
+    Never,
+}
+
+/// How much of each kind of result is kept, in lines or entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CompressLimits {
+    /// Entries of a listing.
+    pub list: u32,
+    /// Paths of a glob.
+    pub glob: u32,
+    /// Matching lines of a search.
+    pub grep: u32,
+    /// Lines of a file.
+    pub read: u32,
+    /// Lines of a diff; a larger one is left out, its counts and ranges stay.
+    pub edit: u32,
+    /// Lines of a command's standard output, half from its head and half from its tail.
+    pub stdout: u32,
+    /// Last lines of a command's standard error.
+    pub stderr: u32,
+    /// Lines of anything else, half head and half tail.
+    pub other: u32,
+}
+
+impl Default for CompressLimits {
+    fn default() -> Self {
+        Self { list: 20, glob: 10, grep: 5, read: 500, edit: 50, stdout: 10, stderr: 20, other: 40 }
     }
 }
 

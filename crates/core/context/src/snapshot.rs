@@ -5,17 +5,15 @@ use std::time::Duration;
 
 use haft_types::{CacheMatch, Entry, ModelSpec, TokenCounter, ToolSet};
 
-use crate::copies::Carried;
-use crate::documents::Documents;
-use crate::edits::EditState;
-use crate::marks::Marks;
+use crate::build::documents::Documents;
+use crate::build::reminders::Reminders;
+use crate::build::system::SystemInput;
+use crate::cache::prefix::Sent;
+use crate::carried::{Carried, Cleared};
 use crate::memo::{Maker, Memo};
 use crate::policy::Policy;
-use crate::prefix::Sent;
-use crate::prune::Cleared;
-use crate::reminders::Reminders;
-use crate::system::SystemInput;
-use crate::view::ExecutionState;
+use crate::reduce::edits::EditState;
+use crate::reduce::marks::Marks;
 
 /// Everything the next request depends on.
 #[derive(Clone, Copy)]
@@ -106,6 +104,30 @@ impl<'a> Snapshot<'a> {
     pub(crate) fn maker(&self) -> Maker<'a> {
         Maker { counter: self.counter, memo: self.memo }
     }
+}
+
+/// The state of execution as the model is told of it. Nothing here may be made up from what the user said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExecutionState {
+    /// The most rounds there may be.
+    pub max_rounds: Option<u32>,
+    /// The permission mode.
+    pub mode: String,
+    /// The step of the plan being done.
+    pub plan_step: Option<PlanStep>,
+    /// Tasks running or waiting.
+    pub tasks: Vec<String>,
+    /// What was written last.
+    pub last_write: Option<String>,
+}
+
+/// A step of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanStep {
+    /// What is to be done.
+    pub step: String,
+    /// When it is done.
+    pub done_when: String,
 }
 
 /// Whether the provider's cache can hold nothing of the last request, which was sent so long ago.

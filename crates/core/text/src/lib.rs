@@ -2,7 +2,7 @@
 //!
 //! One sanitiser for terminals and models alike, one masker for secrets, cuts that keep the head and the tail of something too
 //! long, the width of text in terminal columns; what can be a name, which network addresses are public, how text becomes terms
-//! for an index, how numbers are written. Everything here is a pure function over values; this crate does no I/O and knows
+//! for an index, how numbers and pictures ([`Svg`]) are written. Everything here is a pure function over values; this crate does no I/O and knows
 //! neither colours nor the size of a terminal.
 //!
 //! Read first: [`sanitise`] (what may be shown), [`cut_lines`] (how much of it), [`Limits`],
@@ -27,6 +27,7 @@ mod mask;
 mod names;
 mod numbers;
 mod sanitise;
+mod svg;
 mod terminal;
 mod terms;
 mod width;
@@ -37,5 +38,6 @@ pub use mask::Masker;
 pub use names::NameRule;
 pub use numbers::grouped;
 pub use sanitise::{reveal, sanitise, sanitise_bytes};
+pub use svg::{Anchor, Svg, SvgElement, escape_markup};
 pub use terms::{Script, TermStyle, TextRun, fold_char};
 pub use width::{truncate_to_width, width};

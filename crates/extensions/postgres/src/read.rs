@@ -168,7 +168,7 @@ pub(crate) async fn states(
                WHERE id = $1 AND deleted_at IS NULL AND states.name = ANY($2)";
     let rows: Vec<(String, String)> = sqlx::query_as(sql).bind(id.as_str()).bind(names).fetch_all(connection).await?;
     let decoded = rows.into_iter().map(|(name, text)| {
-        let value = decode(|| format!("the state `{name}` of conversation `{id}`"), &text)?;
+        let value = decode::<_, Failure>(|| format!("the state `{name}` of conversation `{id}`"), &text)?;
         Ok((name, value))
     });
     decoded.collect()

@@ -30,8 +30,8 @@ use crate::commands::logs::LogArgs;
 pub(crate) use catalogue::{CatalogueArgs, CatalogueCommand, LibArgs, LibCommand};
 pub(crate) use changes::{ChangesArgs, How, RedoArgs, RewindArgs, UndoArgs};
 pub(crate) use context::{
-    CompactArgs, ContextArgs, ContextCommand, DiffArgs, Imagined, LookArgs, RecallArgs, RenderArgs, ReplayArgs,
-    ReportArgs, ShowArgs, WhyArgs,
+    CompactArgs, ContextArgs, ContextCommand, DiffArgs, LookArgs, RecallArgs, RenderArgs, ReplayArgs, ReportArgs,
+    ShowArgs, WhyArgs,
 };
 pub(crate) use conversations::{
     BackupArgs, BackupCommand, ConversationsArgs, ConversationsCommand, CurrentArgs, DeleteArgs, ExportArgs, ForkArgs,

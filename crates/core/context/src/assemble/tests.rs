@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use Layer::{Current, History, System};
 
 use super::*;
-use crate::integrity::IntegrityError;
+use crate::error::IntegrityError;
 use crate::system_entry;
 use crate::testing::{Quarter, any_conversation, conversation, model, system, text, tool_set};
 

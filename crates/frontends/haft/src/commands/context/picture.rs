@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use haft_store::RequestOutline;
-use haft_text::grouped;
+use haft_text::{Anchor, Svg, grouped};
 use haft_types::{Layer, LlmMetadata, ModelSpec};
 
 use super::why::Broken;
@@ -109,12 +109,11 @@ text { fill: #e6edf3 } .faint { fill: #9198a1 } .ground { fill: #0d1117 } .grid 
 
 /// Draws the columns.
 pub(super) fn draw(name: &str, columns: &[Column]) -> String {
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" role=\"img\">\n\
-         <title>{name}: tokens of every request by layer</title>\n<style>{STYLE}</style>\n\
-         <rect class=\"ground\" width=\"{WIDTH}\" height=\"{HEIGHT}\" rx=\"6\"/>\n",
-        name = escape(name),
-    );
+    let mut svg = Svg::new(WIDTH, HEIGHT, &[("role", "img")]);
+    svg.element("title").text(&format!("{name}: tokens of every request by layer"));
+    svg.style(STYLE);
+    let ground = svg.element("rect").attribute("class", "ground");
+    ground.number("width", WIDTH).number("height", HEIGHT).number("rx", 6.0).empty();
     let peak = columns.iter().map(|column| column.tokens).max().unwrap_or(0);
     heading(&mut svg, name, columns, peak);
     let scale = Scale::new(peak);
@@ -126,36 +125,28 @@ pub(super) fn draw(name: &str, columns: &[Column]) -> String {
         let x = LEFT + slot * index as f64 + (slot - width) / 2.0;
         draw_column(&mut svg, column, x, width, &scale);
         if index % every == 0 {
-            let (middle, y) = (x + width / 2.0, HEIGHT - BOTTOM + 18.0);
-            put(
-                &mut svg,
-                format_args!(
-                    "<text class=\"faint\" x=\"{middle:.1}\" y=\"{y}\" text-anchor=\"middle\">{}</text>\n",
-                    column.number
-                ),
-            );
+            let below = (x + width / 2.0, HEIGHT - BOTTOM + 18.0);
+            svg.label("faint", below, Anchor::Middle, &column.number.to_string());
         }
     }
     legend(&mut svg);
-    svg.push_str("</svg>\n");
-    svg
+    svg.finish()
 }
 
-fn heading(svg: &mut String, name: &str, columns: &[Column], peak: u64) {
+fn heading(svg: &mut Svg, name: &str, columns: &[Column], peak: u64) {
     const LONGEST: usize = 90;
     let broken = columns.iter().filter(|column| column.broken.is_some()).count();
     let window = columns.last().map(|column| column.window).filter(|window| *window > 0);
     let share =
         window.map_or_else(String::new, |window| format!(", {} of the window", percent(peak as f64 / window as f64)));
-    let name = haft_text::truncate_to_width(name, LONGEST);
-    put(svg, format_args!("<text class=\"title\" x=\"{LEFT}\" y=\"32\">{}</text>\n", escape(&name)));
+    svg.label("title", (LEFT, 32.0), Anchor::Start, &haft_text::truncate_to_width(name, LONGEST));
     let line = format!(
         "{}, at most {} tokens{share}, {} of the cached prefix",
         count(columns.len(), "request"),
         grouped(peak),
         count(broken, "break"),
     );
-    put(svg, format_args!("<text class=\"faint\" x=\"{LEFT}\" y=\"54\">{line}</text>\n"));
+    svg.label("faint", (LEFT, 54.0), Anchor::Start, &line);
 }
 
 /// From tokens to heights.
@@ -178,56 +169,41 @@ impl Scale {
         (HEIGHT - TOP - BOTTOM) * tokens as f64 / self.top as f64
     }
 
-    fn draw(&self, svg: &mut String) {
+    fn draw(&self, svg: &mut Svg) {
         for tokens in (0..=self.top).step_by(usize::try_from(self.step).unwrap_or(usize::MAX)) {
             let y = HEIGHT - BOTTOM - self.height(tokens);
-            let (end, label, text) = (WIDTH - RIGHT, LEFT - 10.0, y + 4.0);
-            put(svg, format_args!("<line class=\"grid\" x1=\"{LEFT}\" x2=\"{end}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\n"));
-            put(
-                svg,
-                format_args!(
-                    "<text class=\"faint\" x=\"{label}\" y=\"{text:.1}\" text-anchor=\"end\">{}</text>\n",
-                    grouped(tokens)
-                ),
-            );
+            svg.line("grid", (LEFT, y), (WIDTH - RIGHT, y));
+            svg.label("faint", (LEFT - 10.0, y + 4.0), Anchor::End, &grouped(tokens));
         }
     }
 }
 
-fn draw_column(svg: &mut String, column: &Column, x: f64, width: f64, scale: &Scale) {
-    put(svg, format_args!("<g><title>{}</title>\n", escape(&tooltip(column))));
+fn draw_column(svg: &mut Svg, column: &Column, x: f64, width: f64, scale: &Scale) {
+    svg.element("g").open();
+    svg.element("title").text(&tooltip(column));
     let mut y = HEIGHT - BOTTOM;
     for (layer, tokens) in Layer::ALL.into_iter().zip(column.layers) {
         for (class, tokens) in [(" kept", tokens.kept), ("", tokens.new)] {
             let height = scale.height(tokens);
             if height > 0.0 {
                 y -= height;
-                put(
-                    svg,
-                    format_args!(
-                        "<rect class=\"{layer}{class}\" x=\"{x:.1}\" y=\"{y:.2}\" width=\"{width:.1}\" height=\"{height:.2}\"/>\n"
-                    ),
-                );
+                svg.rect(&format!("{layer}{class}"), (x, y), (width, height));
             }
         }
     }
     if let Some(share) = column.cached_share {
         let at = HEIGHT - BOTTOM - scale.height(column.tokens) * share;
-        let (start, end) = (x - 2.0, x + width + 2.0);
-        put(
-            svg,
-            format_args!("<line class=\"cached\" x1=\"{start:.1}\" x2=\"{end:.1}\" y1=\"{at:.2}\" y2=\"{at:.2}\"/>\n"),
-        );
+        svg.line("cached", (x - 2.0, at), (x + width + 2.0, at));
     }
     if column.broken.is_some() {
-        put(svg, format_args!("{}", marker(x + width / 2.0, y - 5.0)));
+        marker(svg, x + width / 2.0, y - 5.0);
     }
-    svg.push_str("</g>\n");
+    svg.close();
 }
 
 /// A small triangle that points down at a column.
-fn marker(x: f64, y: f64) -> String {
-    format!("<path class=\"break\" d=\"M{x:.1} {y:.1}l-5 -9h10z\"/>\n")
+fn marker(svg: &mut Svg, x: f64, y: f64) {
+    svg.element("path").attribute("class", "break").attribute("d", &format!("M{x:.1} {y:.1}l-5 -9h10z")).empty();
 }
 
 fn tooltip(column: &Column) -> String {
@@ -251,47 +227,23 @@ fn told(broken: &Broken) -> String {
     broken.cause.map_or_else(|| "break without a cause".to_owned(), |cause| format!("break: {cause}"))
 }
 
-fn legend(svg: &mut String) {
+fn legend(svg: &mut Svg) {
+    const BOX: (f64, f64) = (12.0, 12.0);
     let y = HEIGHT - 22.0;
     let mut x = LEFT;
     for layer in Layer::ALL {
-        let (box_y, text_x) = (y - 11.0, x + 18.0);
-        put(svg, format_args!("<rect class=\"{layer}\" x=\"{x}\" y=\"{box_y}\" width=\"12\" height=\"12\"/>\n"));
-        put(svg, format_args!("<text x=\"{text_x}\" y=\"{y}\">{layer}</text>\n"));
+        svg.rect(layer.name(), (x, y - 11.0), BOX);
+        svg.label("", (x + 18.0, y), Anchor::Start, layer.name());
         x += 36.0 + 7.2 * layer.name().len() as f64;
     }
-    let box_y = y - 11.0;
-    put(svg, format_args!("<rect class=\"history kept\" x=\"{x}\" y=\"{box_y}\" width=\"12\" height=\"12\"/>\n"));
-    put(svg, format_args!("<text x=\"{}\" y=\"{y}\">faint: sent before</text>\n", x + 18.0));
+    svg.rect("history kept", (x, y - 11.0), BOX);
+    svg.label("", (x + 18.0, y), Anchor::Start, "faint: sent before");
     x += 138.0;
-    let line_y = y - 5.0;
-    put(svg, format_args!("<line class=\"cached\" x1=\"{x}\" x2=\"{}\" y1=\"{line_y}\" y2=\"{line_y}\"/>\n", x + 14.0));
-    put(svg, format_args!("<text x=\"{}\" y=\"{y}\">read from the cache</text>\n", x + 20.0));
+    svg.line("cached", (x, y - 5.0), (x + 14.0, y - 5.0));
+    svg.label("", (x + 20.0, y), Anchor::Start, "read from the cache");
     x += 166.0;
-    svg.push_str(&marker(x + 5.0, y));
-    put(svg, format_args!("<text x=\"{}\" y=\"{y}\">prefix break</text>\n", x + 16.0));
-}
-
-fn put(svg: &mut String, piece: std::fmt::Arguments<'_>) {
-    // Writing to a String cannot fail.
-    let _ = svg.write_fmt(piece);
-}
-
-/// Text for SVG. Control characters have no place in XML.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in haft_text::sanitise(text).chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' => out.push('\n'),
-            letter if letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}') => out.push(' '),
-            letter => out.push(letter),
-        }
-    }
-    out
+    marker(svg, x + 5.0, y);
+    svg.label("", (x + 16.0, y), Anchor::Start, "prefix break");
 }
 
 #[cfg(test)]

@@ -1,25 +1,17 @@
 //! Conversations of other programs, from a file or a folder. What is read is bounded: a file is text of at most a gigabyte, a
 //! line of it at most 64 megabytes.
-//!
-//! Such recordings hold no reminders of haft's, and often neither system prompt nor tools: reminders are imagined, a recorded
-//! system prompt becomes the role in haft's own, and every tool that is called is offered without a description.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
-use haft_context::{Reminders, RoleText, Step, SystemInput, render_system, system_entry};
 use haft_imports::{ImportedConversation, SourceText, read_conversations};
+use haft_lab::{ImaginedReminders, RecordedConversation};
 use haft_model::O200k;
-use haft_types::{Entry, LlmMetadata, Message, Role, Timestamp, TokenCounter, ToolSet, ToolSpec};
-use serde_json::{Value, json};
+use haft_types::Timestamp;
 
-use super::{Aside, Recorded};
-use crate::cli::{Imagined, ReplayArgs};
+use crate::cli::ReplayArgs;
 use crate::exit::mistake;
 use crate::output;
 
@@ -27,12 +19,10 @@ const LONGEST_LINE: u64 = 64 << 20;
 const LARGEST_FILE: u64 = 1 << 30;
 /// Folders inside folders that are looked into.
 const DEEPEST: usize = 8;
-/// Between two requests where no time was recorded: what most take.
-const USUAL_PAUSE: Duration = Duration::from_secs(7);
 
 /// The conversations of the file or folder that was named.
-pub(super) fn read(args: &ReplayArgs) -> anyhow::Result<Vec<Recorded>> {
-    let imagined = args.reminders;
+pub(super) fn read(args: &ReplayArgs) -> anyhow::Result<Vec<RecordedConversation>> {
+    let imagined = ImaginedReminders { tokens: args.reminders.tokens, changes: args.reminders.changes };
     let all = match (&args.from_file, &args.import) {
         (Some(file), _) => {
             let read = conversations(file);
@@ -43,7 +33,8 @@ pub(super) fn read(args: &ReplayArgs) -> anyhow::Result<Vec<Recorded>> {
     };
     let mut recorded = Vec::new();
     for one in all {
-        recorded.extend(lower(one, imagined)?);
+        let (name, messages) = (one.document.name, one.document.messages);
+        recorded.extend(RecordedConversation::of_messages(name, messages, imagined, &O200k)?);
     }
     if recorded.is_empty() {
         return Err(mistake("no conversation there has a request: a user's message that an assistant answered"));
@@ -146,69 +137,6 @@ fn text(mut reader: impl BufRead) -> Result<String, String> {
     Ok(text)
 }
 
-/// A conversation as it can be replayed; none without a request.
-fn lower(read: ImportedConversation, imagined: Imagined) -> anyhow::Result<Option<Recorded>> {
-    let document = read.document;
-    let counted = document.messages.iter().filter_map(|message| message.llm_metadata.as_ref());
-    let counted = counted.map(LlmMetadata::usage).filter(|usage| usage.all_input() > 0).collect();
-    let (system, said): (Vec<_>, Vec<_>) = document.messages.into_iter().partition(|one| one.role == Role::System);
-    let prompt = system.iter().map(Message::joined_text).collect::<Vec<_>>().join("\n\n");
-    let steps = steps(&said);
-    if steps.is_empty() {
-        return Ok(None);
-    }
-    let specs: BTreeSet<_> = said.iter().flat_map(Message::tool_calls).map(|call| call.name.clone()).collect();
-    let spec = |name: String| {
-        let parameters: Value = json!({"type": "object", "properties": {}});
-        ToolSpec { name, description: "A recorded tool.".into(), parameters }
-    };
-    let tools = ToolSet::new(specs.into_iter().map(spec).collect(), &O200k);
-    let role = if prompt.trim().is_empty() { RoleText::BuiltIn } else { RoleText::Custom(&prompt) };
-    let input = SystemInput { role, tools: &tools.specs, ..SystemInput::default() };
-    let system = system_entry(render_system(&input)?, &O200k);
-    let aside = |step: usize| Aside {
-        system: Arc::clone(&system),
-        tools: Arc::clone(&tools),
-        documents: None,
-        reminders: imagine(imagined, step),
-        cache_key: None,
-    };
-    Ok(Some(Recorded {
-        name: document.name,
-        asides: (0..steps.len()).map(aside).collect(),
-        history: said.into_iter().map(|message| Entry::new(message, &O200k)).collect(),
-        steps,
-        counted,
-        bodies: Vec::new(),
-    }))
-}
-
-/// A request is made whenever the assistant is to speak.
-fn steps(said: &[Message]) -> Vec<Step> {
-    let role = |index: usize| said.get(index).map(|message| message.role);
-    let asks = |end: &usize| {
-        matches!(role(end - 1), Some(Role::User | Role::Tool)) && matches!(role(*end), Some(Role::Assistant))
-    };
-    let begun = said.first().map(|message| message.created_at);
-    let timed = said.iter().any(|message| Some(message.created_at) != begun);
-    let mut clock = Duration::ZERO;
-    let step = |messages: usize| {
-        let at = begun.and_then(|begun| Duration::try_from(said[messages - 1].created_at.duration_since(begun)).ok());
-        clock = at.filter(|_| timed).unwrap_or(clock + USUAL_PAUSE).max(clock);
-        Step { messages, at: clock }
-    };
-    (1..=said.len()).filter(asks).map(step).collect()
-}
-
-/// Reminders of about so many tokens, which change in this share of the requests.
-fn imagine(imagined: Imagined, step: usize) -> Option<Reminders> {
-    const LINE: &str = "- [ ] a step of the plan, described in a line of the usual length for such a thing\n";
-    let lines = imagined.tokens / O200k.text(LINE).max(1);
-    let version = (step as f64 * imagined.changes) as usize;
-    let todo = format!("{}- [x] {version} steps are done\n", LINE.repeat(lines as usize));
-    (imagined.tokens > 0).then(|| Reminders { todo: Some(todo), ..Reminders::default() })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,14 +169,5 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), format!("{line}\n\n{line}\n")).unwrap();
         assert_eq!(conversations(file.path()).unwrap().len(), 2);
-    }
-
-    #[test]
-    fn imagined_reminders_have_the_size_and_change_as_told() {
-        let imagined = Imagined { tokens: 1_000, changes: 0.05 };
-        let at = |step| imagine(imagined, step).and_then(|reminders| reminders.todo).unwrap();
-        assert!((900..1_100).contains(&O200k.text(&at(0))), "{}", O200k.text(&at(0)));
-        assert!(at(0) == at(19) && at(19) != at(20));
-        assert_eq!(imagine(Imagined { tokens: 0, changes: 1.0 }, 3), None);
     }
 }

@@ -1,22 +1,20 @@
-//! `haft context replay`: a recorded conversation under other policies (SPEC 8.11). Nothing is sent and nothing is written but
+//! `haft context replay`: a recorded conversation under other policies . Nothing is sent and nothing is written but
 //! the plot that is asked for.
 //!
 //! ```text
-//! a conversation of haft's, a file, a folder ─► Recorded ─► replay under each policy ─► Outcome ─► table, JSON, plot
+//! a conversation of haft's, a file, a folder ─► recordings ─► the lab replays them under each policy ─► table, JSON, plot
 //! ```
 
 mod files;
 mod own;
-mod plot;
-mod tables;
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::Context as _;
-use haft_context::{Beside, Coverage, Documents, Recording, Reminders, Step, Variant, coverage, replay};
+use haft_lab::{OUTCOME_HEADINGS, PolicyOutcome, Variant};
 use haft_model::{Encoding, O200k};
-use haft_types::{Api, CacheKind, CacheRule, Entry, ModelSpec, Price, ToolSet, Usage};
+use haft_types::{Api, CacheKind, CacheRule, ModelSpec, Price};
 use serde_json::json;
 
 use super::next;
@@ -24,73 +22,13 @@ use crate::cli::ReplayArgs;
 use crate::commands::configuration;
 use crate::config::Config;
 use crate::exit::mistake;
+use crate::output::Table;
 use crate::{output, wiring};
 
 /// What was really sent, as a policy.
 const RECORDED: &str = "recorded";
 /// What is compared when nothing is said.
 const USUAL: [&str; 5] = ["none", "front", "tail", "default", "cache-aware"];
-
-/// A recorded conversation.
-struct Recorded {
-    name: String,
-    history: Vec<Arc<Entry>>,
-    steps: Vec<Step>,
-    /// What was sent besides: one for each step, or one for all.
-    asides: Vec<Aside>,
-    /// What the provider counted, request by request.
-    counted: Vec<Usage>,
-    /// The bodies that were sent, where they are known.
-    bodies: Vec<Vec<u8>>,
-}
-
-/// What was sent besides the conversation.
-struct Aside {
-    system: Arc<Entry>,
-    tools: Arc<ToolSet>,
-    documents: Option<Documents>,
-    reminders: Option<Reminders>,
-    cache_key: Option<String>,
-}
-
-/// What a policy came to.
-struct Outcome {
-    name: String,
-    requests: Vec<One>,
-    too_large: usize,
-    breaks: usize,
-    regret: usize,
-    kept: Coverage,
-    /// Requests that are, byte for byte, what was sent; absent where that is not known.
-    same_bytes: Option<usize>,
-}
-
-/// One request of an outcome.
-struct One {
-    usage: Usage,
-    cost: Option<f64>,
-}
-
-impl Outcome {
-    fn new(name: &str) -> Self {
-        let (requests, kept) = (Vec::new(), Coverage::default());
-        Self { name: name.to_owned(), requests, too_large: 0, breaks: 0, regret: 0, kept, same_bytes: None }
-    }
-
-    fn usage(&self) -> Usage {
-        let mut sum = Usage::default();
-        self.requests.iter().for_each(|one| sum += one.usage);
-        sum
-    }
-
-    fn cost(&self) -> Option<f64> {
-        self.requests.iter().map(|one| one.cost).sum::<Option<f64>>().filter(|_| !self.requests.is_empty())
-    }
-
-    fn peak(&self) -> u64 {
-        self.requests.iter().map(|one| one.usage.all_input()).max().unwrap_or(0)
-    }
-}
 
 pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let (_, loaded) = configuration(&args.common)?;
@@ -111,11 +49,15 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
         outcomes.push(match variant {
             Some(variant) => {
                 let mut bodies = Bodies::new(args.bodies.as_deref(), name)?;
-                let outcome = replayed(variant, &conversations, &encoding, &mut bodies);
+                let outcome =
+                    PolicyOutcome::replayed(variant, &conversations, &encoding.spec, &O200k, |request, sent| {
+                        bodies.write(|| encoding.encode(request).to_vec());
+                        sent.is_some_and(|sent| *sent == *encoding.encode(request))
+                    });
                 bodies.finish()?;
                 outcome
             }
-            None => counted(name, &conversations, &encoding.spec),
+            None => PolicyOutcome::counted(name, &conversations, &encoding.spec),
         });
     }
     let title = match conversations.as_slice() {
@@ -123,17 +65,17 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
         several => format!("{} conversations", several.len()),
     };
     if let Some(path) = &args.plot {
-        let picture = plot::draw(&title, &outcomes);
+        let picture = haft_lab::draw_plot(&title, &outcomes);
         let html = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
-        let text = if html { tables::page(&title, &outcomes, &encoding.spec, &picture) } else { picture };
+        let text = if html { haft_lab::outcome_page(&title, &outcomes, &encoding.spec, &picture) } else { picture };
         let wrong = || mistake(format!("cannot write `{}`", path.display()));
         std::fs::write(path, text).with_context(wrong)?;
         output::tell(&format!("haft: wrote {}", path.display()));
     }
     if args.json {
-        return output::print_json(&tables::json(&title, conversations.len(), &outcomes, &encoding.spec));
+        return output::print_json(&haft_lab::outcome_json(&title, conversations.len(), &outcomes, &encoding.spec));
     }
-    output::print(&tables::text(&title, &outcomes, &encoding.spec))
+    output::print(&table(&title, &outcomes, &encoding.spec))
 }
 
 /// The policy of this name; none for what was really sent.
@@ -223,54 +165,19 @@ impl Bodies {
     }
 }
 
-/// The conversations under a policy, one after another, each with a cache of its own.
-fn replayed(variant: &Variant, conversations: &[Recorded], encoding: &Encoding, bodies: &mut Bodies) -> Outcome {
-    let mut outcome = Outcome::new(&variant.name);
-    for one in conversations {
-        let beside = |step: usize| {
-            // Asides are never empty: there is one for each step, or one for all.
-            let aside = &one.asides[step.min(one.asides.len() - 1)];
-            Beside {
-                system: &aside.system,
-                system_input: None,
-                tools: &aside.tools,
-                documents: aside.documents.as_ref(),
-                reminders: aside.reminders.clone().filter(|_| variant.reminders),
-                cache_key: aside.cache_key.as_deref(),
-            }
-        };
-        let recording = Recording { history: &one.history, steps: &one.steps, beside: &beside };
-        let mut same = 0;
-        let replay = replay(&recording, &variant.policy, &encoding.spec, &O200k, |step, request| {
-            bodies.write(|| encoding.encode(request).to_vec());
-            if let Some(body) = one.bodies.get(step) {
-                same += usize::from(*body == encoding.encode(request));
-            }
-        });
-        if !one.bodies.is_empty() {
-            outcome.same_bytes = Some(outcome.same_bytes.unwrap_or(0) + same);
-        }
-        outcome.too_large += replay.too_large;
-        outcome.breaks += replay.breaks();
-        outcome.regret += replay.regret;
-        if let Some(last) = &replay.last {
-            let kept = coverage(&one.history, last);
-            outcome.kept.kept += kept.kept;
-            outcome.kept.all += kept.all;
-        }
-        outcome.requests.extend(replay.requests.iter().map(|one| One { usage: one.usage, cost: one.cost }));
+/// The table for people.
+fn table(title: &str, outcomes: &[PolicyOutcome], model: &ModelSpec) -> String {
+    let mut table = Table::new(&OUTCOME_HEADINGS);
+    for cells in haft_lab::outcome_rows(outcomes) {
+        table.row(cells);
     }
-    outcome
-}
-
-/// What the provider counted of the requests that were really sent.
-fn counted(name: &str, conversations: &[Recorded], model: &ModelSpec) -> Outcome {
-    let mut outcome = Outcome::new(name);
-    let usages = conversations.iter().flat_map(|one| &one.counted);
-    outcome.requests.extend(usages.map(|usage| One {
-        usage: *usage,
-        // What was answered is the same under every policy.
-        cost: model.price.map(|price| price.cost(Usage { output: 0, reasoning: 0, ..*usage }).total),
-    }));
-    outcome
+    let mut text = format!("{title}: {}\n\n{table}", haft_lab::pricing_line(model));
+    for outcome in outcomes {
+        if let Some(same) = outcome.same_bytes.filter(|same| *same > 0) {
+            let all = outcome.requests.len();
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "\n{}: {same} of {all} bodies are those that were sent", outcome.name);
+        }
+    }
+    text
 }

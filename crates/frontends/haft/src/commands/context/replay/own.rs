@@ -4,24 +4,24 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_context::{Documents, Reminders, Step};
+use haft_context::{Documents, Reminders};
+use haft_lab::{RecordedAside, RecordedConversation, Step};
 use haft_model::{Encoding, O200k};
 use haft_store::{LoggedRequest, LoggedSegment};
 use haft_types::{Entry, Layer, MessageId, ToolSet};
 
 use super::super::logged::{Log, rebuild, replies};
-use super::{Aside, Recorded};
 use crate::cli::ReplayArgs;
 use crate::exit::mistake;
 
 /// Reads it, with how its last request was encoded.
-pub(super) async fn read(args: &ReplayArgs) -> anyhow::Result<(Recorded, Encoding)> {
+pub(super) async fn read(args: &ReplayArgs) -> anyhow::Result<(RecordedConversation, Encoding)> {
     let log = Log::open(args.conversation.as_deref(), &args.common).await?;
     let (messages, outlines) = (log.messages().await?, log.outlines().await?);
     let counted = replies(&outlines, &messages).into_iter().flatten().map(haft_types::LlmMetadata::usage).collect();
     let places: HashMap<_, _> = messages.iter().enumerate().map(|(index, one)| (one.message_id, index)).collect();
     let history = messages.into_iter().map(|message| Entry::new(message, &O200k)).collect();
-    let (mut steps, mut asides, mut bodies) = (Vec::new(), Vec::<Aside>::new(), Vec::new());
+    let (mut steps, mut asides, mut bodies) = (Vec::new(), Vec::<RecordedAside>::new(), Vec::new());
     let mut last: Option<Encoding> = None;
     let begun = outlines.first().map(|outline| outline.summary.sent_at);
     for outline in &outlines {
@@ -35,7 +35,7 @@ pub(super) async fn read(args: &ReplayArgs) -> anyhow::Result<(Recorded, Encodin
         last = Some(encoding);
     }
     let encoding = last.ok_or_else(|| mistake("the conversation has no requests yet"))?;
-    Ok((Recorded { name: log.conversation.name, history, steps, asides, counted, bodies }, encoding))
+    Ok((RecordedConversation { name: log.conversation.name, history, steps, asides, counted, bodies }, encoding))
 }
 
 /// How many messages of the conversation there were.
@@ -45,7 +45,7 @@ fn held(logged: &LoggedRequest, places: &HashMap<MessageId, usize>) -> usize {
 }
 
 /// What a request held besides the conversation. Tools are shared with the request before where they are the same.
-fn aside(logged: &LoggedRequest, before: Option<&Aside>) -> Aside {
+fn aside(logged: &LoggedRequest, before: Option<&RecordedAside>) -> RecordedAside {
     let of = |layer: Layer| logged.segments.iter().filter(move |segment| segment.layer == layer);
     let entry = |segment: &LoggedSegment| {
         Arc::new(Entry { message: segment.message.clone(), hash: segment.hash, tokens: segment.tokens })
@@ -58,7 +58,7 @@ fn aside(logged: &LoggedRequest, before: Option<&Aside>) -> Aside {
     // A view of its own making has no such layers; what it was made from is not in the log.
     let system = of(Layer::System).next().or(logged.segments.first()).map(entry);
     let documents = Documents::recorded(of(Layer::Documents).map(|one| (one.owner.as_str(), entry(one))));
-    Aside {
+    RecordedAside {
         system: system.unwrap_or_else(|| haft_context::system_entry("", &O200k)),
         tools,
         documents: Some(documents),

@@ -1,0 +1,157 @@
+//! `cache-aware` placement: copies of reminders stay where they were sent, new ones are appended (SPEC 8.4).
+//!
+//! ```text
+//! S U A T *¹              first request: everything at the end
+//! S U A T *¹ A T          nothing to say: nothing moves, the request only appends
+//! S U A T *¹ A T *²       the list changed, or its newest copy was too far from the end
+//! S U a t A T *²          the prefix is rewritten or cold anyway: what was said before the newest copy goes
+//! ```
+//!
+//! Invariants: on a warm prefix no copy moves, changes or goes. Behind a break everything is sent anew, so copies behind it
+//! go and those before it stay. The newest copy of each kind is what the kind says now, and no further than
+//! [`Policy::max_distance`](crate::Policy) messages from the end.
+
+use std::borrow::Cow;
+use std::mem;
+use std::sync::Arc;
+
+use haft_types::{ContentHash, Layer, MessageId, Segment};
+
+use crate::build::layers::{Copied, Layers, Owned, segment};
+use crate::build::reminders::{KINDS, Kind, NOTHING, Reminders, message};
+use crate::build::rounds::Item;
+use crate::carried::ReminderCopy;
+use crate::snapshot::Snapshot;
+
+/// A copy in its place: before the item with this index.
+struct Standing {
+    before: usize,
+    copied: Copied,
+}
+
+/// What a kind says now.
+struct Live {
+    owned: Owned,
+    says: ContentHash,
+    /// Whether it must be near the end. That there is nothing left to say need not be said twice.
+    repeat: bool,
+}
+
+/// Lays a request out, and tells which copies of reminders it holds.
+pub(crate) fn lay_out(mut layers: Layers, snapshot: &Snapshot<'_>) -> (Vec<Segment>, Vec<ReminderCopy>) {
+    let head = layers.head();
+    let items = mem::take(&mut layers.line.items);
+    let copies = mem::take(&mut layers.copies);
+    let in_place = |copied: Copied| place_after(&items, copied.copy.after).map(|before| Standing { before, copied });
+    let mut standing: Vec<_> = copies.into_iter().filter_map(in_place).collect();
+    standing.sort_by_key(|one| one.before);
+    let cold = snapshot.is_cold() || snapshot.last.is_none_or(|last| last.tools != layers.tools.hash);
+    standing.truncate(if cold { 0 } else { untouched(&head, &items, &standing, snapshot) });
+
+    let length = head.len() + items.len() + standing.len();
+    let append = to_append(&layers, &standing, (head.len(), length), snapshot);
+    let mut kept: Vec<_> = standing.iter().map(|one| one.copied.copy.clone()).collect();
+    if let Some(last) = items.last() {
+        kept.extend(append.iter().map(|live| ReminderCopy {
+            owner: Cow::Borrowed(live.owned.0),
+            text: live.owned.1.message.joined_text(),
+            says: live.says,
+            after: last.id(),
+        }));
+    }
+
+    let reminder = |(owner, entry): Owned| segment(Layer::Reminders, owner, entry);
+    let mut segments = head;
+    segments.reserve(length + append.len());
+    let mut standing = standing.into_iter().peekable();
+    for (index, item) in items.into_iter().enumerate() {
+        while let Some(one) = standing.next_if(|one| one.before <= index) {
+            segments.push(reminder(one.copied.owned));
+        }
+        segments.push(segment(item.layer, item.owner, item.entry));
+    }
+    segments.extend(standing.map(|one| reminder(one.copied.owned)));
+    segments.extend(append.into_iter().map(|live| reminder(live.owned)));
+    (segments, kept)
+}
+
+/// The index of the item before which a copy stands that was sent behind this message; `None` when the message is gone.
+fn place_after(items: &[Item], after: MessageId) -> Option<usize> {
+    let mut index = items.iter().rposition(|item| item.id() == after)? + 1;
+    while index < items.len() && items[index].block == items[index - 1].block {
+        index += 1;
+    }
+    Some(index)
+}
+
+/// How many of the copies stand where nothing before them has changed since the request before, themselves included.
+fn untouched(head: &[Segment], items: &[Item], standing: &[Standing], snapshot: &Snapshot<'_>) -> usize {
+    let last = snapshot.last.map(|last| last.segments.as_slice()).unwrap_or_default();
+    let mut now = head.iter().map(|segment| segment.entry.hash).collect::<Vec<_>>();
+    now.reserve(items.len() + standing.len());
+    let mut copies = standing.iter().peekable();
+    for (index, item) in items.iter().enumerate() {
+        while let Some(one) = copies.next_if(|one| one.before <= index) {
+            now.push(one.copied.owned.1.hash);
+        }
+        now.push(item.entry.hash);
+    }
+    now.extend(copies.map(|one| one.copied.owned.1.hash));
+    let same = last.iter().zip(&now).take_while(|(old, new)| old.hash == **new).count();
+    if same == last.len() {
+        return standing.len();
+    }
+    (0..standing.len()).take_while(|copy| head.len() + standing[*copy].before + copy < same).count()
+}
+
+/// The reminders that must be said at the end. `sizes` are the messages before the conversation and all of them.
+fn to_append(layers: &Layers, standing: &[Standing], sizes: (usize, usize), snapshot: &Snapshot<'_>) -> Vec<Live> {
+    let (head, mut length) = sizes;
+    let mut waiting: Vec<_> = KINDS.into_iter().filter_map(|kind| live(kind, layers, standing, snapshot)).collect();
+    let mut append = Vec::new();
+    // Whatever is appended pushes the other copies further from the end.
+    loop {
+        let behind = |copy: usize| length - 1 - (head + standing[copy].before + copy);
+        let (now, later): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(newest, live)| match newest {
+            Some(copy) if standing[*copy].copied.copy.says == live.says => {
+                live.repeat && behind(*copy) > snapshot.policy.max_distance as usize
+            }
+            Some(_) | None => true,
+        });
+        waiting = later;
+        if now.is_empty() {
+            break;
+        }
+        length += now.len();
+        append.extend(now.into_iter().map(|(_, live)| live));
+    }
+    append.sort_by_key(|live: &Live| KINDS.iter().position(|kind| kind.owner == live.owned.0));
+    append
+}
+
+/// What a kind says now, with the index of its newest copy; `None` when it says nothing and nothing must be taken back.
+fn live(kind: Kind, layers: &Layers, standing: &[Standing], snapshot: &Snapshot<'_>) -> Option<(Option<usize>, Live)> {
+    let newest = standing.iter().rposition(|one| one.copied.owned.0 == kind.owner);
+    let maker = snapshot.maker();
+    if let Some((_, entry)) = layers.run.iter().find(|(owner, _)| *owner == kind.owner) {
+        let says = if snapshot.policy.clock { timeless(kind, snapshot) } else { entry.hash };
+        let owned = (kind.owner, Arc::clone(entry));
+        return Some((newest, Live { owned, says, repeat: true }));
+    }
+    newest?;
+    let entry = message(maker, kind.owner, &kind.headed(NOTHING));
+    let says = entry.hash;
+    Some((newest, Live { owned: (kind.owner, entry), says, repeat: false }))
+}
+
+/// The hash of what a kind says but for the clock.
+fn timeless(kind: Kind, snapshot: &Snapshot<'_>) -> ContentHash {
+    let reminders = snapshot.reminders.map(|reminders| Reminders { clock: None, ..reminders.clone() });
+    let run = reminders.map(|reminders| reminders.run(snapshot.policy, snapshot.maker())).unwrap_or_default();
+    let said = run.iter().find(|(owner, _)| *owner == kind.owner).map(|(_, entry)| entry.hash);
+    // The clock is all it says.
+    said.unwrap_or_else(|| ContentHash::of(kind.owner.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,248 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_types::{CacheKind, CacheRule, Entry, Layer, ModelSpec, Role};
+use proptest::prelude::*;
+
+use super::*;
+use crate::testing::{Quarter, conversation, model, system, tool_set, whole_conversation};
+use crate::{Account, Assembly, Carried, Compress, Marks, Place, Policy, assemble, repair};
+
+/// A conversation as the engine carries it from request to request.
+struct World {
+    model: ModelSpec,
+    policy: Policy,
+    history: Vec<Arc<Entry>>,
+    reminders: Reminders,
+    marks: Marks,
+    last: Option<Account>,
+    carried: Carried,
+    idle: Option<Duration>,
+}
+
+impl World {
+    fn new(shape: &str) -> Self {
+        let cache = CacheRule { rule: CacheKind::Anthropic, min: 1, ..CacheRule::default() };
+        Self {
+            model: ModelSpec { cache, ..model() },
+            policy: Policy { reminders: Place::CacheAware, compress: Compress::Never, ..Policy::default() },
+            history: conversation(shape),
+            reminders: Reminders {
+                role: Some("You are careful.".into()),
+                todo: Some("- [ ] one".into()),
+                ..Reminders::default()
+            },
+            marks: Marks::default(),
+            last: None,
+            carried: Carried::default(),
+            idle: None,
+        }
+    }
+
+    fn build(&self) -> Assembly {
+        let (system, tools) = (system(), tool_set(&["read_file"]));
+        let plain = Snapshot::new(&self.model, &self.policy, &system, &tools, &self.history, &Quarter);
+        assemble(&Snapshot {
+            reminders: Some(&self.reminders),
+            marks: Some(&self.marks),
+            last: self.last.as_ref().map(|account| &account.sent),
+            carried: Some(&self.carried),
+            idle: self.idle,
+            ..plain
+        })
+        .unwrap()
+    }
+
+    /// Builds the next request and keeps what it decided; returns its shape with one letter a reminder.
+    fn send(&mut self) -> String {
+        let assembly = self.build();
+        let shape = shape(&assembly);
+        self.keep(assembly.account);
+        shape
+    }
+
+    fn keep(&mut self, account: Account) {
+        if let Some(carried) = &account.carried {
+            // As the store gives it back.
+            self.carried = serde_json::from_str(&serde_json::to_string(carried).unwrap()).unwrap();
+        }
+        self.last = Some(account);
+    }
+
+    fn then(&mut self, shape: &str) -> &mut Self {
+        self.history = conversation(shape);
+        self
+    }
+}
+
+fn shape(assembly: &Assembly) -> String {
+    let letter = |segment: &Segment| match (segment.layer, segment.entry.message.role) {
+        (Layer::Reminders, _) => segment.owner.strip_prefix("reminder:").unwrap().chars().next().unwrap(),
+        (_, Role::System) => 'S',
+        (_, Role::User) => 'U',
+        (_, Role::Summary) => 'Σ',
+        (_, Role::Tool) => 'T',
+        (_, Role::Assistant) if segment.entry.message.tool_calls().next().is_some() => 'A',
+        (_, Role::Assistant) => 'a',
+    };
+    assembly.request.segments.iter().map(letter).collect()
+}
+
+#[test]
+fn copies_stay_and_new_ones_are_appended() {
+    let mut world = World::new("U");
+    assert_eq!(world.send(), "SUrt");
+    assert_eq!(world.then("UAT").send(), "SUrtAT");
+    world.reminders.todo = Some("- [x] one".into());
+    assert_eq!(world.then("UATAT").send(), "SUrtATATt");
+    assert_eq!(world.then("UATATATaU").send(), "SUrtATATtATaU");
+    // Back to what an older copy says: the newest one counts.
+    world.reminders.todo = Some("- [ ] one".into());
+    assert_eq!(world.send(), "SUrtATATtATaUt");
+    world.reminders.todo = None;
+    assert_eq!(world.send(), "SUrtATATtATaUtt");
+    assert!(world.carried.copies.last().unwrap().text.contains("no longer holds"));
+    assert_eq!(world.send(), "SUrtATATtATaUtt", "that it is empty is said once");
+}
+
+#[test]
+fn a_copy_too_far_from_the_end_is_said_again() {
+    let mut world = World::new("U");
+    world.send();
+    world.policy.max_distance = 6;
+    assert_eq!(world.then("UATATU").build().request.segments.len(), 9, "six messages lie behind the role");
+    world.policy.max_distance = 5;
+    assert_eq!(world.send(), "SUrtATATUrt", "one pushes the other");
+}
+
+#[test]
+fn what_is_cold_is_collapsed() {
+    let mut world = World::new("U");
+    world.send();
+    world.reminders.todo = Some("- [x] one".into());
+    assert_eq!(world.then("UAT").send(), "SUrtATt");
+    world.idle = Some(Duration::from_mins(5));
+    assert_eq!(world.then("UATAT").send(), "SUrtATtAT", "an entry lives for five minutes");
+    world.idle = Some(Duration::from_secs(301));
+    let cold = world.build();
+    assert_eq!(shape(&cold), "SUATATrt");
+    let broken = cold.account.prefix.as_ref().unwrap().broken.as_ref().unwrap();
+    assert_eq!((broken.tokens, broken.cost), (0, None), "nothing is lost that was not lost before");
+    assert_eq!(cold.account.expected.cached_input, 0);
+    world.keep(cold.account);
+    world.idle = None;
+    assert_eq!(world.then("UATATAT").send(), "SUATATrtAT");
+    world.model.name = "other".into();
+    assert_eq!(world.then("UATATATAT").send(), "SUATATATATrt");
+}
+
+#[test]
+fn behind_a_break_copies_go_and_before_it_they_stay() {
+    let mut world = World::new("U");
+    for (shape, todo) in [("U", "a"), ("UAT", "b"), ("UATAT", "c"), ("UATATAT", "d")] {
+        world.reminders.todo = Some(todo.into());
+        world.then(shape).send();
+    }
+    assert_eq!(world.send(), "SUrtATtATtATt");
+    world.marks.deleted = [world.history[3].message.message_id].into();
+    // The second block is gone: what stands behind it is sent anew, once.
+    assert_eq!(world.send(), "SUrtATtATt");
+    assert_eq!(world.send(), "SUrtATtATt");
+}
+
+#[test]
+fn a_clock_alone_makes_no_copy() {
+    let mut world = World::new("U");
+    world.policy.clock = true;
+    world.reminders.clock = Some("12:00".into());
+    assert_eq!(world.send(), "SUrt");
+    world.reminders.clock = Some("12:01".into());
+    assert_eq!(world.then("UAT").send(), "SUrtAT");
+    world.reminders.role = Some("You are bold.".into());
+    assert_eq!(world.send(), "SUrtATr");
+    assert!(world.carried.copies.last().unwrap().text.ends_with("Date and time: 12:01"));
+}
+
+#[test]
+fn another_place_forgets_the_copies() {
+    let mut world = World::new("U");
+    world.send();
+    world.policy.reminders = Place::Tail;
+    assert_eq!(world.then("UAT").send(), "SUATrt");
+    assert!(world.carried.copies.is_empty());
+}
+
+/// What the run says, kind by kind.
+fn live(world: &World) -> Vec<(&'static str, String)> {
+    let run = world.reminders.run(&world.policy, crate::memo::Maker { counter: &Quarter, memo: None });
+    run.into_iter().map(|(owner, entry)| (owner, entry.message.joined_text())).collect()
+}
+
+fn check(world: &World, assembly: &Assembly) -> Result<(), TestCaseError> {
+    let segments = &assembly.request.segments;
+    for (owner, text) in live(world) {
+        let newest = segments.iter().rposition(|segment| segment.owner == owner);
+        prop_assert!(newest.is_some(), "{} is missing", owner);
+        let newest = newest.unwrap();
+        prop_assert_eq!(&segments[newest].entry.message.joined_text(), &text);
+        prop_assert!(segments.len() - 1 - newest <= world.policy.max_distance as usize);
+    }
+    // The same snapshot gives the same request. (Whole blocks are checked by `assemble`.)
+    prop_assert_eq!(&world.build().request, &assembly.request);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn on_a_warm_prefix_a_request_only_appends(
+        history in whole_conversation(60),
+        todos in prop::collection::vec(0_u8..4, 120),
+        distance in 4_u32..30,
+    ) {
+        let mut world = World::new("");
+        world.policy.max_distance = distance;
+        for (message, todo) in history.iter().zip(todos.iter().cycle()) {
+            world.history.push(Arc::clone(message));
+            if !repair(&world.history, &Quarter).repairs.is_empty() || message.message.role == Role::Assistant {
+                continue;
+            }
+            world.reminders.todo = (*todo > 0).then(|| format!("- [ ] {todo}"));
+            let assembly = world.build();
+            check(&world, &assembly)?;
+            let broken = assembly.account.prefix.as_ref().and_then(|prefix| prefix.broken.as_ref());
+            prop_assert!(broken.is_none(), "{:?}", broken);
+            world.keep(assembly.account);
+        }
+    }
+
+    #[test]
+    fn whatever_happens_the_newest_content_is_live(
+        history in whole_conversation(60),
+        steps in prop::collection::vec((0_u8..4, 0_u8..12), 120),
+    ) {
+        let mut world = World::new("");
+        world.policy.compress = Compress::RoundEnd;
+        world.policy.safe_zone = crate::SafeZone::Tokens(1_500);
+        world.policy.prune_keep = 2;
+        for (message, (todo, event)) in history.iter().zip(steps.iter().cycle()) {
+            world.history.push(Arc::clone(message));
+            if !repair(&world.history, &Quarter).repairs.is_empty() || message.message.role == Role::Assistant {
+                continue;
+            }
+            world.reminders.todo = (*todo > 0).then(|| format!("- [ ] {todo}"));
+            world.idle = (*event == 0).then_some(Duration::from_hours(1));
+            if *event == 1 && world.history.len() > 4 {
+                world.marks.deleted.insert(world.history[1].message.message_id);
+            }
+            let assembly = world.build();
+            check(&world, &assembly)?;
+            if *event == 0 {
+                let reminders = assembly.request.segments.iter().filter(|one| one.layer == Layer::Reminders).count();
+                prop_assert_eq!(reminders, live(&world).len(), "cold: one copy a kind");
+            }
+            world.keep(assembly.account);
+        }
+    }
+}

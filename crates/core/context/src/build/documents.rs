@@ -1,0 +1,123 @@
+//! The documents layer: rules and other standing texts, each kind as a pair of user message and acknowledgement (SPEC 2.2).
+//!
+//! Made once when the files are read and shared by every request until they change, so the bytes are stable.
+
+use std::sync::Arc;
+
+use haft_types::{Entry, Role, TokenCounter};
+
+use crate::memo::Maker;
+
+/// The kinds of documents, in the order they are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DocumentKind {
+    /// Documentation of libraries.
+    LibraryDocs,
+    /// Descriptions of external tools.
+    ExternalTools,
+    /// Rule files.
+    Rules,
+    /// `CODE_LAW.md`.
+    CodeLaw,
+}
+
+/// When a document must be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Need {
+    /// In every request.
+    #[default]
+    Always,
+    /// Unless room is short.
+    IfRoom,
+}
+
+/// One document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// Its kind.
+    pub kind: DocumentKind,
+    /// The library or file path it is headed by.
+    pub heading: String,
+    /// Its text.
+    pub text: String,
+    /// Whether it may be left out when room is short.
+    pub need: Need,
+}
+
+/// The documents layer.
+#[derive(Clone, Debug, Default)]
+pub struct Documents {
+    sources: Vec<Document>,
+    pub(crate) messages: Vec<(&'static str, Arc<Entry>)>,
+}
+
+impl DocumentKind {
+    const ALL: [Self; 4] = [Self::LibraryDocs, Self::ExternalTools, Self::Rules, Self::CodeLaw];
+
+    fn owner(self) -> &'static str {
+        match self {
+            Self::LibraryDocs => "document:library",
+            Self::ExternalTools => "document:tools",
+            Self::Rules => "document:rules",
+            Self::CodeLaw => "document:law",
+        }
+    }
+
+    fn opening(self) -> &'static str {
+        match self {
+            Self::LibraryDocs => "Documentation of libraries used in this project. Prefer it to what you remember.",
+            Self::ExternalTools => "Command line tools made for this project. Run them as their documentation says.",
+            Self::Rules => "Rules for work in this project. They apply to everything you do here.",
+            Self::CodeLaw => "The law of this code base. It applies to every change.",
+        }
+    }
+
+    fn acknowledgement(self) -> &'static str {
+        match self {
+            Self::LibraryDocs => "I have read the library documentation and will use it.",
+            Self::ExternalTools => "I have read about these tools and will use them where they fit.",
+            Self::Rules => "I have read the rules and will follow them.",
+            Self::CodeLaw => "I have read the law of this code base and will keep to it.",
+        }
+    }
+}
+
+impl Documents {
+    /// Makes the layer. Documents of a kind stay in the order given; empty ones are left out.
+    pub fn new(sources: Vec<Document>, counter: &dyn TokenCounter) -> Self {
+        let maker = Maker { counter, memo: None };
+        let mut messages = Vec::new();
+        for kind in DocumentKind::ALL {
+            let mut text = String::from(kind.opening());
+            let shown = sources.iter().filter(|one| one.kind == kind && !one.text.trim().is_empty());
+            let before = text.len();
+            for document in shown {
+                text.push_str("\n\n# ");
+                text.push_str(&document.heading);
+                text.push_str("\n\n");
+                text.push_str(document.text.trim());
+            }
+            if text.len() > before {
+                messages.push((kind.owner(), maker.made(kind.owner(), Role::User, &text)));
+                messages.push((kind.owner(), maker.made(kind.owner(), Role::Assistant, kind.acknowledgement())));
+            }
+        }
+        Self { sources, messages }
+    }
+
+    /// The layer as it was sent: owners and messages of its segments. Nothing of it can be left out.
+    pub fn recorded<'a>(segments: impl Iterator<Item = (&'a str, Arc<Entry>)>) -> Self {
+        let owner = |name: &str| DocumentKind::ALL.into_iter().map(DocumentKind::owner).find(|owner| *owner == name);
+        let messages = segments.filter_map(|(name, entry)| Some((owner(name)?, entry))).collect();
+        Self { sources: Vec::new(), messages }
+    }
+
+    /// The layer with only those documents that must be sent in every request.
+    pub(crate) fn always(&self, counter: &dyn TokenCounter) -> Self {
+        let needed = self.sources.iter().filter(|one| one.need == Need::Always);
+        Self::new(needed.cloned().collect(), counter)
+    }
+}
+
+#[cfg(test)]
+mod tests;

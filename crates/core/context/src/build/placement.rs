@@ -1,0 +1,149 @@
+//! Where the run of reminders goes (SPEC 3.2, 3.3).
+//!
+//! A place is an index into the conversation without system, documents and summaries; the run is put before the message with
+//! that index. It never lies inside a block.
+//!
+//! ```text
+//! after-tool-result:3    U A T A T A T  →  U A T * A T A T
+//! before-assistant:1     U A T A T      →  U A T * A T
+//! from-end:5             U A T A T A T  →  U * A T A T A T     (the fifth from the end lies inside a block)
+//! front, tail            U A T          →  * U A T,  U A T *
+//! cache-aware            U A T *        →  U A T * A T,  and U A T * A T * once it has changed (see `copies`)
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+
+use haft_types::Role;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::build::rounds::{Item, before_block};
+
+/// A rule for the place of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Directly after the n-th last tool result, or after the newest user message while there are fewer.
+    AfterToolResult(u32),
+    /// Directly before the n-th last assistant message.
+    BeforeAssistant(u32),
+    /// This many messages before the end.
+    FromEnd(u32),
+    /// Before the conversation.
+    Front,
+    /// After everything.
+    Tail,
+    /// After everything when a reminder is new, changed or far from the end; otherwise every copy stays where it was sent.
+    CacheAware,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self::AfterToolResult(3)
+    }
+}
+
+/// Not the name of a place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not a place for reminders; use after-tool-result:N, before-assistant:N, from-end:N (N from 1), front, tail \
+     or cache-aware"
+)]
+pub struct UnknownPlace(String);
+
+impl FromStr for Place {
+    type Err = UnknownPlace;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPlace> {
+        let unknown = || UnknownPlace(text.to_owned());
+        let Some((name, number)) = text.split_once(':') else {
+            return match text {
+                "front" => Ok(Self::Front),
+                "tail" => Ok(Self::Tail),
+                "cache-aware" => Ok(Self::CacheAware),
+                _ => Err(unknown()),
+            };
+        };
+        let number = number.parse().ok().filter(|number| *number > 0).ok_or_else(unknown)?;
+        match name {
+            "after-tool-result" => Ok(Self::AfterToolResult(number)),
+            "before-assistant" => Ok(Self::BeforeAssistant(number)),
+            "from-end" => Ok(Self::FromEnd(number)),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AfterToolResult(number) => write!(f, "after-tool-result:{number}"),
+            Self::BeforeAssistant(number) => write!(f, "before-assistant:{number}"),
+            Self::FromEnd(number) => write!(f, "from-end:{number}"),
+            Self::Front => f.write_str("front"),
+            Self::Tail => f.write_str("tail"),
+            Self::CacheAware => f.write_str("cache-aware"),
+        }
+    }
+}
+
+impl Serialize for Place {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Place {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// The index before which the run goes. `max_distance` bounds how far `after-tool-result` may lie before the end while the
+/// user has spoken since.
+pub(crate) fn find(place: Place, items: &[Item], max_distance: u32) -> usize {
+    match place {
+        Place::Front => 0,
+        // Where a copy goes that is new; the others are laid out by `copies`.
+        Place::Tail | Place::CacheAware => items.len(),
+        Place::FromEnd(number) => match items.len().checked_sub(number as usize) {
+            Some(index) => before_block(items, index),
+            None => items.len(),
+        },
+        Place::BeforeAssistant(number) => {
+            let assistants = || positions(items, Role::Assistant);
+            assistants().nth(number as usize - 1).or_else(|| assistants().last()).unwrap_or(items.len())
+        }
+        Place::AfterToolResult(number) => {
+            let newest_user = positions(items, Role::User).next();
+            let Some(result) = positions(items, Role::Tool).nth(number as usize - 1) else {
+                return newest_user.map_or(items.len(), |user| user + 1);
+            };
+            let index = before_block(items, result + 1);
+            match newest_user {
+                Some(user) if user >= index && items.len() - index > max_distance as usize => user,
+                _ => index,
+            }
+        }
+    }
+}
+
+/// Whether the run will stand in the same place after one more step of the tool loop.
+pub(crate) fn stays(place: Place, items: &[Item]) -> bool {
+    let fewer = |role, number: u32| positions(items, role).take(number as usize).count() < number as usize;
+    match place {
+        Place::Front | Place::CacheAware => true,
+        Place::Tail | Place::FromEnd(_) => false,
+        Place::BeforeAssistant(number) => fewer(Role::Assistant, number) && !fewer(Role::Assistant, 1),
+        // After the next result there must still be too few of them.
+        Place::AfterToolResult(number) => number > 1 && fewer(Role::Tool, number - 1),
+    }
+}
+
+/// The indices of the messages with this role, newest first.
+fn positions(items: &[Item], role: Role) -> impl Iterator<Item = usize> {
+    items.iter().enumerate().rev().filter(move |(_, item)| item.role() == role).map(|(index, _)| index)
+}
+
+#[cfg(test)]
+mod tests;

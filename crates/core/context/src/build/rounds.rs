@@ -1,0 +1,95 @@
+//! Rounds: from the user's own input to the finished answer.
+//!
+//! [`Line`] is the working form of a history on its way into a request: every message with its block and its round. Whatever
+//! a step takes out or replaces, what is left keeps its order, its block and its round.
+
+use std::sync::Arc;
+
+use haft_types::{Entry, Layer, MessageId, Role};
+
+use crate::build::blocks::Blocks;
+
+/// The owner of a result that was compressed.
+pub(crate) const COMPRESSED: &str = "history:compressed";
+/// The owner of a message whose results or arguments pruning has cleared.
+pub(crate) const CLEARED: &str = "history:cleared";
+/// The owner of a message of which only the name is left.
+pub(crate) const MASKED: &str = "history:masked";
+
+/// One message of the line.
+#[derive(Clone, Debug)]
+pub(crate) struct Item {
+    pub(crate) entry: Arc<Entry>,
+    /// Equal for the messages of one block, different otherwise.
+    pub(crate) block: u32,
+    /// The round it belongs to, from 1; 0 before the first input.
+    pub(crate) round: u32,
+    /// The user's input that is being answered, or history.
+    pub(crate) layer: Layer,
+    pub(crate) owner: &'static str,
+    /// Whether people want it sent whole whatever happens; true for all of a block or none.
+    pub(crate) pinned: bool,
+}
+
+impl Item {
+    pub(crate) fn role(&self) -> Role {
+        self.entry.message.role
+    }
+
+    pub(crate) fn id(&self) -> MessageId {
+        self.entry.message.message_id
+    }
+}
+
+/// A history with its blocks and rounds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Line {
+    /// Summaries of archived rounds, oldest first; they stand before everything else and belong to no round.
+    pub(crate) summaries: Vec<Arc<Entry>>,
+    /// The messages.
+    pub(crate) items: Vec<Item>,
+    /// The running round, from 1; 0 without any input.
+    pub(crate) round: u32,
+}
+
+impl Line {
+    /// Numbers the rounds and takes the summaries out.
+    pub(crate) fn new(blocks: Blocks) -> Self {
+        let current = blocks.entries.iter().rposition(|entry| entry.message.opens_round());
+        let mut line = Self { items: Vec::with_capacity(blocks.entries.len() + 4), ..Self::default() };
+        for (index, (entry, block)) in blocks.entries.into_iter().zip(blocks.starts).enumerate() {
+            if entry.message.role == Role::Summary {
+                line.summaries.push(entry);
+                continue;
+            }
+            line.round += u32::from(entry.message.opens_round());
+            let (layer, owner) =
+                if Some(index) == current { (Layer::Current, "current") } else { (Layer::History, "history") };
+            line.items.push(Item { entry, block, round: line.round, layer, owner, pinned: false });
+        }
+        line
+    }
+
+    /// Takes out what stands before this place, but for what is pinned.
+    pub(crate) fn cut_before(&mut self, cut: usize) {
+        let mut index = 0;
+        self.items.retain(|item| {
+            index += 1;
+            index > cut || item.pinned
+        });
+    }
+
+    /// The estimated tokens of everything in it.
+    pub(crate) fn tokens(&self) -> u64 {
+        let summaries = self.summaries.iter().map(|entry| u64::from(entry.tokens)).sum::<u64>();
+        summaries + self.items.iter().map(|item| u64::from(item.entry.tokens)).sum::<u64>()
+    }
+}
+
+/// Moves `index` to the start of the block that something put there would split.
+pub(crate) fn before_block(items: &[Item], mut index: usize) -> usize {
+    while index > 0 && index < items.len() && items[index].block == items[index - 1].block {
+        index -= 1;
+    }
+    index
+}

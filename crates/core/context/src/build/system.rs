@@ -1,0 +1,307 @@
+//! The system layer: sections rendered from template files, in a fixed order (SPEC 2.1).
+//!
+//! The text depends on nothing but the input: no clock, no machine state, no order of a map. A section that renders to
+//! nothing is left out with its heading and separator.
+
+use std::sync::Arc;
+
+use haft_types::{Entry, Role, TokenCounter, ToolProtocol, ToolSpec};
+use minijinja::UndefinedBehavior;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use serde::Serialize;
+
+use crate::error::ContextError;
+use crate::memo::Maker;
+
+/// What section (1) says: who the model is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RoleText<'a> {
+    /// The built-in role, a software engineering expert.
+    #[default]
+    BuiltIn,
+    /// An assembled role definition.
+    Role(&'a str),
+    /// A custom system prompt in place of the role.
+    Custom(&'a str),
+}
+
+/// The machine and the place of work, as the model is told of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Environment {
+    /// Operating system and distribution.
+    pub os: String,
+    /// The shell commands run in.
+    pub shell: String,
+    /// The shell's character encoding.
+    pub encoding: String,
+    /// The user's name.
+    pub user: String,
+    /// The user's home folder.
+    pub home: String,
+    /// The working directory.
+    pub cwd: String,
+    /// Tokens a request is pruned down to, when pruning is on.
+    pub safe_zone_tokens: Option<u64>,
+}
+
+/// Everything the system layer is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemInput<'a> {
+    /// Section (1).
+    pub role: RoleText<'a>,
+    /// The tools offered, in the order they are sent.
+    pub tools: &'a [ToolSpec],
+    /// How the model calls them.
+    pub protocol: ToolProtocol,
+    /// How a call is written, and what each tool takes, where the API has no field for tools.
+    pub call_format: Option<&'a str>,
+    /// Examples of good calls, each a finished text.
+    pub examples: &'a [String],
+    /// Guidelines of particular tools, numbered after the general ones.
+    pub guidelines: &'a [String],
+    /// How some of the tools are best used, each a finished text with its heading.
+    pub cases: &'a [String],
+    /// What the project's packages say about themselves.
+    pub package_context: Option<&'a str>,
+    /// The machine and the place of work.
+    pub environment: &'a Environment,
+    /// Files the user put into focus, as paths.
+    pub focus_files: &'a [String],
+    /// A last section of the user's own.
+    pub append: Option<&'a str>,
+}
+
+impl Default for SystemInput<'_> {
+    fn default() -> Self {
+        static NOWHERE: Environment = Environment {
+            os: String::new(),
+            shell: String::new(),
+            encoding: String::new(),
+            user: String::new(),
+            home: String::new(),
+            cwd: String::new(),
+            safe_zone_tokens: None,
+        };
+        Self {
+            role: RoleText::BuiltIn,
+            tools: &[],
+            protocol: ToolProtocol::Native,
+            call_format: None,
+            examples: &[],
+            guidelines: &[],
+            cases: &[],
+            package_context: None,
+            environment: &NOWHERE,
+            focus_files: &[],
+            append: None,
+        }
+    }
+}
+
+/// The sections of the system layer, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Section {
+    Role,
+    ToolUse,
+    PackageContext,
+    Capabilities,
+    Rules,
+    SystemInformation,
+    Objective,
+    DefaultWorkflow,
+    FocusFiles,
+    Append,
+}
+
+/// Sections without which no request is sent.
+pub(crate) const REQUIRED: &[Section] =
+    &[Section::Capabilities, Section::Rules, Section::SystemInformation, Section::Objective];
+
+/// The same for the last resort.
+pub(crate) const BARE: &[Section] = &[Section::Rules];
+
+/// How much of the system layer is rendered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    Full,
+    /// Without examples, case documents and package context.
+    Short,
+    /// Role, tools and rules only.
+    Bare,
+}
+
+const SEPARATOR: &str = "\n\n====\n\n";
+
+impl Section {
+    const ALL: [Self; 10] = [
+        Self::Role,
+        Self::ToolUse,
+        Self::PackageContext,
+        Self::Capabilities,
+        Self::Rules,
+        Self::SystemInformation,
+        Self::Objective,
+        Self::DefaultWorkflow,
+        Self::FocusFiles,
+        Self::Append,
+    ];
+
+    /// Its first line; empty for the sections that have none.
+    pub(crate) fn heading(self) -> &'static str {
+        match self {
+            Self::Role | Self::FocusFiles | Self::Append => "",
+            Self::ToolUse => "TOOL USE",
+            Self::PackageContext => "PROJECT PACKAGE CONTEXT",
+            Self::Capabilities => "CAPABILITIES",
+            Self::Rules => "RULES",
+            Self::SystemInformation => "SYSTEM INFORMATION",
+            Self::Objective => "OBJECTIVE",
+            Self::DefaultWorkflow => "DEFAULT WORKFLOW",
+        }
+    }
+
+    /// Whether a rendered system layer has this section.
+    pub(crate) fn stands_in(self, text: &str) -> bool {
+        text.split(SEPARATOR).any(|section| section.lines().next() == Some(self.heading()))
+    }
+
+    fn belongs(self, detail: Detail) -> bool {
+        match detail {
+            Detail::Full | Detail::Short => true,
+            Detail::Bare => matches!(self, Self::Role | Self::ToolUse | Self::Rules),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Role => "role",
+            Self::ToolUse => "tool_use",
+            Self::PackageContext => "package_context",
+            Self::Capabilities => "capabilities",
+            Self::Rules => "rules",
+            Self::SystemInformation => "system_information",
+            Self::Objective => "objective",
+            Self::DefaultWorkflow => "default_workflow",
+            Self::FocusFiles => "focus_files",
+            Self::Append => "append",
+        }
+    }
+
+    fn template(self) -> &'static str {
+        match self {
+            Self::Role => include_str!("../../templates/role.md"),
+            Self::ToolUse => include_str!("../../templates/tool_use.md"),
+            Self::PackageContext => include_str!("../../templates/package_context.md"),
+            Self::Capabilities => include_str!("../../templates/capabilities.md"),
+            Self::Rules => include_str!("../../templates/rules.md"),
+            Self::SystemInformation => include_str!("../../templates/system_information.md"),
+            Self::Objective => include_str!("../../templates/objective.md"),
+            Self::DefaultWorkflow => include_str!("../../templates/default_workflow.md"),
+            Self::FocusFiles => include_str!("../../templates/focus_files.md"),
+            Self::Append => include_str!("../../templates/append.md"),
+        }
+    }
+}
+
+/// What the templates see. Tools by name only: their schemas go to the API's own field, or stand in the call format.
+#[derive(Serialize)]
+struct View<'a> {
+    role: Option<&'a str>,
+    tools: Vec<&'a str>,
+    call_format: Option<&'a str>,
+    examples: &'a [String],
+    guidelines: Vec<String>,
+    cases: &'a [String],
+    package_context: Option<&'a str>,
+    environment: &'a Environment,
+    focus_files: &'a [String],
+    append: Option<&'a str>,
+}
+
+/// Renders the system layer.
+pub fn render_system(input: &SystemInput<'_>) -> Result<String, ContextError> {
+    render_detail(input, Detail::Full)
+}
+
+pub(crate) fn render_detail(input: &SystemInput<'_>, detail: Detail) -> Result<String, ContextError> {
+    let input = match detail {
+        Detail::Full => input,
+        Detail::Short | Detail::Bare => &SystemInput { examples: &[], cases: &[], package_context: None, ..*input },
+    };
+    let role = match input.role {
+        RoleText::BuiltIn => None,
+        RoleText::Role(text) | RoleText::Custom(text) => Some(text.trim()).filter(|text| !text.is_empty()),
+    };
+    let mut view = View {
+        role,
+        tools: input.tools.iter().map(|tool| tool.name.as_str()).collect(),
+        call_format: match input.protocol {
+            ToolProtocol::Native => None,
+            ToolProtocol::Xml | ToolProtocol::React => input.call_format,
+        },
+        examples: input.examples,
+        guidelines: Vec::new(),
+        cases: input.cases,
+        package_context: input.package_context,
+        environment: input.environment,
+        focus_files: input.focus_files,
+        append: input.append,
+    };
+    let engine = engine()?;
+    // One guideline a line; numbered afterwards, because which of them apply depends on the tools.
+    let general = render(&engine, "guidelines", include_str!("../../templates/guidelines.md"), &view)?;
+    let general = general.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned);
+    view.guidelines = general.chain(input.guidelines.iter().cloned()).collect();
+
+    let mut text = String::new();
+    for section in Section::ALL.into_iter().filter(|section| section.belongs(detail)) {
+        let rendered = render(&engine, section.name(), section.template(), &view)?;
+        let rendered = rendered.trim();
+        if rendered.is_empty() {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str(SEPARATOR);
+        }
+        text.push_str(rendered);
+    }
+    text.push('\n');
+    Ok(text)
+}
+
+fn engine() -> Result<minijinja::Environment<'static>, ContextError> {
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    let syntax = syntax.map_err(|source| ContextError::Template { section: "syntax", source })?;
+    let mut engine = minijinja::Environment::new();
+    engine.set_undefined_behavior(UndefinedBehavior::Strict);
+    engine.set_syntax(syntax);
+    Ok(engine)
+}
+
+/// Renders one built-in template.
+pub(crate) fn render_text(
+    section: &'static str,
+    template: &str,
+    values: &minijinja::Value,
+) -> Result<String, ContextError> {
+    let rendered = engine()?.render_named_str(section, template, values.clone());
+    rendered.map_err(|source| ContextError::Template { section, source })
+}
+
+fn render(
+    engine: &minijinja::Environment<'_>,
+    section: &'static str,
+    template: &str,
+    view: &View<'_>,
+) -> Result<String, ContextError> {
+    engine.render_named_str(section, template, Serde(view)).map_err(|source| ContextError::Template { section, source })
+}
+
+/// The system message with this text. Its id comes from the text, so an unchanged layer is the same message.
+pub fn system_entry(text: impl AsRef<str>, counter: &dyn TokenCounter) -> Arc<Entry> {
+    Maker { counter, memo: None }.made("system", Role::System, text.as_ref())
+}
+
+#[cfg(test)]
+mod tests;

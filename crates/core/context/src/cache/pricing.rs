@@ -1,0 +1,118 @@
+//! What the input of a request should cost if the cache is warm: read, written and fresh tokens apart (SPEC 8.3), and what a
+//! break of the prefix adds to that (SPEC 8.1).
+//!
+//! ```text
+//! last   S ¹ U A T A T ²
+//! now    S ¹ U A t A T A T ²      the result t was cleared: the nearest mark that still matches is ¹
+//!        read| written       |    again: U, A, A, T were sent before and are written once more
+//! ```
+
+use std::collections::HashSet;
+
+use haft_types::{CacheMatch, ModelSpec, Usage};
+
+use crate::cache::prefix::{Break, Done, Prefix, Sent, SentSegment, compare};
+use crate::scale::Scale;
+
+/// A request whose price is asked for. Its marks are set.
+#[derive(Clone, Copy)]
+pub(crate) struct Priced<'a> {
+    pub(crate) now: &'a Sent,
+    pub(crate) model: &'a ModelSpec,
+    /// The tokens of the tools, which stand before the first segment.
+    pub(crate) tool_tokens: u32,
+}
+
+/// What the provider's cache does with a request, in segments from the front.
+#[derive(Clone, Copy)]
+struct Cached {
+    /// Read from it.
+    read: usize,
+    /// Held by it afterwards, where that is billed.
+    stored: usize,
+}
+
+impl Priced<'_> {
+    /// The input tokens by class, if the provider's cache holds what the request before left there.
+    ///
+    /// `total` is the whole request as it is counted, its framing included; `last` is the request before and how many of its segments this
+    /// one repeats.
+    pub(crate) fn expected(self, total: u64, last: Option<(&Sent, usize)>) -> Usage {
+        let Cached { read, stored } = self.cached(last);
+        let cached_input = self.prefix(read);
+        let cache_write = self.prefix(stored).saturating_sub(cached_input);
+        let total = Scale::of(self.model).up(total);
+        Usage { input: total - cached_input - cache_write, cached_input, cache_write, ..Usage::default() }
+    }
+
+    /// Settles what a break costs: what the request before had sent too and what is nevertheless billed again.
+    pub(crate) fn settle(self, broken: &mut Break, last: &Sent, kept: usize) {
+        let Cached { read, stored } = self.cached(Some((last, kept)));
+        // Without a cache nothing is lost, but it can still be said what is sent anew.
+        let read = if self.model.cache.rule.finds() == CacheMatch::Nothing { kept } else { read };
+        let before: HashSet<_> = last.segments[read..].iter().map(|segment| segment.hash).collect();
+        let mut again = Usage::default();
+        let mut add = |tokens: u32, index: usize| {
+            let class = if index < stored { &mut again.cache_write } else { &mut again.input };
+            *class += u64::from(tokens);
+        };
+        // Tools are read with the first segment or not at all.
+        if read == 0 && last.tools == self.now.tools {
+            add(self.tool_tokens, 0);
+        }
+        for (index, segment) in self.now.segments.iter().enumerate().skip(read) {
+            if before.contains(&segment.hash) {
+                add(segment.tokens, index);
+            }
+        }
+        let scale = Scale::of(self.model);
+        again.input = scale.up(again.input);
+        again.cache_write = scale.up(again.cache_write);
+        broken.tokens = again.all_input();
+        // Which prices apply is decided by the whole request, not by the part that is billed again.
+        let whole = self.prefix(self.now.segments.len());
+        let as_read = Usage { cached_input: broken.tokens, ..Usage::default() };
+        let price = self.model.price.map(|price| price.for_input(whole));
+        broken.cost = price.map(|price| match self.model.cache.rule.finds() {
+            CacheMatch::Nothing => 0.0,
+            CacheMatch::Prefix | CacheMatch::Boundaries => price.cost(again).total - price.cost(as_read).total,
+        });
+    }
+
+    fn cached(self, last: Option<(&Sent, usize)>) -> Cached {
+        let (read, stored) = match self.model.cache.rule.finds() {
+            CacheMatch::Nothing => (0, 0),
+            CacheMatch::Prefix => (last.map_or(0, |(_, kept)| kept), 0),
+            CacheMatch::Boundaries => {
+                let marked = |segments: &[SentSegment]| segments.iter().rposition(|one| one.boundary);
+                let found = last.and_then(|(sent, kept)| marked(&sent.segments[..kept]));
+                (found.map_or(0, |index| index + 1), marked(&self.now.segments).map_or(0, |index| index + 1))
+            }
+        };
+        // Shorter prefixes are not cached.
+        let bounded = |count: usize| if self.prefix(count) < u64::from(self.model.cache.min) { 0 } else { count };
+        Cached { read: bounded(read), stored: bounded(stored) }
+    }
+
+    /// The model's tokens for the first `count` segments, with the tools before them.
+    fn prefix(self, count: usize) -> u64 {
+        let segments = self.now.segments[..count].iter().map(|segment| u64::from(segment.tokens)).sum::<u64>();
+        if count == 0 { 0 } else { Scale::of(self.model).up(u64::from(self.tool_tokens) + segments) }
+    }
+}
+
+/// Compares two requests of a log, where what the engine did on purpose is not known any more.
+///
+/// A cause that segments cannot show ([`Cause::TooLarge`], [`Cause::MessagesDeleted`]) comes out as the one they suggest.
+/// `tool_tokens` are those of the tools of `now`, which stand before its first segment.
+pub fn compare_logged(last: &Sent, now: &Sent, model: &ModelSpec, tool_tokens: u32) -> Prefix {
+    let mut prefix = compare(last, now, Done { deleted: false, ladder: false });
+    let priced = Priced { now, model, tool_tokens };
+    if let Some(broken) = &mut prefix.broken {
+        priced.settle(broken, last, prefix.kept);
+    }
+    prefix
+}
+
+#[cfg(test)]
+mod tests;

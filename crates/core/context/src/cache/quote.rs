@@ -1,0 +1,236 @@
+//! What an action would cost before it is done: how much of the prefix is billed again (SPEC 8.12).
+//!
+//! ```text
+//! sent     S D U A T A T A T          the cache should hold all of it
+//! action   S D U A · A T A T          one result goes: what follows it is written again
+//!          read   | again     |       tokens, money, and what every later request is shorter by
+//! ```
+//!
+//! A [`PrefixCache`] keeps what a conversation has sent and [simulates](CacheSimulator) what the provider's cache holds of it. A quote
+//! compares two ways of sending the next request: as it would be without the action, and with it.
+
+use std::fmt;
+use std::ops::Range;
+use std::time::Duration;
+
+use haft_text::grouped;
+use haft_types::{CacheMatch, ContentHash, Layer, ModelSpec, Request, Usage};
+
+use crate::cache::prefix::{Sent, SentSegment};
+use crate::cache::simulate::{CacheSimulator, Piece, pieces};
+use crate::scale::Scale;
+
+/// What a conversation has sent to one model, and what the model's cache should hold of it. Tokens are counted ones.
+#[derive(Clone, Debug)]
+pub struct PrefixCache {
+    cache: CacheSimulator,
+    scale: Scale,
+    /// The newest request, tools first.
+    last: Vec<Piece>,
+    /// Where it holds a mark only because the request before did (SPEC 8.2).
+    passing: Option<usize>,
+    /// When it was sent, counted from the first one.
+    at: Duration,
+}
+
+/// What an action would change of the request that was sent last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The tools, and with them everything: they come first on every API.
+    Everything,
+    /// The message with this index, from 0, and everything behind it. Beyond the end nothing is changed.
+    From(usize),
+    /// The messages with these indices are left out.
+    Without {
+        /// The first of them.
+        first: usize,
+        /// The first behind them.
+        end: usize,
+    },
+}
+
+/// What an action costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quote {
+    /// The input of the next request by class, if it is done.
+    pub usage: Usage,
+    /// The same, if it is not.
+    pub otherwise: Usage,
+    /// Tokens that are billed again although the cache could have held them.
+    pub tokens: u64,
+    /// What those cost in USD; absent without prices.
+    pub cost: Option<f64>,
+    /// What the next request costs more for it in USD, less where negative; absent without prices.
+    pub extra: Option<f64>,
+}
+
+impl PrefixCache {
+    /// Nothing was sent to this model yet.
+    pub fn new(model: &ModelSpec) -> Self {
+        let cache = CacheSimulator::new(&model.cache);
+        Self { cache, scale: Scale::of(model), last: Vec::new(), passing: None, at: Duration::ZERO }
+    }
+
+    /// Notes a request of which only the outline is known, sent so long after the one before. `blocks` tells how many content
+    /// blocks a message has.
+    pub fn note_sent(
+        &mut self,
+        after: Duration,
+        sent: &Sent,
+        tool_tokens: u32,
+        blocks: impl Fn(&SentSegment) -> usize,
+    ) {
+        let tools = Piece { hash: sent.tools, tokens: tool_tokens.into(), blocks: 1, boundary: false };
+        let piece = |segment: &SentSegment| Piece {
+            hash: segment.hash,
+            tokens: segment.tokens.into(),
+            blocks: blocks(segment).max(1) as u32,
+            boundary: segment.boundary,
+        };
+        let request = [tools].into_iter().chain(sent.segments.iter().map(piece)).collect();
+        self.note(after, request, sent.segments.iter().map(|segment| segment.layer));
+    }
+
+    /// Notes a request, sent so long after the one before.
+    pub fn note_request(&mut self, after: Duration, request: &Request) {
+        self.note(after, pieces(request, 1.0), request.segments.iter().map(|segment| segment.layer));
+    }
+
+    fn note(&mut self, after: Duration, request: Vec<Piece>, layers: impl Iterator<Item = Layer>) {
+        self.at += after;
+        self.cache.send(self.at, &self.scaled(&request));
+        let layers: Vec<_> = layers.collect();
+        let documents = layers.iter().rposition(|layer| *layer == Layer::Documents).map(|index| index + 1);
+        let before_run = layers.iter().position(|layer| *layer == Layer::Reminders);
+        let standing = [Some(1), documents, before_run, Some(layers.len())];
+        let passing = |(index, piece): (usize, &Piece)| piece.boundary && !standing.contains(&Some(index));
+        self.passing = request.iter().enumerate().position(passing);
+        self.last = request;
+    }
+
+    /// Whether nothing was sent yet.
+    pub fn is_empty(&self) -> bool {
+        self.last.is_empty()
+    }
+
+    /// The tokens of the newest request, as the model counts them.
+    pub fn tokens(&self) -> u64 {
+        self.scaled(&self.last).iter().map(|piece| piece.tokens).sum()
+    }
+
+    /// What becomes of the input of a request, sent so long after the newest one.
+    pub fn usage(&self, idle: Duration, request: &[Piece]) -> Usage {
+        self.cache.clone().send(self.at + idle, &self.scaled(request))
+    }
+
+    /// What this change of the newest request costs, if the next one is sent so long after it.
+    pub fn change(&self, change: Change, idle: Duration, model: &ModelSpec) -> Quote {
+        let mut changed = self.last.clone();
+        let from = match change {
+            Change::Everything => 0,
+            Change::From(segment) => segment.saturating_add(1),
+            Change::Without { first, end } => return self.removal(idle, &self.last, first..end, model),
+        };
+        changed.iter_mut().skip(from).for_each(|piece| piece.hash = other(piece.hash));
+        // What is not the same any more is not looked for.
+        if let Some(passing) = self.passing.filter(|passing| *passing >= from) {
+            changed[passing].boundary = false;
+        }
+        self.compare(idle, &self.last, &changed, model)
+    }
+
+    /// What it costs to leave these messages, by their indices, out of a request.
+    pub fn removal(&self, idle: Duration, request: &[Piece], gone: Range<usize>, model: &ModelSpec) -> Quote {
+        self.compare(idle, request, &without(request, gone), model)
+    }
+
+    /// What it costs to send `after` in place of `before`, so long after the newest request.
+    pub fn compare(&self, idle: Duration, before: &[Piece], after: &[Piece], model: &ModelSpec) -> Quote {
+        Quote::of(self.usage(idle, before), self.usage(idle, after), model)
+    }
+
+    /// What is paid for having waited so long; `None` while the cache should hold the newest request.
+    pub fn waited(&self, idle: Duration, model: &ModelSpec) -> Option<Quote> {
+        let quote = Quote::of(self.usage(Duration::ZERO, &self.last), self.usage(idle, &self.last), model);
+        (quote.tokens > 0).then_some(quote)
+    }
+
+    /// What another model, which has seen nothing, is paid for the newest request.
+    pub fn switch(&self, to: &ModelSpec) -> Quote {
+        let mut request = self.last.clone();
+        if let Some(passing) = self.passing {
+            request[passing].boundary = false;
+        }
+        let usage = Self::new(to).usage(Duration::ZERO, &request);
+        let read = Usage { cached_input: usage.all_input(), ..Usage::default() };
+        Quote::of(read, usage, to)
+    }
+
+    fn scaled(&self, request: &[Piece]) -> Vec<Piece> {
+        request.iter().map(|piece| Piece { tokens: self.scale.up(piece.tokens), ..*piece }).collect()
+    }
+}
+
+impl Quote {
+    /// The difference between two ways of sending a request.
+    pub fn of(otherwise: Usage, usage: Usage, model: &ModelSpec) -> Self {
+        let anew = |usage: Usage| Usage { cached_input: 0, ..usage };
+        let price = model.price.map(|price| price.for_input(usage.all_input()));
+        let cost_of = |usage: Usage| price.map(|price| price.cost(usage).total);
+        let more = |one: Option<f64>, other: Option<f64>| one.zip(other).map(|(one, other)| one - other);
+        Self {
+            usage,
+            otherwise,
+            tokens: anew(usage).all_input().saturating_sub(anew(otherwise).all_input()),
+            cost: more(cost_of(anew(usage)), cost_of(anew(otherwise))).map(|cost| cost.max(0.0)),
+            extra: more(model.price.map(|price| price.cost(usage).total), cost_of(otherwise)),
+        }
+    }
+
+    /// Tokens by which every later request is shorter.
+    pub fn saved(&self) -> u64 {
+        self.otherwise.all_input().saturating_sub(self.usage.all_input())
+    }
+
+    /// What those would cost in each later request, read from the cache, in USD; absent without prices.
+    pub fn saved_cost(&self, model: &ModelSpec) -> Option<f64> {
+        let saved = match model.cache.rule.finds() {
+            CacheMatch::Nothing => Usage { input: self.saved(), ..Usage::default() },
+            CacheMatch::Prefix | CacheMatch::Boundaries => Usage { cached_input: self.saved(), ..Usage::default() },
+        };
+        model.price.map(|price| price.for_input(self.otherwise.all_input()).cost(saved).total)
+    }
+}
+
+/// `≈12,345 tokens, $0.0463`.
+impl fmt::Display for Quote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "≈{} tokens", grouped(self.tokens))?;
+        match self.cost {
+            Some(cost) if cost < 1.0 => write!(f, ", ${cost:.4}"),
+            Some(cost) => write!(f, ", ${cost:.2}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The request without these messages; its tools stand before the first.
+fn without(request: &[Piece], gone: Range<usize>) -> Vec<Piece> {
+    let gone = gone.start.saturating_add(1)..gone.end.saturating_add(1).min(request.len());
+    let left = request.iter().enumerate().filter(|(index, _)| !gone.contains(index));
+    let mut left: Vec<_> = left.map(|(_, piece)| *piece).collect();
+    // A mark stays where it was: on the last message before something that moves, or on the very last one.
+    let marked = request.get(gone.clone()).is_some_and(|gone| gone.iter().any(|piece| piece.boundary));
+    if let Some(before) = left.get_mut(gone.start.saturating_sub(1)).filter(|_| marked) {
+        before.boundary = true;
+    }
+    left
+}
+
+/// The hash of something else.
+fn other(hash: ContentHash) -> ContentHash {
+    ContentHash::of(format!("changed {hash}").as_bytes())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! What one request decides for later ones. Both values are kept with the conversation, so their field names are a contract.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use haft_types::{ContentHash, MessageId};
+use serde::{Deserialize, Serialize};
+
+/// What has been left out so far because room was short. Keep it with the conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cleared {
+    /// The target the decisions were made for. A larger one, as after a switch to a larger window, takes them back.
+    pub target: u64,
+    /// The cleared messages.
+    pub ids: BTreeSet<MessageId>,
+    /// The first message that is still sent, where whole rounds were left out.
+    pub first_kept: Option<MessageId>,
+}
+
+impl Cleared {
+    /// The decisions, as long as they hold for this target.
+    pub(crate) fn valid(this: Option<&Self>, target: u64) -> Option<&Self> {
+        this.filter(|cleared| target <= cleared.target)
+    }
+}
+
+/// What a request decides for later ones, besides what is [cleared](Cleared). Keep it with the conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Carried {
+    /// Copies of reminders in the order they stand, for `cache-aware` placement.
+    pub copies: Vec<ReminderCopy>,
+    /// Results of rounds before this one are compressed, where that waits until it is free.
+    pub compressed_rounds: u32,
+}
+
+/// A copy of a reminder as it was sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReminderCopy {
+    /// Who put it there, such as `reminder:todo`.
+    pub owner: Cow<'static, str>,
+    /// Its text, heading included.
+    pub text: String,
+    /// The hash of what it says, the clock left out: a new minute alone is no reason for a new copy.
+    pub says: ContentHash,
+    /// The message of the conversation it stands behind.
+    pub after: MessageId,
+}

@@ -1,0 +1,21 @@
+//! How a request is made smaller. What is stored never changes; every step works on the line of
+//! [`rounds`](crate::build::rounds).
+//!
+//! ```text
+//! marks, edits    what people and the model leave out         on purpose, at any size
+//! compress        results of finished rounds by rule           when_free: only where the cache does not mind
+//! prune           old results and large arguments              above the safe zone; obsolete ones (superseded) first
+//! compaction      older rounds behind a summary                summary_check: whether the summary may stand for them
+//! ladder          whole rounds, then the short system layer    only if all of that was not enough
+//! ```
+
+pub(crate) mod compaction;
+pub(crate) mod compress;
+pub(crate) mod edits;
+pub(crate) mod ladder;
+pub(crate) mod marks;
+pub(crate) mod prune;
+pub(crate) mod safe_zone;
+pub(crate) mod summary_check;
+pub(crate) mod superseded;
+pub(crate) mod when_free;

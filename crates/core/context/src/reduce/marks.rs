@@ -1,0 +1,129 @@
+//! Marks on messages: deleted, pinned, masked. They change what is sent, never what is stored (SPEC 5.1).
+//!
+//! A mark on one message of a block counts for the whole block where the block would break. The current input, summaries and
+//! the system message cannot be deleted.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use haft_types::{Entry, Layer, MarkAction, MarkReport, MessageId, Role, ShortId};
+use serde::{Deserialize, Serialize};
+
+use crate::build::rounds::Line;
+
+/// Messages people or the model have marked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Marks {
+    /// Not sent.
+    pub deleted: BTreeSet<MessageId>,
+    /// Never cleared by pruning.
+    pub pinned: BTreeSet<MessageId>,
+    /// Sent as cleared whatever the size of the request.
+    pub masked: BTreeSet<MessageId>,
+}
+
+impl Marks {
+    /// Edits the list of deleted messages. `ids` are short or full ids, separated by commas.
+    pub fn edit_deleted(&mut self, action: MarkAction, ids: &str, history: &[Arc<Entry>]) -> MarkReport {
+        let before = self.deleted.clone();
+        if action == MarkAction::Create {
+            self.deleted.clear();
+        }
+        let current = history.iter().rfind(|entry| entry.message.opens_round()).map(|entry| entry.message.message_id);
+        let mut report = MarkReport::default();
+        for text in ids.split(',').map(str::trim).filter(|text| !text.is_empty()) {
+            let Some(message) = find(text, history) else {
+                report.unknown.push(text.to_owned());
+                continue;
+            };
+            let id = message.message.message_id;
+            let changed = match action {
+                MarkAction::Delete => self.deleted.remove(&id),
+                MarkAction::Create | MarkAction::Append => {
+                    if Some(id) == current || matches!(message.message.role, Role::System | Role::Summary) {
+                        report.refused.push(text.to_owned());
+                        continue;
+                    }
+                    self.deleted.insert(id) && !before.contains(&id)
+                }
+            };
+            report.changed += u32::from(changed);
+            report.unchanged += u32::from(!changed);
+        }
+        report.marked = self.deleted.len();
+        report
+    }
+}
+
+/// The message named by a short or full id.
+fn find<'a>(text: &str, history: &'a [Arc<Entry>]) -> Option<&'a Arc<Entry>> {
+    if let Ok(id) = text.parse::<MessageId>() {
+        return history.iter().find(|entry| entry.message.message_id == id);
+    }
+    let short: ShortId = text.to_ascii_lowercase().parse().ok()?;
+    history.iter().find(|entry| entry.message.message_id.short() == short)
+}
+
+/// A message as listed for whoever wants to mark some.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageLine {
+    /// By which it is marked.
+    pub id: ShortId,
+    /// Who speaks.
+    pub role: Role,
+    /// The tools it calls or whose result it is.
+    pub tools: Vec<String>,
+    /// Its estimated tokens.
+    pub tokens: u32,
+    /// How it begins.
+    pub words: String,
+    /// Whether it is marked as deleted.
+    pub deleted: bool,
+}
+
+/// Lists every message of a conversation.
+pub fn message_lines(history: &[Arc<Entry>], marks: &Marks) -> Vec<MessageLine> {
+    const WORDS: usize = 60;
+    let line = |entry: &Arc<Entry>| {
+        let message = &entry.message;
+        let calls = message.tool_calls().map(|call| call.name.clone());
+        let results = message.tool_results().map(|result| result.name.clone());
+        let mut text = message.joined_text();
+        text.extend(message.tool_results().map(|result| result.envelope.text.as_str()));
+        let words: Vec<_> = text.split_whitespace().take(WORDS).collect();
+        MessageLine {
+            id: message.message_id.short(),
+            role: message.role,
+            tools: calls.chain(results).collect(),
+            tokens: entry.tokens,
+            words: words.join(" ").chars().take(WORDS).collect(),
+            deleted: marks.deleted.contains(&message.message_id),
+        }
+    };
+    history.iter().map(line).collect()
+}
+
+/// Takes the deleted messages out, whole blocks at a time. Returns what was taken out, or the line unchanged if without them
+/// nothing would be left to answer.
+pub(crate) fn delete(line: &mut Line, marks: &Marks) -> Result<u64, MarksRefused> {
+    if marks.deleted.is_empty() {
+        return Ok(0);
+    }
+    let marked = line.items.iter().filter(|item| item.layer != Layer::Current && marks.deleted.contains(&item.id()));
+    let blocks: HashSet<u32> = marked.map(|item| item.block).collect();
+    let last = line.items.iter().rfind(|item| !blocks.contains(&item.block));
+    if !last.is_some_and(|item| matches!(item.role(), Role::User | Role::Tool)) {
+        return Err(MarksRefused);
+    }
+    let before = line.tokens();
+    line.items.retain(|item| !blocks.contains(&item.block));
+    Ok(before - line.tokens())
+}
+
+/// The list was not applied: nothing would be left to answer.
+#[derive(Debug)]
+pub(crate) struct MarksRefused;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! Stage two of pruning: above the safe zone old results and large arguments are cleared, oldest first (SPEC 5.2, 5.4, 5.5).
+//!
+//! ```text
+//! U  A T  A T  A T … A T  A T        obsolete results, then the oldest, become notices until the request fits,
+//!      ▒    ▒    ·     ·    ·        the newest `prune_keep` cleanable messages stay
+//! ```
+//!
+//! Structure, roles, ids and order never change, and what is stored never does. What was cleared stays cleared: the decisions
+//! come back in [`Cleared`] and go into the next snapshot. Two walks over the line, no more.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use haft_types::{Envelope, Message, MessageId, Part, Role, ToolCall, ToolResult};
+use serde_json::Value;
+
+use crate::build::rounds::{CLEARED, Item, Line, MASKED};
+use crate::carried::Cleared;
+use crate::memo::{Form, Maker};
+use crate::policy::Policy;
+use crate::reduce::compress::status_name;
+use crate::reduce::marks::Marks;
+use crate::reduce::superseded::superseded;
+
+/// What one run of pruning did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pruned {
+    /// Messages cleared now that were not before.
+    pub(crate) newly: Vec<MessageId>,
+    /// Tokens left out, by old decisions and new ones.
+    pub(crate) tokens: u64,
+    /// Messages looked at.
+    pub(crate) steps: usize,
+}
+
+/// What pruning must respect.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits<'a> {
+    /// Tokens of the request besides the line.
+    pub(crate) fixed: u64,
+    /// Tokens the whole request is brought down to.
+    pub(crate) target: u64,
+    pub(crate) policy: &'a Policy,
+    pub(crate) marks: &'a Marks,
+    pub(crate) obsolete: Obsolete,
+}
+
+/// When results go that later ones have made obsolete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Obsolete {
+    /// First, once something has to go.
+    First,
+    /// Now: nothing of the prefix is in the cache, so it costs nothing.
+    Now,
+}
+
+/// Applies what was decided before (and still holds), then clears as much more as is needed.
+pub(crate) fn prune(line: &mut Line, cleared: Option<&Cleared>, limits: Limits<'_>, maker: Maker<'_>) -> Pruned {
+    let none = BTreeSet::new();
+    let remembered = cleared.map_or(&none, |cleared| &cleared.ids);
+    let mut pruned = Pruned::default();
+    let quiet = remembered.is_empty() && limits.marks.masked.is_empty() && limits.obsolete == Obsolete::First;
+    if quiet && limits.fixed + line.tokens() <= limits.target {
+        pruned.steps = line.items.len();
+        return pruned;
+    }
+    let mut cleanable = Vec::new();
+    let mut total = limits.fixed + line.summaries.iter().map(|entry| u64::from(entry.tokens)).sum::<u64>();
+    for (index, item) in line.items.iter_mut().enumerate() {
+        pruned.steps += 1;
+        if is_cleanable(item, limits.policy) {
+            cleanable.push(index);
+            if !item.pinned && (remembered.contains(&item.id()) || limits.marks.masked.contains(&item.id())) {
+                pruned.tokens += clear(item, limits.policy, maker);
+            }
+        }
+        total += u64::from(item.entry.tokens);
+    }
+
+    if total <= limits.target && limits.obsolete == Obsolete::First {
+        return pruned;
+    }
+    let goal =
+        if total > limits.target { (limits.target as f64 * limits.policy.prune_to) as u64 } else { limits.target };
+    cleanable.truncate(cleanable.len().saturating_sub(limits.policy.prune_keep as usize));
+    let obsolete = superseded(&line.items);
+    let (first, others): (Vec<_>, Vec<_>) = cleanable.into_iter().partition(|index| obsolete.contains(index));
+    for index in first.into_iter().chain(others) {
+        let free = limits.obsolete == Obsolete::Now && obsolete.contains(&index);
+        if total <= goal && !free {
+            break;
+        }
+        pruned.steps += 1;
+        let item = &mut line.items[index];
+        if item.owner == CLEARED || item.pinned || limits.marks.pinned.contains(&item.id()) {
+            continue;
+        }
+        let (entry, owner) = (Arc::clone(&item.entry), item.owner);
+        let saved = clear(item, limits.policy, maker);
+        if saved == 0 {
+            // The notice would be longer than what it stands for.
+            (item.entry, item.owner) = (entry, owner);
+            continue;
+        }
+        total -= saved;
+        pruned.tokens += saved;
+        pruned.newly.push(item.id());
+    }
+    pruned
+}
+
+/// The owner of a cleared message.
+
+fn is_cleanable(item: &Item, policy: &Policy) -> bool {
+    match item.role() {
+        _ if item.owner == MASKED => false,
+        Role::Tool => true,
+        Role::Assistant => item.entry.message.tool_calls().any(|call| has_large_argument(call, policy)),
+        Role::System | Role::User | Role::Summary => false,
+    }
+}
+
+/// Whether the arguments hold a string longer than pruning leaves. Looks at the text alone: parsing would cost more.
+fn has_large_argument(call: &ToolCall, policy: &Policy) -> bool {
+    let limit = policy.prune_argument_chars as usize;
+    if call.arguments.len() <= limit {
+        return false;
+    }
+    let (mut inside, mut length) = (false, 0);
+    let mut letters = call.arguments.chars();
+    while let Some(letter) = letters.next() {
+        match (inside, letter) {
+            (true, '\\') => {
+                // `\u` is followed by four digits.
+                if letters.next() == Some('u') {
+                    letters.by_ref().take(4).for_each(drop);
+                }
+                length += 1;
+            }
+            (_, '"') => (inside, length) = (!inside, 0),
+            (true, _) => length += 1,
+            (false, _) => {}
+        }
+        if length > limit {
+            return true;
+        }
+    }
+    false
+}
+
+/// Replaces the message by its cleared form; returns the tokens saved.
+fn clear(item: &mut Item, policy: &Policy, maker: Maker<'_>) -> u64 {
+    let message = &item.entry.message;
+    let chars = policy.prune_argument_chars;
+    let form = Form::Cleared { argument_chars: chars };
+    let cleared = maker.entry(message.message_id, item.entry.hash, form, || Message {
+        content: match message.role {
+            Role::Tool => message.tool_results().map(|result| notice(message.message_id, result)).collect(),
+            Role::System | Role::User | Role::Assistant | Role::Summary => {
+                message.content.iter().map(|part| cut_arguments(part, chars as usize, message.message_id)).collect()
+            }
+        },
+        ..message.clone()
+    });
+    let saved = u64::from(item.entry.tokens).saturating_sub(u64::from(cleared.tokens));
+    item.entry = cleared;
+    item.owner = CLEARED;
+    saved
+}
+
+/// What stands for a cleared result.
+fn notice(id: MessageId, result: &ToolResult) -> Part {
+    let status = status_name(result.envelope.status);
+    let text = format!(
+        "[Cleared to make room: result of `{}` ({status}). Its text is kept under message id {}.]",
+        result.name,
+        id.short()
+    );
+    let envelope = Envelope { status: result.envelope.status, text, ..Envelope::default() };
+    let (tool_call_id, name) = (result.tool_call_id.clone(), result.name.clone());
+    Part::ToolResult(Box::new(ToolResult { tool_call_id, name, envelope }))
+}
+
+/// The part with every long string among a call's arguments cut.
+fn cut_arguments(part: &Part, chars: usize, id: MessageId) -> Part {
+    let Part::ToolCall(call) = part else { return part.clone() };
+    // Arguments that are no JSON are a failed call: there is no string to cut, and the text must stay what the model wrote.
+    let Ok(mut arguments) = serde_json::from_str::<Value>(&call.arguments) else { return part.clone() };
+    if cut_strings(&mut arguments, chars, id) == 0 {
+        return part.clone();
+    }
+    Part::ToolCall(ToolCall { arguments: arguments.to_string(), ..call.clone() })
+}
+
+/// Cuts every long string inside; returns how many.
+fn cut_strings(value: &mut Value, chars: usize, id: MessageId) -> usize {
+    match value {
+        Value::String(text) => match text.char_indices().nth(chars) {
+            Some((end, _)) => {
+                let missing = text[end..].chars().count();
+                *text = format!("{}[{missing} more characters were cleared: message {}]", &text[..end], id.short());
+                1
+            }
+            None => 0,
+        },
+        Value::Array(values) => values.iter_mut().map(|value| cut_strings(value, chars, id)).sum(),
+        Value::Object(fields) => fields.values_mut().map(|value| cut_strings(value, chars, id)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! The safe zone: the tokens that pruning brings a request down to (SPEC 5.3).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A number of tokens, or a share of the model's window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SafeZone {
+    /// This share of the window, above 0 and below 1.
+    Share(f64),
+    /// This many tokens, at least 1.
+    Tokens(u64),
+}
+
+impl Default for SafeZone {
+    fn default() -> Self {
+        Self::Share(0.8)
+    }
+}
+
+/// A safe zone that means nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SafeZoneError {
+    /// Not a number with an optional `k` or `M`.
+    #[error("safe zone `{0}` is not a number; use tokens (`80000`, `80k`, `0.5M`) or a share of the window (`0.8`)")]
+    Unreadable(String),
+    /// Nothing would ever fit.
+    #[error("safe zone `{0}` is not above zero; use tokens (`80000`, `80k`, `0.5M`) or a share of the window (`0.8`)")]
+    Zero(String),
+    /// More than the model can take.
+    #[error("a safe zone of {tokens} tokens is larger than the window of {window}; use at most the window")]
+    AboveWindow {
+        /// The safe zone.
+        tokens: u64,
+        /// The model's window.
+        window: u32,
+    },
+}
+
+impl SafeZone {
+    /// The tokens it means for a model with this window.
+    pub fn tokens(self, window: u32) -> Result<u64, SafeZoneError> {
+        let tokens = match self {
+            Self::Share(share) => (share * f64::from(window)) as u64,
+            Self::Tokens(tokens) => tokens,
+        };
+        if tokens == 0 {
+            return Err(SafeZoneError::Zero(self.to_string()));
+        }
+        if tokens > u64::from(window) {
+            return Err(SafeZoneError::AboveWindow { tokens, window });
+        }
+        Ok(tokens)
+    }
+
+    fn from_number(number: f64, unit: f64, text: &str) -> Result<Self, SafeZoneError> {
+        if !number.is_finite() {
+            return Err(SafeZoneError::Unreadable(text.to_owned()));
+        }
+        if number <= 0.0 {
+            return Err(SafeZoneError::Zero(text.to_owned()));
+        }
+        if unit < 2.0 && number < 1.0 {
+            return Ok(Self::Share(number));
+        }
+        match (number * unit) as u64 {
+            0 => Err(SafeZoneError::Zero(text.to_owned())),
+            tokens => Ok(Self::Tokens(tokens)),
+        }
+    }
+}
+
+impl FromStr for SafeZone {
+    type Err = SafeZoneError;
+
+    fn from_str(text: &str) -> Result<Self, SafeZoneError> {
+        let number = text.trim();
+        let (number, unit) = match number.strip_suffix(['k', 'K']) {
+            Some(number) => (number, 1_024.0),
+            None => number.strip_suffix(['m', 'M']).map_or((number, 1.0), |number| (number, 1_048_576.0)),
+        };
+        let digits = number.strip_prefix('-').unwrap_or(number);
+        // Rust also reads `inf`, `1e5` and `+1`; none of them is how people write a size.
+        if !digits.starts_with(|first: char| first.is_ascii_digit())
+            || !digits.chars().all(|one| one.is_ascii_digit() || one == '.')
+        {
+            return Err(SafeZoneError::Unreadable(text.to_owned()));
+        }
+        let parsed = number.parse().map_err(|_| SafeZoneError::Unreadable(text.to_owned()))?;
+        Self::from_number(parsed, unit, text)
+    }
+}
+
+impl fmt::Display for SafeZone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Share(share) => write!(f, "{share}"),
+            Self::Tokens(tokens) => write!(f, "{tokens}"),
+        }
+    }
+}
+
+impl Serialize for SafeZone {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for SafeZone {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Written;
+
+        impl Visitor<'_> for Written {
+            type Value = SafeZone;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("tokens such as `80k`, or a share of the window such as `0.8`")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<SafeZone, E> {
+                text.parse().map_err(E::custom)
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<SafeZone, E> {
+                SafeZone::from_number(number, 1.0, &number.to_string()).map_err(E::custom)
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<SafeZone, E> {
+                self.visit_f64(number as f64)
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<SafeZone, E> {
+                self.visit_f64(number as f64)
+            }
+        }
+
+        deserializer.deserialize_any(Written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vectors() {
+        for line in include_str!("../../fixtures/prune/safe_zones.txt").lines() {
+            if line.starts_with('#') || line.is_empty() {
+                continue;
+            }
+            let fields: Vec<_> = line.split('|').map(str::trim).collect();
+            let [text, window, expected] = fields[..] else { panic!("three fields: {line}") };
+            let window: u32 = window.parse().unwrap();
+            let tokens = text.parse::<SafeZone>().and_then(|zone| zone.tokens(window));
+            match expected.parse::<u64>() {
+                Ok(expected) => assert_eq!(tokens, Ok(expected), "{line}"),
+                Err(_) => assert!(tokens.unwrap_err().to_string().contains(expected), "{line}"),
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_and_strings_mean_the_same() {
+        let read = |json: &str| serde_json::from_str::<SafeZone>(json);
+        assert_eq!(read("0.8").unwrap(), read("\"0.8\"").unwrap());
+        assert_eq!(read("50000").unwrap(), SafeZone::Tokens(50_000));
+        assert!(read("-5").is_err() && read("0").is_err() && read("true").is_err());
+        assert_eq!(serde_json::to_string(&SafeZone::Share(0.8)).unwrap(), "\"0.8\"");
+    }
+}

@@ -1,0 +1,110 @@
+//! The compaction gate (SPEC 8.7, 8.8): what must survive an archive, and whether a summary may stand for it.
+//!
+//! ```text
+//! archived messages ──► ledger: literals that must occur in the accepted text, each with the message it comes from
+//! a model's summary ──► refused (empty, too large, hostile, cut, in another language), or accepted:
+//!                       its lines, each with the ids it comes from + what it leaves out, verbatim + the ids of all messages
+//! ```
+//!
+//! Invariants: whatever is accepted holds every literal of the ledger and is smaller than what it stands for. The fallback is made
+//! without a model and keeps both, or there is none.
+
+mod check;
+mod ledger;
+mod receipts;
+
+use haft_types::TokenCounter;
+
+use crate::reduce::compaction::CompactionPlan;
+use check::{check, unwrapped};
+use receipts::{Archive, Detail};
+
+pub use ledger::{LedgerItem, LedgerKind, Standing, ledger, missing};
+
+/// Archives below this many tokens may be summarised in as many: headings alone take a hundred.
+const FLOOR: u64 = 1_000;
+/// The share of the archive that may be spent on saying what each message is about.
+const SUBJECTS: u64 = 25;
+
+/// Why a summary is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// It says nothing.
+    #[error("the summary is empty")]
+    Empty,
+    /// It is not smaller than what it stands for.
+    #[error("the summary takes {tokens} tokens, and must take less than {limit}")]
+    TooLarge {
+        /// Its tokens, with what had to be added.
+        tokens: u64,
+        /// What it must stay below.
+        limit: u64,
+    },
+    /// It holds what a summary never does: calls, other speakers, orders to forget, tags of the engine's own.
+    #[error("the summary holds `{0}`, which a summary never does")]
+    Hostile(&'static str),
+    /// It ends in the middle.
+    #[error("the summary was cut")]
+    Cut,
+    /// The model would not write one.
+    #[error("the model declined to write a summary")]
+    Declined,
+    /// It is written in a script that neither the form nor the user uses.
+    #[error("the summary is written in another language than the session")]
+    OtherLanguage,
+}
+
+/// The text that stands for the archive: the summary, what it leaves out, and receipts.
+pub fn accept(
+    summary: &str,
+    plan: &CompactionPlan,
+    ledger: &[LedgerItem],
+    counter: &dyn TokenCounter,
+) -> Result<String, Refusal> {
+    let summary = unwrapped(summary);
+    check(summary, plan)?;
+    let archive = Archive::new(plan);
+    let mut text = archive.sign(summary);
+    let missing = missing(ledger, &text);
+    if !missing.is_empty() {
+        text.push_str("\n\n## Kept Verbatim\n");
+        for item in missing {
+            text.push_str(&item.line());
+        }
+    }
+    let text = text.trim_end();
+    with_list(text, plan, &archive, counter)
+        .ok_or_else(|| Refusal::TooLarge { tokens: counter.text(text).into(), limit: limit(plan) })
+}
+
+/// What stands for the archive when no summary could be accepted: the ledger, and receipts as far as there is room. None when
+/// the ledger alone takes as much room as what it would stand for.
+pub fn fallback(plan: &CompactionPlan, ledger: &[LedgerItem], counter: &dyn TokenCounter) -> Option<String> {
+    let mut text = format!(
+        "# Archived Session Summary\n\n{} to {}\n\nMade without a model: what had to be kept, word for word.\n",
+        plan.from, plan.to
+    );
+    for item in ledger {
+        text.push_str(&item.line());
+    }
+    with_list(text.trim_end(), plan, &Archive::new(plan), counter)
+}
+
+/// The text with as full a list of the messages as there is room for, or without one; none when the text alone is too large.
+fn with_list(text: &str, plan: &CompactionPlan, archive: &Archive<'_>, counter: &dyn TokenCounter) -> Option<String> {
+    let limit = limit(plan);
+    let tokens = |text: &str| u64::from(counter.text(text));
+    let subjects = archive.list(Detail::Subjects);
+    // Subjects are a convenience: what a message is about can be seen when it is brought back.
+    let subjects = Some(subjects).filter(|list| tokens(list) * SUBJECTS <= limit.max(FLOOR * SUBJECTS / 2));
+    let lists = subjects.into_iter().chain([archive.list(Detail::Ids), archive.list(Detail::Rounds), String::new()]);
+    lists.map(|list| format!("{text}{list}")).find(|whole| tokens(whole) < limit)
+}
+
+/// What the accepted text must stay below.
+fn limit(plan: &CompactionPlan) -> u64 {
+    plan.messages.iter().map(|entry| u64::from(entry.tokens)).sum::<u64>().max(FLOOR)
+}
+
+#[cfg(test)]
+mod tests;

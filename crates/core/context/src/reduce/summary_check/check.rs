@@ -1,0 +1,137 @@
+//! What can be no summary: said nothing, stopped in the middle, or speaks as somebody else.
+//!
+//! A summary is read by the agent with the weight of its own memory, and it is made from text that anybody may have written:
+//! pages, files, output. What looks like a program's own marks, a change of speaker or an order to forget is refused. Words that
+//! only report such a thing, inside a line, are not.
+
+use haft_types::Role;
+
+use super::Refusal;
+use crate::reduce::compaction::CompactionPlan;
+
+/// Marks that only programs write.
+const MARKS: [&str; 14] = [
+    "<tool_call",
+    "<function_call",
+    "<invoke",
+    "<session>",
+    "</session>",
+    "<archived_summary",
+    "</archived_summary",
+    "<system-reminder",
+    "</system-reminder",
+    "<system>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|system|>",
+    "[inst]",
+];
+
+/// Beginnings of lines by which somebody else would begin to speak. `User:` and `System:` may begin a fact of either.
+const SPEAKERS: [&str; 8] = ["Human:", "Assistant:", "USER:", "SYSTEM:", "[user", "[assistant", "[tool", "[system"];
+
+/// Beginnings of lines that take back what the agent was told.
+const ORDERS: [&str; 3] = ["ignore", "disregard", "forget"];
+const TAKEN_BACK: [&str; 6] = ["instruction", "instructions", "prompt", "prompts", "directions", "everything"];
+
+/// How a model begins that will not write one.
+const DECLINED: [&str; 8] =
+    ["i'm sorry", "i’m sorry", "i am sorry", "sorry,", "i can't", "i can’t", "i cannot", "as an ai"];
+
+/// The heading every summary begins with.
+const TITLE: &str = "archived session summary";
+
+/// Takes off what models like to put around a text: words before it, and a fence.
+pub(super) fn unwrapped(summary: &str) -> &str {
+    let mut text = summary.trim();
+    let inner =
+        text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")).and_then(|rest| rest.split_once('\n'));
+    if let Some((language, inner)) = inner
+        && language.chars().all(char::is_alphanumeric)
+    {
+        text = inner.trim();
+    }
+    let is_title = |line: &str| line.trim_matches(['#', '*', ' ', '\r']).eq_ignore_ascii_case(TITLE);
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        if is_title(line.trim_end()) {
+            return text[start..].trim();
+        }
+        start += line.len();
+    }
+    text
+}
+
+/// Refuses what can be no summary.
+pub(super) fn check(summary: &str, plan: &CompactionPlan) -> Result<(), Refusal> {
+    if !summary.chars().any(char::is_alphanumeric) {
+        return Err(Refusal::Empty);
+    }
+    // Letters that cannot be seen would hide a mark from this, and not from a model.
+    let visible: String = summary.chars().filter(|letter| !is_invisible(*letter)).collect();
+    let lower = visible.to_lowercase();
+    if let Some(mark) = MARKS.into_iter().find(|mark| lower.contains(mark)) {
+        return Err(Refusal::Hostile(mark));
+    }
+    if let Some(speaker) =
+        SPEAKERS.into_iter().find(|speaker| visible.lines().any(|line| line.trim_start().starts_with(speaker)))
+    {
+        return Err(Refusal::Hostile(speaker));
+    }
+    for line in lower.lines() {
+        let line = line.trim_start_matches([' ', '\t', '-', '*', '>', '#', '"', '\'']);
+        if let Some(order) = ORDERS.into_iter().find(|order| takes_back(line, order)) {
+            return Err(Refusal::Hostile(order));
+        }
+    }
+    if !lower.contains(TITLE) && DECLINED.into_iter().any(|beginning| lower.trim_start().starts_with(beginning)) {
+        return Err(Refusal::Declined);
+    }
+    if summary.lines().filter(|line| line.trim_start().starts_with("```")).count() % 2 == 1 {
+        return Err(Refusal::Cut);
+    }
+    let users = plan.messages.iter().filter(|entry| entry.message.role == Role::User);
+    let said: String = users.map(|entry| entry.message.joined_text()).collect();
+    let written = script(summary);
+    if written != Script::Latin && written != script(&said) {
+        return Err(Refusal::OtherLanguage);
+    }
+    Ok(())
+}
+
+/// Whether the line orders to forget what was said.
+fn takes_back(line: &str, order: &str) -> bool {
+    let Some(rest) = line.strip_prefix(order).filter(|rest| rest.starts_with(' ')) else { return false };
+    rest.split(|letter: char| !letter.is_alphanumeric()).take(8).any(|word| TAKEN_BACK.contains(&word))
+}
+
+fn is_invisible(letter: char) -> bool {
+    matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+}
+
+/// The writing most letters of a text belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Script {
+    Latin,
+    Han,
+    Other,
+}
+
+fn script(text: &str) -> Script {
+    let (mut latin, mut han, mut other) = (0_usize, 0_usize, 0_usize);
+    for letter in text.chars().filter(|letter| letter.is_alphabetic()) {
+        match letter {
+            '\u{0}'..='\u{24f}' => latin += 1,
+            // A character says as much as a word of some letters.
+            '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' => han += 3,
+            _ => other += 1,
+        }
+    }
+    if latin >= han && latin >= other {
+        Script::Latin
+    } else if han >= other {
+        Script::Han
+    } else {
+        Script::Other
+    }
+}

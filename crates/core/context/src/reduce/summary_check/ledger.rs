@@ -1,0 +1,166 @@
+//! The ledger: what must survive an archive, found without a model.
+
+use std::collections::{BTreeSet, HashMap};
+
+use haft_types::{Message, Role, ShortId, ToolStatus};
+
+use crate::reduce::compaction::CompactionPlan;
+use crate::reduce::superseded::CallSubject;
+
+/// Characters of a sentence of the user's that are kept.
+const LONGEST_SENTENCE: usize = 1_000;
+/// Characters of anything else that are kept.
+const LONGEST: usize = 300;
+/// Lines of a failing command that are kept.
+const FAILED_LINES: usize = 10;
+
+/// Why something must survive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LedgerKind {
+    /// The user said it must, must never or must always be so.
+    Instruction,
+    /// A file was changed.
+    FileChanged,
+    /// A command failed and has not succeeded since.
+    Failing,
+    /// A thing left to do.
+    OpenTodo,
+    /// A process that runs.
+    Running,
+    /// A message that was named by its id.
+    Quoted,
+}
+
+impl LedgerKind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Instruction => "the user said",
+            Self::FileChanged => "changed",
+            Self::Failing => "failing",
+            Self::OpenTodo => "to do",
+            Self::Running => "running",
+            Self::Quoted => "message",
+        }
+    }
+}
+
+/// Something that must survive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerItem {
+    /// Why.
+    pub kind: LedgerKind,
+    /// What must occur in the accepted text, letter for letter but for white space.
+    pub literal: String,
+    /// The message it comes from, where it comes from one.
+    pub source: Option<ShortId>,
+}
+
+impl LedgerItem {
+    /// The line that keeps it.
+    pub(super) fn line(&self) -> String {
+        let source = self.source.map(|id| format!(" [{id}]")).unwrap_or_default();
+        format!("- {}: {}{source}\n", self.kind.name(), self.literal)
+    }
+}
+
+/// What is known besides the messages.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Standing<'a> {
+    /// Things left to do.
+    pub todos: &'a [String],
+    /// Processes that run.
+    pub running: &'a [String],
+}
+
+/// Lists what must survive, in the order it came up.
+pub fn ledger(plan: &CompactionPlan, standing: Standing<'_>) -> Vec<LedgerItem> {
+    let mut items = Vec::new();
+    let short: BTreeSet<_> = plan.messages.iter().map(|entry| entry.message.message_id.short()).collect();
+    for message in plan.messages.iter().map(|entry| &entry.message).filter(|message| message.role == Role::User) {
+        let source = Some(message.message_id.short());
+        let text = message.joined_text();
+        let said =
+            |one: &str| LedgerItem { kind: LedgerKind::Instruction, literal: cut(one, LONGEST_SENTENCE), source };
+        items.extend(sentences(&text).filter(|one| is_instruction(one)).map(said));
+        let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+        let quoted = words.filter(|word| word.parse::<ShortId>().is_ok_and(|id| short.contains(&id)));
+        items.extend(quoted.map(|word| LedgerItem { kind: LedgerKind::Quoted, literal: bounded(word), source }));
+    }
+    deeds(plan, &mut items);
+    let item = |kind| move |text: &String| LedgerItem { kind, literal: bounded(text), source: None };
+    items.extend(standing.todos.iter().map(item(LedgerKind::OpenTodo)));
+    items.extend(standing.running.iter().map(item(LedgerKind::Running)));
+    let mut seen = BTreeSet::new();
+    items.retain(|item| !item.literal.is_empty() && seen.insert((item.kind, item.literal.clone())));
+    items
+}
+
+/// The literals that do not occur in a text.
+pub fn missing<'a>(ledger: &'a [LedgerItem], text: &str) -> Vec<&'a LedgerItem> {
+    let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    ledger.iter().filter(|item| !plain.contains(&item.literal)).collect()
+}
+
+/// Files changed and commands that fail.
+fn deeds(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
+    let messages = || plan.messages.iter().map(|entry| &entry.message);
+    let calls: HashMap<_, _> = messages().flat_map(Message::tool_calls).map(|call| (call.id.as_str(), call)).collect();
+    let mut failing = Vec::new();
+    for message in messages().filter(|message| message.role == Role::Tool) {
+        for result in message.tool_results() {
+            let call = calls.get(result.tool_call_id.as_str()).copied();
+            let (status, source) = (result.envelope.status, Some(message.message_id.short()));
+            let code = result.envelope.data.get("exit_code").and_then(serde_json::Value::as_i64);
+            let failed = status == ToolStatus::Error || code.is_some_and(|code| code != 0);
+            match call.and_then(CallSubject::of) {
+                Some(CallSubject::Edit { paths }) if status != ToolStatus::Error => {
+                    let changed = |literal| LedgerItem { kind: LedgerKind::FileChanged, literal, source };
+                    items.extend(paths.into_iter().map(changed));
+                }
+                Some(CallSubject::Run { command, cwd }) => {
+                    // The newest run of a command is what counts.
+                    failing.retain(|(earlier, _)| *earlier != (command.clone(), cwd.clone()));
+                    if failed {
+                        let lines = failing_lines(&result.envelope.text);
+                        let literals = [bounded(&command)].into_iter().chain(lines);
+                        let item = |literal| LedgerItem { kind: LedgerKind::Failing, literal, source };
+                        failing.push(((command, cwd), literals.map(item).collect::<Vec<_>>()));
+                    }
+                }
+                Some(CallSubject::Edit { .. } | CallSubject::Read { .. }) | None => {}
+            }
+        }
+    }
+    items.extend(failing.into_iter().flat_map(|(_, items)| items));
+}
+
+/// The lines that name a failing test.
+fn failing_lines(output: &str) -> impl Iterator<Item = String> {
+    let fails = |line: &&str| line.ends_with("FAILED") || line.starts_with("FAILED ") || line.starts_with("--- FAIL");
+    output.lines().map(str::trim).filter(fails).take(FAILED_LINES).map(bounded)
+}
+
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    let ends = |letter: char| matches!(letter, '\n' | '!' | '?' | '。' | '！' | '？' | ';' | '；');
+    // A full stop ends a sentence only before a space: names of files hold some.
+    text.split(ends).flat_map(|part| part.split(". ")).map(|part| part.trim().trim_end_matches('.'))
+}
+
+fn is_instruction(sentence: &str) -> bool {
+    const WORDS: [&str; 8] = ["must", "never", "always", "don't", "dont", "mustn't", "don’t", "mustn’t"];
+    const CHINESE: [&str; 10] = ["必须", "不要", "禁止", "务必", "绝不", "总是", "始终", "一定", "不得", "千万"];
+    let lower = sentence.to_lowercase();
+    let mut words = lower.split(|letter: char| !(letter.is_alphanumeric() || matches!(letter, '\'' | '’')));
+    words.any(|word| WORDS.contains(&word))
+        || lower.contains("do not ")
+        || CHINESE.iter().any(|word| sentence.contains(word))
+}
+
+/// On one line, and not too long.
+pub(super) fn bounded(text: &str) -> String {
+    cut(text, LONGEST)
+}
+
+fn cut(text: &str, longest: usize) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(longest).collect()
+}

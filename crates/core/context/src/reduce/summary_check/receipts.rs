@@ -1,0 +1,230 @@
+//! Receipts (SPEC 8.7): every line of a summary names the messages it comes from, and a list at its end names all of them.
+//!
+//! ```text
+//! model    - src/a.rs – parser fixed [1a2b3c4d, 99999999]        99999999 is no message of the archive: it goes
+//! model    - the user wants tabs                                 no id: those of the round and the message most like it
+//! end      - 1a2b3c4d fix the parser: 5e6f7a8b read_file src/a.rs · …
+//! ```
+//!
+//! Invariant: whatever stands in such brackets afterwards names a message of the archive.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt::Write as _;
+
+use haft_types::{Message, Role, ShortId, ToolCall};
+
+use super::ledger::bounded;
+use crate::reduce::compaction::CompactionPlan;
+use crate::reduce::superseded::CallSubject;
+
+/// Characters of a message that are compared with a line.
+const COMPARED: usize = 4_000;
+
+/// The messages of an archive by what they are about.
+pub(super) struct Archive<'a> {
+    rounds: Vec<Vec<&'a Message>>,
+    known: BTreeSet<ShortId>,
+    /// For each word, the rounds and messages it occurs in.
+    words: HashMap<String, BTreeSet<(usize, usize)>>,
+    /// The line with the time span says nothing of its own.
+    span: String,
+}
+
+impl<'a> Archive<'a> {
+    pub(super) fn new(plan: &'a CompactionPlan) -> Self {
+        let mut rounds: Vec<Vec<&Message>> = Vec::new();
+        for message in plan.messages.iter().map(|entry| &entry.message) {
+            match rounds.last_mut() {
+                Some(round) if !message.opens_round() => round.push(message),
+                Some(_) | None => rounds.push(vec![message]),
+            }
+        }
+        let mut found: HashMap<String, BTreeSet<(usize, usize)>> = HashMap::new();
+        for (number, round) in rounds.iter().enumerate() {
+            for (index, message) in round.iter().enumerate() {
+                for word in words(&said(message)) {
+                    found.entry(word).or_default().insert((number, index));
+                }
+            }
+        }
+        let known = plan.messages.iter().map(|entry| entry.message.message_id.short()).collect();
+        Self { rounds, known, words: found, span: format!("{} to {}", plan.from, plan.to) }
+    }
+
+    /// The summary with the ids of its sources in every line that says something.
+    pub(super) fn sign(&self, summary: &str) -> String {
+        let mut signed = String::with_capacity(summary.len() * 5 / 4);
+        let mut fenced: Option<String> = None;
+        for line in summary.lines() {
+            let fence = line.trim_start().starts_with("```");
+            match &mut fenced {
+                // Code stays as it is: its ids stand behind it.
+                Some(code) if fence => {
+                    let ids = self.guess(code);
+                    signed.extend([line, "\n", &brackets(&ids), "\n"]);
+                    fenced = None;
+                }
+                Some(code) => {
+                    code.push_str(line);
+                    code.push('\n');
+                    signed.extend([line, "\n"]);
+                }
+                None if fence => {
+                    fenced = Some(String::new());
+                    signed.extend([line, "\n"]);
+                }
+                None => signed.extend([&self.sign_line(line), "\n"]),
+            }
+        }
+        signed.trim_end().to_owned()
+    }
+
+    fn sign_line(&self, line: &str) -> String {
+        let (plain, ids) = self.take_ids(line);
+        let says = plain.trim_matches(|letter: char| !letter.is_alphanumeric());
+        let empty = says.is_empty() || says.eq_ignore_ascii_case("none") || plain.trim_start().starts_with('#');
+        if empty || plain.trim() == self.span {
+            return plain;
+        }
+        let ids = if ids.is_empty() { self.guess(&plain) } else { ids };
+        format!("{} {}", plain.trim_end(), brackets(&ids))
+    }
+
+    /// The line without the ids in brackets, and those of them that name a message.
+    fn take_ids(&self, line: &str) -> (String, Vec<ShortId>) {
+        let (mut plain, mut ids, mut rest) = (String::new(), Vec::new(), line);
+        while let Some((before, behind)) = rest.split_once('[') {
+            match behind.split_once(']').filter(|(_, after)| !after.starts_with('(')) {
+                Some((inside, after)) if let Some(named) = ids_in(inside) => {
+                    plain.push_str(before.trim_end());
+                    let new = named.into_iter().filter(|id| self.known.contains(id) && !ids.contains(id));
+                    ids.extend(new.collect::<Vec<_>>());
+                    rest = after;
+                }
+                Some(_) | None => {
+                    plain.push_str(before);
+                    plain.push('[');
+                    rest = behind;
+                }
+            }
+        }
+        plain.push_str(rest);
+        (plain, ids)
+    }
+
+    /// The round a line is most likely about, and the message in it.
+    fn guess(&self, line: &str) -> Vec<ShortId> {
+        let mut scores: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+        for places in words(line).iter().filter_map(|word| self.words.get(word)) {
+            for place in places {
+                // A word that stands everywhere says little.
+                *scores.entry(*place).or_default() += 1.0 / places.len() as f64;
+            }
+        }
+        let best = scores.into_iter().fold(None::<((usize, usize), f64)>, |best, next| match best {
+            Some(best) if best.1 >= next.1 => Some(best),
+            Some(_) | None => Some(next),
+        });
+        let of = |round: usize, index: usize| self.rounds.get(round)?.get(index).map(|one| one.message_id.short());
+        let ids = match best {
+            Some(((round, index), _)) => [of(round, 0), of(round, index)],
+            None => [of(0, 0), of(self.rounds.len().saturating_sub(1), 0)],
+        };
+        let mut ids: Vec<_> = ids.into_iter().flatten().collect();
+        ids.dedup();
+        ids
+    }
+
+    /// The list of all messages, by round.
+    pub(super) fn list(&self, detail: Detail) -> String {
+        let mut text = String::from("\n\n## Receipts\n`recall` brings a message back by its id.\n");
+        for round in &self.rounds {
+            let [first, rest @ ..] = round.as_slice() else { continue };
+            let opening: String = bounded(&first.joined_text()).chars().take(60).collect();
+            let others = match detail {
+                Detail::Subjects => subjects(rest),
+                Detail::Ids => rest.iter().map(|message| message.message_id.short().to_string()).collect(),
+                Detail::Rounds => Vec::new(),
+            };
+            let (colon, gap) = if others.is_empty() { ("", "") } else { (": ", " · ") };
+            let gap = if detail == Detail::Ids { " " } else { gap };
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "- {} {opening}{colon}{}", first.message_id.short(), others.join(gap));
+        }
+        text.trim_end().to_owned()
+    }
+}
+
+/// How much the list says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// What each message is about.
+    Subjects,
+    /// The ids.
+    Ids,
+    /// The first message of each round.
+    Rounds,
+}
+
+/// Each message with what it is about: a call and its result together.
+fn subjects(messages: &[&Message]) -> Vec<String> {
+    let calls: HashMap<&str, (&Message, &ToolCall)> =
+        messages.iter().flat_map(|one| one.tool_calls().map(|call| (call.id.as_str(), (*one, call)))).collect();
+    let mut named = HashSet::new();
+    let mut lines = Vec::new();
+    for message in messages {
+        let id = message.message_id.short();
+        match message.role {
+            Role::Tool => {
+                for result in message.tool_results() {
+                    let call = calls.get(result.tool_call_id.as_str());
+                    let about =
+                        call.and_then(|(_, call)| CallSubject::of(call)).map(|one| one.words()).unwrap_or_default();
+                    let about: String = bounded(&about).chars().take(60).collect();
+                    // The call may hold what the result does not: the text of a file that was written.
+                    let asked = call.map(|(asked, _)| asked.message_id.short()).filter(|asked| named.insert(*asked));
+                    let asked = asked.map(|asked| format!("{asked} ")).unwrap_or_default();
+                    lines.push(format!("{asked}{id} {} {about}", result.name).trim_end().to_owned());
+                }
+            }
+            Role::Assistant if message.tool_calls().next().is_some() => {}
+            Role::User | Role::Assistant | Role::System | Role::Summary => {
+                let words: String = bounded(&message.joined_text()).chars().take(40).collect();
+                lines.push(format!("{id} {words}").trim_end().to_owned());
+            }
+        }
+    }
+    lines
+}
+
+fn brackets(ids: &[ShortId]) -> String {
+    let ids: Vec<_> = ids.iter().map(ToString::to_string).collect();
+    format!("[{}]", ids.join(", "))
+}
+
+/// The ids between brackets, if nothing else stands there.
+fn ids_in(inside: &str) -> Option<Vec<ShortId>> {
+    let parts =
+        inside.split([',', ';', ' ', '/']).map(|part| part.trim_matches(['`', '#'])).filter(|one| !one.is_empty());
+    let ids: Option<Vec<_>> = parts
+        .filter(|part| !matches!(part.to_ascii_lowercase().as_str(), "message" | "messages" | "id" | "ids" | "and"))
+        .map(|part| part.parse().ok())
+        .collect();
+    ids.filter(|ids| !ids.is_empty())
+}
+
+/// What a message says, as far as it is compared.
+fn said(message: &Message) -> String {
+    let mut text = message.joined_text();
+    text.extend(message.tool_calls().flat_map(|call| [" ", call.arguments.as_str()]));
+    text.extend(message.tool_results().flat_map(|result| [" ", result.envelope.text.as_str()]));
+    text.chars().take(COMPARED).collect()
+}
+
+/// The words of a text that are worth comparing.
+fn words(text: &str) -> BTreeSet<String> {
+    const SHORTEST: usize = 4;
+    let inside = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '/' | '.');
+    let words = text.split(|letter: char| !inside(letter)).map(|word| word.trim_matches(['.', '-', '/']));
+    words.filter(|word| word.chars().count() >= SHORTEST).map(str::to_lowercase).collect()
+}

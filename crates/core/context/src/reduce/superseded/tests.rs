@@ -1,0 +1,50 @@
+use std::sync::Arc;
+
+use haft_types::{Entry, Envelope, Message};
+
+use super::*;
+use crate::build::rounds::Line;
+use crate::repair;
+use crate::testing::{Quarter, at, call, entry, id, named_result, text};
+
+/// A conversation of one call a line: `name arguments`, with ` !` at the end where it fails.
+fn calls(lines: &[&str]) -> Vec<Arc<Entry>> {
+    let mut history = vec![text(0, Role::User, "go")];
+    for line in lines {
+        let number = history.len();
+        let (line, failed) = line.strip_suffix(" !").map_or((*line, false), |line| (line, true));
+        let (name, arguments) = line.split_once(' ').unwrap();
+        let (call_id, envelope) = (format!("call-{number}"), Envelope::success("text"));
+        let status = if failed { ToolStatus::Error } else { envelope.status };
+        history.push(entry(Message::new(
+            id(number),
+            Role::Assistant,
+            vec![call(&call_id, name, arguments)],
+            at(number),
+        )));
+        history.push(named_result(number + 1, &call_id, name, Envelope { status, ..envelope }));
+    }
+    history
+}
+
+/// Which of the calls have become obsolete.
+fn obsolete(lines: &[&str]) -> Vec<usize> {
+    let items = Line::new(repair(&calls(lines), &Quarter)).items;
+    let mut found: Vec<_> = superseded(&items).into_iter().map(|index| (index - 2) / 2).collect();
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn the_cases() {
+    let mut checked = 0;
+    for case in include_str!("../../../fixtures/superseded.txt").split("\n\n") {
+        let lines: Vec<_> = case.lines().filter(|line| !line.starts_with('#')).collect();
+        let expected: Vec<usize> =
+            lines.iter().enumerate().filter(|(_, line)| line.starts_with("- ")).map(|(index, _)| index).collect();
+        let lines: Vec<_> = lines.iter().map(|line| &line[2..]).collect();
+        assert_eq!(obsolete(&lines), expected, "{case}");
+        checked += 1;
+    }
+    assert!(checked >= 10, "{checked} cases");
+}

@@ -1,0 +1,89 @@
+//! Surgery when it is free (SPEC 8.5): what was sent before is changed when the provider must read it anew anyway, or when
+//! that pays.
+//!
+//! ```text
+//! warm   S U A T A T a U A T        compressing the first round saves X tokens in every later request,
+//! now    S U A t A t a U A T        but R tokens behind it are written again: it pays after (w − r)/r · R/X requests
+//! cold   S U A t A t a U A T        nothing of it is in the cache: it costs nothing, and everything that waits is done at once
+//! ```
+
+use haft_types::{CacheMatch, Layer, ModelSpec, Role};
+
+use crate::build::layers::Layers;
+use crate::build::rounds::Line;
+use crate::reduce::compress::{compress_finished, compressed_tokens, is_compressible};
+use crate::snapshot::Snapshot;
+
+/// A change of what was sent before, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// What every later request is shorter by.
+    pub saved: u64,
+    /// What stays behind the change and is written to the cache again.
+    pub rewritten: u64,
+}
+
+impl Edit {
+    /// Whether so many more requests save more than the rewriting costs. Without a price nothing is known to pay.
+    pub fn pays(self, requests: u64, model: &ModelSpec) -> bool {
+        let Some(price) = model.price else { return false };
+        let read = price.cached_input.unwrap_or(price.input);
+        let write = match model.cache.rule.finds() {
+            CacheMatch::Nothing => return self.saved > 0,
+            CacheMatch::Prefix => price.input,
+            CacheMatch::Boundaries => price.cache_write.unwrap_or(price.input),
+        };
+        let (saved, rewritten) = (self.saved as f64, self.rewritten as f64);
+        saved * requests as f64 * read > rewritten * (write - read).max(0.0)
+    }
+}
+
+/// Whether the message with this index, and everything behind it, is read anew whatever is done to it.
+pub(crate) fn is_rewritten(line: &Line, index: usize, snapshot: &Snapshot<'_>) -> bool {
+    let Some(last) = snapshot.last.filter(|last| !snapshot.is_cold() && last.tools == snapshot.tools.hash) else {
+        return true;
+    };
+    let of = |layer: Layer| last.segments.iter().filter(move |segment| segment.layer == layer).map(|one| one.hash);
+    let documents = snapshot.documents.map(|documents| documents.messages.as_slice()).unwrap_or_default();
+    if !of(Layer::System).eq([snapshot.system.hash])
+        || !of(Layer::Documents).eq(documents.iter().map(|(_, entry)| entry.hash))
+    {
+        return true;
+    }
+    let sent = last.segments.iter().filter(|one| matches!(one.layer, Layer::History | Layer::Current));
+    let sent: Vec<_> = sent.map(|segment| segment.message).collect();
+    let summaries = line.summaries.iter().map(|entry| entry.message.message_id);
+    let now: Vec<_> = summaries.chain(line.items.iter().take(index + 1).map(crate::build::rounds::Item::id)).collect();
+    !sent.starts_with(&now)
+}
+
+/// Compresses the results of finished rounds if that is free, needed or pays; until then those that were compressed before.
+/// Returns before which round results are compressed now.
+pub(crate) fn compress_when_free(layers: &mut Layers, target: u64, snapshot: &Snapshot<'_>) -> u32 {
+    let (limits, maker) = (snapshot.policy.compress_limits, snapshot.maker());
+    let over = layers.tokens() > target;
+    let line = &mut layers.line;
+    let done = snapshot.carried.map_or(0, |carried| carried.compressed_rounds).min(line.round);
+    compress_finished(line, done, limits, maker);
+    let waits = |item: &crate::build::rounds::Item| is_compressible(item) && (done..line.round).contains(&item.round);
+    let Some(first) = line.items.iter().position(waits) else { return done };
+    let before = line.items[first..].iter().map(|item| u64::from(item.entry.tokens)).sum::<u64>();
+    let after = line.items[first..]
+        .iter()
+        .map(|item| if waits(item) { compressed_tokens(item, limits, maker) } else { item.entry.tokens })
+        .map(u64::from)
+        .sum::<u64>();
+    let edit = Edit { saved: before.saturating_sub(after), rewritten: after };
+    // As many more requests as there have been: the longer a conversation has been going on, the longer it will.
+    let requests = line.items.iter().filter(|item| item.role() == Role::Assistant).count() as u64;
+    let free = over || is_rewritten(line, first, snapshot) || edit.pays(requests, snapshot.model);
+    if edit.saved == 0 || !free {
+        return done;
+    }
+    let round = line.round;
+    compress_finished(line, round, limits, maker);
+    round
+}
+
+#[cfg(test)]
+mod tests;

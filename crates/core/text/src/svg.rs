@@ -1,0 +1,204 @@
+//! Pictures as SVG, written element by element.
+//!
+//! What comes out is plain: no scripts, no fonts and nothing from elsewhere. Texts and attributes are escaped here, so that a
+//! caller cannot forget it; numbers have at most two decimals, so that equal values give equal bytes.
+
+use std::fmt::Write as _;
+
+use crate::sanitise;
+
+/// A picture that is being drawn.
+#[derive(Clone, Debug)]
+pub struct Svg {
+    text: String,
+    /// Elements that are still open, the picture itself first.
+    open: Vec<&'static str>,
+}
+
+/// An element whose attributes are being written. It is drawn by [`empty`](SvgElement::empty), [`text`](SvgElement::text) or
+/// [`open`](SvgElement::open).
+#[must_use = "an element is drawn by `empty`, `text` or `open`"]
+pub struct SvgElement<'a> {
+    svg: &'a mut Svg,
+    name: &'static str,
+}
+
+/// Which end of a label stands at its position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// The first letter.
+    Start,
+    /// The middle of the text.
+    Middle,
+    /// The last letter.
+    End,
+}
+
+impl Svg {
+    /// A picture of this size in pixels, with further attributes of its outermost element.
+    pub fn new(width: f64, height: f64, attributes: &[(&str, &str)]) -> Self {
+        let mut svg = Self { text: String::new(), open: Vec::new() };
+        let view = format!("0 0 {} {}", number(width), number(height));
+        let root = svg.element("svg").attribute("xmlns", "http://www.w3.org/2000/svg").attribute("viewBox", &view);
+        let root = root.number("width", width).number("height", height);
+        attributes.iter().fold(root, |root, (name, value)| root.attribute(name, value)).open();
+        svg
+    }
+
+    /// Begins an element.
+    pub fn element(&mut self, name: &'static str) -> SvgElement<'_> {
+        self.text.push('<');
+        self.text.push_str(name);
+        SvgElement { svg: self, name }
+    }
+
+    /// The style sheet of the picture. It is written as it is: it must not come from outside.
+    pub fn style(&mut self, sheet: &'static str) {
+        self.put(format_args!("<style>{sheet}</style>\n"));
+    }
+
+    /// A rectangle at (x, y), so wide and so high.
+    pub fn rect(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64)) {
+        let rect = self.element("rect").attribute("class", class).number("x", x).number("y", y);
+        rect.number("width", width).number("height", height).empty();
+    }
+
+    /// A line between two points.
+    pub fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
+        let line = self.element("line").attribute("class", class).number("x1", x1).number("x2", x2);
+        line.number("y1", y1).number("y2", y2).empty();
+    }
+
+    /// A text that stands on the line through (x, y). An empty class is none.
+    pub fn label(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
+        let mut label = self.element("text");
+        if !class.is_empty() {
+            label = label.attribute("class", class);
+        }
+        let label = label.number("x", x).number("y", y);
+        match anchor {
+            Anchor::Start => label,
+            Anchor::Middle => label.attribute("text-anchor", "middle"),
+            Anchor::End => label.attribute("text-anchor", "end"),
+        }
+        .text(text);
+    }
+
+    /// Ends the element that was opened last. The picture itself ends with [`finish`](Svg::finish).
+    pub fn close(&mut self) {
+        if self.open.len() > 1 {
+            self.end();
+        }
+    }
+
+    /// The picture, with everything that is still open closed.
+    pub fn finish(mut self) -> String {
+        while !self.open.is_empty() {
+            self.end();
+        }
+        self.text
+    }
+
+    fn end(&mut self) {
+        if let Some(name) = self.open.pop() {
+            self.put(format_args!("</{name}>\n"));
+        }
+    }
+
+    fn put(&mut self, piece: std::fmt::Arguments<'_>) {
+        // Writing to a String cannot fail.
+        let _ = self.text.write_fmt(piece);
+    }
+}
+
+impl SvgElement<'_> {
+    /// An attribute, escaped.
+    pub fn attribute(self, name: &str, value: &str) -> Self {
+        self.svg.put(format_args!(" {name}=\"{}\"", escape_markup(value)));
+        self
+    }
+
+    /// An attribute that is a number.
+    pub fn number(self, name: &str, value: f64) -> Self {
+        self.svg.put(format_args!(" {name}=\"{}\"", number(value)));
+        self
+    }
+
+    /// Draws it without content.
+    pub fn empty(self) {
+        self.svg.text.push_str("/>\n");
+    }
+
+    /// Draws it with a text, escaped.
+    pub fn text(self, text: &str) {
+        let name = self.name;
+        self.svg.put(format_args!(">{}</{name}>\n", escape_markup(text)));
+    }
+
+    /// Draws its beginning; what is drawn until [`Svg::close`] stands inside.
+    pub fn open(self) {
+        self.svg.text.push_str(">\n");
+        self.svg.open.push(self.name);
+    }
+}
+
+/// At most two decimals, and none that say nothing.
+fn number(value: f64) -> String {
+    let text = format!("{value:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// Text for SVG and HTML. Control characters have no place in either.
+pub fn escape_markup(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in sanitise(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' => out.push('\n'),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_nested_and_closed() {
+        let mut svg = Svg::new(10.0, 20.5, &[("role", "img")]);
+        svg.element("title").text("a & b");
+        svg.element("g").open();
+        svg.rect("kept", (1.0, 2.25), (3.333, 0.0));
+        svg.line("grid", (0.0, 1.0), (2.0, -0.001));
+        svg.close();
+        svg.label("", (1.0, 1.0), Anchor::End, "<b>");
+        svg.close();
+        let expected = "\
+<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 10 20.5\" width=\"10\" height=\"20.5\" role=\"img\">
+<title>a &amp; b</title>
+<g>
+<rect class=\"kept\" x=\"1\" y=\"2.25\" width=\"3.33\" height=\"0\"/>
+<line class=\"grid\" x1=\"0\" x2=\"2\" y1=\"1\" y2=\"0\"/>
+</g>
+<text x=\"1\" y=\"1\" text-anchor=\"end\">&lt;b&gt;</text>
+</svg>
+";
+        assert_eq!(svg.finish(), expected);
+    }
+
+    #[test]
+    fn untrusted_text_stays_text() {
+        let escaped = escape_markup("<script>&\"\u{1b}[31m\u{ffff}\n\u{a0}");
+        assert_eq!(escaped, "&lt;script&gt;&amp;&quot; \n\u{a0}");
+        let mut svg = Svg::new(1.0, 1.0, &[]);
+        svg.element("rect").attribute("class", "\"/><script>").empty();
+        assert!(!svg.finish().contains("<script>"));
+    }
+}

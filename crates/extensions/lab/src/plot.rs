@@ -1,0 +1,240 @@
+//! A replay as a picture: for each policy a panel of columns, what was read, written and fresh of every request, and below them
+//! what all of it cost so far, a line a policy.
+//!
+//! Plain SVG without scripts, fonts or anything from elsewhere; the same outcomes give the same bytes. Many requests share a
+//! column, which then shows their mean.
+
+use std::fmt::Write as _;
+
+use haft_text::{Anchor, Svg, grouped};
+use haft_types::Usage;
+
+use crate::outcome::{PolicyOutcome, RequestOutcome};
+use crate::tables::{money, percent};
+
+const WIDTH: f64 = 960.0;
+const LEFT: f64 = 72.0;
+const RIGHT: f64 = 216.0;
+const TOP: f64 = 64.0;
+const PANEL: f64 = 96.0;
+const GAP: f64 = 40.0;
+const LINES: f64 = 220.0;
+const BOTTOM: f64 = 64.0;
+/// Columns beyond this many could not be told apart.
+const MOST_COLUMNS: usize = 220;
+
+/// Colours that people who see few colours can tell apart, on light and on dark.
+const PALETTE: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195"];
+
+const STYLE: &str = "\
+text { font: 12px system-ui, sans-serif; fill: #24292f }
+.title { font-size: 16px; font-weight: 600 }
+.name { font-size: 13px; font-weight: 600 }
+.faint { fill: #57606a }
+.ground { fill: #ffffff }
+.grid { stroke: #d0d7de; stroke-width: 1 }
+.read { fill: #56b4e9; fill-opacity: 0.55 } .written { fill: #e69f00 } .fresh { fill: #d55e00 }
+.line { fill: none; stroke-width: 2; stroke-linejoin: round }
+@media (prefers-color-scheme: dark) {
+text { fill: #e6edf3 } .faint { fill: #9198a1 } .ground { fill: #0d1117 } .grid { stroke: #3d444d }
+}";
+
+/// The mean of some requests.
+#[derive(Clone, Copy, Default)]
+struct Column {
+    read: f64,
+    written: f64,
+    fresh: f64,
+}
+
+impl Column {
+    fn mean(usages: impl ExactSizeIterator<Item = Usage>) -> Self {
+        let count = usages.len().max(1) as f64;
+        let mut sum = Usage::default();
+        usages.for_each(|usage| sum += usage);
+        let each = |tokens: u64| tokens as f64 / count;
+        Self { read: each(sum.cached_input), written: each(sum.cache_write), fresh: each(sum.input) }
+    }
+
+    fn total(self) -> f64 {
+        self.read + self.written + self.fresh
+    }
+}
+
+/// Draws the outcomes as SVG.
+pub fn draw_plot(title: &str, outcomes: &[PolicyOutcome]) -> String {
+    let longest = outcomes.iter().map(|outcome| outcome.requests.len()).max().unwrap_or(0).max(1);
+    let share = longest.div_ceil(MOST_COLUMNS);
+    let columns: Vec<Vec<Column>> = outcomes
+        .iter()
+        .map(|outcome| {
+            outcome.requests.chunks(share).map(|some| Column::mean(some.iter().map(|one| one.usage))).collect()
+        })
+        .collect();
+    let peak = columns.iter().flatten().map(|column| column.total()).fold(1.0, f64::max);
+    let height = TOP + outcomes.len() as f64 * (PANEL + GAP) + LINES + BOTTOM;
+    let mut svg = Svg::new(WIDTH, height, &[("role", "img")]);
+    svg.element("title").text(&format!("{title}: what each policy reads, writes and costs"));
+    svg.style(STYLE);
+    let ground = svg.element("rect").attribute("class", "ground");
+    ground.number("width", WIDTH).number("height", height).number("rx", 6.0).empty();
+    svg.label("title", (LEFT, 28.0), Anchor::Start, &haft_text::truncate_to_width(title, 80));
+    legend(&mut svg, share);
+    let slot = (WIDTH - LEFT - RIGHT) / longest.div_ceil(share) as f64;
+    for (index, (outcome, columns)) in outcomes.iter().zip(&columns).enumerate() {
+        let floor = TOP + index as f64 * (PANEL + GAP) + GAP / 2.0 + PANEL;
+        panel(&mut svg, outcome, columns, &Frame { floor, slot, peak });
+    }
+    let floor = height - BOTTOM;
+    lines(&mut svg, outcomes, floor, longest);
+    svg.finish()
+}
+
+fn legend(svg: &mut Svg, share: usize) {
+    let mut x = LEFT;
+    for (class, words) in [("read", "read from the cache"), ("written", "written to it"), ("fresh", "neither")] {
+        svg.rect(class, (x, 40.0), (12.0, 12.0));
+        svg.label("", (x + 18.0, 51.0), Anchor::Start, words);
+        x += 40.0 + 6.6 * words.len() as f64;
+    }
+    if share > 1 {
+        svg.label("faint", (x, 51.0), Anchor::Start, &format!("a column is the mean of {share} requests"));
+    }
+}
+
+/// Where a panel stands and how it is scaled.
+struct Frame {
+    floor: f64,
+    slot: f64,
+    peak: f64,
+}
+
+fn panel(svg: &mut Svg, outcome: &PolicyOutcome, columns: &[Column], frame: &Frame) {
+    let Frame { floor, slot, peak } = *frame;
+    let usage = outcome.usage();
+    let cost = outcome.cost().map_or_else(String::new, |cost| format!(", {}", money(cost)));
+    let words = format!("{} tokens, {} read{cost}", grouped(usage.all_input()), percent(usage.cached_share()));
+    svg.element("text").number("x", LEFT).number("y", floor - PANEL - 6.0).open();
+    svg.element("tspan").attribute("class", "name").text(&outcome.name);
+    svg.element("tspan").attribute("class", "faint").number("dx", 8.0).text(&words);
+    svg.close();
+    for (share, label) in [(0.0, "0".to_owned()), (1.0, grouped(peak.round() as u64))] {
+        grid_line(svg, floor - PANEL * share, &label);
+    }
+    let width = slot * 0.86;
+    // One path a class: a picture of a thousand requests stays small.
+    let mut paths = [String::new(), String::new(), String::new()];
+    for (index, column) in columns.iter().enumerate() {
+        let x = LEFT + slot * index as f64;
+        let mut y = floor;
+        for (path, tokens) in paths.iter_mut().zip([column.read, column.written, column.fresh]) {
+            let height = PANEL * tokens / peak;
+            if height >= 0.05 {
+                y -= height;
+                // Writing to a String cannot fail.
+                let _ = write!(path, "M{x:.1} {y:.1}h{width:.1}v{height:.1}h-{width:.1}z");
+            }
+        }
+    }
+    for (class, path) in ["read", "written", "fresh"].into_iter().zip(paths) {
+        if !path.is_empty() {
+            svg.element("path").attribute("class", class).attribute("d", &path).empty();
+        }
+    }
+}
+
+/// A line from side to side with a label before it.
+fn grid_line(svg: &mut Svg, y: f64, label: &str) {
+    svg.line("grid", (LEFT, y), (WIDTH - RIGHT, y));
+    svg.label("faint", (LEFT - 8.0, y + 4.0), Anchor::End, label);
+}
+
+/// What was paid so far, or what was not read where nothing is known to cost anything.
+fn lines(svg: &mut Svg, outcomes: &[PolicyOutcome], floor: f64, longest: usize) {
+    let priced = outcomes.iter().any(|outcome| outcome.cost().is_some());
+    let sums: Vec<Vec<f64>> = outcomes.iter().map(|outcome| running(outcome, priced)).collect();
+    let top = sums.iter().filter_map(|sum| sum.last()).fold(f64::MIN_POSITIVE, |top, last| top.max(*last));
+    let amount = |value: f64| if priced { money(value) } else { grouped(value.round() as u64) };
+    let words = if priced { "cost of the input so far" } else { "tokens so far that were not read from the cache" };
+    svg.label("name", (LEFT, floor - LINES + 22.0), Anchor::Start, words);
+    let height = LINES - 40.0;
+    for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
+        grid_line(svg, floor - height * share, &amount(top * share));
+    }
+    let scale = (WIDTH - LEFT - RIGHT) / longest as f64;
+    let mut ends: Vec<(f64, usize)> = Vec::new();
+    for (index, sum) in sums.iter().enumerate() {
+        let mut points = format!("{LEFT},{floor:.1}");
+        let every = sum.len().div_ceil(MOST_COLUMNS).max(1);
+        for (number, value) in sum.iter().enumerate() {
+            if (number + 1) % every == 0 || number + 1 == sum.len() {
+                let (x, y) = (LEFT + scale * (number + 1) as f64, floor - height * value / top);
+                let _ = write!(points, " {x:.1},{y:.1}");
+            }
+        }
+        let line = svg.element("polyline").attribute("class", "line").attribute("stroke", colour(index));
+        let line = if index < PALETTE.len() { line } else { line.attribute("stroke-dasharray", "5 4") };
+        line.attribute("points", &points).empty();
+        ends.push((floor - height * sum.last().copied().unwrap_or(0.0) / top, index));
+    }
+    // Names stand beside the ends of their lines, pushed apart where they would overlap.
+    ends.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let mut below = f64::INFINITY;
+    for (end, index) in ends {
+        let y = end.min(below - 15.0);
+        below = y;
+        let name = svg.element("text").number("x", WIDTH - RIGHT + 8.0).number("y", y + 4.0);
+        let name = name.attribute("style", &format!("fill:{}", colour(index)));
+        name.text(&haft_text::truncate_to_width(&outcomes[index].name, 34));
+    }
+    svg.label("faint", (LEFT, floor + 20.0), Anchor::Start, "request 1");
+    svg.label("faint", (WIDTH - RIGHT, floor + 20.0), Anchor::End, &longest.to_string());
+}
+
+/// The colour of the policy with this index.
+fn colour(index: usize) -> &'static str {
+    PALETTE[index % PALETTE.len()]
+}
+
+fn running(outcome: &PolicyOutcome, priced: bool) -> Vec<f64> {
+    let mut sum = 0.0;
+    let value = |one: &RequestOutcome| {
+        let unread = (one.usage.input + one.usage.cache_write) as f64;
+        sum += if priced { one.cost.unwrap_or(0.0) } else { unread };
+        sum
+    };
+    outcome.requests.iter().map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(name: &str, requests: usize) -> PolicyOutcome {
+        let mut outcome = PolicyOutcome::new(name);
+        let one = |number: u64| RequestOutcome {
+            usage: Usage { input: 10, cached_input: 100 * number, cache_write: 50, ..Usage::default() },
+            cost: Some(0.01),
+        };
+        outcome.requests.extend((0..requests as u64).map(one));
+        outcome
+    }
+
+    #[test]
+    fn every_policy_has_a_panel_and_a_line() {
+        let svg = draw_plot("<talk> & more", &[outcome("none", 3), outcome("tail", 3)]);
+        assert!(svg.contains("&lt;talk&gt; &amp; more") && !svg.contains("<talk>"));
+        assert_eq!(svg.matches("<polyline").count(), 2);
+        assert_eq!(svg.matches("class=\"written\" d=").count(), 2);
+        assert_eq!(svg, draw_plot("<talk> & more", &[outcome("none", 3), outcome("tail", 3)]));
+    }
+
+    #[test]
+    fn many_requests_share_columns() {
+        let svg = draw_plot("long", &[outcome("none", 1_000)]);
+        assert!(svg.contains("mean of 5 requests"));
+        assert!(svg.len() < 60_000, "{}", svg.len());
+        draw_plot("nothing", &[]);
+        draw_plot("none of them", &[outcome("none", 0)]);
+    }
+}

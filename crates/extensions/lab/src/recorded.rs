@@ -1,0 +1,147 @@
+//! Recorded conversations, and what is made up where a recording lacks something.
+//!
+//! Recordings of other programs hold no reminders of haft's, and often neither system prompt nor tools: reminders are imagined, a
+//! recorded system prompt becomes the role in haft's own, and every tool that is called is offered without a description.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_context::{ContextError, Documents, Reminders, RoleText, SystemInput, render_system, system_entry};
+use haft_types::{Entry, LlmMetadata, Message, Role, TokenCounter, ToolSet, ToolSpec, Usage};
+use serde_json::{Value, json};
+
+use crate::replay::Step;
+
+/// Between two requests where no time was recorded: what most take.
+const USUAL_PAUSE: Duration = Duration::from_secs(7);
+
+/// A recorded conversation as it can be replayed.
+pub struct RecordedConversation {
+    /// What people call it.
+    pub name: String,
+    /// Every message.
+    pub history: Vec<Arc<Entry>>,
+    /// When the model was asked.
+    pub steps: Vec<Step>,
+    /// What was sent besides: one for each step, or one for all. Never empty.
+    pub asides: Vec<RecordedAside>,
+    /// What the provider counted, request by request.
+    pub counted: Vec<Usage>,
+    /// The bodies that were sent, where they are known.
+    pub bodies: Vec<Vec<u8>>,
+}
+
+/// What was sent besides the conversation.
+pub struct RecordedAside {
+    /// The system message.
+    pub system: Arc<Entry>,
+    /// The tools offered.
+    pub tools: Arc<ToolSet>,
+    /// Rules and other standing texts.
+    pub documents: Option<Documents>,
+    /// The reminders, where there were any.
+    pub reminders: Option<Reminders>,
+    /// What named the conversation to caches that route by key.
+    pub cache_key: Option<String>,
+}
+
+/// Reminders that were never sent.
+#[derive(Clone, Copy, Debug)]
+pub struct ImaginedReminders {
+    /// About how long they are; none with 0.
+    pub tokens: u32,
+    /// The share of requests that change them.
+    pub changes: f64,
+}
+
+impl RecordedConversation {
+    /// A conversation of which only the messages are known; none without a request.
+    pub fn of_messages(
+        name: String,
+        messages: Vec<Message>,
+        imagined: ImaginedReminders,
+        counter: &dyn TokenCounter,
+    ) -> Result<Option<Self>, ContextError> {
+        let counted = messages.iter().filter_map(|message| message.llm_metadata.as_ref());
+        let counted = counted.map(LlmMetadata::usage).filter(|usage| usage.all_input() > 0).collect();
+        let (system, said): (Vec<_>, Vec<_>) = messages.into_iter().partition(|one| one.role == Role::System);
+        let prompt = system.iter().map(Message::joined_text).collect::<Vec<_>>().join("\n\n");
+        let steps = steps(&said);
+        if steps.is_empty() {
+            return Ok(None);
+        }
+        let specs: BTreeSet<_> = said.iter().flat_map(Message::tool_calls).map(|call| call.name.clone()).collect();
+        let spec = |name: String| {
+            let parameters: Value = json!({"type": "object", "properties": {}});
+            ToolSpec { name, description: "A recorded tool.".into(), parameters }
+        };
+        let tools = ToolSet::new(specs.into_iter().map(spec).collect(), counter);
+        let role = if prompt.trim().is_empty() { RoleText::BuiltIn } else { RoleText::Custom(&prompt) };
+        let input = SystemInput { role, tools: &tools.specs, ..SystemInput::default() };
+        let system = system_entry(render_system(&input)?, counter);
+        let aside = |step: usize| RecordedAside {
+            system: Arc::clone(&system),
+            tools: Arc::clone(&tools),
+            documents: None,
+            reminders: imagined.at(step, counter),
+            cache_key: None,
+        };
+        Ok(Some(Self {
+            name,
+            asides: (0..steps.len()).map(aside).collect(),
+            history: said.into_iter().map(|message| Entry::new(message, counter)).collect(),
+            steps,
+            counted,
+            bodies: Vec::new(),
+        }))
+    }
+
+    /// What was sent besides at this step.
+    pub(crate) fn aside(&self, step: usize) -> &RecordedAside {
+        &self.asides[step.min(self.asides.len() - 1)]
+    }
+}
+
+/// A request is made whenever the assistant is to speak.
+fn steps(said: &[Message]) -> Vec<Step> {
+    let role = |index: usize| said.get(index).map(|message| message.role);
+    let asks = |end: &usize| {
+        matches!(role(end - 1), Some(Role::User | Role::Tool)) && matches!(role(*end), Some(Role::Assistant))
+    };
+    let begun = said.first().map(|message| message.created_at);
+    let timed = said.iter().any(|message| Some(message.created_at) != begun);
+    let mut clock = Duration::ZERO;
+    let step = |messages: usize| {
+        let at = begun.and_then(|begun| Duration::try_from(said[messages - 1].created_at.duration_since(begun)).ok());
+        clock = at.filter(|_| timed).unwrap_or(clock + USUAL_PAUSE).max(clock);
+        Step { messages, at: clock }
+    };
+    (1..=said.len()).filter(asks).map(step).collect()
+}
+
+impl ImaginedReminders {
+    /// The reminders of this step: about so many tokens, changed in this share of the steps.
+    fn at(self, step: usize, counter: &dyn TokenCounter) -> Option<Reminders> {
+        const LINE: &str = "- [ ] a step of the plan, described in a line of the usual length for such a thing\n";
+        let lines = self.tokens / counter.text(LINE).max(1);
+        let version = (step as f64 * self.changes) as usize;
+        let todo = format!("{}- [x] {version} steps are done\n", LINE.repeat(lines as usize));
+        (self.tokens > 0).then(|| Reminders { todo: Some(todo), ..Reminders::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Quarter;
+
+    #[test]
+    fn imagined_reminders_have_the_size_and_change_as_told() {
+        let imagined = ImaginedReminders { tokens: 1_000, changes: 0.05 };
+        let at = |step| imagined.at(step, &Quarter).and_then(|reminders| reminders.todo).unwrap();
+        assert!((900..1_100).contains(&Quarter.text(&at(0))), "{}", Quarter.text(&at(0)));
+        assert!(at(0) == at(19) && at(19) != at(20));
+        assert_eq!(ImaginedReminders { tokens: 0, changes: 1.0 }.at(3, &Quarter), None);
+    }
+}

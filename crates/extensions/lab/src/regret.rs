@@ -1,0 +1,110 @@
+//! How often something was needed again that had been left out.
+//!
+//! ```text
+//! read a.rs 1-80 (cleared)  …  read a.rs 40-60      regretted: the lines were there
+//! read a.rs (cleared)  …  edit a.rs  …  read a.rs   not regretted: the file is another one by now
+//! run cargo test (cleared)  …  run cargo test       regretted: its output was there
+//! (cleared, id 1a2b3c4d)  …  recall 1a2b3c4d        regretted: it was asked for by name
+//! ```
+//!
+//! Every message is looked at once, when it is new.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use haft_context::{CallSubject, Cleared};
+use haft_types::{Entry, MessageId, Role, ShortId, ToolCall, ToolStatus};
+
+/// The tool by which a model asks for a message again.
+const RECALL: &str = "recall";
+
+/// What the results of a conversation so far are about.
+#[derive(Debug, Default)]
+pub(crate) struct Regrets {
+    /// The place of each message.
+    places: HashMap<MessageId, usize>,
+    /// Calls whose results have not been seen yet.
+    waiting: HashMap<String, CallSubject>,
+    /// Results of reads by file: from, to, where.
+    reads: HashMap<String, Vec<(u64, u64, MessageId)>>,
+    runs: HashMap<(String, String), Vec<MessageId>>,
+}
+
+/// What is not sent any more.
+struct Gone<'a> {
+    cleared: &'a BTreeSet<MessageId>,
+    /// Messages before this place are left out.
+    before: usize,
+    places: &'a HashMap<MessageId, usize>,
+}
+
+impl Gone<'_> {
+    fn holds(&self, id: MessageId) -> bool {
+        self.cleared.contains(&id) || self.places.get(&id).is_some_and(|place| *place < self.before)
+    }
+}
+
+impl Regrets {
+    /// Takes in the messages that are new since the last request, and tells how many of their calls ask for what it left out.
+    pub(crate) fn take(&mut self, new: &[Arc<Entry>], cleared: Option<&Cleared>) -> usize {
+        let mut regretted = 0;
+        for entry in new {
+            let message = &entry.message;
+            if let Some(cleared) = cleared {
+                regretted += message.tool_calls().filter(|call| self.asks_for_what_is_gone(call, cleared)).count();
+            }
+            self.places.insert(message.message_id, self.places.len());
+            let about = |call: &ToolCall| Some((call.id.clone(), CallSubject::of(call)?));
+            self.waiting.extend(message.tool_calls().filter_map(about));
+            if message.role == Role::Tool {
+                for result in message.tool_results() {
+                    if let Some(subject) = self.waiting.remove(&result.tool_call_id) {
+                        self.note(subject, message.message_id, result.envelope.status);
+                    }
+                }
+            }
+        }
+        regretted
+    }
+
+    fn note(&mut self, subject: CallSubject, id: MessageId, status: ToolStatus) {
+        match subject {
+            CallSubject::Read { path, from, to } => self.reads.entry(path).or_default().push((from, to, id)),
+            CallSubject::Run { command, cwd } => self.runs.entry((command, cwd)).or_default().push(id),
+            // What was read before is not what the file holds.
+            CallSubject::Edit { paths } if status != ToolStatus::Error => {
+                self.reads.retain(|path, _| !paths.contains(path));
+            }
+            CallSubject::Edit { .. } => {}
+        }
+    }
+
+    fn asks_for_what_is_gone(&self, call: &ToolCall, cleared: &Cleared) -> bool {
+        let before = cleared.first_kept.and_then(|first| self.places.get(&first)).copied().unwrap_or(0);
+        let gone = Gone { cleared: &cleared.ids, before, places: &self.places };
+        if call.name == RECALL {
+            return recalled(call).any(|short| self.places.keys().any(|id| id.short() == short && gone.holds(*id)));
+        }
+        match CallSubject::of(call) {
+            Some(CallSubject::Read { path, from, to }) => self.reads.get(&path).is_some_and(|reads| {
+                // Whoever still sees the lines does not ask because they are gone.
+                let overlap = |(first, last, _): &&(u64, u64, MessageId)| *first <= to && from <= *last;
+                let mut read = reads.iter().filter(overlap).peekable();
+                read.peek().is_some() && read.all(|(_, _, id)| gone.holds(*id))
+            }),
+            Some(CallSubject::Run { command, cwd }) => {
+                let newest = self.runs.get(&(command, cwd)).and_then(|runs| runs.last());
+                newest.is_some_and(|id| gone.holds(*id))
+            }
+            Some(CallSubject::Edit { .. }) | None => false,
+        }
+    }
+}
+
+/// The ids in the arguments of a call that asks for messages again.
+fn recalled(call: &ToolCall) -> impl Iterator<Item = ShortId> {
+    call.arguments.split(|letter: char| !letter.is_ascii_alphanumeric()).filter_map(|word| word.parse().ok())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! A recorded conversation, built request by request under another policy. No model is called.
+//!
+//! Every request is what [`assemble`] makes of the messages there were, and carries over what it carries over; the
+//! cache is [simulated](CacheSimulator). The same recording and policy give the same figures and the same bytes; under the policy
+//! it was recorded with they are the recorded ones.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_context::{
+    Account, CacheSimulator, Carried, Cause, Cleared, CompactionPlan, Documents, Memo, Piece, Policy, Reminders, Sent,
+    Snapshot, Standing, SystemInput, assemble, ledger, missing, pieces,
+};
+use haft_types::{Entry, Layer, ModelSpec, Part, Request, Role, TokenCounter, ToolSet, Usage};
+
+use crate::regret::Regrets;
+
+/// A request of the recording: how many messages there were, and when it was sent, counted from any beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The messages of the history that it could hold.
+    pub messages: usize,
+    /// When it was sent.
+    pub at: Duration,
+}
+
+/// What is sent besides the conversation.
+#[derive(Clone)]
+pub struct Beside<'a> {
+    /// The system message.
+    pub system: &'a Arc<Entry>,
+    /// What it was rendered from, where it may be shortened.
+    pub system_input: Option<&'a SystemInput<'a>>,
+    /// The tools offered.
+    pub tools: &'a Arc<ToolSet>,
+    /// Rules and other standing texts.
+    pub documents: Option<&'a Documents>,
+    /// The reminders, where there are any.
+    pub reminders: Option<Reminders>,
+    /// Names the conversation to caches that route by key.
+    pub cache_key: Option<&'a str>,
+}
+
+/// A recorded conversation.
+#[derive(Clone, Copy)]
+pub struct Recording<'a> {
+    /// Every message.
+    pub history: &'a [Arc<Entry>],
+    /// When the model was asked.
+    pub steps: &'a [Step],
+    /// What was sent besides at each step, by its number.
+    pub beside: &'a dyn Fn(usize) -> Beside<'a>,
+}
+
+/// One request of a replay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Replayed {
+    /// Its input by class, as the simulated cache has it.
+    pub usage: Usage,
+    /// What the input costs in USD; absent without prices.
+    pub cost: Option<f64>,
+    /// Why it is no extension of the request before, if it is none.
+    pub cause: Option<Cause>,
+    /// Tokens that pruning left out.
+    pub pruned_tokens: u64,
+    /// How many messages lie behind that reminder whose newest copy is furthest from the end; absent without reminders.
+    pub reminder_distance: Option<usize>,
+}
+
+/// A conversation under another policy.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Replay {
+    /// Its requests, but for those that could not be made.
+    pub requests: Vec<Replayed>,
+    /// Requests that would not have fitted.
+    pub too_large: usize,
+    /// How often something was asked for again while its text was left out.
+    pub regret: usize,
+    /// The last request that could be made.
+    pub last: Option<Request>,
+}
+
+/// How much of what must be kept a request holds, letter for letter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Things the request holds.
+    pub kept: usize,
+    /// Things that must be kept.
+    pub all: usize,
+}
+
+impl Replay {
+    /// All input, by class.
+    pub fn usage(&self) -> Usage {
+        let mut sum = Usage::default();
+        self.requests.iter().for_each(|request| sum += request.usage);
+        sum
+    }
+
+    /// What the input costs in USD; absent without prices.
+    pub fn cost(&self) -> Option<f64> {
+        self.requests.iter().map(|request| request.cost).sum()
+    }
+
+    /// The tokens of the largest request.
+    pub fn peak(&self) -> u64 {
+        self.requests.iter().map(|request| request.usage.all_input()).max().unwrap_or(0)
+    }
+
+    /// How many requests broke the prefix.
+    pub fn breaks(&self) -> usize {
+        self.requests.iter().filter(|request| request.cause.is_some()).count()
+    }
+}
+
+/// How much of what these messages say must be kept a request holds.
+pub fn coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
+    let times = || history.iter().map(|entry| entry.message.created_at);
+    let (Some(first), Some(from), Some(to)) = (history.first(), times().min(), times().max()) else {
+        return Coverage::default();
+    };
+    let first_kept = first.message.message_id;
+    let plan = CompactionPlan { messages: history.to_vec(), rounds: 0, first_kept, from, to };
+    let ledger = ledger(&plan, Standing::default());
+    let mut text = String::new();
+    for part in request.segments.iter().flat_map(|segment| &segment.entry.message.content) {
+        let piece = match part {
+            Part::Text { text, .. } => text,
+            Part::ToolCall(call) => &call.arguments,
+            Part::ToolResult(result) => &result.envelope.text,
+            Part::Thinking(_) | Part::Image(_) => continue,
+        };
+        text.push_str(piece);
+        text.push('\n');
+    }
+    Coverage { kept: ledger.len() - missing(&ledger, &text).len(), all: ledger.len() }
+}
+
+/// Replays a recording. `see` is shown every request as it would be sent, with its step.
+pub fn replay(
+    recording: &Recording<'_>,
+    policy: &Policy,
+    model: &ModelSpec,
+    counter: &dyn TokenCounter,
+    mut see: impl FnMut(usize, &Request),
+) -> Replay {
+    let mut replay = Replay::default();
+    let mut cache = CacheSimulator::new(&model.cache);
+    let (mut carry, mut regrets) = (Carry::default(), Regrets::default());
+    let memo = Memo::default();
+    let mut seen = 0;
+    for (number, step) in recording.steps.iter().enumerate() {
+        let end = step.messages.min(recording.history.len());
+        let history = &recording.history[..end];
+        replay.regret += regrets.take(history.get(seen..).unwrap_or_default(), carry.cleared.as_ref());
+        seen = seen.max(end);
+        let beside = (recording.beside)(number);
+        let plain = Snapshot::new(model, policy, beside.system, beside.tools, history, counter);
+        let assembly = assemble(&Snapshot {
+            system_input: beside.system_input,
+            documents: beside.documents,
+            reminders: beside.reminders.as_ref(),
+            cleared: carry.cleared.as_ref(),
+            carried: carry.carried.as_ref(),
+            last: carry.last.as_ref(),
+            idle: carry.at.map(|at| step.at.saturating_sub(at)),
+            cache_key: beside.cache_key,
+            memo: Some(&memo),
+            ..plain
+        });
+        let Ok(assembly) = assembly else {
+            replay.too_large += 1;
+            continue;
+        };
+        see(number, &assembly.request);
+        let usage = cache.send(step.at, &pieces(&assembly.request, model.tokenizer_factor));
+        if let Some(reply) = recording.history.get(end).filter(|entry| entry.message.role == Role::Assistant) {
+            cache.reply(step.at, &Piece::reply(reply, model));
+        }
+        replay.requests.push(Replayed {
+            usage,
+            cost: model.price.map(|price| price.cost(usage).total),
+            cause: assembly.account.prefix.as_ref().and_then(|prefix| prefix.broken.as_ref()).map(|one| one.cause),
+            pruned_tokens: assembly.account.pruned_tokens,
+            reminder_distance: reminder_distance(&assembly.request),
+        });
+        carry.take(assembly.account, step.at);
+        replay.last = Some(assembly.request);
+    }
+    replay
+}
+
+/// How many messages lie behind the newest copy of that kind of reminder that is furthest from the end.
+fn reminder_distance(request: &Request) -> Option<usize> {
+    let mut newest: HashMap<&str, usize> = HashMap::new();
+    for (behind, segment) in request.segments.iter().rev().enumerate() {
+        if segment.layer == Layer::Reminders {
+            newest.entry(segment.owner).or_insert(behind);
+        }
+    }
+    newest.into_values().max()
+}
+
+/// What goes from one request to the next.
+#[derive(Default)]
+struct Carry {
+    last: Option<Sent>,
+    cleared: Option<Cleared>,
+    carried: Option<Carried>,
+    at: Option<Duration>,
+}
+
+impl Carry {
+    fn take(&mut self, account: Account, at: Duration) {
+        self.cleared = account.cleared.or(self.cleared.take());
+        self.carried = account.carried.or(self.carried.take());
+        self.last = Some(account.sent);
+        self.at = Some(at);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+use haft_context::{Place, SafeZone};
+use haft_types::{CacheKind, CacheRule, Envelope, Message, Price, Role};
+
+use super::*;
+use crate::testing::{Quarter, at, call, entry, id, model, named_result, system, text, tool_set};
+
+/// Reads of the files named, each with a result of about 250 tokens.
+fn reads(files: &[&str]) -> Vec<Arc<Entry>> {
+    let mut history = vec![text(0, Role::User, "read them")];
+    for file in files {
+        let number = history.len();
+        let (call_id, arguments) = (format!("call-{number}"), format!(r#"{{"path":"{file}"}}"#));
+        let parts = vec![call(&call_id, "read_file", &arguments)];
+        history.push(entry(Message::new(id(number), Role::Assistant, parts, at(number))));
+        history.push(named_result(number + 1, &call_id, "read_file", Envelope::success("word ".repeat(200))));
+    }
+    history
+}
+
+fn priced() -> ModelSpec {
+    let price = Price { input: 1.0, cached_input: Some(0.1), cache_write: Some(1.25), output: 0.0, long: None };
+    ModelSpec {
+        price: Some(price),
+        cache: CacheRule { rule: CacheKind::Anthropic, min: 1, ..CacheRule::default() },
+        ..model()
+    }
+}
+
+fn run(files: &[&str], policy: &Policy, seconds: u64) -> (Replay, Vec<Request>) {
+    let (system, tools, history) = (system(), tool_set(&["read_file"]), reads(files));
+    let step = |number: usize| Step { messages: 1 + 2 * number, at: Duration::from_secs(number as u64 * seconds) };
+    let steps: Vec<_> = (0..=files.len()).map(step).collect();
+    let reminders = Reminders { todo: Some("- [ ] read".into()), ..Reminders::default() };
+    let beside = |_| Beside {
+        system: &system,
+        system_input: None,
+        tools: &tools,
+        documents: None,
+        reminders: Some(reminders.clone()),
+        cache_key: None,
+    };
+    let recording = Recording { history: &history, steps: &steps, beside: &beside };
+    let mut seen = Vec::new();
+    let replay = replay(&recording, policy, &priced(), &Quarter, |_, request| seen.push(request.clone()));
+    (replay, seen)
+}
+
+#[test]
+fn the_same_recording_gives_the_same_figures_and_requests() {
+    let files = ["a", "b", "c", "d", "e"];
+    let policy = Policy { reminders: Place::CacheAware, ..Policy::default() };
+    let (first, second) = (run(&files, &policy, 1), run(&files, &policy, 1));
+    assert_eq!(first, second);
+    assert_eq!((first.0.requests.len(), first.0.breaks(), first.0.too_large), (6, 0, 0));
+    // What one request leaves behind the next one reads; nothing is neither read nor written.
+    for pair in first.0.requests.windows(2) {
+        assert_eq!(pair[1].usage.cached_input, pair[0].usage.all_input());
+        assert_eq!(pair[1].usage.input, 0);
+    }
+    let usage = first.0.usage();
+    let cost = (usage.cached_input as f64 * 0.1 + usage.cache_write as f64 * 1.25) / 1e6;
+    assert!((first.0.cost().unwrap() - cost).abs() < 1e-12);
+}
+
+#[test]
+fn a_moving_run_and_a_cold_cache_cost_more() {
+    let files = ["a", "b", "c", "d", "e", "f"];
+    let aware = Policy { reminders: Place::CacheAware, ..Policy::default() };
+    let (warm, cold) = (run(&files, &aware, 1).0, run(&files, &aware, 301).0);
+    let moving = run(&files, &Policy::default(), 1).0;
+    assert!(moving.breaks() > 0 && moving.cost() > warm.cost());
+    assert_eq!(cold.usage().cached_input, 0);
+    assert!(cold.cost() > moving.cost());
+}
+
+#[test]
+fn what_was_cleared_and_is_read_again_is_regretted() {
+    let policy = |safe_zone| Policy { safe_zone, prune_keep: 1, ..Policy::default() };
+    let files = ["a", "b", "c", "d", "a", "e"];
+    let roomy = run(&files, &policy(SafeZone::default()), 1).0;
+    assert_eq!((roomy.regret, roomy.requests.iter().map(|one| one.pruned_tokens).sum::<u64>()), (0, 0));
+    let used = roomy.requests[2].usage.all_input();
+    let tight = run(&files, &policy(SafeZone::Tokens(used)), 1).0;
+    assert_eq!(tight.regret, 1, "`a` had been cleared");
+    assert!(tight.peak() < roomy.peak());
+}
+
+#[test]
+fn what_must_be_kept_is_looked_for_in_the_last_request() {
+    let mut history = reads(&["a", "b", "c", "d"]);
+    history[0] = text(0, Role::User, "Read them. You must never touch the lock file.");
+    let segment = |entry: &Arc<Entry>| haft_types::Segment {
+        layer: Layer::History,
+        owner: "history",
+        entry: Arc::clone(entry),
+        boundary: false,
+    };
+    let request = |kept: &[Arc<Entry>]| Request {
+        segments: kept.iter().map(segment).collect(),
+        tools: tool_set(&[]),
+        max_output_tokens: None,
+        cache_key: None,
+    };
+    assert_eq!(coverage(&history, &request(&history)), Coverage { kept: 1, all: 1 });
+    assert_eq!(coverage(&history, &request(&history[1..])), Coverage { kept: 0, all: 1 });
+    assert_eq!(coverage(&[], &request(&history)), Coverage::default());
+}
+
+#[test]
+fn reminders_are_never_further_than_allowed() {
+    let files: Vec<String> = (0..40).map(|number| format!("file{number}")).collect();
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let policy = Policy { reminders: Place::CacheAware, max_distance: 10, ..Policy::default() };
+    let (aware, _) = run(&files, &policy, 1);
+    let farthest = aware.requests.iter().filter_map(|one| one.reminder_distance).max();
+    assert_eq!((farthest, aware.requests.len()), (Some(10), 41));
+}

@@ -1,0 +1,136 @@
+//! What policies came to as a table: its cells for people, everything for programs, and a page.
+
+use haft_text::{escape_markup, grouped};
+use haft_types::{ModelSpec, Usage};
+use serde_json::{Value, json};
+
+use crate::outcome::PolicyOutcome;
+
+/// The headings of [`outcome_rows`].
+pub const OUTCOME_HEADINGS: [&str; 12] = [
+    "POLICY",
+    "REQUESTS",
+    "TOKENS",
+    "READ",
+    "WRITTEN",
+    "FRESH",
+    "COST",
+    "AGAINST FIRST",
+    "PEAK",
+    "BREAKS",
+    "REGRET",
+    "MUST-KEEP",
+];
+
+/// The cells of one policy. `first` is what the first one costs.
+fn cells(outcome: &PolicyOutcome, first: Option<f64>) -> Vec<String> {
+    let usage = outcome.usage();
+    let all = usage.all_input().max(1) as f64;
+    let share = |tokens: u64| percent(tokens as f64 / all);
+    let unknown = || "–".to_owned();
+    let times = outcome.cost().zip(first).filter(|(_, first)| *first > 0.0);
+    let kept = outcome.kept;
+    let too_large = match outcome.too_large {
+        0 => String::new(),
+        many => format!(" (+{many} too large)"),
+    };
+    vec![
+        outcome.name.clone(),
+        format!("{}{too_large}", outcome.requests.len()),
+        grouped(usage.all_input()),
+        share(usage.cached_input),
+        share(usage.cache_write),
+        share(usage.input),
+        outcome.cost().map_or_else(unknown, money),
+        times.map_or_else(unknown, |(cost, first)| format!("{:.2}", cost / first)),
+        grouped(outcome.peak()),
+        outcome.breaks.to_string(),
+        outcome.regret.to_string(),
+        if kept.all == 0 { unknown() } else { format!("{} of {}", kept.kept, kept.all) },
+    ]
+}
+
+/// The cache and the prices that are imagined.
+pub fn pricing_line(model: &ModelSpec) -> String {
+    let cache = serde_json::to_value(model.cache.rule).ok();
+    let cache = cache.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let price = model.price.map_or_else(
+        || "no prices known; `--prices READ/WRITE` sets some".to_owned(),
+        |price| {
+            let read = price.cached_input.unwrap_or(price.input);
+            let write = price.cache_write.unwrap_or(price.input);
+            format!("input ${}, read ${read}, written ${write} per million tokens", price.input)
+        },
+    );
+    format!("cache {cache} ({}), {price}", model.cache.ttl)
+}
+
+/// The cells of every policy, under [`OUTCOME_HEADINGS`]. Costs are compared with those of the first one.
+pub fn outcome_rows(outcomes: &[PolicyOutcome]) -> Vec<Vec<String>> {
+    let first = outcomes.first().and_then(PolicyOutcome::cost);
+    outcomes.iter().map(|outcome| cells(outcome, first)).collect()
+}
+
+/// Everything, for programs.
+pub fn outcome_json(title: &str, conversations: usize, outcomes: &[PolicyOutcome], model: &ModelSpec) -> Value {
+    let usage = |usage: Usage| json!({"input": usage.input, "cached_input": usage.cached_input, "cache_write": usage.cache_write});
+    let one = |outcome: &PolicyOutcome| {
+        let requests = outcome.requests.iter().map(|one| json!({"usage": usage(one.usage), "cost": one.cost}));
+        json!({
+            "policy": outcome.name,
+            "requests": outcome.requests.len(),
+            "too_large": outcome.too_large,
+            "tokens": outcome.usage().all_input(),
+            "usage": usage(outcome.usage()),
+            "cost": outcome.cost(),
+            "peak": outcome.peak(),
+            "breaks": outcome.breaks,
+            "regret": outcome.regret,
+            "must_keep": {"kept": outcome.kept.kept, "all": outcome.kept.all},
+            "same_bytes": outcome.same_bytes,
+            "each": requests.collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "name": title,
+        "conversations": conversations,
+        "model": model.full_name(),
+        "cache": model.cache,
+        "price": model.price,
+        "policies": outcomes.iter().map(one).collect::<Vec<_>>(),
+    })
+}
+
+/// A page with table and picture, without anything from elsewhere.
+pub fn outcome_page(title: &str, outcomes: &[PolicyOutcome], model: &ModelSpec, picture: &str) -> String {
+    const STYLE: &str = "\
+:root { color-scheme: light dark }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 1080px; margin: 2rem auto; padding: 0 1rem }
+table { border-collapse: collapse; font-size: 13px; display: block; overflow-x: auto }
+th, td { padding: .25rem .5rem; text-align: right; border-bottom: 1px solid #8884; white-space: nowrap }
+th:first-child, td:first-child { text-align: left }
+svg { max-width: 100%; height: auto; margin-top: 1.5rem }";
+    let row = |tag: &str, cells: &[String]| {
+        let cells: Vec<_> = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape_markup(cell))).collect();
+        format!("<tr>{}</tr>\n", cells.concat())
+    };
+    let head = row("th", &OUTCOME_HEADINGS.map(str::to_lowercase));
+    let rows: String = outcome_rows(outcomes).iter().map(|cells| row("td", cells)).collect();
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
+         <title>{name}: what-if replay</title>\n<style>{STYLE}</style>\n<h1>{name}</h1>\n<p>{about}</p>\n\
+         <table>\n{head}{rows}</table>\n{picture}</html>\n",
+        name = escape_markup(title),
+        about = escape_markup(&pricing_line(model)),
+    )
+}
+
+/// A share of 0 to 1 in percent.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// Money, with as many digits as it takes to see it.
+pub(crate) fn money(usd: f64) -> String {
+    if usd.abs() < 1.0 { format!("${usd:.4}") } else { format!("${usd:.2}") }
+}

@@ -1,0 +1,150 @@
+//! Policies by name, for what-if replays: a place of the reminders and what is changed besides.
+//!
+//! ```text
+//! cache-aware+prune:64k:0.5+compress:when-free
+//! └ reminders └ pruning     └ compression
+//! ```
+
+use std::fmt;
+
+use haft_context::{Compress, Policy, View};
+
+/// A policy with its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variant {
+    /// As it was written.
+    pub name: String,
+    /// How requests are built.
+    pub policy: Policy,
+    /// Whether reminders are sent at all.
+    pub reminders: bool,
+}
+
+/// What can be written where a policy is named.
+pub const VARIANTS: &str = "\
+default, none (no reminders), front, tail, after-tool-result:N, before-assistant:N, from-end:N or cache-aware; \
+then any of +prune:off, +prune:ZONE[:TO[:KEEP]], +compress:round-end|when-free|never, +view:layered|execute";
+
+/// Not the name of a policy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` is not a policy: {problem}. A policy is {VARIANTS}")]
+pub struct UnknownVariant {
+    name: String,
+    problem: String,
+}
+
+impl Variant {
+    /// The policy of this name; what the name leaves open is as in `base`.
+    pub fn parse(name: &str, base: &Policy) -> Result<Self, UnknownVariant> {
+        let name = name.trim();
+        let wrong = |problem: String| UnknownVariant { name: name.to_owned(), problem };
+        let mut parts = name.split('+');
+        let place = parts.next().unwrap_or_default();
+        let mut policy = base.clone();
+        let reminders = place != "none";
+        if !matches!(place, "none" | "default") {
+            policy.reminders = place.parse().map_err(|_| wrong(format!("`{place}` is no place of reminders")))?;
+        }
+        for part in parts {
+            let (key, value) = part.split_once(':').ok_or_else(|| wrong(format!("`+{part}` has no value")))?;
+            match key {
+                "prune" => prune(&mut policy, value).map_err(wrong)?,
+                "compress" => {
+                    policy.compress = match value {
+                        "round-end" => Compress::RoundEnd,
+                        "when-free" => Compress::WhenFree,
+                        "never" => Compress::Never,
+                        _ => return Err(wrong(format!("`{value}` is no time to compress"))),
+                    };
+                }
+                "view" => {
+                    policy.view = match value {
+                        "layered" => View::Layered,
+                        "execute" => View::Execute,
+                        _ => return Err(wrong(format!("`{value}` is no view"))),
+                    };
+                }
+                _ => return Err(wrong(format!("`+{key}` is not known"))),
+            }
+        }
+        policy.check().map_err(|error| wrong(error.to_string()))?;
+        Ok(Self { name: name.to_owned(), policy, reminders })
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// `off`, or the safe zone, the share of it that pruning stops at, and how many of the newest messages it leaves alone.
+fn prune(policy: &mut Policy, text: &str) -> Result<(), String> {
+    if text == "off" {
+        // Nothing is cleared while anything can be left alone: whole rounds go when a request is too large.
+        policy.prune_keep = u32::MAX;
+        return Ok(());
+    }
+    let mut values = text.split(':');
+    policy.safe_zone = values.next().unwrap_or_default().parse().map_err(|error| format!("{error}"))?;
+    if let Some(to) = values.next() {
+        policy.prune_to = to.parse().map_err(|_| format!("`{to}` is no share of the safe zone"))?;
+    }
+    if let Some(keep) = values.next() {
+        policy.prune_keep = keep.parse().map_err(|_| format!("`{keep}` is no number of messages"))?;
+    }
+    match values.next() {
+        Some(more) => Err(format!("`:{more}` is one value too many")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_context::{Place, SafeZone};
+
+    use super::*;
+
+    fn parse(name: &str) -> Result<Variant, UnknownVariant> {
+        Variant::parse(name, &Policy { prune_keep: 3, ..Policy::default() })
+    }
+
+    #[test]
+    fn names_say_what_changes() {
+        assert_eq!(parse("default").unwrap().policy, Policy { prune_keep: 3, ..Policy::default() });
+        let none = parse("none").unwrap();
+        assert!(!none.reminders && none.policy.prune_keep == 3);
+        let much = parse(" cache-aware+prune:64k:0.5:9+compress:when-free ").unwrap();
+        assert_eq!((much.name.as_str(), much.reminders), ("cache-aware+prune:64k:0.5:9+compress:when-free", true));
+        let expected = Policy {
+            reminders: Place::CacheAware,
+            safe_zone: SafeZone::Tokens(65_536),
+            prune_to: 0.5,
+            prune_keep: 9,
+            compress: Compress::WhenFree,
+            ..Policy::default()
+        };
+        assert_eq!(much.policy, expected);
+        assert_eq!(parse("tail+prune:off").unwrap().policy.prune_keep, u32::MAX);
+        assert_eq!(parse("none+view:execute").unwrap().policy.view, View::Execute);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (name, problem) in [
+            ("", "`` is no place"),
+            ("nowhere", "`nowhere` is no place"),
+            ("tail+prune", "`+prune` has no value"),
+            ("tail+prune:much", "safe zone `much`"),
+            ("tail+prune:64k:2", "prune_to"),
+            ("tail+prune:64k:0.5:x", "`x` is no number"),
+            ("tail+prune:64k:0.5:1:2", "`:2` is one value"),
+            ("tail+compress:now", "`now` is no time"),
+            ("tail+colour:red", "`+colour` is not known"),
+            ("none+view:wide", "`wide` is no view"),
+        ] {
+            let error = parse(name).unwrap_err().to_string();
+            assert!(error.contains(problem) && error.contains("cache-aware"), "{error}");
+        }
+    }
+}
