@@ -205,7 +205,7 @@ mod tests {
         assert!(home.path().join("notes.txt").exists() && home.path().join("haft-somewhen.jsonl").exists());
         assert_eq!(newest_lines(home.path(), 9, |_| true), ["2026-11-02", "2026-11-16"]);
         assert_eq!(newest_lines(home.path(), 1, |_| true), ["2026-11-16"]);
-        assert_eq!(newest_lines(home.path(), 1, |line| line.contains("-02")), ["2026-11-02"]);
+        assert_eq!(newest_lines(home.path(), 1, |line| line.ends_with("-02")), ["2026-11-02"]);
     }
 
     #[test]
