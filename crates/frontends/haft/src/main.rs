@@ -1,31 +1,17 @@
-//! The `haft` binary: arguments, environment, configuration layers, output, wiring.
+//! The `haft` binary: arguments, environment, headless output, and the extensions of its build.
 //!
-//! The only crate that reads the environment, the home folder and the wall clock. `main` maps a result to an exit code and
+//! The only crate that reads the environment, the home folder and the terminal. `main` maps a result to an exit code and
 //! nothing else; [`cli::Cli`] is the literal command line, [`commands`] does what it says.
 
-mod agent;
 mod approve;
 mod cli;
-mod clock;
 mod commands;
-mod config;
 mod demo;
 mod exit;
-mod hooks;
 mod jobs;
-mod mcp;
-mod network;
 mod output;
-mod places;
-mod project;
-mod rag;
-mod sandbox;
-mod secrets;
 mod slash;
-mod spill;
 mod stream;
-mod tool_help;
-mod web;
 mod wiring;
 
 use std::process::ExitCode;
@@ -33,7 +19,7 @@ use std::process::ExitCode;
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
-    // First of all: the same executable is the supervisor of the commands it runs (SPEC 10.6).
+    // First of all: the same executable is the supervisor of the commands it runs.
     if let Some(code) = haft_sandbox::helper_entry(std::env::args_os()) {
         return code;
     }

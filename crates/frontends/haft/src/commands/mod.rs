@@ -27,12 +27,13 @@ mod trust;
 mod useful;
 mod workflows;
 
+use haft_agent::Places;
+use haft_agent::config::{LoadedConfig, Sources, load};
 use haft_project::Kind;
 
 use crate::cli::{Cli, Command, Common};
-use crate::config::{Loaded, Sources, load};
 use crate::exit::Exit;
-use crate::places::Places;
+use crate::wiring;
 
 use interactive::Looks;
 
@@ -76,13 +77,14 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
 }
 
 /// Loads the configuration of this user with the flags of this command.
-fn configuration(common: &Common) -> anyhow::Result<(Places, Loaded)> {
-    let places = Places::from_environment()?;
-    // Names and values that are not UTF-8 cannot be ours.
-    let text = |text: std::ffi::OsString| text.into_string().ok();
-    let environment = std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?)));
-    let mut environment: Vec<_> = environment.collect();
-    environment.sort();
-    let loaded = load(&Sources { user_file: places.config_file(), environment, set: common.set.clone() })?;
+fn configuration(common: &Common) -> anyhow::Result<(Places, LoadedConfig)> {
+    let places = wiring::places()?;
+    let loaded = load(&Sources {
+        user_file: places.config_file(),
+        // Names and values that are not UTF-8 cannot be ours.
+        environment: places.environment.text_variables(),
+        set: common.set.clone(),
+        sections: wiring::sections(),
+    })?;
     Ok((places, loaded))
 }

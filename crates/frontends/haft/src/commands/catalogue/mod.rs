@@ -6,6 +6,8 @@ mod items;
 
 use std::fmt::Write as _;
 
+use haft_agent::config::Config;
+use haft_agent::{Places, Project, knowledge, tool_help};
 use haft_engine::ToolHelp;
 use haft_project::external::HelpCache;
 use haft_project::{By, Ground, Kind, Problem, Shadowed, Standing};
@@ -13,14 +15,11 @@ use serde_json::{Value, json};
 
 use self::items::{Item, Items};
 use crate::cli::{CatalogueCommand, Common};
-use crate::config::Config;
 use crate::exit::{Exit, mistake};
-use crate::mcp::Mcp;
-use crate::mcp::prompts::{self, Prompt};
 use crate::output::{self, Table};
-use crate::places::Places;
-use crate::project::Project;
-use crate::{tool_help, wiring};
+use crate::wiring;
+use crate::wiring::mcp::Mcp;
+use crate::wiring::mcp::prompts::{self, Prompt};
 
 /// Where a command works.
 pub(super) struct Place {
@@ -38,9 +37,9 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn find(common: &Common) -> anyhow::Result<Self> {
         let (places, loaded) = super::configuration(common)?;
-        let project = Project::find(None)?;
-        let (ground, standing) = wiring::ground(&places, &project)?;
-        let asking = tool_help::asking(&places, &loaded.config, &project)?;
+        let project = wiring::project(None)?;
+        let (ground, standing) = knowledge(&places, &project)?;
+        let asking = tool_help(&places, &loaded.config, &project);
         let help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
         let built_in = super::tools::registry()?.iter().map(|tool| tool.spec().name.clone()).collect();
         Ok(Self { places, project, ground, standing, help, built_in, config: loaded.config })

@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use super::beside::Beside;
 use super::{Next, Seat};
 use crate::commands::run::cancel_on_signals;
-use crate::mcp::{self, prompts, resources};
 use crate::slash;
+use crate::wiring::mcp::{self, prompts, resources};
 
 impl Seat<'_> {
     /// Runs one turn.

@@ -1,5 +1,6 @@
 //! `haft permissions explain`.
 
+use haft_agent::{confinement, knowledge, set_up_sandbox};
 use haft_tool::Workspace;
 use haft_tools::{Call, Confinement, Verdict};
 use haft_types::PermissionMode;
@@ -8,28 +9,29 @@ use serde_json::Value;
 use crate::cli::ExplainArgs;
 use crate::commands::tools;
 use crate::exit::mistake;
-use crate::mcp;
 use crate::output::{self, Table};
-use crate::project::Project;
-use crate::sandbox;
 use crate::wiring;
+use crate::wiring::mcp;
 
 pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     let (places, loaded) = crate::commands::configuration(&args.common)?;
-    let project = Project::find(args.cwd.as_deref())?;
-    let (_, standing) = wiring::ground(&places, &project)?;
+    let project = wiring::project(args.cwd.as_deref())?;
+    let (_, standing) = knowledge(&places, &project)?;
     let servers = mcp::gathered(&places, &loaded.config, &project.root, &standing).servers;
     let (config, of_sandbox) = (loaded.config.permissions, loaded.config.sandbox);
     let mode = args.permission_mode.unwrap_or(config.mode);
     // Only there the sandbox makes a difference.
     let confinement = if mode == PermissionMode::Auto {
         let projects = vec![project.root.clone()];
-        let found = wiring::runtime()?.block_on(sandbox::set_up(&places, &of_sandbox, mode, projects))?;
-        sandbox::confinement(&found)
+        let found = wiring::runtime()?.block_on(set_up_sandbox(&places, &of_sandbox, mode, projects))?;
+        confinement(&found)
     } else {
         Confinement::None
     };
-    let permissions = mcp::permitted(wiring::permissions(&config, mode, confinement)?, &servers);
+    let permissions = haft_agent::with_rules(
+        haft_agent::permissions(wiring::environment(), &config, mode, confinement)?,
+        mcp::rules(&servers),
+    );
     let workspace = Workspace {
         root: project.root,
         extra: Vec::new(),

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use haft_agent::config::Config;
 use haft_context::{Beside, Coverage, Documents, Recording, Reminders, Step, Variant, coverage, replay};
 use haft_model::{Encoding, O200k};
 use haft_types::{Api, CacheKind, CacheRule, Entry, ModelSpec, Price, ToolSet, Usage};
@@ -22,7 +23,6 @@ use serde_json::json;
 use super::next;
 use crate::cli::ReplayArgs;
 use crate::commands::configuration;
-use crate::config::Config;
 use crate::exit::mistake;
 use crate::{output, wiring};
 

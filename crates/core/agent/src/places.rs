@@ -2,144 +2,149 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::exit::mistake;
+use crate::environment::HostEnvironment;
+use crate::error::FolderError;
 
-/// The folders of one user.
+/// The folders of one user, and the environment they were found in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Places {
+pub struct Places {
     /// `config.toml` lies here.
-    pub(crate) config: PathBuf,
+    pub config: PathBuf,
     /// Conversations.
-    pub(crate) data: PathBuf,
+    pub data: PathBuf,
     /// What a machine remembers of its user: which folders are trusted.
-    pub(crate) state: PathBuf,
+    pub state: PathBuf,
     /// What can be made again.
-    pub(crate) cache: PathBuf,
+    pub cache: PathBuf,
+    /// What is known of the process.
+    pub environment: HostEnvironment,
 }
 
 impl Places {
     /// The folders as the environment gives them.
-    pub(crate) fn from_environment() -> anyhow::Result<Self> {
-        Self::find(|name| std::env::var_os(name).map(PathBuf::from).filter(|path| !path.as_os_str().is_empty()))
-    }
-
-    fn find(variable: impl Fn(&str) -> Option<PathBuf>) -> anyhow::Result<Self> {
+    pub fn find(environment: HostEnvironment) -> Result<Self, FolderError> {
+        let variable =
+            |name: &str| environment.raw(name).map(PathBuf::from).filter(|path| !path.as_os_str().is_empty());
         if let Some(home) = variable("HAFT_HOME") {
-            return Ok(Self::under(&std::path::absolute(home)?));
+            // The same as `std::path::absolute` makes of it, at the folder that was given.
+            let home = std::path::absolute(environment.cwd().join(home)).map_err(FolderError::Relative)?;
+            return Ok(Self::under(&home, environment));
         }
         let home = variable("HOME");
-        let xdg = |name: &str, fallback: &str| {
+        let xdg = |name: &'static str, fallback: &str| {
             // The XDG specification says to ignore a relative path.
             let folder = variable(name).filter(|path| path.is_absolute());
             let folder = folder.or_else(|| home.as_ref().map(|home| home.join(fallback)));
-            let missing = || {
-                mistake(format!(
-                    "neither `HAFT_HOME`, `{name}` nor `HOME` is set; set one so that haft knows where to keep its files"
-                ))
-            };
-            folder.map(|folder| folder.join("haft")).ok_or_else(missing)
+            folder.map(|folder| folder.join("haft")).ok_or(FolderError::NoHome(name))
         };
         Ok(Self {
             config: xdg("XDG_CONFIG_HOME", ".config")?,
             data: xdg("XDG_DATA_HOME", ".local/share")?,
             state: xdg("XDG_STATE_HOME", ".local/state")?,
             cache: xdg("XDG_CACHE_HOME", ".cache")?,
+            environment,
         })
     }
 
     /// Everything under one folder.
-    pub(crate) fn under(home: &Path) -> Self {
-        Self { config: home.to_owned(), data: home.join("data"), state: home.join("state"), cache: home.join("cache") }
+    pub fn under(home: &Path, environment: HostEnvironment) -> Self {
+        Self {
+            config: home.to_owned(),
+            data: home.join("data"),
+            state: home.join("state"),
+            cache: home.join("cache"),
+            environment,
+        }
     }
 
     /// The user's configuration file.
-    pub(crate) fn config_file(&self) -> PathBuf {
+    pub fn config_file(&self) -> PathBuf {
         self.config.join("config.toml")
     }
 
     /// The database of conversations.
-    pub(crate) fn database(&self) -> PathBuf {
+    pub fn database(&self) -> PathBuf {
         self.data.join("conversations.db")
     }
 
     /// Copies of that database.
-    pub(crate) fn backups(&self) -> PathBuf {
+    pub fn backups(&self) -> PathBuf {
         self.data.join("backups")
     }
 
     /// What files were before haft changed them.
-    pub(crate) fn versions(&self) -> PathBuf {
+    pub fn versions(&self) -> PathBuf {
         self.data.join("versions")
     }
 
     /// Documentation of libraries.
-    pub(crate) fn libraries(&self) -> PathBuf {
+    pub fn libraries(&self) -> PathBuf {
         self.data.join("libraries")
     }
 
     /// Indexes of collections.
-    pub(crate) fn rag(&self) -> PathBuf {
+    pub fn rag(&self) -> PathBuf {
         self.data.join("rag")
     }
 
     /// Copies of projects in which sub-agents work.
-    pub(crate) fn worktrees(&self) -> PathBuf {
+    pub fn worktrees(&self) -> PathBuf {
         self.data.join("worktrees")
     }
 
     /// Notes on changes of files that are under way.
-    pub(crate) fn journal(&self) -> PathBuf {
+    pub fn journal(&self) -> PathBuf {
         self.data.join("journal")
     }
 
     /// The folders the user trusts.
-    pub(crate) fn trust_file(&self) -> PathBuf {
+    pub fn trust_file(&self) -> PathBuf {
         self.state.join("trust.toml")
     }
 
     /// What MCP servers offer.
-    pub(crate) fn mcp_lists(&self) -> PathBuf {
+    pub fn mcp_lists(&self) -> PathBuf {
         self.state.join("mcp/lists")
     }
 
     /// Logins to MCP servers.
-    pub(crate) fn mcp_tokens(&self) -> PathBuf {
+    pub fn mcp_tokens(&self) -> PathBuf {
         self.state.join("mcp/tokens")
     }
 
     /// Whole outputs of commands that were too long for the model.
-    pub(crate) fn spill(&self) -> PathBuf {
+    pub fn spill(&self) -> PathBuf {
         self.cache.join("spill")
     }
 
     /// Runs in the background.
-    pub(crate) fn jobs(&self) -> PathBuf {
+    pub fn jobs(&self) -> PathBuf {
         self.state.join("jobs")
     }
 
     /// What was typed in a project, by the name of its conversations.
-    pub(crate) fn history(&self, namespace: &str) -> PathBuf {
+    pub fn history(&self, namespace: &str) -> PathBuf {
         let hash = blake3::hash(namespace.as_bytes()).to_hex();
         self.state.join("history").join(&hash[..16]).with_extension("jsonl")
     }
 
     /// Runs of workflows.
-    pub(crate) fn workflows(&self) -> PathBuf {
+    pub fn workflows(&self) -> PathBuf {
         self.state.join("workflows")
     }
 
     /// What external tools said of their use.
-    pub(crate) fn tool_help(&self) -> PathBuf {
+    pub fn tool_help(&self) -> PathBuf {
         self.cache.join("tool-help")
     }
 
     /// Where the private `/tmp` of commands lie.
-    pub(crate) fn private_tmp(&self) -> PathBuf {
+    pub fn private_tmp(&self) -> PathBuf {
         self.cache.join("tmp")
     }
 
     /// Notes on what stands in projects while commands run.
-    pub(crate) fn covers(&self) -> PathBuf {
+    pub fn covers(&self) -> PathBuf {
         self.state.join("covers")
     }
 }
@@ -148,8 +153,8 @@ impl Places {
 mod tests {
     use super::*;
 
-    fn places(variables: &[(&str, &str)]) -> anyhow::Result<Places> {
-        Places::find(|name| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| PathBuf::from(value)))
+    fn places(variables: &[(&str, &str)]) -> Result<Places, FolderError> {
+        Places::find(HostEnvironment::new(variables.iter().map(|(name, value)| (name.into(), value.into()))))
     }
 
     #[test]

@@ -5,11 +5,12 @@ use std::process::{Command, Stdio};
 
 use haft_model::{ProviderConfig, Secret};
 
-use crate::exit::mistake;
+use crate::environment::HostEnvironment;
+use crate::error::KeyError;
 
 /// Whether a provider's key is at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeyState {
+pub enum KeyState {
     /// None is declared.
     NotNeeded,
     /// Its source holds one.
@@ -24,7 +25,7 @@ pub(crate) enum KeyState {
 
 impl KeyState {
     /// The word in tables and JSON.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::NotNeeded => "none",
             Self::There => "yes",
@@ -36,12 +37,12 @@ impl KeyState {
 }
 
 /// Whether a provider's key is at hand, found out without running anything.
-pub(crate) fn state_of(provider: &ProviderConfig) -> KeyState {
+pub fn key_state(environment: &HostEnvironment, provider: &ProviderConfig) -> KeyState {
     let there = |there: bool| if there { KeyState::There } else { KeyState::Missing };
     if let Some(variable) = variable_of(provider) {
-        there(from_environment("", variable).is_ok())
+        there(from_environment(environment, "", variable).is_ok())
     } else if let Some(path) = &provider.api_key_file {
-        there(from_file("", path).is_ok())
+        there(from_file(environment, "", path).is_ok())
     } else if provider.api_key_command.is_some() {
         KeyState::Command
     } else if provider.api_key_keyring.is_some() {
@@ -57,40 +58,52 @@ fn variable_of(provider: &ProviderConfig) -> Option<&str> {
 }
 
 /// The key of a provider; none when it declares no source. A declared source that yields nothing is an error.
-pub(crate) fn key_of(name: &str, provider: &ProviderConfig) -> anyhow::Result<Option<Secret>> {
+pub fn key_of(
+    environment: &HostEnvironment,
+    name: &str,
+    provider: &ProviderConfig,
+) -> Result<Option<Secret>, KeyError> {
     let declared = [
-        variable_of(provider).map(|variable| from_environment(name, variable)),
-        provider.api_key_file.as_ref().map(|path| from_file(name, path)),
-        provider.api_key_command.as_ref().map(|command| from_command(name, command)),
-        provider.api_key_keyring.as_ref().map(|entry| from_keyring(name, entry)),
+        variable_of(provider).map(|variable| from_environment(environment, name, variable)),
+        provider.api_key_file.as_ref().map(|path| from_file(environment, name, path)),
+        provider.api_key_command.as_ref().map(|command| from_command(environment, name, command)),
+        provider.api_key_keyring.as_ref().map(|entry| from_keyring(environment, name, entry)),
     ];
     declared.into_iter().flatten().next().transpose().map(|key| key.map(Secret::new))
 }
 
-fn from_environment(provider: &str, variable: &str) -> anyhow::Result<String> {
-    std::env::var(variable).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty()).ok_or_else(|| {
-        mistake(format!(
-            "no key for provider `{provider}`: the environment variable `{variable}` is not set; export it, or change `providers.{provider}.api_key_env`"
-        ))
+fn missing(provider: &str, problem: impl Into<String>) -> KeyError {
+    KeyError { provider: provider.to_owned(), problem: problem.into() }
+}
+
+fn from_environment(environment: &HostEnvironment, provider: &str, variable: &str) -> Result<String, KeyError> {
+    environment.word(variable).ok_or_else(|| {
+        let problem = format!(
+            "the environment variable `{variable}` is not set; export it, or change `providers.{provider}.api_key_env`"
+        );
+        missing(provider, problem)
     })
 }
 
-fn from_file(provider: &str, path: &str) -> anyhow::Result<String> {
-    let home = std::env::var("HOME").unwrap_or_default();
+fn from_file(environment: &HostEnvironment, provider: &str, path: &str) -> Result<String, KeyError> {
+    let home = environment.variable("HOME").unwrap_or_default();
     let expanded = path.strip_prefix("~/").map_or_else(|| path.to_owned(), |rest| format!("{home}/{rest}"));
-    let text = std::fs::read_to_string(&expanded).map_err(|error| {
-        mistake(format!("no key for provider `{provider}`: cannot read `{expanded}` (`api_key_file`): {error}"))
-    })?;
+    let text = std::fs::read_to_string(environment.cwd().join(&expanded))
+        .map_err(|error| missing(provider, format!("cannot read `{expanded}` (`api_key_file`): {error}")))?;
     non_empty(provider, &text, &format!("the file `{expanded}` (`api_key_file`) is empty"))
 }
 
-fn from_command(provider: &str, command: &str) -> anyhow::Result<String> {
-    let failed =
-        |why: String| mistake(format!("no key for provider `{provider}`: `{command}` (`api_key_command`) {why}"));
-    let output = Command::new("/bin/sh")
+/// A program of the user's own, with the user's whole environment: a keyring cannot be asked without it.
+fn program(environment: &HostEnvironment, name: &str) -> Command {
+    let mut command = Command::new(name);
+    command.env_clear().envs(environment.variables()).stdin(Stdio::null()).stderr(Stdio::inherit());
+    command
+}
+
+fn from_command(environment: &HostEnvironment, provider: &str, command: &str) -> Result<String, KeyError> {
+    let failed = |why: String| missing(provider, format!("`{command}` (`api_key_command`) {why}"));
+    let output = program(environment, "/bin/sh")
         .args(["-c", command])
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
         .output()
         .map_err(|error| failed(format!("cannot be run: {error}")))?;
     if !output.status.success() {
@@ -101,17 +114,13 @@ fn from_command(provider: &str, command: &str) -> anyhow::Result<String> {
 }
 
 /// Asks the keyring with the program each system has for it; linking its library would cost every start.
-fn from_keyring(provider: &str, entry: &str) -> anyhow::Result<String> {
-    let (program, arguments) = lookup(entry);
-    let problem = |why: String| {
-        mistake(format!("no key for provider `{provider}`: the keyring entry `{entry}` (`api_key_keyring`) {why}"))
-    };
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(
-        |error| match error.kind() {
-            std::io::ErrorKind::NotFound => problem(format!("needs the program `{program}`; install it")),
-            _ => problem(format!("cannot be read: `{program}`: {error}")),
-        },
-    )?;
+fn from_keyring(environment: &HostEnvironment, provider: &str, entry: &str) -> Result<String, KeyError> {
+    let (name, arguments) = lookup(entry);
+    let problem = |why: String| missing(provider, format!("the keyring entry `{entry}` (`api_key_keyring`) {why}"));
+    let output = program(environment, name).args(arguments).output().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => problem(format!("needs the program `{name}`; install it")),
+        _ => problem(format!("cannot be read: `{name}`: {error}")),
+    })?;
     let key = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if !output.status.success() || key.is_empty() {
         return Err(problem(format!("is not there; store it with `{}`", store_command(entry))));
@@ -146,13 +155,9 @@ fn store_command(entry: &str) -> String {
     }
 }
 
-fn non_empty(provider: &str, text: &str, problem: &str) -> anyhow::Result<String> {
+fn non_empty(provider: &str, text: &str, problem: &str) -> Result<String, KeyError> {
     let key = text.trim();
-    if key.is_empty() {
-        Err(mistake(format!("no key for provider `{provider}`: {problem}")))
-    } else {
-        Ok(key.to_owned())
-    }
+    if key.is_empty() { Err(missing(provider, problem)) } else { Ok(key.to_owned()) }
 }
 
 #[cfg(test)]
@@ -167,12 +172,18 @@ mod tests {
 
     #[test]
     fn no_declared_source_means_no_key() {
-        assert!(key_of("p", &provider()).unwrap().is_none());
+        assert!(key_of(&HostEnvironment::default(), "p", &provider()).unwrap().is_none());
     }
 
     #[test]
     fn a_command_gives_its_trimmed_output() {
-        let with = |command: &str| key_of("p", &ProviderConfig { api_key_command: Some(command.into()), ..provider() });
+        let with = |command: &str| {
+            key_of(
+                &HostEnvironment::default(),
+                "p",
+                &ProviderConfig { api_key_command: Some(command.into()), ..provider() },
+            )
+        };
         assert!(with("echo ' k '").unwrap().is_some());
         for (command, why) in [("true", "printed nothing"), ("exit 3", "failed with")] {
             let error = with(command).unwrap_err().to_string();
@@ -182,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_state_is_told_without_running_anything() {
-        let with = |provider| state_of(&provider).name();
+        let with = |provider| key_state(&HostEnvironment::default(), &provider).name();
         assert_eq!(with(provider()), "none");
         assert_eq!(with(ProviderConfig { api_key_env: Some(String::new()), ..provider() }), "none");
         assert_eq!(with(ProviderConfig { api_key_env: Some("HAFT_TEST_NO_SUCH_KEY".into()), ..provider() }), "no");
@@ -193,6 +204,11 @@ mod tests {
     #[test]
     fn a_variable_that_is_not_set_is_named() {
         let with = ProviderConfig { api_key_env: Some("HAFT_TEST_NO_SUCH_KEY".into()), ..provider() };
-        assert!(key_of("p", &with).unwrap_err().to_string().contains("`HAFT_TEST_NO_SUCH_KEY`"));
+        assert!(
+            key_of(&HostEnvironment::default(), "p", &with)
+                .unwrap_err()
+                .to_string()
+                .contains("`HAFT_TEST_NO_SUCH_KEY`")
+        );
     }
 }

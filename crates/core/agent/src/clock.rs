@@ -5,7 +5,7 @@ use jiff::Unit;
 use uuid::Uuid;
 
 /// The wall clock, to the millisecond.
-pub(crate) struct WallClock;
+pub struct WallClock;
 
 impl Clock for WallClock {
     fn now(&self) -> Timestamp {
@@ -15,7 +15,7 @@ impl Clock for WallClock {
 }
 
 /// Random ids.
-pub(crate) struct RandomIds;
+pub struct RandomIds;
 
 impl IdSource for RandomIds {
     fn uuid(&self) -> Uuid {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::config::ModelRole;
 
-fn load_with(file: &str, environment: &[(&str, &str)], set: &[&str]) -> Result<Loaded, String> {
+fn load_with(file: &str, environment: &[(&str, &str)], set: &[&str]) -> Result<LoadedConfig, String> {
     let folder = tempfile::tempdir().unwrap();
     let user_file = folder.path().join("config.toml");
     std::fs::write(&user_file, file).unwrap();
@@ -9,6 +9,7 @@ fn load_with(file: &str, environment: &[(&str, &str)], set: &[&str]) -> Result<L
         user_file: user_file.clone(),
         environment: environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         set: set.iter().map(|set| (*set).to_owned()).collect(),
+        sections: Vec::new(),
     };
     load(&sources).map_err(|error| error.to_string().replace(&user_file.display().to_string(), "config.toml"))
 }
@@ -20,10 +21,10 @@ fn later_layers_win_and_each_value_knows_its_origin() {
     let loaded = load_with(file, &environment, &["model=a/flag"]).unwrap();
     assert_eq!(loaded.config.model.as_deref(), Some("a/flag"));
     assert_eq!((loaded.config.retry.attempts, loaded.config.retry.base_delay_ms), (2, 10));
-    assert_eq!(loaded.origin("model"), Origin::Flag);
-    assert_eq!(loaded.origin("retry.attempts"), Origin::Variable("HAFT_RETRY__ATTEMPTS".into()));
-    assert!(matches!(loaded.origin("retry.base_delay_ms"), Origin::File(_)));
-    assert_eq!(loaded.origin("retry.max_delay_ms"), Origin::BuiltIn);
+    assert_eq!(loaded.origin("model"), ValueOrigin::Flag);
+    assert_eq!(loaded.origin("retry.attempts"), ValueOrigin::Variable("HAFT_RETRY__ATTEMPTS".into()));
+    assert!(matches!(loaded.origin("retry.base_delay_ms"), ValueOrigin::File(_)));
+    assert_eq!(loaded.origin("retry.max_delay_ms"), ValueOrigin::BuiltIn);
 }
 
 #[test]
@@ -78,8 +79,8 @@ fn a_declared_key_lies_over_the_built_in_ones() {
     assert_eq!((opus.context_window, opus.max_output_tokens), (Some(1_000_000), Some(1_000)));
     let cache = opus.cache.as_ref().unwrap();
     assert_eq!((cache.ttl.as_str(), cache.min, cache.look_back), ("1h", 512, Some(20)));
-    assert!(matches!(loaded.origin("models.\"anthropic/claude-opus-5\".price.input"), Origin::File(_)));
-    assert_eq!(loaded.origin("models.\"anthropic/claude-opus-5\".price.output"), Origin::BuiltIn);
+    assert!(matches!(loaded.origin("models.\"anthropic/claude-opus-5\".price.input"), ValueOrigin::File(_)));
+    assert_eq!(loaded.origin("models.\"anthropic/claude-opus-5\".price.output"), ValueOrigin::BuiltIn);
     assert!(!loaded.config.models.contains_key("anthropic/claude-sonnet-5"), "the rest of the catalogue is not listed");
 }
 

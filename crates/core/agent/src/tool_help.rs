@@ -1,31 +1,34 @@
 //! Where external tools are asked how they are used: a sandbox of their own, whatever the permission mode of the run.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use haft_engine::{Asking, HelpCell};
 use haft_project::{Kind, TrustList};
-use haft_sandbox::{Confined, Sandbox, SandboxConfig, Supervisor};
+use haft_sandbox::{Confined, Sandbox, SandboxConfig};
+use haft_types::Clock as _;
 use tokio::sync::OnceCell;
 
+use crate::clock::WallClock;
 use crate::config::Config;
+use crate::knowledge::knowledge;
 use crate::places::Places;
 use crate::project::Project;
-use crate::{sandbox, spill, wiring};
+use crate::{sandbox, spill};
 
 /// What tools said is forgotten after so many days.
 const OLD: u32 = 90;
 
 /// Forgets what tools said long ago.
 pub(crate) fn sweep(places: &Places) {
-    spill::sweep(&places.tool_help(), SystemTime::now(), OLD);
+    spill::sweep(&places.tool_help(), WallClock.now().into(), OLD);
 }
 
-/// How tools are asked; none when the configuration says that they are not.
-pub(crate) fn asking(places: &Places, config: &Config, project: &Project) -> anyhow::Result<Option<Asking>> {
+/// How external tools are asked for their help; none when the configuration says that they are not.
+pub fn tool_help(places: &Places, config: &Config, project: &Project) -> Option<Asking> {
     if config.tools.help_timeout == 0 {
-        return Ok(None);
+        return None;
     }
     let cell = Cell {
         places: places.clone(),
@@ -33,13 +36,13 @@ pub(crate) fn asking(places: &Places, config: &Config, project: &Project) -> any
         project: project.clone(),
         sandbox: OnceCell::new(),
     };
-    Ok(Some(Asking {
-        supervisor: Arc::new(Supervisor::new(std::env::current_exe()?)),
+    Some(Asking {
+        supervisor: Arc::new(places.environment.supervisor()),
         cell: Arc::new(cell),
-        environment: Arc::new(haft_sandbox::child_environment(std::env::vars_os())),
+        environment: Arc::new(places.environment.child_environment()),
         timeout: Duration::from_secs(config.tools.help_timeout.into()),
         wait: Duration::from_secs(config.tools.help_wait.into()),
-    }))
+    })
 }
 
 /// The sandbox, once it was needed.
@@ -55,7 +58,7 @@ impl HelpCell for Cell {
     async fn confined(&self) -> Option<Arc<Confined>> {
         // Where there is no sandbox to be had, what the files say has to do.
         let set_up = async || {
-            let (ground, _) = wiring::ground(&self.places, &self.project).ok()?;
+            let (ground, _) = knowledge(&self.places, &self.project).ok()?;
             let folders = ground.folders(Kind::Tools).into_iter().map(|folder| folder.path);
             let seen = std::iter::once(ground.root.clone()).chain(folders);
             sandbox::for_help(&self.places, &self.config, seen).await.ok()

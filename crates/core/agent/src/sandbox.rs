@@ -4,14 +4,14 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
-use haft_sandbox::{Hosts, Network, Policy, Proxy, Sandbox, SandboxConfig, Supervisor};
+use haft_sandbox::{Hosts, Network, Policy, Proxy, Sandbox, SandboxConfig};
 use haft_tools::Confinement;
-use haft_types::{PermissionMode, SandboxLayer};
+use haft_types::{Clock as _, PermissionMode, SandboxLayer};
 use tempfile::TempDir;
 
-use crate::exit::mistake;
+use crate::clock::WallClock;
+use crate::error::SandboxSetupError;
 use crate::places::Places;
 use crate::spill;
 
@@ -19,12 +19,12 @@ use crate::spill;
 const OLD: u32 = 2;
 
 /// Sets up the sandbox for commands that work in these folders; `yolo` has none.
-pub(crate) async fn set_up(
+pub async fn set_up_sandbox(
     places: &Places,
     config: &SandboxConfig,
     mode: PermissionMode,
     projects: Vec<PathBuf>,
-) -> anyhow::Result<Sandbox> {
+) -> Result<Sandbox, SandboxSetupError> {
     if mode == PermissionMode::Yolo {
         return Ok(Sandbox::off("there is none in permission mode `yolo`"));
     }
@@ -35,7 +35,7 @@ pub(crate) async fn set_up(
     let policy = Policy { network, ..policy(places, config, projects, tmp)? };
     // What a process that was killed left in projects; what cannot be removed now is for the next start.
     let _ = haft_sandbox::remove_left_covers(&policy.notes);
-    let supervisor = Supervisor::new(std::env::current_exe()?);
+    let supervisor = places.environment.supervisor();
     let sandbox = Sandbox::set_up(&supervisor, policy, config.mode).await.keeping(Arc::new(private));
     Ok(match proxy {
         Some(proxy) => sandbox.keeping(Arc::new(proxy)),
@@ -49,18 +49,18 @@ pub(crate) async fn for_help(
     places: &Places,
     config: &SandboxConfig,
     seen: impl IntoIterator<Item = PathBuf>,
-) -> anyhow::Result<Sandbox> {
+) -> Result<Sandbox, SandboxSetupError> {
     let private = private_folder(places)?;
     let tmp = private.path().join("tmp");
     DirBuilder::new().mode(0o700).create(&tmp)?;
     let mut policy = Policy { writable: Vec::new(), ..policy(places, config, Vec::new(), tmp)? };
     policy.readable.extend(seen);
-    let supervisor = Supervisor::new(std::env::current_exe()?);
+    let supervisor = places.environment.supervisor();
     Ok(Sandbox::set_up(&supervisor, policy, config.mode).await.keeping(Arc::new(private)))
 }
 
 /// How far what may happen without asking can rely on it.
-pub(crate) fn confinement(sandbox: &Sandbox) -> Confinement {
+pub fn confinement(sandbox: &Sandbox) -> Confinement {
     match sandbox.status().layer {
         SandboxLayer::Namespace => Confinement::Sandbox,
         SandboxLayer::Landlock => Confinement::Folders,
@@ -69,28 +69,31 @@ pub(crate) fn confinement(sandbox: &Sandbox) -> Confinement {
 }
 
 /// A folder of this run, for the `/tmp` of its commands and the socket of its proxy.
-fn private_folder(places: &Places) -> anyhow::Result<TempDir> {
+fn private_folder(places: &Places) -> Result<TempDir, SandboxSetupError> {
     let folder = places.private_tmp();
-    spill::sweep(&folder, SystemTime::now(), OLD);
+    spill::sweep(&folder, WallClock.now().into(), OLD);
     DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
     Ok(tempfile::Builder::new().prefix("run-").tempdir_in(folder)?)
 }
 
-fn policy(places: &Places, config: &SandboxConfig, projects: Vec<PathBuf>, tmp: PathBuf) -> anyhow::Result<Policy> {
-    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-    let home = home.map(|home| home.canonicalize().unwrap_or(home));
+fn policy(
+    places: &Places,
+    config: &SandboxConfig,
+    projects: Vec<PathBuf>,
+    tmp: PathBuf,
+) -> Result<Policy, SandboxSetupError> {
+    let home = places.environment.absolute_home().map(|home| home.canonicalize().unwrap_or(home));
     let own = [&places.config, &places.data, &places.state, &places.cache].map(PathBuf::clone);
     let mut hidden = haft_sandbox::secret_places(home.as_deref());
     hidden.extend(own);
     hidden.extend(paths(&config.hidden, "hidden", home.as_deref())?);
     let writable = paths(&config.writable, "writable", home.as_deref())?;
-    let writable = writable.iter().map(|path| {
-        path.canonicalize()
-            .map_err(|error| mistake(format!("`[sandbox] writable` names `{}`: {error}", path.display())))
-    });
+    let writable = writable
+        .iter()
+        .map(|path| path.canonicalize().map_err(|error| SandboxSetupError::Missing { path: path.clone(), error }));
     Ok(Policy {
         projects,
-        writable: writable.collect::<anyhow::Result<_>>()?,
+        writable: writable.collect::<Result<_, _>>()?,
         hidden,
         // What the model is pointed to, or told to run.
         readable: std::iter::once(places.spill())
@@ -103,23 +106,20 @@ fn policy(places: &Places, config: &SandboxConfig, projects: Vec<PathBuf>, tmp: 
     })
 }
 
-fn paths(given: &[PathBuf], key: &str, home: Option<&Path>) -> anyhow::Result<Vec<PathBuf>> {
+fn paths(given: &[PathBuf], key: &'static str, home: Option<&Path>) -> Result<Vec<PathBuf>, SandboxSetupError> {
     let one = |path: &PathBuf| {
-        haft_sandbox::configured_path(path, home).ok_or_else(|| {
-            let path = path.display();
-            mistake(format!("`[sandbox] {key}` names `{path}`; give an absolute path, or one that begins with `~/`"))
-        })
+        haft_sandbox::configured_path(path, home).ok_or_else(|| SandboxSetupError::Relative { key, path: path.clone() })
     };
     given.iter().map(one).collect()
 }
 
 /// The network of the configuration, and the proxy it goes through. Must be called within a runtime.
-fn network(hosts: &[String], socket: PathBuf) -> anyhow::Result<(Network, Option<Proxy>)> {
+fn network(hosts: &[String], socket: PathBuf) -> Result<(Network, Option<Proxy>), SandboxSetupError> {
     match hosts {
         [] => Ok((Network::None, None)),
         [all] if all == "*" => Ok((Network::All, None)),
         hosts => {
-            let hosts = Hosts::parse(hosts).map_err(|error| mistake(error.to_string()))?;
+            let hosts = Hosts::parse(hosts).map_err(SandboxSetupError::Hosts)?;
             let proxy = Proxy::start(socket.clone(), hosts)?;
             Ok((Network::Through(socket), Some(proxy)))
         }

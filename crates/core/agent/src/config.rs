@@ -1,82 +1,99 @@
 //! The configuration: built-in values < the user's file < the environment < flags, lowered once into one [`Config`].
 //!
 //! Each crate owns the struct of its own section; unknown keys are errors with a suggestion, and every value knows where it
-//! came from.
+//! came from. Sections of extensions and front ends are declared as a [`Section`] by whoever registers them.
 
 mod file;
 mod layers;
 mod model_roles;
 mod problem;
+mod section;
 
 use std::collections::BTreeMap;
 
 use haft_context::Policy;
 use haft_engine::hub::GroupConfig;
-use haft_mcp::ServerConfig;
 use haft_model::{ModelConfig, ProviderConfig, RetryConfig};
 use haft_project::hooks::HooksConfig;
-use haft_rag::CollectionConfig;
 use haft_sandbox::SandboxConfig;
 use haft_store::StoreConfig;
 use haft_tools::{LimitsConfig, PermissionsConfig};
-use haft_tui::TuiConfig;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use file::edit;
-pub(crate) use layers::{Loaded, Origin, Sources, check, flatten, load, lower};
-pub(crate) use model_roles::{ModelRole, ModelRoles};
+use crate::error::ConfigError;
 
-/// Everything that can be configured.
+pub use file::edit;
+pub use layers::{LoadedConfig, Sources, ValueOrigin, check, flatten, load, lower};
+pub use model_roles::{ModelRole, ModelRoles};
+pub use section::Section;
+
+/// Everything that can be configured. Reading it takes any section: [`load`], [`check`] and [`lower`] know which there are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Config {
+#[serde(default)]
+pub struct Config {
     /// The main model, as `provider/model`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) model: Option<String>,
+    pub model: Option<String>,
     /// Where models are served.
-    pub(crate) providers: BTreeMap<String, ProviderConfig>,
+    pub providers: BTreeMap<String, ProviderConfig>,
     /// What is known of models.
-    pub(crate) models: BTreeMap<String, ModelConfig>,
+    pub models: BTreeMap<String, ModelConfig>,
     /// Which model does what beside the main one.
-    pub(crate) model_roles: ModelRoles,
+    pub model_roles: ModelRoles,
     /// How requests are built.
-    pub(crate) context: Policy,
+    pub context: Policy,
     /// Who the model is told to be.
-    pub(crate) roles: RolesConfig,
+    pub roles: RolesConfig,
     /// What may happen without asking.
-    pub(crate) permissions: PermissionsConfig,
+    pub permissions: PermissionsConfig,
     /// Which tools are offered.
-    pub(crate) tools: ToolsConfig,
-    /// MCP servers by name.
-    pub(crate) mcp_servers: BTreeMap<String, ServerConfig>,
-    /// Collections of documents by name.
-    pub(crate) rag: BTreeMap<String, CollectionConfig>,
-    /// Reading and searching the web.
-    #[cfg(feature = "web")]
-    pub(crate) web: haft_web::WebConfig,
-    /// Not understood by this build, and told so when a session begins.
-    #[cfg(not(feature = "web"))]
-    #[serde(skip_serializing_if = "toml::Table::is_empty")]
-    pub(crate) web: toml::Table,
+    pub tools: ToolsConfig,
     /// Where conversations are kept.
-    pub(crate) store: StoreConfig,
+    pub store: StoreConfig,
     /// How failed requests are tried again.
-    pub(crate) retry: RetryConfig,
+    pub retry: RetryConfig,
     /// What holds commands in.
-    pub(crate) sandbox: SandboxConfig,
+    pub sandbox: SandboxConfig,
     /// Commands that are run at points of a run.
-    pub(crate) hooks: HooksConfig,
+    pub hooks: HooksConfig,
     /// How much of an output is shown and kept, and how much may run at once.
-    pub(crate) limits: LimitsConfig,
-    /// The terminal interface.
-    pub(crate) tui: TuiConfig,
+    pub limits: LimitsConfig,
     /// Agents that are written to together.
-    pub(crate) groups: BTreeMap<String, GroupConfig>,
+    pub groups: BTreeMap<String, GroupConfig>,
+    /// The sections of extensions and front ends, by name: checked when they were loaded, read by [`Config::section`].
+    #[serde(skip)]
+    pub sections: BTreeMap<String, toml::Value>,
 }
 
 impl Config {
+    /// The keys of the core, beside which there are the sections of extensions.
+    pub(crate) const KEYS: [&'static str; 14] = [
+        "model",
+        "providers",
+        "models",
+        "model_roles",
+        "context",
+        "roles",
+        "permissions",
+        "tools",
+        "store",
+        "retry",
+        "sandbox",
+        "hooks",
+        "limits",
+        "groups",
+    ];
+
+    /// The section of this name, as the crate reads it that owns it; its default when nothing is configured.
+    pub fn section<T: DeserializeOwned + Default>(&self, name: &str) -> Result<T, ConfigError> {
+        let Some(value) = self.sections.get(name) else { return Ok(T::default()) };
+        let read = T::deserialize(value.clone());
+        read.map_err(|error| ConfigError::Value(format!("`[{name}]`: {}", problem::in_words(error.message()))))
+    }
+
     /// The models that play a role, the first one first; those of the main role when it has none of its own.
-    pub(crate) fn models_of(&self, role: ModelRole) -> Vec<String> {
+    pub fn models_of(&self, role: ModelRole) -> Vec<String> {
         if role != ModelRole::Main && !self.model_roles.own(role).is_empty() {
             return self.model_roles.own(role).to_vec();
         }
@@ -85,7 +102,7 @@ impl Config {
     }
 
     /// Whether a role has models of its own.
-    pub(crate) fn is_set(&self, role: ModelRole) -> bool {
+    pub fn is_set(&self, role: ModelRole) -> bool {
         role == ModelRole::Main || !self.model_roles.own(role).is_empty()
     }
 }
@@ -93,31 +110,31 @@ impl Config {
 /// The `[roles]` section.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct RolesConfig {
+pub struct RolesConfig {
     /// The role definition of the main agent.
-    pub(crate) main: String,
+    pub main: String,
     /// A file that holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) main_file: Option<String>,
+    pub main_file: Option<String>,
     /// A system prompt in place of the role.
-    pub(crate) system_prompt: String,
+    pub system_prompt: String,
     /// A file that holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) system_prompt_file: Option<String>,
+    pub system_prompt_file: Option<String>,
 }
 
 /// The `[tools]` section.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct ToolsConfig {
+pub struct ToolsConfig {
     /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when empty.
-    pub(crate) offer: Vec<String>,
+    pub offer: Vec<String>,
     /// Profiles of the user's own.
-    pub(crate) profiles: BTreeMap<String, Vec<String>>,
+    pub profiles: BTreeMap<String, Vec<String>>,
     /// How many seconds an external tool has for each way to ask for its help; 0 asks none.
-    pub(crate) help_timeout: u32,
+    pub help_timeout: u32,
     /// How many seconds a request waits for external tools that are asked for the first time.
-    pub(crate) help_wait: u32,
+    pub help_wait: u32,
 }
 
 impl Default for ToolsConfig {

@@ -3,17 +3,17 @@
 use std::io::Write;
 use std::path::Path;
 
-use crate::exit::mistake;
+use crate::error::ConfigError;
 
 /// Replaces the text of the file by what `change` makes of it; a file that does not exist is empty.
-pub(crate) fn edit(file: &Path, change: impl FnOnce(&str) -> anyhow::Result<String>) -> anyhow::Result<()> {
+pub fn edit<E: From<ConfigError>>(file: &Path, change: impl FnOnce(&str) -> Result<String, E>) -> Result<(), E> {
     let before = match std::fs::read_to_string(file) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(mistake(format!("cannot read the configuration `{}`: {error}", file.display()))),
+        Err(error) => return Err(ConfigError::Unreadable { file: file.to_owned(), error }.into()),
     };
     let after = change(&before)?;
-    write(file, &after).map_err(|error| mistake(format!("cannot write `{}`: {error}", file.display())))
+    write(file, &after).map_err(|error| ConfigError::Unwritable { file: file.to_owned(), error }.into())
 }
 
 /// Writes the whole file or nothing. A link stays a link.

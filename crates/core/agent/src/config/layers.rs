@@ -9,30 +9,37 @@ use haft_tools::Rules;
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use super::section::{self, Section};
 use super::{Config, problem};
-use crate::exit::mistake;
+use crate::error::ConfigError;
 
 /// What the configuration is made from.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sources {
+pub struct Sources {
     /// The user's file; it need not exist.
-    pub(crate) user_file: PathBuf,
+    pub user_file: PathBuf,
     /// The environment.
-    pub(crate) environment: Vec<(String, String)>,
+    pub environment: Vec<(String, String)>,
     /// `--set KEY=VALUE`, in order.
-    pub(crate) set: Vec<String>,
+    pub set: Vec<String>,
+    /// The sections there are beside those of the core.
+    pub sections: Vec<Section>,
 }
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub enum ValueOrigin {
+    /// Nobody set it.
     BuiltIn,
+    /// A configuration file.
     File(PathBuf),
+    /// An environment variable.
     Variable(String),
+    /// `--set`.
     Flag,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("built-in"),
@@ -45,72 +52,72 @@ impl fmt::Display for Origin {
 
 /// The configuration, and where each of its values came from.
 #[derive(Clone, Debug)]
-pub(crate) struct Loaded {
+pub struct LoadedConfig {
     /// The configuration.
-    pub(crate) config: Config,
+    pub config: Config,
     /// Its values by dotted key, in order.
-    pub(crate) values: BTreeMap<String, Value>,
-    origins: BTreeMap<String, Origin>,
+    pub values: BTreeMap<String, Value>,
+    origins: BTreeMap<String, ValueOrigin>,
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Where a value came from.
-    pub(crate) fn origin(&self, key: &str) -> Origin {
-        self.origins.get(key).cloned().unwrap_or(Origin::BuiltIn)
+    pub fn origin(&self, key: &str) -> ValueOrigin {
+        self.origins.get(key).cloned().unwrap_or(ValueOrigin::BuiltIn)
     }
 }
 
 /// Merges all layers. The first value that does not fit is an error that names its place.
-pub(crate) fn load(sources: &Sources) -> anyhow::Result<Loaded> {
-    let mut merge = Merge::default();
+pub fn load(sources: &Sources) -> Result<LoadedConfig, ConfigError> {
+    let sections = &sources.sections;
+    let mut merge = Merge { sections, table: Table::new(), origins: BTreeMap::new() };
     if let Some(text) = read_file(&sources.user_file)? {
-        let table = check(&sources.user_file, &text)?;
-        merge.add(table, &Origin::File(sources.user_file.clone()));
+        let table = check(&sources.user_file, &text, sections)?;
+        merge.add(table, &ValueOrigin::File(sources.user_file.clone()));
     }
     for (name, value) in &sources.environment {
         if let Some(key) = key_of_variable(name) {
-            merge.add(assignment(&key, value)?, &Origin::Variable(name.clone()));
-            merge.check().map_err(|error| {
-                mistake(format!("environment variable `{name}`: {}", problem::in_words(error.message())))
-            })?;
+            merge.add(assignment(&key, value)?, &ValueOrigin::Variable(name.clone()));
+            merge.check().map_err(|problem| ConfigError::InVariable { name: name.clone(), problem })?;
         }
     }
     for set in &sources.set {
         let (key, value) = split(set)?;
-        merge.add(assignment(key, value)?, &Origin::Flag);
-        merge.check().map_err(|error| mistake(format!("`--set {set}`: {}", problem::in_words(error.message()))))?;
+        merge.add(assignment(key, value)?, &ValueOrigin::Flag);
+        merge.check().map_err(|problem| ConfigError::InSet { set: set.clone(), problem })?;
     }
-    let mut config = merge.check()?;
+    let mut config = merge.check().map_err(ConfigError::Value)?;
     // A model chosen for this run is the one that works, whatever the file gives the coding agent.
-    if matches!(merge.origins.get("model"), Some(Origin::Variable(_) | Origin::Flag)) {
+    if matches!(merge.origins.get("model"), Some(ValueOrigin::Variable(_) | ValueOrigin::Flag)) {
         config.model_roles.clear_code();
     }
     let home = sources.environment.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
-    Rules::load(&config.permissions, home).map_err(|error| mistake(error.to_string()))?;
-    let whole = Table::try_from(&config)?;
+    Rules::load(&config.permissions, home).map_err(ConfigError::Rules)?;
+    let whole = section::whole(&config, sections)?;
     let mut values = BTreeMap::new();
     flatten(&whole, &mut Vec::new(), &mut |key, value| {
         values.insert(key, value.clone());
     });
-    Ok(Loaded { config, values, origins: merge.origins })
+    Ok(LoadedConfig { config, values, origins: merge.origins })
 }
 
-#[derive(Default)]
-struct Merge {
+struct Merge<'a> {
+    sections: &'a [Section],
     table: Table,
-    origins: BTreeMap<String, Origin>,
+    origins: BTreeMap<String, ValueOrigin>,
 }
 
-impl Merge {
-    fn add(&mut self, layer: Table, origin: &Origin) {
+impl Merge<'_> {
+    fn add(&mut self, layer: Table, origin: &ValueOrigin) {
         flatten(&layer, &mut Vec::new(), &mut |key, _| {
             self.origins.insert(key, origin.clone());
         });
         merge(&mut self.table, layer);
     }
 
-    fn check(&self) -> Result<Config, toml::de::Error> {
-        Config::deserialize(over_built_in(self.table.clone()))
+    /// The configuration so far, or what is wrong with it.
+    fn check(&self) -> Result<Config, String> {
+        read(self.table.clone(), self.sections)
     }
 }
 
@@ -140,7 +147,7 @@ fn over_built_in(mut table: Table) -> Table {
 }
 
 /// Calls `visit` with the dotted key of every value that is not a table.
-pub(crate) fn flatten(table: &Table, path: &mut Vec<String>, visit: &mut dyn FnMut(String, &Value)) {
+pub fn flatten(table: &Table, path: &mut Vec<String>, visit: &mut dyn FnMut(String, &Value)) {
     for (key, value) in table {
         path.push(if key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
             key.clone()
@@ -155,28 +162,42 @@ pub(crate) fn flatten(table: &Table, path: &mut Vec<String>, visit: &mut dyn FnM
     }
 }
 
-fn read_file(path: &Path) -> anyhow::Result<Option<String>> {
+fn read_file(path: &Path) -> Result<Option<String>, ConfigError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(mistake(format!("cannot read the configuration `{}`: {error}", path.display()))),
+        Err(error) => Err(ConfigError::Unreadable { file: path.to_owned(), error }),
     }
 }
 
 /// Checks the text of a configuration file, and gives it as a table.
-pub(crate) fn check(path: &Path, text: &str) -> anyhow::Result<Table> {
-    let table: Table = toml::from_str(text).map_err(|error| mistake(problem::in_file(path, text, &error)))?;
+pub fn check(path: &Path, text: &str, sections: &[Section]) -> Result<Table, ConfigError> {
+    let table: Table = toml::from_str(text).map_err(|error| problem::in_file(path, text, &error))?;
+    if let Some((key, problem)) = section::unknown_key(&table, sections) {
+        return Err(problem::at(path, text, section::offset_of(&key, text), problem));
+    }
+    section::check_text(text, sections).map_err(|error| problem::in_file(path, text, &error))?;
     if let Err(merged) = Config::deserialize(over_built_in(table.clone())) {
         // Read once more on its own: that error has a line and a column. It may be none at all where the merged table has one.
         let error = toml::from_str::<Config>(text).err().unwrap_or(merged);
-        return Err(mistake(problem::in_file(path, text, &error)));
+        return Err(problem::in_file(path, text, &error));
     }
     Ok(table)
 }
 
 /// The configuration that this table alone makes.
-pub(crate) fn lower(table: Table) -> anyhow::Result<Config> {
-    Config::deserialize(over_built_in(table)).map_err(|error| mistake(problem::in_words(error.message())))
+pub fn lower(table: Table, sections: &[Section]) -> Result<Config, ConfigError> {
+    read(table, sections).map_err(ConfigError::Value)
+}
+
+/// The configuration of a merged table, or what is wrong with it.
+fn read(table: Table, sections: &[Section]) -> Result<Config, String> {
+    if let Some((_, problem)) = section::unknown_key(&table, sections) {
+        return Err(problem);
+    }
+    let of_sections = section::read(&table, sections).map_err(|error| problem::in_words(error.message()))?;
+    let core = Config::deserialize(over_built_in(table)).map_err(|error| problem::in_words(error.message()))?;
+    Ok(Config { sections: of_sections, ..core })
 }
 
 /// `HAFT_MODEL` and `HAFT_SECTION__KEY`; any other name is none of ours.
@@ -188,23 +209,24 @@ fn key_of_variable(name: &str) -> Option<String> {
     rest.contains("__").then(|| rest.to_ascii_lowercase().replace("__", "."))
 }
 
-fn split(set: &str) -> anyhow::Result<(&str, &str)> {
+fn split(set: &str) -> Result<(&str, &str), ConfigError> {
     // A quoted part of the key may hold an equals sign.
     let mut quoted = false;
     let equals = set.char_indices().find(|(_, c)| {
         quoted ^= *c == '"';
         *c == '=' && !quoted
     });
-    let (at, _) = equals.ok_or_else(|| mistake(format!("`--set {set}`: expected KEY=VALUE")))?;
+    let (at, _) =
+        equals.ok_or_else(|| ConfigError::InSet { set: set.to_owned(), problem: "expected KEY=VALUE".to_owned() })?;
     Ok((set[..at].trim(), set[at + 1..].trim()))
 }
 
 /// A table of one value. The value is TOML; what is not TOML is a string, so that quotes are rarely needed.
-fn assignment(key: &str, value: &str) -> anyhow::Result<Table> {
+fn assignment(key: &str, value: &str) -> Result<Table, ConfigError> {
     let as_string = || format!("{key} = {}", Value::String(value.to_owned()));
     toml::from_str::<Table>(&format!("{key} = {value}"))
         .or_else(|_| toml::from_str::<Table>(&as_string()))
-        .map_err(|_| mistake(format!("`{key}` is not a configuration key")))
+        .map_err(|_| ConfigError::NotAKey(key.to_owned()))
 }
 
 #[cfg(test)]

@@ -2,9 +2,11 @@
 
 use haft_model::{Declared, ProviderConfig};
 
+use crate::environment::HostEnvironment;
+
 /// The same model, with the proxy of the environment where its provider names none, and its `ca_file` found from home.
-pub(crate) fn reached(mut declared: Declared) -> Declared {
-    declared.provider = with_environment(declared.provider, |name| std::env::var(name).ok());
+pub(crate) fn reached(environment: &HostEnvironment, mut declared: Declared) -> Declared {
+    declared.provider = with_environment(declared.provider, |name| environment.variable(name));
     declared
 }
 

@@ -2,25 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::exit::mistake;
+use crate::environment::HostEnvironment;
+use crate::error::FolderError;
 
 /// The project a run works in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Project {
+pub struct Project {
     /// Its root: the nearest parent with a `.git` or `.haft`, else the working directory itself.
-    pub(crate) root: PathBuf,
+    pub root: PathBuf,
     /// Where relative paths start.
-    pub(crate) cwd: PathBuf,
+    pub cwd: PathBuf,
 }
 
 impl Project {
     /// The project around this folder, or around the current one.
-    pub(crate) fn find(cwd: Option<&Path>) -> anyhow::Result<Self> {
+    pub fn find(environment: &HostEnvironment, cwd: Option<&Path>) -> Result<Self, FolderError> {
         let given = cwd.unwrap_or(Path::new("."));
-        let cwd = given.canonicalize().map_err(|error| unreadable(given, &error))?;
+        let cwd = environment.cwd().join(given).canonicalize().map_err(|error| unreadable(given, error))?;
         // Opening it proves what `canonicalize` does not: that the folder can be read.
-        std::fs::read_dir(&cwd).map_err(|error| unreadable(&cwd, &error))?;
-        let home = std::env::var_os("HOME").map(PathBuf::from);
+        std::fs::read_dir(&cwd).map_err(|error| unreadable(&cwd, error))?;
+        let home = environment.home();
         let root = cwd
             .ancestors()
             .take_while(|folder| Some(*folder) != home.as_deref())
@@ -29,11 +30,11 @@ impl Project {
     }
 
     /// Under which its conversations are kept.
-    pub(crate) fn namespace(&self) -> String {
+    pub fn namespace(&self) -> String {
         self.root.display().to_string()
     }
 }
 
-fn unreadable(folder: &Path, error: &std::io::Error) -> anyhow::Error {
-    mistake(format!("cannot read the project folder `{}`: {error}", folder.display()))
+fn unreadable(folder: &Path, error: std::io::Error) -> FolderError {
+    FolderError::Project { folder: folder.to_owned(), error }
 }

@@ -1,4 +1,4 @@
-//! Which model does what (SPEC 9.3).
+//! Which model does what.
 //!
 //! A role is one model, or several of which the later ones are asked while those before have too much to do. A role that is
 //! not set is played by the main model and those in its place.
@@ -7,25 +7,38 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// Something a model is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ModelRole {
+pub enum ModelRole {
+    /// The work itself, and everything no other role is set for.
     Main,
+    /// The coding agent.
     Code,
+    /// Talk without tools.
     Chat,
+    /// Summaries of archived rounds.
     Summary,
+    /// What to leave out of a request.
     Prune,
+    /// Agents that an agent starts.
     SubAgent,
+    /// Names of conversations.
     Title,
+    /// Descriptions of documents.
     Index,
+    /// Vectors of texts.
     Embedding,
+    /// Images.
     Vision,
+    /// Plans.
     Planner,
+    /// Designs.
     Designer,
+    /// Messages of commits.
     Commit,
 }
 
 impl ModelRole {
     /// All of them, in the order they are shown.
-    pub(crate) const ALL: [Self; 13] = [
+    pub const ALL: [Self; 13] = [
         Self::Main,
         Self::Code,
         Self::Chat,
@@ -42,7 +55,7 @@ impl ModelRole {
     ];
 
     /// The key in `[model_roles]`.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Main => "main",
             Self::Code => "code",
@@ -64,9 +77,10 @@ impl ModelRole {
 /// The `[model_roles]` section.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct ModelRoles {
+pub struct ModelRoles {
+    /// The main model and those in its place.
     #[serde(deserialize_with = "one_or_more", skip_serializing_if = "Vec::is_empty")]
-    pub(crate) main: Vec<String>,
+    pub main: Vec<String>,
     #[serde(deserialize_with = "one_or_more", skip_serializing_if = "Vec::is_empty")]
     code: Vec<String>,
     #[serde(deserialize_with = "one_or_more", skip_serializing_if = "Vec::is_empty")]
@@ -100,7 +114,7 @@ impl ModelRoles {
     }
 
     /// The models set for a role itself; empty when the main ones play it.
-    pub(crate) fn own(&self, role: ModelRole) -> &[String] {
+    pub fn own(&self, role: ModelRole) -> &[String] {
         match role {
             ModelRole::Main => &self.main,
             ModelRole::Code => &self.code,

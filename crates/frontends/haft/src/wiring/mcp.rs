@@ -5,24 +5,25 @@ mod people;
 pub(crate) mod prompts;
 pub(crate) mod resources;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::{fs, io};
 
+use haft_agent::config::{Config, Section};
+use haft_agent::{Contribution, Extension, ExtensionContext, Places, Project, knowledge};
 use haft_engine::{Approver, Notice};
-use haft_mcp::{Cache, Gathered, Host, Problem, ProjectFile, Reach, Server, Servers, ToolSearch, UseMcpTool, gather};
+use haft_mcp::{
+    Cache, Gathered, Host, Problem, ProjectFile, Reach, Server, ServerConfig, Servers, ToolSearch, UseMcpTool, gather,
+};
 use haft_project::Standing;
 use haft_sandbox::{SandboxConfig, Supervisor};
 use haft_tool::Tool;
-use haft_tools::{Permissions, Rule};
+use haft_tools::Rule;
 use haft_types::{Decision, ModelSpec, TokenCounter};
 use tokio::sync::OnceCell;
 
-use crate::config::Config;
 use crate::exit::mistake;
-use crate::places::Places;
-use crate::project::Project;
-use crate::wiring;
 
 use confine::OwnSandbox;
 use people::Person;
@@ -36,6 +37,34 @@ const LARGEST: u64 = 1 << 20;
 /// How much of a model's window the tools of servers may take, in percent; beyond it their arguments are searched for.
 const SHARE: u32 = 3;
 
+/// The section of the configuration.
+const SECTION: &str = "mcp_servers";
+
+/// Gives a session the tools through which a model reaches servers.
+pub(crate) struct McpExtension;
+
+impl Extension for McpExtension {
+    fn sections(&self) -> Vec<Section> {
+        vec![Section::of::<BTreeMap<String, ServerConfig>>(SECTION)]
+    }
+
+    fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
+        let ExtensionContext { places, config, project, standing, supervisor, child_environment, .. } = *context;
+        let gathered = gathered(places, config, &project.root, standing);
+        let (secrets, rules) = (secrets(&gathered.servers), rules(&gathered.servers));
+        let host = host(
+            places,
+            &config.sandbox,
+            &project.root,
+            (Arc::clone(supervisor), Arc::clone(child_environment)),
+            context.approver.cloned(),
+        );
+        let mcp = Mcp::new(gathered, host);
+        let (tools, notices) = (mcp.tools(context.model, context.counter), mcp.notices());
+        Contribution { tools, rules, secrets, notices, ..Contribution::default() }
+    }
+}
+
 /// The servers of a session, and what is wrong with others.
 pub(crate) struct Mcp {
     pub(crate) servers: Arc<Servers>,
@@ -44,23 +73,23 @@ pub(crate) struct Mcp {
 
 impl Mcp {
     /// These servers; none of them is started.
-    pub(crate) fn new(gathered: Gathered, host: Host) -> Self {
+    fn new(gathered: Gathered, host: Host) -> Self {
         Self { servers: Arc::new(Servers::new(gathered.servers, host)), problems: gathered.problems }
     }
 
     /// Those of this project and the user, for a command of the user's own, and the names of those that are switched off.
     pub(crate) fn open(places: &Places, config: &Config, project: &Project) -> anyhow::Result<(Self, Vec<String>)> {
-        let (_, standing) = wiring::ground(places, project)?;
+        let (_, standing) = knowledge(places, project)?;
         let gathered = gathered(places, config, &project.root, &standing);
-        let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
-        let environment = Arc::new(haft_sandbox::child_environment(std::env::vars_os()));
+        let supervisor = Arc::new(places.environment.supervisor());
+        let environment = Arc::new(places.environment.child_environment());
         let disabled = gathered.disabled.clone();
         let host = host(places, &config.sandbox, &project.root, (supervisor, environment), None);
         Ok((Self::new(gathered, host), disabled))
     }
 
     /// The tools through which a model reaches them; none when there are no servers.
-    pub(crate) fn tools(&self, model: &ModelSpec, counter: &Arc<dyn TokenCounter>) -> Vec<Arc<dyn Tool>> {
+    fn tools(&self, model: &ModelSpec, counter: &Arc<dyn TokenCounter>) -> Vec<Arc<dyn Tool>> {
         if self.servers.iter().next().is_none() {
             return Vec::new();
         }
@@ -72,7 +101,7 @@ impl Mcp {
     }
 
     /// A line for each declaration that cannot be used.
-    pub(crate) fn notices(&self) -> Vec<Notice> {
+    fn notices(&self) -> Vec<Notice> {
         self.problems.iter().map(|problem| Notice { code: "mcp_server", message: problem.to_string() }).collect()
     }
 }
@@ -89,8 +118,10 @@ pub(crate) fn gathered(places: &Places, config: &Config, root: &Path, standing: 
         Err(error) => (None, Some(error)),
     };
     let project = text.as_deref().map(|text| ProjectFile { path: &path, text });
-    let variable = |name: &str| std::env::var(name).ok();
-    let mut gathered = gather(&config.mcp_servers, &places.config_file(), project, root, &variable);
+    let variable = |name: &str| places.environment.variable(name);
+    // It was checked when it was loaded.
+    let declared: BTreeMap<String, ServerConfig> = config.section(SECTION).unwrap_or_default();
+    let mut gathered = gather(&declared, &places.config_file(), project, root, &variable);
     gathered.problems.extend(problem.map(|error| Problem {
         server: "*".into(),
         place: format!("`{}`", path.display()),
@@ -123,7 +154,7 @@ pub(crate) fn named_tool(name: &str) -> anyhow::Result<(&str, &str)> {
 }
 
 /// What servers are given on this machine. Who approves calls also fills in forms.
-pub(crate) fn host(
+fn host(
     places: &Places,
     config: &SandboxConfig,
     root: &Path,
@@ -146,19 +177,17 @@ pub(crate) fn host(
     }
 }
 
-/// The permissions with what the configuration says of whole servers. To ask is what happens without a word.
-pub(crate) fn permitted(mut permissions: Permissions, servers: &[Server]) -> Permissions {
-    for server in servers {
-        let Some(decision @ (Decision::Allow | Decision::Deny)) = server.permission else { continue };
-        if let Ok(rule) = Rule::parse(&format!("mcp__{}", server.name), None) {
-            permissions.rules = std::mem::take(&mut permissions.rules).with(decision, rule);
-        }
-    }
-    permissions
+/// What the configuration says of whole servers, as permission rules. To ask is what happens without a word.
+pub(crate) fn rules(servers: &[Server]) -> Vec<(Decision, Rule)> {
+    let of = |server: &Server| {
+        let decision = server.permission.filter(|decision| *decision != Decision::Ask)?;
+        Some((decision, Rule::parse(&format!("mcp__{}", server.name), None).ok()?))
+    };
+    servers.iter().filter_map(of).collect()
 }
 
 /// What the configuration gives servers that must not be kept anywhere.
-pub(crate) fn secrets(servers: &[Server]) -> Vec<String> {
+fn secrets(servers: &[Server]) -> Vec<String> {
     let of = |server: &Server| match &server.reach {
         Reach::Command { env, .. } => haft_sandbox::secret_values(env.iter().cloned()),
         Reach::Http { headers, bearer, .. } => {

@@ -2,10 +2,17 @@
 
 use std::path::Path;
 
+use crate::error::ConfigError;
+
 /// The one line for an error in a file.
-pub(super) fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> String {
-    let (line, column) = error.span().map_or((1, 1), |span| line_and_column(text, span.start));
-    format!("{}:{line}:{column}: {}", path.display(), in_words(error.message()))
+pub(super) fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+    at(path, text, error.span().map(|span| span.start), in_words(error.message()))
+}
+
+/// The same for a problem found at this offset, or somewhere.
+pub(super) fn at(path: &Path, text: &str, offset: Option<usize>, problem: String) -> ConfigError {
+    let (line, column) = offset.map_or((1, 1), |offset| line_and_column(text, offset));
+    ConfigError::InFile { file: path.to_owned(), line, column, problem }
 }
 
 /// The error's words on one line, with a suggestion for an unknown key.
@@ -14,7 +21,11 @@ pub(super) fn in_words(message: &str) -> String {
     let Some(rest) = message.strip_prefix("unknown field ") else { return message };
     let mut names = rest.split('`').skip(1).step_by(2);
     let unknown = names.next().unwrap_or_default();
-    let known: Vec<_> = names.collect();
+    unknown_key(unknown, &names.collect::<Vec<_>>())
+}
+
+/// The words for a key that is none of those that are known.
+pub(super) fn unknown_key(unknown: &str, known: &[&str]) -> String {
     let nearest = known
         .iter()
         .map(|name| (strsim::damerau_levenshtein(unknown, name), *name))
