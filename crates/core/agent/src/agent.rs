@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use haft_engine::{Callback, Session, ToolHelp};
+use haft_engine::turn::Limits;
+use haft_engine::{Approver, Callback, Roles, Session, ToolHelp, Which};
 use haft_model::{Declared, Secret};
 use haft_project::external::HelpCache;
 use haft_sandbox::Sandbox;
@@ -10,12 +11,14 @@ use haft_store::{Conversation, Store};
 use haft_tool::{Plugin, Tool};
 use haft_types::{Clock, IdSource, Message};
 
+use crate::builder::{AgentBuilder, model_of};
 use crate::clock::{RandomIds, WallClock};
 use crate::config::Config;
 use crate::error::SetupError;
 use crate::extension::Extension;
 use crate::places::Places;
 use crate::plan::RunPlan;
+use crate::project::Project;
 use crate::{keys, models, sandbox, spill, store, tool_help, wiring};
 
 /// Everything sessions are opened with that is the same for all of them.
@@ -28,6 +31,10 @@ pub struct Agent {
     pub(crate) plugins: Vec<Arc<dyn Plugin>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
+    /// Where runs work that are not told otherwise.
+    pub(crate) project: Option<Project>,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) limits: Limits,
 }
 
 impl Agent {
@@ -42,7 +49,15 @@ impl Agent {
             plugins: Vec::new(),
             clock: Arc::new(WallClock),
             ids: Arc::new(RandomIds),
+            project: None,
+            approver: None,
+            limits: Limits::default(),
         }
+    }
+
+    /// Makes one out of a model, a project and whatever else is said; see [`AgentBuilder`].
+    pub fn builder() -> AgentBuilder {
+        AgentBuilder::default()
     }
 
     /// The same with these extensions, after those it has.
@@ -50,6 +65,32 @@ impl Agent {
     pub fn with_extensions(mut self, extensions: impl IntoIterator<Item = Arc<dyn Extension>>) -> Self {
         self.extensions.extend(extensions);
         self
+    }
+
+    /// What a run is told of this conversation, as the builder and the configuration have it. Further fields may be set before
+    /// it is opened.
+    pub fn plan(&self, which: Which) -> Result<RunPlan, SetupError> {
+        let project = match &self.project {
+            Some(project) => project.clone(),
+            None => Project::find(&self.places.environment, None)?,
+        };
+        let roles = Roles {
+            main: self.config.roles.read_main()?,
+            system_prompt: self.config.roles.read_system_prompt()?,
+            ..Roles::default()
+        };
+        let plan = RunPlan::of_config(&self.config, model_of(&self.config)?, project, which);
+        Ok(RunPlan { roles, approver: self.approver.clone(), limits: self.limits, ..plan })
+    }
+
+    /// Opens a new conversation, named after this task. It is stored with its first message.
+    pub async fn start(&self, task: &str) -> Result<Session, SetupError> {
+        self.open(self.plan(Which::New { title: task.to_owned() })?).await
+    }
+
+    /// Opens the conversation with this id or name again.
+    pub async fn resume(&self, name: &str) -> Result<Session, SetupError> {
+        self.open(self.plan(Which::Named(name.to_owned()))?).await
     }
 
     /// Opens the session a run works in.

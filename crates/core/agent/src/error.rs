@@ -249,8 +249,8 @@ impl SetupError {
                 | OpenError::UnknownTool(_)
                 | OpenError::Context(ContextError::SafeZone(_)),
             ) => true,
-            Self::Open(OpenError::Context(_) | OpenError::Store(_)) => false,
-            Self::Config(_)
+            Self::Open(OpenError::Context(_) | OpenError::Store(_))
+            | Self::Config(_)
             | Self::Folder(_)
             | Self::Key(_)
             | Self::Model(_)

@@ -1,4 +1,4 @@
-//! From settings to a running agent: configuration layers, wiring, the real clock and ids.
+//! From settings to a running agent: configuration layers, wiring, the real clock and ids, the builder.
 //!
 //! Every front end opens sessions through this crate and nowhere else. It is given the environment of a process and the folders to
 //! work in as values ([`HostEnvironment`], [`Places`]); it reads no environment, home folder or terminal, and names no extension:
@@ -6,8 +6,36 @@
 //!
 //! Read first: [`Agent`] (who opens sessions), [`RunPlan`] (what one run is told), [`config::Config`] (what is configured),
 //! [`Extension`] (what is registered beside the core).
+//!
+//! ```
+//! use haft_agent::Agent;
+//! use haft_model::ProviderConfig;
+//! use haft_types::{Api, Event, Outcome, PermissionMode};
+//! use tokio_util::sync::CancellationToken;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # use haft_testkit::{Reply, Script, ScriptedServer};
+//! # let server = ScriptedServer::start(Script::replies([Reply::text("Nothing here yet.")])?).await?;
+//! # let (url, folder) = (server.base_url(Api::Anthropic), tempfile::tempdir()?);
+//! let agent = Agent::builder()
+//!     .provider("local", ProviderConfig::new(Api::Anthropic, url))
+//!     .model("local/any")
+//!     .home(folder.path().join("home"))
+//!     .project(folder.path())
+//!     .permission_mode(PermissionMode::Plan)
+//!     .build()?;
+//! let task = "What is in this folder?";
+//! let mut session = agent.start(task).await?;
+//! let mut on_event = |event: &Event| println!("{event:?}");
+//! let report = session.run(Some(task.into()), &mut on_event, &CancellationToken::new()).await;
+//! assert_eq!(report.result.outcome, Outcome::Completed);
+//! # Ok(())
+//! # }
+//! ```
 
 mod agent;
+mod builder;
 mod clock;
 pub mod config;
 mod environment;
@@ -30,6 +58,7 @@ mod tool_help;
 mod wiring;
 
 pub use agent::Agent;
+pub use builder::AgentBuilder;
 pub use clock::{RandomIds, WallClock};
 pub use environment::HostEnvironment;
 pub use error::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupError};

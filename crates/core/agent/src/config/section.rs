@@ -119,7 +119,7 @@ pub(super) fn unknown_key(table: &Table, sections: &[Section]) -> Option<(String
 
 /// Where a key of the top level stands in the text of a file.
 pub(super) fn offset_of(key: &str, text: &str) -> Option<usize> {
-    let keys: BTreeMap<Spanned<String>, IgnoredAny> = toml::from_str(text).ok()?;
+    let keys: BTreeMap<Spanned<String>, Value> = toml::from_str(text).ok()?;
     keys.into_keys().find(|one| one.get_ref() == key).map(|key| key.span().start)
 }
 
