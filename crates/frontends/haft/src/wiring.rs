@@ -2,15 +2,21 @@
 //!
 //! Sessions are opened through [`haft_agent::Agent`] alone; each extension has its glue in a file of its own here.
 
+#[cfg(feature = "mcp")]
 pub(crate) mod mcp;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod prompts;
+#[cfg(feature = "rag")]
 pub(crate) mod rag;
+#[cfg(feature = "web")]
 mod web;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
+#[cfg(not(all(feature = "mcp", feature = "rag", feature = "web")))]
+use haft_agent::AbsentExtension;
 use haft_agent::config::{Config, Section};
 use haft_agent::{
     Agent, ConfigError, Extension, FolderError, HostEnvironment, KeyError, KeyState, Places, Project, RunPlan,
@@ -21,6 +27,10 @@ use haft_model::{Declared, ProviderConfig, Secret};
 use haft_store::{Conversation, Store};
 use haft_tui::TuiConfig;
 use haft_types::Message;
+
+pub(crate) use prompts::{OfferedPrompt, PromptSources};
+
+use prompts::PromptSource;
 
 /// One thread is enough to wait for a model, and quick to start.
 pub(crate) fn runtime() -> anyhow::Result<Runtime> {
@@ -80,12 +90,34 @@ pub(crate) fn key_state(provider: &ProviderConfig) -> KeyState {
 /// The extensions of this build, in the order their tools are offered.
 pub(crate) fn extensions() -> Vec<Arc<dyn Extension>> {
     vec![
+        #[cfg(feature = "mcp")]
         Arc::new(mcp::McpExtension),
+        #[cfg(not(feature = "mcp"))]
+        Arc::new(AbsentExtension::new("mcp_servers", "mcp_server", "mcp")),
+        #[cfg(feature = "rag")]
         Arc::new(rag::RagExtension),
-        web::extension(),
+        #[cfg(not(feature = "rag"))]
+        Arc::new(AbsentExtension::new("rag", "rag", "rag")),
+        #[cfg(feature = "web")]
+        Arc::new(web::WebExtension),
+        #[cfg(not(feature = "web"))]
+        Arc::new(AbsentExtension::new("web", "web", "web")),
         #[cfg(feature = "postgres")]
         Arc::new(postgres::PostgresExtension),
     ]
+}
+
+/// What prompts can call and mention, of the extensions of this build.
+#[cfg(feature = "mcp")]
+fn prompt_sources(places: &Places, config: &Config, project: &Project) -> anyhow::Result<Vec<Box<dyn PromptSource>>> {
+    let (mcp, _) = mcp::Mcp::open(places, config, project)?;
+    Ok(vec![Box::new(mcp)])
+}
+
+/// None of the extensions that have any is in this build.
+#[cfg(not(feature = "mcp"))]
+fn prompt_sources(_: &Places, _: &Config, _: &Project) -> anyhow::Result<Vec<Box<dyn PromptSource>>> {
+    Ok(Vec::new())
 }
 
 /// The sections of the configuration beside those of the core: the extensions', and the terminal's.
@@ -121,7 +153,7 @@ pub(crate) fn open_store(places: &Places, config: &Config) -> Result<Arc<dyn Sto
 
 /// Opens the session a run works in.
 pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan) -> Result<Session, SetupError> {
-    agent(places, config).open(plan).await
+    Box::pin(agent(places, config).open(plan)).await
 }
 
 /// Opens a conversation as these messages tell it, only to see what would be sent next.
@@ -132,7 +164,7 @@ pub(crate) async fn look(
     store: Arc<dyn Store>,
     history: (Conversation, Vec<Message>),
 ) -> Result<Session, SetupError> {
-    agent(places, config).look(plan, store, history).await
+    Box::pin(agent(places, config).look(plan, store, history)).await
 }
 
 /// The same for a look at which a model may be asked.
@@ -143,5 +175,5 @@ pub(crate) async fn look_and_ask(
     store: Arc<dyn Store>,
     history: (Conversation, Vec<Message>),
 ) -> Result<Session, SetupError> {
-    agent(places, config).look_and_ask(plan, store, history).await
+    Box::pin(agent(places, config).look_and_ask(plan, store, history)).await
 }

@@ -14,10 +14,12 @@ mod hooks;
 mod interactive;
 mod jobs;
 mod lib;
+#[cfg(feature = "mcp")]
 mod mcp;
 mod models;
 mod notes;
 pub(crate) mod permissions;
+#[cfg(feature = "rag")]
 mod rag;
 mod review;
 mod run;
@@ -52,10 +54,12 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Commands(args)) => catalogue::run(Kind::Commands, args.command),
         Some(Command::Agents(args)) => catalogue::run(Kind::Agents, args.command),
         Some(Command::Lib(args)) => lib::run(args.command),
+        #[cfg(feature = "rag")]
         Some(Command::Rag(args)) => rag::run(args.command),
         Some(Command::Useful(args)) => useful::run(args.command),
         Some(Command::Notes(args)) => notes::run(args.command),
         Some(Command::Tools(args)) => tools::run(args.command),
+        #[cfg(feature = "mcp")]
         Some(Command::Mcp(args)) => mcp::run(args.command),
         Some(Command::Changes(args)) => changes::changes(&args),
         Some(Command::Undo(args)) => changes::undo(&args),

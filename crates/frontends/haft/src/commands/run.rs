@@ -19,8 +19,7 @@ use crate::jobs::{self, Jobs};
 use crate::output::claude::{Introduction, Messages, Pieces};
 use crate::output::{self, Printer};
 use crate::slash;
-use crate::wiring;
-use crate::wiring::mcp::{self, Mcp, resources};
+use crate::wiring::{self, PromptSources};
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     match args.input_format {
@@ -191,19 +190,19 @@ fn task(args: &RunArgs, places: &Places, config: &Config, piped: Option<&str>) -
     }
     if let Some(called) = prompt.take_if(|prompt| prompt.starts_with('/')) {
         let project = wiring::project(args.cwd.as_deref())?;
-        prompt = Some(if called.trim_start_matches('/').starts_with(mcp::PREFIX) {
-            let (mcp, _) = Mcp::open(places, config, &project)?;
-            of_server(&mcp, mcp::prompts::expand(&mcp, &called))?
+        let sources = PromptSources::open(places, config, &project)?;
+        prompt = Some(if sources.are_called(&called) {
+            asked(&sources, sources.expand(&called))?
         } else {
             slash::expand(called, &knowledge(places, &project)?.0)?
         });
     }
     if let Some(mentioning) = prompt.take_if(|prompt| prompt.contains('@')) {
-        let (mcp, _) = Mcp::open(places, config, &wiring::project(args.cwd.as_deref())?)?;
-        let mentioned = resources::mentioned(&mentioning, &mcp);
-        prompt = Some(match mentioned.as_slice() {
-            [] => mentioning,
-            some => of_server(&mcp, resources::attach(&mentioning, some, &mcp))?,
+        let sources = PromptSources::open(places, config, &wiring::project(args.cwd.as_deref())?)?;
+        prompt = Some(if sources.are_mentioned(&mentioning) {
+            asked(&sources, sources.attach(mentioning))?
+        } else {
+            mentioning
         });
     }
     Ok(match (prompt, piped) {
@@ -213,11 +212,11 @@ fn task(args: &RunArgs, places: &Places, config: &Config, piped: Option<&str>) -
 }
 
 /// What servers say before the session begins. They are ended again: those of the session are its own.
-fn of_server(mcp: &Mcp, said: impl Future<Output = anyhow::Result<String>>) -> anyhow::Result<String> {
+fn asked(sources: &PromptSources, answer: impl Future<Output = anyhow::Result<String>>) -> anyhow::Result<String> {
     wiring::runtime()?.block_on(async {
-        let said = said.await;
-        mcp.servers.close().await;
-        said
+        let answer = answer.await;
+        sources.close().await;
+        answer
     })
 }
 

@@ -2,14 +2,15 @@
 
 mod confine;
 mod people;
-pub(crate) mod prompts;
-pub(crate) mod resources;
+mod prompts;
+mod resources;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::{fs, io};
 
+use async_trait::async_trait;
 use haft_agent::config::{Config, Section};
 use haft_agent::{Contribution, Extension, ExtensionContext, Places, Project, knowledge};
 use haft_engine::{Approver, Notice};
@@ -24,6 +25,8 @@ use haft_types::{Decision, ModelSpec, TokenCounter};
 use tokio::sync::OnceCell;
 
 use crate::exit::mistake;
+use crate::wiring::OfferedPrompt;
+use crate::wiring::prompts::PromptSource;
 
 use confine::OwnSandbox;
 use people::Person;
@@ -103,6 +106,37 @@ impl Mcp {
     /// A line for each declaration that cannot be used.
     fn notices(&self) -> Vec<Notice> {
         self.problems.iter().map(|problem| Notice { code: "mcp_server", message: problem.to_string() }).collect()
+    }
+}
+
+#[async_trait(?Send)]
+impl PromptSource for Mcp {
+    fn prompts(&self) -> Vec<OfferedPrompt> {
+        prompts::known(&self.servers)
+    }
+
+    fn resources(&self) -> Vec<String> {
+        resources::known(&self.servers)
+    }
+
+    fn is_call(&self, text: &str) -> bool {
+        text.starts_with('/') && text.trim_start_matches('/').starts_with(PREFIX)
+    }
+
+    async fn expand(&self, called: &str) -> anyhow::Result<String> {
+        prompts::expand(self, called).await
+    }
+
+    fn is_mentioned(&self, text: &str) -> bool {
+        !resources::mentioned(text, self).is_empty()
+    }
+
+    async fn attach(&self, text: &str) -> anyhow::Result<String> {
+        resources::attach(text, &resources::mentioned(text, self), self).await
+    }
+
+    async fn close(&self) {
+        self.servers.close().await;
     }
 }
 

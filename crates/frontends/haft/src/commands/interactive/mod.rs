@@ -30,8 +30,7 @@ use super::run::{lower, take_role, usage_errors};
 use crate::cli::{DemoArgs, RunArgs, at_a_terminal};
 use crate::exit::{Exit, mistake};
 use crate::output;
-use crate::wiring;
-use crate::wiring::mcp::{Mcp, prompts, resources};
+use crate::wiring::{self, PromptSources};
 
 use beside::Beside;
 use history::History;
@@ -66,14 +65,14 @@ pub(super) fn run(args: &RunArgs, looks: Looks) -> anyhow::Result<Exit> {
     let (ground, _) = knowledge(&places, &plan.project)?;
     let masker = Masker::knowing(wiring::environment().secret_values());
     let history = History::at(places.history(&plan.project.namespace()), masker, tui.history);
-    let (mcp, _) = Mcp::open(&places, &config, &plan.project)?;
+    let sources = PromptSources::open(&places, &config, &plan.project)?;
     let setup = Setup {
         mode: plan.mode,
         model: plan.model,
         history: history.load(),
         editing: tui.editing,
-        commands: own_commands(&ground, &mcp),
-        resources: resources::known(&mcp.servers),
+        commands: own_commands(&ground, &sources),
+        resources: sources.resources(),
         first: args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
         greeting: format!("haft {} · {} · /help", env!("CARGO_PKG_VERSION"), from_home(&plan.project.cwd)),
     };
@@ -84,7 +83,7 @@ pub(super) fn run(args: &RunArgs, looks: Looks) -> anyhow::Result<Exit> {
     let beside = Beside::new(desk.clone(), plan.project.clone(), args.common.set.clone(), &config.limits);
     let chosen = Chosen { mode: plan.mode, model: None, focus: plan.focus_files };
     let project = plan.project;
-    let mut seat = Seat { args, places, config, project, ground, mcp, desk, beside, chosen, session: None };
+    let mut seat = Seat { args, places, config, project, ground, sources, desk, beside, chosen, session: None };
     wiring::runtime()?.block_on(async {
         seat.look_back().await?;
         let terminal = std::thread::spawn(move || {
@@ -112,11 +111,11 @@ fn without_choice(args: &RunArgs) -> RunArgs {
 }
 
 /// The user's own commands, and the prompts of servers as far as they are known; nothing is started.
-fn own_commands(ground: &Ground, mcp: &Mcp) -> Vec<(String, String)> {
+fn own_commands(ground: &Ground, sources: &PromptSources) -> Vec<(String, String)> {
     // What is wrong with a file is told when it is called, and by `haft commands list`.
     let found = commands::load(ground, &mut Vec::new());
     let own = found.items.iter().map(|command| (command.name.clone(), command.description.clone()));
-    own.chain(prompts::known(&mcp.servers).into_iter().map(|prompt| (prompt.name, prompt.description))).collect()
+    own.chain(sources.prompts().into_iter().map(|prompt| (prompt.name, prompt.description))).collect()
 }
 
 /// A folder as people write it.
@@ -159,7 +158,7 @@ struct Seat<'a> {
     project: Project,
     ground: Ground,
     /// For what the user mentions; the session has servers of its own.
-    mcp: Mcp,
+    sources: PromptSources,
     desk: Desk,
     beside: Beside,
     chosen: Chosen,
@@ -328,7 +327,7 @@ impl Seat<'_> {
     async fn leave(&mut self, quit: &CancellationToken) -> Vec<String> {
         quit.cancel();
         self.beside.end();
-        self.mcp.servers.close().await;
+        self.sources.close().await;
         self.take_leave().await
     }
 }

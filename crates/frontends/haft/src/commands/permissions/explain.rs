@@ -1,6 +1,6 @@
 //! `haft permissions explain`.
 
-use haft_agent::{confinement, knowledge, set_up_sandbox};
+use haft_agent::{confinement, set_up_sandbox};
 use haft_tool::Workspace;
 use haft_tools::{Call, Confinement, Verdict};
 use haft_types::PermissionMode;
@@ -11,12 +11,15 @@ use crate::commands::tools;
 use crate::exit::mistake;
 use crate::output::{self, Table};
 use crate::wiring;
+#[cfg(feature = "mcp")]
 use crate::wiring::mcp;
 
 pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     let (places, loaded) = crate::commands::configuration(&args.common)?;
     let project = wiring::project(args.cwd.as_deref())?;
-    let (_, standing) = knowledge(&places, &project)?;
+    #[cfg(feature = "mcp")]
+    let (_, standing) = haft_agent::knowledge(&places, &project)?;
+    #[cfg(feature = "mcp")]
     let servers = mcp::gathered(&places, &loaded.config, &project.root, &standing).servers;
     let (config, of_sandbox) = (loaded.config.permissions, loaded.config.sandbox);
     let mode = args.permission_mode.unwrap_or(config.mode);
@@ -28,10 +31,9 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     } else {
         Confinement::None
     };
-    let permissions = haft_agent::with_rules(
-        haft_agent::permissions(wiring::environment(), &config, mode, confinement)?,
-        mcp::rules(&servers),
-    );
+    let permissions = haft_agent::permissions(wiring::environment(), &config, mode, confinement)?;
+    #[cfg(feature = "mcp")]
+    let permissions = haft_agent::with_rules(permissions, mcp::rules(&servers));
     let workspace = Workspace {
         root: project.root,
         extra: Vec::new(),
@@ -41,6 +43,7 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     };
     let verdict = match (&args.command, &args.tool) {
         (Some(line), _) => permissions.decide(&Call::command(line), &workspace),
+        #[cfg(feature = "mcp")]
         (None, Some(name)) if name.starts_with(mcp::PREFIX) => {
             let (server, tool) = mcp::named_tool(name)?;
             if !servers.iter().any(|one| one.name == server) {
@@ -51,7 +54,7 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
         (None, tool) => {
             let name = tool.as_deref().unwrap_or_default();
             let arguments = args.args.as_deref().ok_or_else(|| mistake("`--tool` needs `--args`, a JSON object"))?;
-            let registry = tools::registry()?;
+            let registry = tools::registry();
             let found = registry
                 .resolve(name)
                 .ok_or_else(|| mistake(format!("there is no tool `{name}`; `haft tools list` shows them")))?;

@@ -32,7 +32,7 @@ pub(super) fn run(command: Option<ToolsCommand>) -> anyhow::Result<Exit> {
 }
 
 /// Every tool there is.
-pub(in crate::commands) fn registry() -> anyhow::Result<Registry> {
+pub(in crate::commands) fn registry() -> Registry {
     let supervisor = Arc::new(wiring::environment().supervisor());
-    Ok(haft_engine::all_tools(&Arc::new(Running::new(supervisor, LimitsConfig::default()))))
+    haft_engine::all_tools(&Arc::new(Running::new(supervisor, LimitsConfig::default())))
 }

@@ -7,58 +7,45 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Mcp, PREFIX, named_tool};
 use crate::exit::mistake;
+use crate::wiring::OfferedPrompt;
 
 /// A prompt of a server, as a command.
-pub(crate) struct Prompt {
-    /// The command's name, without the slash.
-    pub(crate) name: String,
-    /// The server's name.
-    pub(crate) server: String,
-    /// What it is for.
-    pub(crate) description: String,
-    /// What to write behind its name.
-    pub(crate) argument_hint: String,
-    arguments: Vec<PromptArgument>,
+fn offered(server: &str, prompt: &PromptInfo) -> OfferedPrompt {
+    let hint = |argument: &PromptArgument| {
+        let name = &argument.name;
+        if argument.required { format!("<{name}>") } else { format!("[{name}]") }
+    };
+    OfferedPrompt {
+        name: format!("{PREFIX}{server}__{}", plain(&prompt.name)),
+        server: server.to_owned(),
+        description: prompt.description.clone(),
+        argument_hint: prompt.arguments.iter().map(hint).collect::<Vec<_>>().join(" "),
+        about: about(server, &prompt.arguments),
+    }
 }
 
-impl Prompt {
-    fn of(server: &str, prompt: &PromptInfo) -> Self {
-        let hint = |argument: &PromptArgument| {
-            let name = &argument.name;
-            if argument.required { format!("<{name}>") } else { format!("[{name}]") }
-        };
-        Self {
-            name: format!("{PREFIX}{server}__{}", plain(&prompt.name)),
-            server: server.to_owned(),
-            description: prompt.description.clone(),
-            argument_hint: prompt.arguments.iter().map(hint).collect::<Vec<_>>().join(" "),
-            arguments: prompt.arguments.clone(),
-        }
-    }
-
-    /// What it takes, a line for each argument.
-    pub(crate) fn about(&self) -> String {
-        let line = |argument: &PromptArgument| {
-            let needed = if argument.required { "needed" } else { "may be left out" };
-            format!("{} ({needed}): {}", argument.name, argument.description)
-        };
-        let lines: Vec<_> = self.arguments.iter().map(line).collect();
-        let takes = if lines.is_empty() { "It takes nothing.".to_owned() } else { lines.join("\n") };
-        format!("What it says is asked of the server `{}` when it is used.\n{takes}", self.server)
-    }
+/// What it takes, a line for each argument.
+fn about(server: &str, arguments: &[PromptArgument]) -> String {
+    let line = |argument: &PromptArgument| {
+        let needed = if argument.required { "needed" } else { "may be left out" };
+        format!("{} ({needed}): {}", argument.name, argument.description)
+    };
+    let lines: Vec<_> = arguments.iter().map(line).collect();
+    let takes = if lines.is_empty() { "It takes nothing.".to_owned() } else { lines.join("\n") };
+    format!("What it says is asked of the server `{server}` when it is used.\n{takes}")
 }
 
 /// The prompts of all servers, as far as they are known; nothing is started.
-pub(crate) fn known(servers: &Servers) -> Vec<Prompt> {
+pub(super) fn known(servers: &Servers) -> Vec<OfferedPrompt> {
     let of = |name: &str| {
         let listing = servers.known(name).unwrap_or_default();
-        listing.prompts.iter().map(|prompt| Prompt::of(name, prompt)).collect::<Vec<_>>()
+        listing.prompts.iter().map(|prompt| offered(name, prompt)).collect::<Vec<_>>()
     };
     servers.iter().flat_map(|server| of(&server.name)).collect()
 }
 
 /// What the server says for a command such as `/mcp__server__prompt words`. The server is started.
-pub(crate) async fn expand(mcp: &Mcp, called: &str) -> anyhow::Result<String> {
+pub(super) async fn expand(mcp: &Mcp, called: &str) -> anyhow::Result<String> {
     let called = called.trim_start_matches('/');
     let (name, given) = called.split_once(char::is_whitespace).unwrap_or((called, ""));
     let (server, prompt) = named_tool(name)?;
@@ -66,12 +53,12 @@ pub(crate) async fn expand(mcp: &Mcp, called: &str) -> anyhow::Result<String> {
     let cancel = CancellationToken::new();
     let listing = mcp.servers.listing(server, &cancel).await.map_err(|error| failed(&error))?;
     let Some(found) = listing.prompts.iter().find(|one| plain(&one.name) == prompt) else {
-        let names: Vec<_> = listing.prompts.iter().map(|one| format!("/{}", Prompt::of(server, one).name)).collect();
+        let names: Vec<_> = listing.prompts.iter().map(|one| format!("/{}", offered(server, one).name)).collect();
         let there = if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
         return Err(failed(&format!("the MCP server `{server}` has no such prompt; {there}")));
     };
     let arguments = arguments(&found.arguments, given).map_err(|missing| {
-        let hint = Prompt::of(server, found).argument_hint;
+        let hint = offered(server, found).argument_hint;
         failed(&format!("`{missing}` is missing; write `/{name} {hint}`"))
     })?;
     let answer = mcp.servers.prompt(server, &found.name, arguments, &cancel).await.map_err(|error| failed(&error))?;

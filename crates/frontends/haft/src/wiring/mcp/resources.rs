@@ -15,13 +15,13 @@ const LIMITS: Limits = Limits { lines: 2_000, bytes: 50 * 1024 };
 
 /// A resource of a server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Mention {
+pub(super) struct Mention {
     server: String,
     uri: String,
 }
 
 /// The resources of all servers as they are mentioned, as far as they are known; nothing is started.
-pub(crate) fn known(servers: &Servers) -> Vec<String> {
+pub(super) fn known(servers: &Servers) -> Vec<String> {
     let of = |name: &str| {
         let listing = servers.known(name).unwrap_or_default();
         listing.resources.iter().map(|resource| format!("{name}:{}", resource.uri)).collect::<Vec<_>>()
@@ -30,7 +30,7 @@ pub(crate) fn known(servers: &Servers) -> Vec<String> {
 }
 
 /// The resources a text mentions, in order, each once.
-pub(crate) fn mentioned(text: &str, mcp: &Mcp) -> Vec<Mention> {
+pub(super) fn mentioned(text: &str, mcp: &Mcp) -> Vec<Mention> {
     mentions(text, &|name| mcp.servers.iter().any(|server| server.name == name))
 }
 
@@ -49,7 +49,7 @@ fn mentions(text: &str, is_server: &dyn Fn(&str) -> bool) -> Vec<Mention> {
 }
 
 /// The text with the resources behind it. Their servers are started.
-pub(crate) async fn attach(text: &str, mentioned: &[Mention], mcp: &Mcp) -> anyhow::Result<String> {
+pub(super) async fn attach(text: &str, mentioned: &[Mention], mcp: &Mcp) -> anyhow::Result<String> {
     let mut whole = text.to_owned();
     let cancel = CancellationToken::new();
     for Mention { server, uri } in mentioned {
