@@ -8,6 +8,7 @@ use haft_model::{Declared, Secret};
 use haft_project::external::HelpCache;
 use haft_sandbox::Sandbox;
 use haft_store::{Conversation, Store};
+use haft_text::Masker;
 use haft_tool::{Plugin, Tool};
 use haft_types::{Clock, IdSource, Message};
 
@@ -35,7 +36,11 @@ pub struct Agent {
     pub(crate) project: Option<Project>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) limits: Limits,
+    pub(crate) on_masker: Option<MaskerListener>,
 }
+
+/// Who is told what must not be shown, once it is known.
+pub(crate) type MaskerListener = Arc<dyn Fn(&Masker) + Send + Sync>;
 
 impl Agent {
     /// The agent of these folders and this configuration, with the real clock and random ids.
@@ -52,6 +57,7 @@ impl Agent {
             project: None,
             approver: None,
             limits: Limits::default(),
+            on_masker: None,
         }
     }
 
@@ -65,6 +71,13 @@ impl Agent {
     pub fn with_extensions(mut self, extensions: impl IntoIterator<Item = Arc<dyn Extension>>) -> Self {
         self.extensions.extend(extensions);
         self
+    }
+
+    /// The same with a listener that is told what must not be shown before a session is opened: keys out of files and of
+    /// extensions, which a log outside of the session cannot know.
+    #[must_use]
+    pub fn on_masker(self, tell: impl Fn(&Masker) + Send + Sync + 'static) -> Self {
+        Self { on_masker: Some(Arc::new(tell)), ..self }
     }
 
     /// What a run is told of this conversation, as the builder and the configuration have it. Further fields may be set before

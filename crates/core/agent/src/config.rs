@@ -14,10 +14,11 @@ use std::collections::BTreeMap;
 use haft_context::Policy;
 use haft_engine::hub::GroupConfig;
 use haft_model::{ModelConfig, ProviderConfig, RetryConfig};
+use haft_permission::PermissionsConfig;
 use haft_project::hooks::HooksConfig;
 use haft_sandbox::SandboxConfig;
 use haft_store::StoreConfig;
-use haft_tools::{LimitsConfig, PermissionsConfig};
+use haft_tools::LimitsConfig;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use haft_context::ContextError;
 use haft_engine::{OpenError, SchemaError};
 use haft_model::{CatalogueError, ModelError};
+use haft_permission::RulesError;
 use haft_project::TrustError;
 use haft_sandbox::HostError;
 use haft_store::StoreError;
-use haft_tools::RulesError;
 
 /// What is wrong with the configuration. Always for the user to mend.
 #[derive(Debug, thiserror::Error)]

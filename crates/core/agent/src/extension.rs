@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use haft_engine::{Approver, Callback, Notice};
+use haft_permission::Rule;
 use haft_project::Standing;
 use haft_sandbox::Supervisor;
 use haft_store::{Store, StoreConfig, StoreError};
 use haft_tool::Tool;
-use haft_tools::Rule;
 use haft_types::{Clock, Decision, ModelSpec, TokenCounter};
 
 use crate::config::{Config, Section};

@@ -117,6 +117,11 @@ impl Places {
         self.cache.join("spill")
     }
 
+    /// What went wrong without stopping anything.
+    pub fn log(&self) -> PathBuf {
+        self.state.join("log")
+    }
+
     /// Runs in the background.
     pub fn jobs(&self) -> PathBuf {
         self.state.join("jobs")

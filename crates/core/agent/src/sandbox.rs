@@ -5,8 +5,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use haft_permission::Confinement;
 use haft_sandbox::{Hosts, Network, Policy, Proxy, Sandbox, SandboxConfig};
-use haft_tools::Confinement;
 use haft_types::{Clock as _, PermissionMode, SandboxLayer};
 use tempfile::TempDir;
 

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use haft_engine::hub::Hub;
 use haft_engine::{Notice, ProjectRules, Purse, Services, SessionConfig, ToolHelp};
 use haft_model::{Client, Declared, O200k, Secret};
+use haft_permission::{Confinement, Permissions, PermissionsConfig, Rule, Rules};
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_sandbox::Sandbox;
 use haft_store::Store;
 use haft_text::Masker;
 use haft_tool::Workspace;
-use haft_tools::{Confinement, Permissions, PermissionsConfig, RecoveryOutcome, Rule, Rules, Running};
+use haft_tools::{RecoveryOutcome, Running};
 use haft_types::{Decision, PermissionMode, TokenCounter};
 
 use crate::agent::Agent;
@@ -59,6 +60,9 @@ pub(crate) fn prepare(
         },
     );
     let masker = Masker::knowing(host.secret_values().into_iter().chain(own).chain(given.secrets));
+    if let Some(tell) = &agent.on_masker {
+        tell(&masker);
+    }
     let permissions = permissions(host, &config.permissions, plan.mode, sandbox::confinement(&sandbox))?;
     let permissions = with_rules(permissions, given.rules);
     let namespace = plan.project.namespace();

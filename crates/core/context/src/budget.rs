@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use haft_text::grouped;
 use haft_types::{BudgetLayer, Layer, ModelSpec, Request};
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +62,7 @@ impl Budget {
         for (name, tokens) in rows.chain(rest) {
             let share = 100.0 * tokens as f64 / self.window.max(1) as f64;
             // Writing to a String cannot fail.
-            let _ = writeln!(table, "{name:<14} {:>11} {share:>6.1} %", thousands(tokens));
+            let _ = writeln!(table, "{name:<14} {:>11} {share:>6.1} %", grouped(tokens));
         }
         table
     }
@@ -69,22 +70,6 @@ impl Budget {
 
 fn share(tokens: u64, window: u64) -> f64 {
     tokens as f64 / window.max(1) as f64
-}
-
-/// `1234567` as `1,234,567`.
-pub(crate) fn thousands(number: i64) -> String {
-    let digits = number.unsigned_abs().to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
-    if number < 0 {
-        text.push('-');
-    }
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]
@@ -98,11 +83,5 @@ mod tests {
         let layers = layers.map(|(layer, tokens)| BudgetLayer { layer, tokens, share: share(tokens, 200_000) });
         let budget = Budget { layers: layers.collect(), output_reserve: 80_000, remaining: -4_140, window: 200_000 };
         insta::assert_snapshot!(budget.table());
-    }
-
-    #[test]
-    fn thousands_are_grouped() {
-        let grouped: Vec<_> = [0, 999, 1000, -12_345, 1_234_567].into_iter().map(thousands).collect();
-        assert_eq!(grouped, ["0", "999", "1,000", "-12,345", "1,234,567"]);
     }
 }

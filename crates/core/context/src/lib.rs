@@ -165,7 +165,7 @@ pub use hints::{MessageIds, strip_hints};
 pub use input::treat_input;
 pub use integrity::IntegrityError;
 pub use ladder::LadderStep;
-pub use marks::{MarkAction, MarkReport, Marks, MessageLine, message_lines};
+pub use marks::{Marks, MessageLine, message_lines};
 pub use memo::Memo;
 pub use placement::{Place, UnknownPlace};
 pub use policy::{Policy, PolicyError};

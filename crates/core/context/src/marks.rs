@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use haft_types::{Entry, Layer, MessageId, Role, ShortId};
+use haft_types::{Entry, Layer, MarkAction, MarkReport, MessageId, Role, ShortId};
 use serde::{Deserialize, Serialize};
 
 use crate::rounds::Line;
@@ -21,31 +21,6 @@ pub struct Marks {
     pub pinned: BTreeSet<MessageId>,
     /// Sent as cleared whatever the size of the request.
     pub masked: BTreeSet<MessageId>,
-}
-
-/// What to do with a list of ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MarkAction {
-    /// The ids become the list.
-    Create,
-    /// The ids are added to the list.
-    Append,
-    /// The ids are taken off the list.
-    Delete,
-}
-
-/// What an edit of the list did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct MarkReport {
-    /// Ids that were put on the list, or taken off it.
-    pub changed: u32,
-    /// Ids that were on the list already, or not on it.
-    pub unchanged: u32,
-    /// Ids that name a message which cannot be marked.
-    pub refused: Vec<String>,
-    /// Texts that name no message of the conversation.
-    pub unknown: Vec<String>,
 }
 
 impl Marks {
@@ -76,6 +51,7 @@ impl Marks {
             report.changed += u32::from(changed);
             report.unchanged += u32::from(!changed);
         }
+        report.marked = self.deleted.len();
         report
     }
 }

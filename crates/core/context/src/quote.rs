@@ -13,9 +13,9 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
+use haft_text::grouped;
 use haft_types::{CacheMatch, ContentHash, Layer, ModelSpec, Request, Usage};
 
-use crate::budget::thousands;
 use crate::prefix::{Sent, SentSegment};
 use crate::scale::Scale;
 use crate::simulate::{CacheSimulator, Piece, pieces};
@@ -205,7 +205,7 @@ impl Quote {
 /// `≈12,345 tokens, $0.0463`.
 impl fmt::Display for Quote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "≈{} tokens", thousands(self.tokens.cast_signed()))?;
+        write!(f, "≈{} tokens", grouped(self.tokens))?;
         match self.cost {
             Some(cost) if cost < 1.0 => write!(f, ", ${cost:.4}"),
             Some(cost) => write!(f, ", ${cost:.2}"),

@@ -1,7 +1,7 @@
 //! How a person is asked: before a call runs, and by servers in the middle of one.
 
 use async_trait::async_trait;
-use haft_tools::PartVerdict;
+use haft_permission::PartVerdict;
 use haft_types::{Filled, Form};
 use serde_json::Value;
 

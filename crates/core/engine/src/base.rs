@@ -23,7 +23,7 @@ use crate::emit::{Emitter, EventSink};
 use crate::gate::{self, ReplyFacts};
 use crate::names;
 use crate::resume;
-use crate::session::{Told, call_finished, fingerprint, take_flow, tell_delta};
+use crate::session::{AdvertisedTools, call_finished, fingerprint, take_flow, tell_delta};
 use crate::turn::{
     Action, Conclusion, End, Input, Limits, Position, Reason, Replied, Spent, ToolsDone, Turn, Unfinished,
 };
@@ -32,7 +32,7 @@ use crate::turn::{
 pub struct BaseLoop {
     client: Client,
     registry: Registry,
-    told: Told,
+    advertised: AdvertisedTools,
     system: Arc<Entry>,
     history: Vec<Arc<Entry>>,
     limits: Limits,
@@ -60,8 +60,8 @@ impl BaseLoop {
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
     ) -> Self {
-        let told = Told::of(client.spec(), &registry, &O200k);
-        let format = told.call_format.iter().map(|format| format!("\n\n{format}"));
+        let advertised = AdvertisedTools::of(client.spec(), &registry, &O200k);
+        let format = advertised.call_format.iter().map(|format| format!("\n\n{format}"));
         let text = std::iter::once(system_prompt.to_owned()).chain(format).collect::<String>();
         let system = Message::text(ids.message_id(), Role::System, text, clock.now());
         Self {
@@ -69,7 +69,7 @@ impl BaseLoop {
             conversation_id: ConversationId::from(ids.uuid()),
             client,
             registry,
-            told,
+            advertised,
             history: Vec::new(),
             limits: Limits::default(),
             folder: PathBuf::from("/"),
@@ -188,7 +188,7 @@ impl BaseLoop {
         }
         Request {
             segments,
-            tools: Arc::clone(&self.told.tools),
+            tools: Arc::clone(&self.advertised.tools),
             max_output_tokens: self.client.spec().max_output_tokens,
             cache_key: Some(self.conversation_id.as_str().to_owned()),
         }

@@ -52,18 +52,7 @@ impl<'a> Emitter<'a> {
     }
 
     pub(crate) fn emit(&mut self, mut body: EventBody) {
-        // What servers say of a failure may repeat the key they were given; what commands write may be anything.
-        match &mut body {
-            EventBody::Error { message, .. } => mask_text(&self.masker, message),
-            EventBody::Retry { reason, .. } => mask_text(&self.masker, reason),
-            EventBody::ToolProgress { text, .. } => mask_text(&self.masker, text),
-            EventBody::BackgroundTask { command, message, .. } => {
-                mask_text(&self.masker, command);
-                mask_text(&self.masker, message);
-            }
-            EventBody::Result(result) => mask_text(&self.masker, &mut result.message),
-            _ => {}
-        }
+        mask_body(&self.masker, &mut body);
         self.seq += 1;
         let (conversation_id, agent) = (self.conversation_id.clone(), self.agent.clone());
         self.sink.event(&Event { body, conversation_id, seq: self.seq, agent });
@@ -76,9 +65,7 @@ impl<'a> Emitter<'a> {
 
     /// An event of a sub-agent: its own in everything but its number.
     pub(crate) fn relay(&mut self, mut event: Event) {
-        if let EventBody::Subagent { task, .. } = &mut event.body {
-            mask_text(&self.masker, task);
-        }
+        mask_body(&self.masker, &mut event.body);
         self.seq += 1;
         self.sink.event(&Event { seq: self.seq, ..event });
     }
@@ -90,5 +77,112 @@ impl<'a> Emitter<'a> {
     /// Another model is asked, because this one cannot answer now.
     pub(crate) fn switched(&mut self, from: &str, to: &str, error: &ModelError) {
         self.error("model_switched", format!("`{from}` cannot answer now ({error}); asking `{to}`"));
+    }
+}
+
+/// Takes secrets out of an event. Every kind of event is named, so that a new one is not shown before somebody decided what of it
+/// is masked.
+fn mask_body(masker: &Masker, body: &mut EventBody) {
+    match body {
+        // What servers say of a failure may repeat the key they were given; what commands write may be anything.
+        EventBody::Error { message: text, .. }
+        | EventBody::Retry { reason: text, .. }
+        | EventBody::Compaction { message: text, .. }
+        | EventBody::ToolProgress { text, .. } => mask_text(masker, text),
+        EventBody::BackgroundTask { command, message, .. } => {
+            mask_text(masker, command);
+            mask_text(masker, message);
+        }
+        EventBody::Subagent { task, result, .. } => {
+            mask_text(masker, task);
+            if let Some(result) = result {
+                mask_text(masker, &mut result.message);
+            }
+        }
+        EventBody::Result(result) => mask_text(masker, &mut result.message),
+        // A result is masked as a whole before it is stored and shown. What the model says is shown as it comes, in pieces; what
+        // is kept of it is masked. The rest are haft's own figures, names and paths.
+        EventBody::ToolResult { .. }
+        | EventBody::Text { .. }
+        | EventBody::Thinking { .. }
+        | EventBody::ToolCall { .. }
+        | EventBody::Question { .. }
+        | EventBody::Plan { .. }
+        | EventBody::Completion { .. }
+        | EventBody::Conversation { .. }
+        | EventBody::Usage { .. }
+        | EventBody::Window { .. }
+        | EventBody::Budget { .. }
+        | EventBody::Reminders { .. }
+        | EventBody::PrefixBreak { .. }
+        | EventBody::Pruning { .. }
+        | EventBody::FileChanged { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_types::{CompactionPhase, Cost, Outcome, SubagentPhase, TaskPhase, TurnResult, Usage};
+
+    use super::*;
+
+    const KEY: &str = "ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2";
+
+    fn result() -> TurnResult {
+        TurnResult {
+            outcome: Outcome::Failed,
+            code: "c".into(),
+            message: KEY.into(),
+            text: String::new(),
+            turns: 0,
+            duration_ms: 0,
+            usage: Usage::default(),
+            cost: None::<Cost>,
+            structured_output: None,
+        }
+    }
+
+    #[test]
+    fn what_others_say_is_masked_and_relayed_events_are_too() {
+        let id = ConversationId::new("c");
+        let bodies = || {
+            [
+                EventBody::Error { code: "c".into(), message: KEY.into() },
+                EventBody::Retry { attempt: 1, limit: None, delay_ms: 1, reason: KEY.into() },
+                EventBody::Compaction { phase: CompactionPhase::Failed, rounds: 1, message: KEY.into() },
+                EventBody::ToolProgress { id: "i".into(), name: "n".into(), text: KEY.into() },
+                EventBody::BackgroundTask {
+                    id: "i".into(),
+                    phase: TaskPhase::Failed,
+                    command: KEY.into(),
+                    exit_code: None,
+                    output: None,
+                    message: KEY.into(),
+                },
+                EventBody::Subagent {
+                    phase: SubagentPhase::Finished,
+                    name: "n".into(),
+                    parent: ConversationId::new("p"),
+                    call_id: "c".into(),
+                    model: "m".into(),
+                    task: KEY.into(),
+                    result: Some(Box::new(result())),
+                },
+                EventBody::Result(result()),
+            ]
+        };
+        let mut seen = Vec::new();
+        let mut sink = |event: &Event| seen.push(serde_json::to_string(event).unwrap());
+        let mut emitter = Emitter::new(&mut sink, id.clone(), Masker::default(), "main".into());
+        for body in bodies() {
+            emitter.emit(body);
+        }
+        for body in bodies() {
+            emitter.relay(Event { body, conversation_id: id.clone(), seq: 9, agent: "a".into() });
+        }
+        assert_eq!((emitter.seq(), seen.len()), (14, 14));
+        for event in seen {
+            assert!(!event.contains(KEY) && event.contains("[masked: "), "{event}");
+        }
     }
 }

@@ -27,6 +27,7 @@ mod resume;
 mod secrets;
 mod session;
 mod stamps;
+mod stored_state;
 mod strict_json;
 mod subagents;
 mod touched;

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use haft_permission::{Call, Permissions, Rule, Verdict};
 use haft_tool::{Guard, Intent, ReadFilter, Tool, ToolContext, Workspace};
-use haft_tools::{Call, Permissions, Rule, Verdict};
 use haft_types::{Decision, Envelope, PermissionMode};
 use serde_json::Value;
 

@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use haft_text::NameRule;
 use serde::Deserialize;
 
 use crate::file;
@@ -12,8 +13,7 @@ use crate::ground::{Ground, Kind, Level};
 use crate::named::{Found, named};
 use crate::problem::Problem;
 
-/// The longest name and description of the public format.
-const LONGEST_NAME: usize = 64;
+/// The longest description of the public format.
 const LONGEST_DESCRIPTION: usize = 1024;
 
 /// A skill.
@@ -99,8 +99,8 @@ fn found_in(
         return skip("the front matter must give `name` and `description`".to_owned());
     };
     let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
-    if !is_name(&name) {
-        return skip(format!("`{name}` is not a name: use up to {LONGEST_NAME} of a-z, 0-9 and single `-`"));
+    if !NameRule::Slug.allows(&name) {
+        return skip(format!("`{name}` is not a name: use up to 64 of a-z, 0-9 and single `-`"));
     }
     if description.is_empty() || description.chars().count() > LONGEST_DESCRIPTION {
         return skip(format!("its `description` must have 1 to {LONGEST_DESCRIPTION} characters"));
@@ -112,10 +112,4 @@ fn found_in(
         ));
     }
     found.add(Skill { name, description, path, level, text: parted.body.trim().to_owned() });
-}
-
-fn is_name(name: &str) -> bool {
-    let letters = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
-    let dashes = name.starts_with('-') || name.ends_with('-') || name.contains("--");
-    letters && !dashes && (1..=LONGEST_NAME).contains(&name.len())
 }

@@ -11,7 +11,6 @@
 //! Invariant: no byte leaves towards a host and port that [`Hosts`] does not list, nor, for a listed name, towards an address
 //! that is not public unless that address itself is listed. What a listed host does with what it is sent is not decided here.
 
-mod address;
 mod forward;
 mod hosts;
 mod proxy;

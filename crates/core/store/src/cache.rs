@@ -4,7 +4,7 @@
 //! row is read, whose counters say whether any message was added or revised since, by this process or another. Only what is new
 //! is then read.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -234,6 +234,10 @@ impl<S: Store> Store for Cached<S> {
 
     async fn state(&self, id: &ConversationId, key: &str) -> Result<Option<Value>, StoreError> {
         self.store.state(id, key).await
+    }
+
+    async fn states(&self, id: &ConversationId, keys: &[&str]) -> Result<BTreeMap<String, Value>, StoreError> {
+        self.store.states(id, keys).await
     }
 
     async fn set_state(&self, id: &ConversationId, key: &str, value: Value) -> Result<(), StoreError> {

@@ -47,7 +47,7 @@ fn without_password<S: Serializer>(url: &Option<String>, serializer: S) -> Resul
 }
 
 /// The address of a server as it may be shown.
-pub(crate) fn hide_password(url: &str) -> String {
+pub fn hide_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return "…".to_owned() };
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let host = match authority.rsplit_once('@') {

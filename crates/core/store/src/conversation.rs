@@ -11,7 +11,7 @@ use crate::error::StoreError;
 pub const DEFAULT_NAMESPACE: &str = "default";
 
 /// The name a namespace is stored under: the unnamed one is `default`.
-pub(crate) fn namespace_name(namespace: &str) -> &str {
+pub fn namespace_name(namespace: &str) -> &str {
     if namespace.is_empty() { DEFAULT_NAMESPACE } else { namespace }
 }
 
@@ -72,8 +72,8 @@ impl NewConversation {
         }
     }
 
-    /// The conversation it becomes, still without its messages.
-    pub(crate) fn planned(&self, now: Timestamp) -> Result<Conversation, StoreError> {
+    /// The conversation it becomes, still without its messages: what a store inserts.
+    pub fn planned(&self, now: Timestamp) -> Result<Conversation, StoreError> {
         check_id(&self.id)?;
         let Times { created_at, updated_at } = self.times.unwrap_or(Times { created_at: now, updated_at: now });
         Ok(Conversation {
@@ -118,14 +118,14 @@ impl NewFork {
 }
 
 impl NewFork {
-    /// Refuses what could not be named.
-    pub(crate) fn check(&self) -> Result<(), StoreError> {
+    /// Refuses an id or a name that nobody could type or read.
+    pub fn check(&self) -> Result<(), StoreError> {
         check_id(&self.id)?;
         self.name.as_deref().map_or(Ok(()), check_name)
     }
 
     /// The conversation it becomes: the beginning of `from`, so many messages long.
-    pub(crate) fn planned(self, from: Conversation, shared: u64, now: Timestamp) -> Conversation {
+    pub fn planned(self, from: Conversation, shared: u64, now: Timestamp) -> Conversation {
         let mut metadata = from.metadata;
         metadata.insert(FORKED_FROM.into(), json!({ "conversation": from.id, "messages": shared }));
         Conversation {
@@ -153,7 +153,7 @@ fn check_id(id: &ConversationId) -> Result<(), StoreError> {
 }
 
 /// Refuses a name that nobody could read.
-pub(crate) fn check_name(name: &str) -> Result<(), StoreError> {
+pub fn check_name(name: &str) -> Result<(), StoreError> {
     if name.trim().is_empty() || name.contains(char::is_control) {
         return Err(StoreError::InvalidName { name: name.to_owned() });
     }
@@ -183,6 +183,21 @@ pub struct Conversation {
     pub revisions: u64,
 }
 
+impl Conversation {
+    /// The document of an export, with all messages.
+    pub fn into_document(self, messages: Vec<Message>) -> ConversationDocument {
+        ConversationDocument {
+            id: self.id,
+            name: self.name,
+            description: self.description,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+            metadata: self.metadata,
+            messages,
+        }
+    }
+}
+
 /// A conversation in a list; its JSON form is that of `conversations list --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
@@ -209,6 +224,47 @@ pub enum Scope<'a> {
     Everywhere,
     /// Among those that were deleted, of every namespace.
     Trash,
+}
+
+/// A [`Scope`] that can be sent to another thread, as the condition of a statement.
+#[derive(Clone, Debug)]
+pub enum OwnedScope {
+    /// In one namespace, under the name it is stored with.
+    Namespace(String),
+    /// In all of them.
+    Everywhere,
+    /// Among those that were deleted, of every namespace.
+    Trash,
+}
+
+impl From<Scope<'_>> for OwnedScope {
+    fn from(scope: Scope<'_>) -> Self {
+        match scope {
+            Scope::Namespace(namespace) => Self::Namespace(namespace_name(namespace).to_owned()),
+            Scope::Everywhere => Self::Everywhere,
+            Scope::Trash => Self::Trash,
+        }
+    }
+}
+
+impl OwnedScope {
+    /// The condition on a row of conversations. `parameter` is how the database spells the parameter that is bound to
+    /// [`Self::namespace`]; it occurs in every condition, so that the same values can be bound.
+    pub fn condition(&self, parameter: &str) -> String {
+        match self {
+            Self::Namespace(_) => format!("namespace = {parameter} AND deleted_at IS NULL"),
+            Self::Everywhere => format!("{parameter} IS NULL AND deleted_at IS NULL"),
+            Self::Trash => format!("{parameter} IS NULL AND deleted_at IS NOT NULL"),
+        }
+    }
+
+    /// The one namespace that is looked in.
+    pub fn namespace(&self) -> Option<&str> {
+        match self {
+            Self::Namespace(namespace) => Some(namespace),
+            Self::Everywhere | Self::Trash => None,
+        }
+    }
 }
 
 /// What a search by id prefix or name found.

@@ -1,5 +1,4 @@
-//! Conversations that cannot be lost: the [`Store`] trait, its implementation on embedded SQLite, and with the feature
-//! `postgres` one on a PostgreSQL server.
+//! Conversations that cannot be lost: the [`Store`] trait and its implementation on embedded SQLite.
 //!
 //! When a write returns, it survives a kill and a power cut. A message row is written once and never changed; what is learnt
 //! later is a row of its own. Appending costs the same at the hundredth and at the hundred-thousandth message.
@@ -7,24 +6,25 @@
 //! This crate makes no ids and reads no wall clock, environment or home folder: ids come in with the values, the time through
 //! [`haft_types::Clock`], the place as a path. It knows nothing of turns, tools or models beyond the values it keeps.
 //!
-//! Read first: [`Store`] (what can be done), [`NewConversation`], [`StoreError`], [`SqliteStore`]; for undo [`versions`].
+//! Read first: [`Store`] (what can be done), [`NewConversation`], [`StoreError`], [`SqliteStore`]; for undo [`versions`]. Who
+//! writes another store finds its parts in [`backend`], and with the feature `conformance` the checks it must pass.
 
+pub mod backend;
 mod backup;
 mod cache;
 mod config;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod conversation;
 mod doctor;
 mod document;
 mod encoding;
 mod error;
 mod fact;
-mod import;
 mod lock;
 mod log;
 mod message;
 mod pending;
-#[cfg(feature = "postgres")]
-mod postgres;
 mod request_log;
 mod salvage;
 mod search;
@@ -44,12 +44,9 @@ pub use doctor::{Check, Health, Patient, examine};
 pub use document::ConversationDocument;
 pub use error::StoreError;
 pub use fact::Fact;
-pub use import::{Foreign, Format, ImportError, ReadConversation, read_conversations};
 pub use lock::{Holder, Locked, WriteLock};
 pub use message::{Page, PageEnd, Revision};
 pub use pending::Pending;
-#[cfg(feature = "postgres")]
-pub use postgres::PostgresStore;
 pub use request_log::{LoggedRequest, LoggedSegment, OutlineSegment, RequestOutline, RequestSummary, SentRequest};
 pub use salvage::{SalvageReport, Salvaged, salvage};
 pub use search::{Hit, HitMessage, SearchQuery, Snippet};

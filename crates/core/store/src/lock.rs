@@ -15,7 +15,7 @@ pub struct WriteLock {
 
 impl WriteLock {
     /// A right that is given back by dropping this.
-    pub(crate) fn new(held: impl Any + Send + Sync) -> Self {
+    pub fn new(held: impl Any + Send + Sync) -> Self {
         Self { _held: Box::new(held) }
     }
 }
@@ -39,7 +39,7 @@ pub struct Holder {
 
 impl Holder {
     /// This process, from now on.
-    pub(crate) fn this_process(now: Timestamp) -> Self {
+    pub fn this_process(now: Timestamp) -> Self {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Self { pid: std::process::id(), host, since: now }
     }

@@ -21,6 +21,36 @@ impl PageEnd {
     }
 }
 
+/// Which messages of a conversation to read, by their positions from 1 on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageSpan {
+    /// From this position on.
+    pub first: i64,
+    /// Up to this one.
+    pub last: i64,
+}
+
+impl MessageSpan {
+    /// Later than every position and every key.
+    pub const NO_END: i64 = i64::MAX;
+
+    /// All of them.
+    pub const ALL: Self = Self { first: 1, last: Self::NO_END };
+
+    /// One alone.
+    pub fn at(position: i64) -> Self {
+        Self { first: position, last: position }
+    }
+
+    /// A page of at most so many messages up to `end`, in a conversation of `messages`; with it [`Page::first`].
+    pub fn of_page(end: PageEnd, most: usize, messages: u64) -> (u64, Self) {
+        let last = end.last(messages);
+        let first = last.saturating_sub(most as u64) + 1;
+        let position = |place: u64| i64::try_from(place).unwrap_or(Self::NO_END);
+        (first, Self { first: position(first), last: position(last) })
+    }
+}
+
 /// Some messages of a conversation that follow each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
@@ -57,7 +87,7 @@ pub struct Revision {
 
 impl Revision {
     /// The message with these changes.
-    pub(crate) fn of(self, mut message: Message) -> Message {
+    pub fn of(self, mut message: Message) -> Message {
         message.content = self.content.unwrap_or(message.content);
         message.llm_metadata = self.llm_metadata.or(message.llm_metadata);
         message.metadata.extend(self.metadata);

@@ -1,6 +1,7 @@
-//! The log of requests: what is given to it, and what is read back. How it is kept is in [`delta`].
+//! The log of requests: what is given to it, and what is read back. How it is kept is in [`delta`] and [`rows`].
 
 pub(crate) mod delta;
+pub(crate) mod rows;
 
 use std::sync::Arc;
 

@@ -4,10 +4,17 @@ pub(crate) mod query;
 pub(crate) mod snippet;
 pub(crate) mod words;
 
+use std::time::Duration;
+
 use haft_types::{Message, MessageId, Part, Role, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use self::query::Item;
 use crate::conversation::{Listed, Scope};
+use crate::error::StoreError;
+
+/// How long nothing must be written before what was written is indexed.
+pub const INDEX_DELAY: Duration = Duration::from_secs(2);
 
 /// What to look for.
 ///
@@ -32,6 +39,15 @@ pub struct Hit {
     pub message: Option<HitMessage>,
     /// The place, with some words around it.
     pub snippet: Snippet,
+}
+
+impl Hit {
+    /// A message that was found by these items; none where it has been revised since and does not hold them any more.
+    pub fn in_message(conversation: Listed, message: &Message, items: &[Item]) -> Option<Self> {
+        let snippet = snippet::snippet(&searchable(message), items)?;
+        let message = HitMessage { message_id: message.message_id, role: message.role, created_at: message.created_at };
+        Some(Self { conversation, message: Some(message), snippet })
+    }
 }
 
 /// The message of a [`Hit`].
@@ -73,7 +89,7 @@ impl Snippet {
 }
 
 /// What of a message can be found: its words, its calls and their results. Not its reasoning, which nobody said.
-pub(crate) fn searchable(message: &Message) -> String {
+fn searchable(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.content {
         if !text.is_empty() {
@@ -87,6 +103,24 @@ pub(crate) fn searchable(message: &Message) -> String {
         }
     }
     text
+}
+
+/// What a person typed, as items that must all be found; an error where it holds no word.
+pub fn parse_query(text: &str) -> Result<Vec<Item>, StoreError> {
+    let items = query::parse(text);
+    if items.is_empty() { Err(StoreError::EmptySearch { text: text.to_owned() }) } else { Ok(items) }
+}
+
+/// The terms under which a stored message is found, separated by spaces. One that cannot be read has none: it is not found
+/// either, and `doctor` is who tells of it.
+pub fn terms_of_body(body: &str) -> String {
+    let message = serde_json::from_str::<Message>(body).ok();
+    message.map_or_else(String::new, |message| words::terms(&searchable(&message)))
+}
+
+/// The place in a conversation's name or description, where these hold every item.
+pub fn name_snippet(name: &str, description: &str, items: &[Item]) -> Option<Snippet> {
+    snippet::in_name(name, description, items)
 }
 
 #[cfg(test)]

@@ -26,9 +26,9 @@ pub(crate) use self::index::{path_of as search_index, remove as remove_search_in
 pub(crate) use self::open::{create_file, use_wal};
 pub(crate) use self::write::immediate;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use haft_types::{Clock, ConversationId, Message, MessageId, Timestamp};
@@ -41,12 +41,10 @@ use self::backups::Keeper;
 use self::index::Index;
 use self::locks::{Locks, Use};
 use self::open::{Purpose, connect};
-use self::read::Where;
-use self::requests::LastRequests;
 use self::rows::MessageRow;
 use crate::config::StoreConfig;
 use crate::conversation::{
-    Conversation, Found, Listed, Namespace, NewConversation, NewFork, Scope, check_name, namespace_name,
+    Conversation, Found, Listed, Namespace, NewConversation, NewFork, OwnedScope, Scope, check_name, namespace_name,
 };
 use crate::document::ConversationDocument;
 use crate::error::StoreError;
@@ -54,14 +52,12 @@ use crate::fact::Fact;
 use crate::lock::WriteLock;
 use crate::message::{Page, PageEnd, Revision};
 use crate::pending::Pending;
+use crate::request_log::rows::LastRequests;
 use crate::request_log::{LoggedRequest, RequestOutline, RequestSummary, SentRequest};
-use crate::search::{Hit, SearchQuery, query};
+use crate::search::{Hit, INDEX_DELAY, SearchQuery, parse_query};
 use crate::statistics::{Counters, Statistics, Totals};
 use crate::store::{Store, Swap};
-use crate::worker::{Explain, Pastime, Worker};
-
-/// How long nothing must be written before what was written is indexed.
-const QUIET: Duration = Duration::from_secs(2);
+use crate::worker::{Explain, IdleWork, Worker};
 
 /// What the writing thread owns.
 struct Writer {
@@ -100,11 +96,11 @@ impl SqliteStore {
         };
         let reader = connect(&place, Purpose::Read)?;
         let index = Index::new(place.clone());
-        let pastime = Pastime { after: QUIET, work: Index::fill_a_little };
+        let idle_work = IdleWork { after: INDEX_DELAY, work: Index::fill_a_little };
         let explain: Explain<Failure> = Arc::new(move |failure| place.explain(failure));
         Ok(Self {
             keeper: None,
-            index: Worker::start_with("haft-store-index", Arc::clone(&explain), index, pastime)?,
+            index: Worker::start_with("haft-store-index", Arc::clone(&explain), index, idle_work)?,
             reader: Worker::start("haft-store-read", Arc::clone(&explain), reader)?,
             writer: Worker::start("haft-store-write", explain, writer)?,
             _use: shared_use,
@@ -154,14 +150,6 @@ impl SqliteStore {
     }
 }
 
-fn place_of(scope: Scope<'_>) -> Where {
-    match scope {
-        Scope::Namespace(namespace) => Where::Namespace(namespace_name(namespace).to_owned()),
-        Scope::Everywhere => Where::Everywhere,
-        Scope::Trash => Where::Trash,
-    }
-}
-
 #[async_trait]
 impl Store for SqliteStore {
     async fn create(&self, new: NewConversation) -> Result<Conversation, StoreError> {
@@ -184,12 +172,12 @@ impl Store for SqliteStore {
     }
 
     async fn find(&self, text: &str, scope: Scope<'_>) -> Result<Found, StoreError> {
-        let (text, place) = (text.to_owned(), place_of(scope));
+        let (text, place) = (text.to_owned(), OwnedScope::from(scope));
         self.reader.submit(move |connection| read::find(connection, &text, &place)).await
     }
 
     async fn list(&self, scope: Scope<'_>) -> Result<Vec<Listed>, StoreError> {
-        let place = place_of(scope);
+        let place = OwnedScope::from(scope);
         self.reader.submit(move |connection| read::list(connection, &place)).await
     }
 
@@ -250,11 +238,8 @@ impl Store for SqliteStore {
     }
 
     async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<Hit>, StoreError> {
-        let items = query::parse(query.text);
-        if items.is_empty() {
-            return Err(StoreError::EmptySearch { text: query.text.to_owned() });
-        }
-        let (place, limit) = (place_of(query.scope), query.limit);
+        let items = parse_query(query.text)?;
+        let (place, limit) = (OwnedScope::from(query.scope), query.limit);
         self.index.submit(move |index| index.search(&items, &place, limit)).await
     }
 
@@ -270,6 +255,11 @@ impl Store for SqliteStore {
     async fn state(&self, id: &ConversationId, key: &str) -> Result<Option<Value>, StoreError> {
         let key = key.to_owned();
         self.read(id, move |connection, id| read::state(connection, id, &key)).await
+    }
+
+    async fn states(&self, id: &ConversationId, keys: &[&str]) -> Result<BTreeMap<String, Value>, StoreError> {
+        let keys: Vec<_> = keys.iter().map(|key| (*key).to_owned()).collect();
+        self.read(id, move |connection, id| read::states(connection, id, &keys)).await
     }
 
     async fn set_state(&self, id: &ConversationId, key: &str, value: Value) -> Result<(), StoreError> {

@@ -38,9 +38,9 @@ pub struct Totals {
     pub bytes: u64,
 }
 
-/// Counts for [`Statistics`], from any thread.
+/// Counts for [`Statistics`], from any thread; those of a cache stay zero.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub struct Counters {
     created: AtomicU64,
     loaded: AtomicU64,
     added: AtomicU64,
@@ -48,23 +48,23 @@ pub(crate) struct Counters {
 
 impl Counters {
     /// A conversation with so many messages of its own was created.
-    pub(crate) fn created(&self, messages: u64) {
+    pub fn created(&self, messages: u64) {
         self.created.fetch_add(1, Ordering::Relaxed);
         self.added.fetch_add(messages, Ordering::Relaxed);
     }
 
     /// The messages of a conversation were read.
-    pub(crate) fn loaded(&self) {
+    pub fn loaded(&self) {
         self.loaded.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A message was appended.
-    pub(crate) fn added(&self) {
+    pub fn added(&self) {
         self.added.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The counts so far.
-    pub(crate) fn so_far(&self) -> Statistics {
+    pub fn so_far(&self) -> Statistics {
         Statistics {
             conversations_created: self.created.load(Ordering::Relaxed),
             conversations_loaded: self.loaded.load(Ordering::Relaxed),

@@ -1,5 +1,7 @@
 //! The trait every place for conversations implements.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use haft_types::{ConversationId, Message, MessageId};
 use serde_json::Value;
@@ -100,6 +102,17 @@ pub trait Store: Send + Sync {
 
     /// The document kept under `key`, such as the TODO list.
     async fn state(&self, id: &ConversationId, key: &str) -> Result<Option<Value>, StoreError>;
+
+    /// The documents kept under these keys, as one reading of the store finds them. A key without a document is left out.
+    async fn states(&self, id: &ConversationId, keys: &[&str]) -> Result<BTreeMap<String, Value>, StoreError> {
+        let mut found = BTreeMap::new();
+        for key in keys {
+            if let Some(value) = self.state(id, key).await? {
+                found.insert((*key).to_owned(), value);
+            }
+        }
+        Ok(found)
+    }
 
     /// Keeps a document under `key`, in place of the one before.
     async fn set_state(&self, id: &ConversationId, key: &str, value: Value) -> Result<(), StoreError>;

@@ -14,10 +14,10 @@ use crate::pending::{Pending, Unseen};
 type Job<S> = Box<dyn FnOnce(&mut S) + Send>;
 
 /// Says what a failure of a job is to the caller.
-pub(crate) type Explain<F> = Arc<dyn Fn(F) -> StoreError + Send + Sync>;
+pub type Explain<F> = Arc<dyn Fn(F) -> StoreError + Send + Sync>;
 
 /// A thread with a state of its own, whose jobs fail with `F`.
-pub(crate) struct Worker<S, F> {
+pub struct Worker<S, F> {
     explain: Explain<F>,
     // Taken on drop, which is what ends the thread.
     jobs: Option<mpsc::Sender<Job<S>>>,
@@ -25,17 +25,17 @@ pub(crate) struct Worker<S, F> {
     unseen: Arc<Unseen>,
 }
 
-/// What a thread does when nobody asked it for anything for a while.
-pub(crate) struct Pastime<S> {
+/// What a thread does when nobody asked it for anything for a while, such as filling a search index.
+pub struct IdleWork<S> {
     /// How long a while is.
-    pub(crate) after: Duration,
+    pub after: Duration,
     /// A short piece of work.
-    pub(crate) work: fn(&mut S) -> Idle,
+    pub work: fn(&mut S) -> Idle,
 }
 
 /// Whether there is more to do in the meantime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Idle {
+pub enum Idle {
     /// Another piece, unless a job comes first.
     More,
     /// Nothing until the next job is done.
@@ -44,21 +44,21 @@ pub(crate) enum Idle {
 
 impl<S: Send + 'static, F: 'static> Worker<S, F> {
     /// Starts the thread.
-    pub(crate) fn start(name: &str, explain: Explain<F>, mut state: S) -> Result<Self, StoreError> {
+    pub fn start(name: &str, explain: Explain<F>, mut state: S) -> Result<Self, StoreError> {
         Self::run(name, explain, move |queue| queue.into_iter().for_each(|job| job(&mut state)))
     }
 
     /// Starts a thread that knows what to do when nothing is asked.
-    pub(crate) fn start_with(
+    pub fn start_with(
         name: &str,
         explain: Explain<F>,
         mut state: S,
-        pastime: Pastime<S>,
+        idle_work: IdleWork<S>,
     ) -> Result<Self, StoreError> {
         Self::run(name, explain, move |queue| {
             while let Ok(job) = queue.recv() {
                 job(&mut state);
-                pass_time(&queue, &mut state, &pastime);
+                do_idle_work(&queue, &mut state, &idle_work);
             }
         })
     }
@@ -75,10 +75,7 @@ impl<S: Send + 'static, F: 'static> Worker<S, F> {
     }
 
     /// Queues a job.
-    pub(crate) fn submit<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&mut S) -> Result<T, F> + Send + 'static,
-    ) -> Pending<T> {
+    pub fn submit<T: Send + 'static>(&self, job: impl FnOnce(&mut S) -> Result<T, F> + Send + 'static) -> Pending<T> {
         let (tell, pending) = Pending::new(&self.unseen);
         let explain = Arc::clone(&self.explain);
         self.send(Box::new(move |state| tell.tell(job(state).map_err(|failure| explain(failure)))));
@@ -86,7 +83,7 @@ impl<S: Send + 'static, F: 'static> Worker<S, F> {
     }
 
     /// Says that something happened, after which there may be something to do.
-    pub(crate) fn poke(&self) {
+    pub fn poke(&self) {
         self.send(Box::new(|_| ()));
     }
 
@@ -98,21 +95,21 @@ impl<S: Send + 'static, F: 'static> Worker<S, F> {
     }
 
     /// The first failure nobody waited for, once.
-    pub(crate) fn take_unseen(&self) -> Option<StoreError> {
+    pub fn take_unseen(&self) -> Option<StoreError> {
         self.unseen.take()
     }
 }
 
-/// Does jobs as they come, and the pastime between them, until there is nothing more to do.
-fn pass_time<S>(queue: &Receiver<Job<S>>, state: &mut S, pastime: &Pastime<S>) {
-    let mut wait = pastime.after;
+/// Does jobs as they come, and the idle work between them, until there is nothing more to do.
+fn do_idle_work<S>(queue: &Receiver<Job<S>>, state: &mut S, idle_work: &IdleWork<S>) {
+    let mut wait = idle_work.after;
     loop {
         match queue.recv_timeout(wait) {
             Ok(job) => {
                 job(state);
-                wait = pastime.after;
+                wait = idle_work.after;
             }
-            Err(RecvTimeoutError::Timeout) => match (pastime.work)(state) {
+            Err(RecvTimeoutError::Timeout) => match (idle_work.work)(state) {
                 Idle::More => wait = Duration::ZERO,
                 Idle::Done => return,
             },

@@ -4,6 +4,8 @@
 //! Responsible for counting. Invariants: a cut never exceeds its limits (the marker line alone excepted), never splits
 //! a character, and what is shown and what is omitted add up to the whole.
 
+use crate::numbers::grouped;
+
 /// How much of a text is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -120,19 +122,6 @@ fn marker(lines: u64, bytes: u64) -> String {
         0 => format!("[... {} of a long line omitted ...]", plural(bytes, "byte")),
         _ => format!("[... {} ({}) omitted ...]", plural(lines, "line"), plural(bytes, "byte")),
     }
-}
-
-/// A number with its thousands apart.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// Whole lines from the start; part of the next one only where whole lines would leave more than half the room unused.

@@ -1,11 +1,12 @@
-//! What untrusted text may look like before a person or a model sees it.
+//! What untrusted input may be before a person or a model sees it, or anything acts on it.
 //!
-//! One sanitiser for terminals and models alike, one masker for secrets, cuts that keep the head and the tail of something too long, and the
-//! width of text in terminal columns. Everything here is a pure function over text; this crate does no I/O and knows
+//! One sanitiser for terminals and models alike, one masker for secrets, cuts that keep the head and the tail of something too
+//! long, the width of text in terminal columns; what can be a name, which network addresses are public, how text becomes terms
+//! for an index, how numbers are written. Everything here is a pure function over values; this crate does no I/O and knows
 //! neither colours nor the size of a terminal.
 //!
 //! Read first: [`sanitise`] (what may be shown), [`cut_lines`] (how much of it), [`Limits`],
-//! [`Masker`] (what may be kept).
+//! [`Masker`] (what may be kept), [`is_public`] (what may be reached).
 //!
 //! ```
 //! use haft_text::{Limits, cut_lines, sanitise};
@@ -19,14 +20,22 @@
 //! assert!(cut.text.contains("4,990 lines"));
 //! ```
 
+mod address;
 mod cut;
 mod invisible;
 mod mask;
+mod names;
+mod numbers;
 mod sanitise;
 mod terminal;
+mod terms;
 mod width;
 
+pub use address::is_public;
 pub use cut::{Cut, Gap, Limits, cut_ends, cut_lines};
 pub use mask::Masker;
+pub use names::NameRule;
+pub use numbers::grouped;
 pub use sanitise::{reveal, sanitise, sanitise_bytes};
+pub use terms::{Script, TermStyle, TextRun, fold_char};
 pub use width::{truncate_to_width, width};

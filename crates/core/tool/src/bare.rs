@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use haft_types::{MarkAction, MarkReport};
 use tokio_util::sync::CancellationToken;
 
 use crate::ports::{
-    Added, FileHistory, FileState, MarkAction, MarkReport, NewUseful, Note, Notes, PortError, Progress, ReadLedger,
-    Recalled, TakeBack, TodoItem, TodoList, TokenCount, Transcript, TranscriptLine, UndoReport, UndoTarget, UsefulInfo,
-    UsefulItem,
+    Added, FileHistory, FileState, NewUseful, Note, Notes, PortError, Progress, ReadLedger, Recalled, TakeBack,
+    TodoItem, TodoList, TokenCount, Transcript, TranscriptLine, UndoReport, UndoTarget, UsefulInfo, UsefulItem,
 };
 use crate::{OutputLimits, ToolContext, Workspace};
 

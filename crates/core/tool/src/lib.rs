@@ -11,6 +11,7 @@ mod context;
 mod guard;
 mod intent;
 mod manual;
+mod paths;
 mod plugin;
 mod ports;
 mod registry;
@@ -21,12 +22,13 @@ pub use context::{OutputLimits, ReadFilter, ToolContext, Workspace};
 pub use guard::Guard;
 pub use intent::{FileUse, Intent};
 pub use manual::{Alias, CaseDocument, Group, Manual, Set, Source};
+pub use paths::{LinkError, follow_links};
 pub use plugin::Plugin;
 pub use ports::{
-    Added, AgentReport, Assignment, Evidence, FileHistory, FileState, GroupDelivery, MarkAction, MarkReport, NewUseful,
-    NotDelivered, Note, Notes, OpenedSkill, PortError, Post, Progress, ReadLedger, Recalled, SkillShelf, SubAgents,
-    TakeBack, TodoItem, TodoList, TodoState, TokenCount, Transcript, TranscriptLine, UndoOutcome, UndoReport,
-    UndoTarget, UndoneFile, UnknownAgent, UsefulInfo, UsefulItem, WorkOrder, WorkPlace,
+    Added, AgentReport, Assignment, Evidence, FileHistory, FileState, GroupDelivery, NewUseful, NotDelivered, Note,
+    Notes, OpenedSkill, PortError, Post, Progress, ReadLedger, Recalled, SkillShelf, SubAgents, TakeBack, TodoItem,
+    TodoList, TodoState, TokenCount, Transcript, TranscriptLine, UndoOutcome, UndoReport, UndoTarget, UndoneFile,
+    UnknownAgent, UsefulInfo, UsefulItem, WorkOrder, WorkPlace,
 };
 pub use registry::{Registry, Resolved, Statistics, Switch};
 pub use schema::{InvalidArguments, parse_arguments, schema_of};

@@ -87,7 +87,6 @@ mod note_query;
 mod note_update;
 mod paths;
 mod pattern;
-mod permission;
 mod plan_mode_respond;
 mod read_file;
 mod recall;
@@ -122,10 +121,6 @@ pub use change::{Recovery, RecoveryOutcome, recover};
 pub use excerpt::{ExcerptError, excerpt};
 pub use extract::pdf::read_pdf_entry;
 pub use limits::LimitsConfig;
-pub use permission::{
-    Call, Confinement, PartVerdict, Permissions, PermissionsConfig, Rule, RuleConfig, RuleError, Rules, RulesError,
-    Standing, Verdict,
-};
 pub use plan_mode_respond::PlanModeRespond;
 pub use run_named_subagents::{RUN_SUBAGENTS, RunNamedSubagents, assignments_of};
 pub use running::{Running, TaskReport, announcement};

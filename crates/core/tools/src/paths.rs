@@ -1,20 +1,12 @@
 //! From the path a model wrote to the one file it means, with every link followed.
 //!
-//! Invariant: a path that [`resolve`] returns is absolute, holds no link, `.` or `..`, and lies in the workspace. Links are
-//! followed by hand rather than with `canonicalize`, so that a file that does not exist yet is resolved too: a dangling link
-//! that points outside the project must not become a way out of it.
+//! Invariant: a path that [`resolve`] returns is absolute, holds no link, `.` or `..`, and lies in the workspace.
 
-use std::collections::VecDeque;
-use std::ffi::OsString;
-use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use haft_tool::Workspace;
+use haft_tool::{LinkError, Workspace, follow_links};
 
 use crate::failure::Coded;
-
-/// As many links as Linux follows.
-const MAX_LINKS: usize = 40;
 
 /// A path that no tool may use.
 #[derive(Debug, thiserror::Error)]
@@ -32,22 +24,9 @@ pub(crate) enum PathError {
         /// The project.
         root: PathBuf,
     },
-    /// Links lead in a circle.
-    #[error("`{given}` goes through more than {MAX_LINKS} symbolic links; use the path of the file itself")]
-    Links {
-        /// What the model wrote.
-        given: String,
-    },
-    /// A part of it can't be looked at.
-    #[error("cannot look at `{at}` while resolving `{given}`: {source}")]
-    Io {
-        /// What the model wrote.
-        given: String,
-        /// The part that failed.
-        at: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    /// It leads nowhere.
+    #[error(transparent)]
+    Links(#[from] LinkError),
 }
 
 impl Coded for PathError {
@@ -55,8 +34,8 @@ impl Coded for PathError {
         match self {
             Self::Empty => "invalid_path",
             Self::Outside { .. } => "outside_workspace",
-            Self::Links { .. } => "too_many_links",
-            Self::Io { .. } => "io",
+            Self::Links(LinkError::TooMany { .. }) => "too_many_links",
+            Self::Links(LinkError::Io { .. }) => "io",
         }
     }
 }
@@ -66,7 +45,7 @@ pub(crate) fn resolve(workspace: &Workspace, given: &str) -> Result<PathBuf, Pat
     if given.is_empty() {
         return Err(PathError::Empty);
     }
-    let resolved = follow(&workspace.cwd, given)?;
+    let resolved = follow_links(&workspace.cwd, given)?;
     if workspace.contains(&resolved) {
         Ok(resolved)
     } else {
@@ -81,59 +60,6 @@ pub(crate) fn shown(workspace: &Workspace, path: &Path) -> String {
         Ok(relative) => relative.display().to_string(),
         Err(_) => path.display().to_string(),
     }
-}
-
-/// One step of a path that still has to be walked.
-enum Step {
-    Root,
-    Parent,
-    Down(OsString),
-}
-
-fn steps(path: &Path) -> impl DoubleEndedIterator<Item = Step> + '_ {
-    path.components().filter_map(|component| match component {
-        Component::RootDir | Component::Prefix(_) => Some(Step::Root),
-        Component::CurDir => None,
-        Component::ParentDir => Some(Step::Parent),
-        Component::Normal(name) => Some(Step::Down(name.to_owned())),
-    })
-}
-
-/// Where a path leads from a folder that has no links in its name, wherever that is.
-pub(crate) fn follow(cwd: &Path, given: &str) -> Result<PathBuf, PathError> {
-    let mut todo: VecDeque<Step> = steps(Path::new(given)).collect();
-    let mut at = cwd.to_owned();
-    let mut links = 0;
-    while let Some(step) = todo.pop_front() {
-        match step {
-            Step::Root => at = PathBuf::from("/"),
-            // `at` holds no links, so its parent is its real parent.
-            Step::Parent => {
-                at.pop();
-            }
-            Step::Down(name) => {
-                at.push(name);
-                let fail = |at: &Path, source| PathError::Io { given: given.to_owned(), at: at.to_owned(), source };
-                match at.symlink_metadata() {
-                    Ok(found) if found.is_symlink() => {
-                        links += 1;
-                        if links > MAX_LINKS {
-                            return Err(PathError::Links { given: given.to_owned() });
-                        }
-                        let target = at.read_link().map_err(|source| fail(&at, source))?;
-                        at.pop();
-                        for step in steps(&target).rev() {
-                            todo.push_front(step);
-                        }
-                    }
-                    Ok(_) => {}
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                    Err(source) => return Err(fail(&at, source)),
-                }
-            }
-        }
-    }
-    Ok(at)
 }
 
 #[cfg(test)]

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use haft_sandbox::Supervisor;
 use haft_tool::{
-    Added, FileHistory, FileState, MarkAction, MarkReport, NewUseful, Note, Notes, OutputLimits, PortError, Progress,
-    ReadLedger, Recalled, TakeBack, TodoItem, TodoList, TokenCount, Tool, ToolContext, ToolOutput, Transcript,
-    TranscriptLine, UndoReport, UndoTarget, UsefulInfo, UsefulItem, Workspace,
+    Added, FileHistory, FileState, NewUseful, Note, Notes, OutputLimits, PortError, Progress, ReadLedger, Recalled,
+    TakeBack, TodoItem, TodoList, TokenCount, Tool, ToolContext, ToolOutput, Transcript, TranscriptLine, UndoReport,
+    UndoTarget, UsefulInfo, UsefulItem, Workspace,
 };
-use haft_types::{Timestamp, ToolStatus};
+use haft_types::{MarkAction, MarkReport, Timestamp, ToolStatus};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;

@@ -2,6 +2,7 @@ mod calls;
 mod declared;
 mod manuals;
 mod matrix;
+mod permission;
 mod previews;
 
 use std::fmt::Write as _;

@@ -75,6 +75,40 @@ impl Field {
     pub fn label(&self) -> &str {
         if self.title.is_empty() { &self.name } else { &self.title }
     }
+
+    /// What a line that a person typed answers: nothing typed takes the default, or leaves out what may be left out. The error
+    /// says what can be typed.
+    pub fn answer(&self, line: &str) -> Result<Option<Value>, String> {
+        match (line.trim().is_empty(), &self.default) {
+            (true, Some(default)) => Ok(Some(default.clone())),
+            (true, None) if self.required => Err("it must be given".to_owned()),
+            (true, None) => Ok(None),
+            (false, _) => self.kind.read(line).map(Some),
+        }
+    }
+
+    /// What can be answered, to stand after its label; empty where anything can and nothing is known.
+    pub fn notes(&self) -> String {
+        let listed = |choices: &[Choice]| {
+            let values: Vec<_> = choices.iter().map(|choice| choice.value.as_str()).collect();
+            values.join(", ")
+        };
+        let mut notes = Vec::new();
+        notes.extend(Some(self.description.clone()).filter(|text| !text.is_empty()));
+        notes.extend(match &self.kind {
+            FieldKind::Text => None,
+            FieldKind::Number | FieldKind::Integer => Some("a number".to_owned()),
+            FieldKind::Boolean => Some("y or n".to_owned()),
+            FieldKind::One(choices) => Some(format!("one of {}", listed(choices))),
+            FieldKind::Some(choices) => Some(format!("any of {}, with commas", listed(choices))),
+        });
+        notes.extend(self.default.as_ref().map(|default| match default {
+            Value::String(text) => format!("default {text}"),
+            other => format!("default {other}"),
+        }));
+        notes.extend((self.required && self.default.is_none()).then(|| "needed".to_owned()));
+        if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) }
+    }
 }
 
 impl FieldKind {
@@ -118,6 +152,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_field_says_what_it_takes_and_takes_it() {
+        let field = |required, default: Option<Value>| Field {
+            name: "age".into(),
+            title: String::new(),
+            description: "in years".into(),
+            kind: FieldKind::Integer,
+            required,
+            default,
+        };
+        assert_eq!(field(true, None).notes(), " (in years; a number; needed)");
+        assert_eq!(field(true, Some(json!(7))).notes(), " (in years; a number; default 7)");
+        assert_eq!(field(true, None).answer(" "), Err("it must be given".into()));
+        assert_eq!(field(true, Some(json!(7))).answer(""), Ok(Some(json!(7))));
+        assert_eq!(field(false, None).answer(""), Ok(None));
+        assert_eq!(field(false, None).answer(" 36 "), Ok(Some(json!(36))));
+        assert_eq!(field(false, None).answer("old"), Err("type a whole number".into()));
+    }
 
     #[test]
     fn a_line_becomes_a_value_of_its_kind_or_says_what_is_missing() {

@@ -6,9 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use haft_text::NameRule;
+
 use crate::config::ServerConfig;
 use crate::project;
-use crate::server::{Oauth, Origin, Problem, Reach, Server, is_name};
+use crate::server::{Oauth, Origin, Problem, Reach, Server};
 
 /// The `.mcp.json` of a project that is trusted.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +100,7 @@ impl Gathered {
             self.disabled.push(name.to_owned());
             return;
         }
-        let made = if is_name(name) {
+        let made = if NameRule::Server.allows(name) {
             reach(config, root, variable).and_then(|reach| Ok((reach, oauth(config, variable)?)))
         } else {
             let words = "a name has at most 64 letters, digits, `-`, `.` and single `_`; choose another";

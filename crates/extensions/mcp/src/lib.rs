@@ -36,7 +36,7 @@ pub use listing::{Listing, PromptArgument, PromptInfo, ResourceInfo, ToolInfo};
 pub use login::{Login, login};
 pub use output::{Answer, Content};
 pub use sdk::Elicitor;
-pub use server::{Oauth, Origin, Problem, Reach, Server, is_name};
+pub use server::{Oauth, Origin, Problem, Reach, Server};
 pub use servers::{Confines, Host, Servers, State};
 pub use tool_search::ToolSearch;
 pub use use_mcp_tool::UseMcpTool;

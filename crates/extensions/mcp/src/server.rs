@@ -126,10 +126,3 @@ pub struct Problem {
     /// What is wrong and what to do.
     pub reason: String,
 }
-
-/// Whether a name can be one of a server. It is part of the names rules know tools by, so it must be plain, and the two
-/// underscores that part them cannot be in it.
-pub fn is_name(name: &str) -> bool {
-    let plain = |one: char| one.is_ascii_alphanumeric() || "_-.".contains(one);
-    !name.is_empty() && name.len() <= 64 && name.chars().all(plain) && !name.contains("__")
-}

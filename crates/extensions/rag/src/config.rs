@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use haft_text::NameRule;
 use serde::{Deserialize, Serialize};
 
 /// One `[rag.NAME]` section: a collection over folders, or a server that answers for one.
@@ -53,8 +54,7 @@ impl CollectionConfig {
     /// Where its answers come from. `home` is what `~` stands for.
     pub fn source(&self, name: &str, home: Option<&Path>) -> Result<Source, ConfigError> {
         let error = |why: String| ConfigError { name: name.to_owned(), why };
-        let plain = |letter: char| letter.is_alphanumeric() || letter == '-' || letter == '_';
-        if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+        if name.len() > 64 || !NameRule::FileStem.allows(name) {
             return Err(error("the name may hold letters, digits, `-` and `_`, at most 64".to_owned()));
         }
         match (&self.url, self.folders.as_slice()) {

@@ -1,8 +1,12 @@
-//! Text as terms: what the full-text index is given, so that the index itself need know neither programs nor languages.
+//! The terms of a document's text, as its full-text index is given them.
 //!
-//! Invariant: the terms of a text depend on nothing but the text, and a question is cut the same way. A name is found whole and
-//! by its parts (`readFile2` is `readfile2`, `read`, `file`); scripts that are written without spaces become overlapping pairs
-//! of characters. Endings of English words are the index's own business (its `porter` tokenizer).
+//! Invariant: a question is cut the same way as the text. A name is found whole and by its parts (`readFile2` is `readfile2`,
+//! `read`, `file`). Endings of English words are the index's own business (its `porter` tokenizer).
+
+use haft_text::{Script, TermStyle};
+
+/// How documents are cut into words: many of them are source code.
+const STYLE: TermStyle = TermStyle::Code;
 
 /// A word longer than this is no word but data.
 const LONGEST: usize = 64;
@@ -19,12 +23,10 @@ const STOP: [&str; 85] = [
 
 /// Appends the terms of a text, each followed by a space.
 pub(crate) fn push_terms(text: &str, into: &mut String) {
-    for run in runs(text) {
-        run.each_term(&mut |term| {
-            into.push_str(term);
-            into.push(' ');
-        });
-    }
+    each_term(text, &mut |term| {
+        into.push_str(term);
+        into.push(' ');
+    });
 }
 
 /// The terms of a text, separated by spaces.
@@ -37,107 +39,30 @@ pub(crate) fn terms(text: &str) -> String {
 /// The terms of a question in order, without words that say nothing. A question of nothing else keeps them.
 pub(crate) fn question_terms(question: &str) -> Vec<String> {
     let (mut telling, mut rest) = (Vec::new(), Vec::new());
-    for run in runs(question) {
-        run.each_term(&mut |term| {
-            let list: &mut Vec<String> = if STOP.contains(&term) { &mut rest } else { &mut telling };
-            list.push(term.to_owned());
-        });
-    }
+    each_term(question, &mut |term| {
+        let list: &mut Vec<String> = if STOP.contains(&term) { &mut rest } else { &mut telling };
+        list.push(term.to_owned());
+    });
     if telling.is_empty() { rest } else { telling }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Script {
-    /// Letters, digits and `_`: a word or a name.
-    Word,
-    /// Characters of a script without spaces.
-    Unspaced,
-}
-
-struct Run<'a> {
-    script: Script,
-    text: &'a str,
-}
-
-fn script(one: char) -> Option<Script> {
-    if is_unspaced(one) {
-        Some(Script::Unspaced)
-    } else if one.is_alphanumeric() || one == '_' {
-        Some(Script::Word)
-    } else {
-        None
-    }
-}
-
-/// Han, kana, Hangul and Thai.
-fn is_unspaced(one: char) -> bool {
-    matches!(u32::from(one),
-        0x0e00..=0x0e7f | 0x3005..=0x3007 | 0x3040..=0x30ff | 0x31f0..=0x31ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff
-        | 0xac00..=0xd7af | 0xf900..=0xfaff | 0x20000..=0x3134f)
-}
-
-fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let start = rest.find(|one| script(one).is_some())?;
-        rest = rest.get(start..)?;
-        let here = rest.chars().next().and_then(script)?;
-        let end = rest.find(|one| script(one) != Some(here)).unwrap_or(rest.len());
-        let (run, after) = rest.split_at(end);
-        rest = after;
-        Some(Run { script: here, text: run })
-    })
-}
-
-impl Run<'_> {
-    fn each_term(&self, visit: &mut dyn FnMut(&str)) {
-        match self.script {
-            Script::Word => {
-                let name = self.text.trim_matches('_');
+fn each_term(text: &str, visit: &mut dyn FnMut(&str)) {
+    for run in STYLE.runs(text) {
+        match run.script {
+            Script::Spaced => {
+                let name = run.text.trim_matches('_');
                 if name.is_empty() || name.chars().nth(LONGEST).is_some() {
-                    return;
+                    continue;
                 }
                 visit(&name.to_lowercase());
                 // A part that is a single letter or digit would be found everywhere.
-                for part in parts(name).into_iter().filter(|part| part.chars().nth(1).is_some()) {
+                for part in STYLE.parts_of_name(name).into_iter().filter(|part| part.chars().nth(1).is_some()) {
                     visit(&part.to_lowercase());
                 }
             }
-            Script::Unspaced => {
-                let characters: Vec<char> = self.text.chars().collect();
-                let mut pair = String::new();
-                for two in characters.windows(2) {
-                    pair.clear();
-                    pair.extend(two);
-                    visit(&pair);
-                }
-                // The last one by itself, so that a single character is found at the end of a sentence too.
-                if let Some(last) = characters.last() {
-                    visit(last.encode_utf8(&mut [0; 4]));
-                }
-            }
+            Script::Unspaced => run.pairs().iter().for_each(|pair| visit(pair)),
         }
     }
-}
-
-/// The parts of a name like `readFile`, `HTTPServer`, `read_file` or `utf8`; none for a plain word.
-fn parts(name: &str) -> Vec<&str> {
-    let characters: Vec<(usize, char)> = name.char_indices().collect();
-    let mut starts = vec![0];
-    for index in 1..characters.len() {
-        let ((at, here), (_, before)) = (characters[index], characters[index - 1]);
-        let lower_after = characters.get(index + 1).is_some_and(|(_, next)| next.is_lowercase());
-        let new_word = here.is_uppercase() && (!before.is_uppercase() || lower_after);
-        if before == '_' || new_word || here.is_numeric() != before.is_numeric() {
-            starts.push(at);
-        }
-    }
-    if starts.len() == 1 {
-        return Vec::new();
-    }
-    let ends = starts.iter().skip(1).copied().chain([name.len()]);
-    let parts = starts.iter().zip(ends).filter_map(|(start, end)| name.get(*start..end));
-    parts.map(|part| part.trim_matches('_')).filter(|part| !part.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -150,9 +75,6 @@ mod tests {
     fn names_are_found_whole_and_by_their_parts() {
         assert_eq!(terms("call readFile(now)"), "call readfile read file now ");
         assert_eq!(terms("read_file2 __init__"), "read_file2 read file init ");
-        assert_eq!(parts("HTTPServer2Go"), ["HTTP", "Server", "2", "Go"]);
-        assert_eq!(parts("Word"), Vec::<&str>::new());
-        assert_eq!(parts("WORD"), Vec::<&str>::new());
         assert_eq!(terms("utf8 h2 SHA256"), "utf8 utf h2 sha256 sha 256 ");
     }
 

@@ -9,12 +9,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use haft_text::is_public;
+
 use futures::StreamExt as _;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION, USER_AGENT};
 use url::{Host, Url};
 
-use crate::address::is_public;
 use crate::robots::{AGENT, Robots};
 
 /// Of a page so many bytes are read, unpacked.

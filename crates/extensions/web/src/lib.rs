@@ -8,7 +8,6 @@
 //! Read first: [`Fetcher`] (what may be reached, and how much of it), `page` (from bytes to Markdown), [`WebCrawl`] and
 //! [`WebSearch`] (what the model calls).
 
-mod address;
 mod config;
 mod crawl;
 mod decode;

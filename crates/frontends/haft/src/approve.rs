@@ -111,7 +111,7 @@ fn answer(line: &str, approval: &Approval) -> Option<Answer> {
 
 #[cfg(test)]
 mod tests {
-    use haft_tools::PartVerdict;
+    use haft_permission::PartVerdict;
 
     use super::*;
 

@@ -27,6 +27,8 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use haft_types::{Api, PermissionMode};
 
+use crate::commands::logs::LogArgs;
+
 pub(crate) use catalogue::{CatalogueArgs, CatalogueCommand, LibArgs, LibCommand};
 pub(crate) use changes::{ChangesArgs, How, RedoArgs, RewindArgs, UndoArgs};
 pub(crate) use context::{
@@ -104,6 +106,7 @@ Models:
 System:
   config         Show the configuration and where each value comes from
   doctor         Check what is stored and what haft needs, and repair what can be
+  logs           Show the log, or follow it
   events         Describe the lines that programs read and write
   completions    Print completions for a shell
   help           Show help for a command
@@ -243,6 +246,10 @@ pub(crate) enum Command {
     ///
     /// Exit code 0 when the store is sound, whatever the network; 1 when damage was found.
     Doctor(DoctorArgs),
+    /// Show what went wrong without stopping a run, or follow it as it happens.
+    ///
+    /// The log lies in `state/log`, a file a day for two weeks; `log_level` says how much is in it.
+    Logs(LogArgs),
     /// Describe what `--output-format stream-json` prints and `--input-format stream-json` reads.
     Events(EventsArgs),
     /// Print completions for a shell.

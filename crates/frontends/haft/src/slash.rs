@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use haft_project::{Ground, commands};
+use haft_text::NameRule;
 
 use crate::exit::mistake;
 use crate::output;
@@ -21,8 +22,7 @@ pub(crate) fn expand_and_tell(prompt: String, ground: &Ground) -> anyhow::Result
     let untouched = |prompt| Ok((prompt, Vec::new()));
     let Some(called) = prompt.strip_prefix('/') else { return untouched(prompt) };
     let (name, arguments) = called.split_once(char::is_whitespace).unwrap_or((called, ""));
-    let is_name = |letter: char| letter.is_alphanumeric() || "-_:.".contains(letter);
-    if name.is_empty() || !name.chars().all(is_name) {
+    if !NameRule::Command.allows(name) {
         return untouched(prompt);
     }
     let mut problems = Vec::new();

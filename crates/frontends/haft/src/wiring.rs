@@ -28,6 +28,8 @@ use haft_store::{Conversation, Store};
 use haft_tui::TuiConfig;
 use haft_types::Message;
 
+use crate::log::{self, LogLevel};
+
 pub(crate) use prompts::{OfferedPrompt, PromptSources};
 
 use prompts::PromptSource;
@@ -120,15 +122,20 @@ fn prompt_sources(_: &Places, _: &Config, _: &Project) -> anyhow::Result<Vec<Box
     Ok(Vec::new())
 }
 
-/// The sections of the configuration beside those of the core: the extensions', and the terminal's.
+/// The sections of the configuration beside those of the core: the extensions', the terminal's, and the log's.
 pub(crate) fn sections() -> Vec<Section> {
     let of_extensions = extensions().into_iter().flat_map(|extension| extension.sections());
-    of_extensions.chain([Section::of::<TuiConfig>("tui")]).collect()
+    of_extensions.chain([Section::of::<TuiConfig>("tui"), Section::of::<LogLevel>("log_level")]).collect()
 }
 
 /// The `[tui]` section.
 pub(crate) fn tui_config(config: &Config) -> Result<TuiConfig, ConfigError> {
     config.section("tui")
+}
+
+/// How much is logged.
+pub(crate) fn log_level(config: &Config) -> Result<LogLevel, ConfigError> {
+    config.section("log_level")
 }
 
 /// Checks the text of a configuration file.
@@ -143,7 +150,7 @@ pub(crate) fn lower_config(table: toml::Table) -> Result<Config, ConfigError> {
 
 /// The agent of these folders and this configuration, with everything this build has.
 pub(crate) fn agent(places: &Places, config: Config) -> Agent {
-    Agent::new(places.clone(), config).with_extensions(extensions())
+    Agent::new(places.clone(), config).with_extensions(extensions()).on_masker(|masker| log::mask_with(masker.clone()))
 }
 
 /// Opens the user's conversations for one look or one change.
@@ -176,4 +183,29 @@ pub(crate) async fn look_and_ask(
     history: (Conversation, Vec<Message>),
 ) -> Result<Session, SetupError> {
     Box::pin(agent(places, config).look_and_ask(plan, store, history)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_agent::config::{Sources, ValueOrigin, load};
+
+    use super::*;
+
+    #[test]
+    fn the_log_level_has_a_variable_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let user_file = folder.path().join("config.toml");
+        let level = |environment: &[(&str, &str)]| {
+            let environment =
+                environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            let (user_file, sections) = (user_file.clone(), sections());
+            let loaded = load(&Sources { user_file, environment, set: Vec::new(), sections }).unwrap();
+            (log_level(&loaded.config).unwrap(), loaded.origin("log_level"))
+        };
+        assert_eq!(level(&[]).0, LogLevel::Warn);
+        std::fs::write(&user_file, "log_level = \"off\"\n").unwrap();
+        assert_eq!(level(&[]).0, LogLevel::Off);
+        let variable = ValueOrigin::Variable("HAFT_LOG_LEVEL".into());
+        assert_eq!(level(&[("HAFT_LOG_LEVEL", "debug")]), (LogLevel::Debug, variable));
+    }
 }

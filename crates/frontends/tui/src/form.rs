@@ -4,7 +4,7 @@
 //! read (`armed`), and declining is always one key away.
 
 use haft_text::reveal;
-use haft_types::{Choice, Field, FieldKind, Filled, Form};
+use haft_types::{Filled, Form};
 use serde_json::{Map, Value};
 
 use crate::line::{Line, Tone};
@@ -40,13 +40,7 @@ impl Filling {
     /// Takes what was typed for the field that is asked for.
     pub(crate) fn typed(&mut self, text: &str) -> Step {
         if let Some(field) = self.form.fields.get(self.at) {
-            let answer = match (text.trim().is_empty(), &field.default) {
-                (true, Some(default)) => Ok(Some(default.clone())),
-                (true, None) if field.required => Err("it must be given".to_owned()),
-                (true, None) => Ok(None),
-                (false, _) => field.kind.read(text).map(Some),
-            };
-            match answer {
+            match field.answer(text) {
                 Ok(answer) => self.answers.extend(answer.map(|answer| (field.name.clone(), answer))),
                 Err(why) => return Step::Wrong(why),
             }
@@ -71,7 +65,7 @@ impl Filling {
     /// The field that is asked for now, in words.
     pub(crate) fn wanted(&self) -> String {
         match self.form.fields.get(self.at) {
-            Some(field) => format!("{}{}", field.label(), notes(field)),
+            Some(field) => format!("{}{}", field.label(), field.notes()),
             None => "nothing but a yes is wanted: an empty line".to_owned(),
         }
     }
@@ -82,7 +76,7 @@ impl Filling {
         let Some(field) = self.form.fields.get(self.at) else {
             return vec![Line::of("Enter says yes, Esc declines, Ctrl-C ends the call", tone).cut(columns)];
         };
-        let label = Line::of(reveal(field.label()), Tone::Warning).and(reveal(&notes(field)), Tone::Plain);
+        let label = Line::of(reveal(field.label()), Tone::Warning).and(reveal(&field.notes()), Tone::Plain);
         let mut rows = wrap(&label, columns);
         let place = format!("{} of {}", self.at + 1, self.form.fields.len());
         rows.push(Line::of(format!("{place}: Enter answers, Esc declines, Ctrl-C ends the call"), tone).cut(columns));
@@ -90,28 +84,9 @@ impl Filling {
     }
 }
 
-/// What can be answered, in words.
-fn notes(field: &Field) -> String {
-    let listed = |choices: &[Choice]| choices.iter().map(|choice| choice.value.clone()).collect::<Vec<_>>().join(", ");
-    let mut notes = Vec::new();
-    notes.extend(Some(field.description.clone()).filter(|words| !words.is_empty()));
-    notes.extend(match &field.kind {
-        FieldKind::Text => None,
-        FieldKind::Number | FieldKind::Integer => Some("a number".to_owned()),
-        FieldKind::Boolean => Some("y or n".to_owned()),
-        FieldKind::One(choices) => Some(format!("one of {}", listed(choices))),
-        FieldKind::Some(choices) => Some(format!("any of {}, with commas", listed(choices))),
-    });
-    notes.extend(field.default.as_ref().map(|default| match default {
-        Value::String(text) => format!("default {text}"),
-        other => format!("default {other}"),
-    }));
-    notes.extend((field.required && field.default.is_none()).then(|| "needed".to_owned()));
-    if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) }
-}
-
 #[cfg(test)]
 mod tests {
+    use haft_types::{Field, FieldKind};
     use serde_json::json;
 
     use super::*;

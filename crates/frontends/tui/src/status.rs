@@ -3,6 +3,7 @@
 //! Invariant: it is one row of at most the columns asked for, and it shows nothing that was not told: no share before a request,
 //! no sandbox before a session, a `+` where a price is missing.
 
+use haft_text::grouped;
 use haft_types::{BudgetLayer, Cost, Layer, PermissionMode, SandboxLayer, Usage};
 
 use crate::line::{Line, Span, Tone};
@@ -134,19 +135,6 @@ impl Status {
     }
 }
 
-/// A number with its thousands set apart.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 /// How a layer looks in a bar: told apart without colour.
 fn glyph(layer: Layer) -> (char, Tone) {
     match layer {
@@ -217,10 +205,5 @@ mod tests {
         assert_eq!(status.money().as_deref(), Some("$1.50"));
         status.add(Usage::default(), None);
         assert_eq!(status.money().as_deref(), Some("$1.50+"));
-    }
-
-    #[test]
-    fn thousands() {
-        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
     }
 }

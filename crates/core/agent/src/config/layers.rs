@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use haft_model::BuiltIn;
-use haft_tools::Rules;
+use haft_permission::Rules;
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -76,7 +76,7 @@ pub fn load(sources: &Sources) -> Result<LoadedConfig, ConfigError> {
         merge.add(table, &ValueOrigin::File(sources.user_file.clone()));
     }
     for (name, value) in &sources.environment {
-        if let Some(key) = key_of_variable(name) {
+        if let Some(key) = key_of_variable(name, sections) {
             merge.add(assignment(&key, value)?, &ValueOrigin::Variable(name.clone()));
             merge.check().map_err(|problem| ConfigError::InVariable { name: name.clone(), problem })?;
         }
@@ -200,11 +200,13 @@ fn read(table: Table, sections: &[Section]) -> Result<Config, String> {
     Ok(Config { sections: of_sections, ..core })
 }
 
-/// `HAFT_MODEL` and `HAFT_SECTION__KEY`; any other name is none of ours.
-fn key_of_variable(name: &str) -> Option<String> {
+/// `HAFT_MODEL`, `HAFT_LOG_LEVEL` and `HAFT_SECTION__KEY`; any other name is none of ours.
+fn key_of_variable(name: &str, sections: &[Section]) -> Option<String> {
     let rest = name.strip_prefix("HAFT_")?;
-    if rest == "MODEL" {
-        return Some("model".into());
+    // The log is the front end's, and so is its key.
+    let is_log_level = rest == "LOG_LEVEL" && sections.iter().any(|section| section.name() == "log_level");
+    if rest == "MODEL" || is_log_level {
+        return Some(rest.to_ascii_lowercase());
     }
     rest.contains("__").then(|| rest.to_ascii_lowercase().replace("__", "."))
 }

@@ -10,6 +10,7 @@ use haft_engine::{
     Leftovers, MAIN, Models, ProjectRules, Purse, Roles, Services, Session, SessionConfig, ToolHelp, Which,
 };
 use haft_model::{Catalogue, Client, O200k, RetryConfig};
+use haft_permission::Permissions;
 use haft_project::Ground;
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
@@ -20,7 +21,7 @@ use haft_testkit::test::{FakeClock, SequentialIds};
 use haft_testkit::{Script, ScriptedServer};
 use haft_text::Masker;
 use haft_tool::Workspace;
-use haft_tools::{Permissions, Running};
+use haft_tools::Running;
 use haft_types::{Api, Clock, ConversationId, IdSource, Message, PermissionMode};
 use tempfile::TempDir;
 

@@ -3,6 +3,7 @@
 //! Invariant: when a call is over, how it left every file it saved is recorded; only a killed process leaves that open.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,14 +44,13 @@ impl Recorder {
         Ok(())
     }
 
-    /// Once the call is over: files it saved and said nothing more about were left as they are now.
-    pub(super) fn settle(&self) {
+    /// Once the call is over: files it saved and said nothing more about were left as they are now. Gives what is to be said where
+    /// that could not be recorded.
+    pub(super) fn settle(&self) -> Option<String> {
         let open: Vec<PathBuf> = self.open().iter().cloned().collect();
         let paths: Vec<&Path> = open.iter().map(PathBuf::as_path).collect();
         let settled = if paths.is_empty() { Ok(()) } else { self.note(&paths) };
-        if let Err(error) = settled {
-            tracing::warn!(%error, "how a call left files is not recorded");
-        }
+        settled.err().map(|error| not_recorded(&self.call, &error))
     }
 }
 
@@ -87,28 +87,34 @@ impl Watched {
     /// Records what the call changed, and adds what is to be said about it to its output.
     pub(crate) async fn end(self, mut output: ToolOutput) -> ToolOutput {
         let Self { recorder, how } = self;
+        let call = recorder.call.clone();
         let found = match how {
             How::NotAtAll => return output,
-            How::Told => tokio::task::spawn_blocking(move || {
-                recorder.settle();
-                CommandChanges::default()
+            How::Told => tokio::task::spawn_blocking(move || CommandChanges {
+                notes: recorder.settle().into_iter().collect(),
+                ..CommandChanges::default()
             }),
             How::Scanned(before) => {
                 tokio::task::spawn_blocking(move || recorder.watch.after_command(&recorder.call, before))
             }
         };
-        match found.await {
-            Ok(CommandChanges { changes, notes }) => {
-                output.changes.extend(changes);
-                for note in notes {
-                    output.envelope.text.push('\n');
-                    output.envelope.text.push_str(&note);
-                }
-            }
-            Err(error) => tracing::warn!(%error, "what a call changed is not recorded"),
+        let CommandChanges { changes, notes } = found.await.unwrap_or_else(|error| {
+            let notes = vec![not_recorded(&call, &error)];
+            CommandChanges { notes, ..CommandChanges::default() }
+        });
+        output.changes.extend(changes);
+        for note in notes {
+            output.envelope.text.push('\n');
+            output.envelope.text.push_str(&note);
         }
         output
     }
+}
+
+/// What is said, and logged, of changes that undo will not know of.
+fn not_recorded(call: &CallName, error: &dyn fmt::Display) -> String {
+    tracing::warn!(call = call.call_id, tool = call.tool, %error, "what a call changed is not recorded");
+    format!("[Undo may not cover this call: what it changed could not be recorded: {error}.]")
 }
 
 /// What paths hold now, with what is to be stored of it.

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
+use haft_permission::{Confinement, PermissionsConfig, Rules};
 use haft_tool::{Access, Intent, ToolContext, ToolOutput};
-use haft_tools::{Confinement, PermissionsConfig, Rules};
 use haft_types::ToolSpec;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;

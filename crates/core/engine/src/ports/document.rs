@@ -9,11 +9,10 @@ use haft_store::{Store, StoreError, Swap};
 use haft_text::Masker;
 use haft_tool::PortError;
 use haft_types::ConversationId;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::secrets;
+use crate::stored_state::{StateDocument, StoredState};
 
 /// To whom a document belongs.
 pub(super) enum Owner {
@@ -27,21 +26,36 @@ pub(super) enum Owner {
 pub(super) struct Document<T> {
     store: Arc<dyn Store>,
     owner: Owner,
-    key: &'static str,
     copy: Mutex<T>,
     /// Held while a document is read, changed and written.
     editing: tokio::sync::Mutex<()>,
 }
 
-impl<T: Clone + Default + Serialize + DeserializeOwned> Document<T> {
+impl<T: StateDocument + Clone + Default> Document<T> {
     /// Reads the document. One that cannot be understood is empty here; whoever reads or edits it is told.
-    pub(super) async fn open(store: Arc<dyn Store>, owner: Owner, key: &'static str) -> Result<Self, StoreError> {
-        let document = Self { store, owner, key, copy: Mutex::default(), editing: tokio::sync::Mutex::default() };
-        match document.parse(document.stored().await?) {
-            Ok(value) => document.keep(value),
-            Err(error) => tracing::warn!(key, %error, "a stored document is ignored"),
-        }
+    pub(super) async fn open(store: Arc<dyn Store>, owner: Owner) -> Result<Self, StoreError> {
+        let document = Self::empty(store, owner);
+        let stored = document.stored().await?;
+        document.take_over(stored);
         Ok(document)
+    }
+
+    /// The same for one of a conversation that was read already.
+    pub(super) fn restored(store: Arc<dyn Store>, id: ConversationId, state: &mut StoredState) -> Self {
+        let document = Self::empty(store, Owner::Conversation(id));
+        document.take_over(state.take_json::<T>());
+        document
+    }
+
+    fn empty(store: Arc<dyn Store>, owner: Owner) -> Self {
+        Self { store, owner, copy: Mutex::default(), editing: tokio::sync::Mutex::default() }
+    }
+
+    fn take_over(&self, stored: Option<Value>) {
+        match Self::parse(stored) {
+            Ok(value) => self.keep(value),
+            Err(error) => tracing::warn!(key = T::KEY, %error, "a stored document is ignored"),
+        }
     }
 
     /// The document as last read or written here.
@@ -52,7 +66,7 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Document<T> {
     /// The document as it is stored now.
     pub(super) async fn read(&self) -> Result<T, PortError> {
         let stored = self.stored().await.map_err(|error| failed(&error))?;
-        let value = self.parse(stored)?;
+        let value = Self::parse(stored)?;
         self.keep(value.clone());
         Ok(value)
     }
@@ -60,10 +74,10 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Document<T> {
     /// Replaces the document, whatever it was.
     pub(super) async fn replace(&self, value: T) -> Result<(), PortError> {
         let _alone = self.editing.lock().await;
-        let json = self.encode(&value)?;
+        let json = Self::encode(&value)?;
         match &self.owner {
-            Owner::Conversation(id) => self.store.set_state(id, self.key, json).await,
-            Owner::Project(namespace) => self.store.set_project_state(namespace, self.key, json).await,
+            Owner::Conversation(id) => self.store.set_state(id, T::KEY, json).await,
+            Owner::Project(namespace) => self.store.set_project_state(namespace, T::KEY, json).await,
         }
         .map_err(|error| failed(&error))?;
         self.keep(value);
@@ -75,13 +89,13 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Document<T> {
         let _alone = self.editing.lock().await;
         loop {
             let before = self.stored().await.map_err(|error| failed(&error))?;
-            let mut value = self.parse(before.clone())?;
+            let mut value = Self::parse(before.clone())?;
             let done = change(&mut value)?;
-            let json = self.encode(&value)?;
+            let json = Self::encode(&value)?;
             let swap = match &self.owner {
-                Owner::Conversation(id) => self.store.set_state(id, self.key, json).await.map(|()| Swap::Done),
+                Owner::Conversation(id) => self.store.set_state(id, T::KEY, json).await.map(|()| Swap::Done),
                 Owner::Project(namespace) => {
-                    self.store.swap_project_state(namespace, self.key, before.as_ref(), json).await
+                    self.store.swap_project_state(namespace, T::KEY, before.as_ref(), json).await
                 }
             };
             match swap.map_err(|error| failed(&error))? {
@@ -96,19 +110,19 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Document<T> {
 
     async fn stored(&self) -> Result<Option<Value>, StoreError> {
         match &self.owner {
-            Owner::Conversation(id) => self.store.state(id, self.key).await,
-            Owner::Project(namespace) => self.store.project_state(namespace, self.key).await,
+            Owner::Conversation(id) => self.store.state(id, T::KEY).await,
+            Owner::Project(namespace) => self.store.project_state(namespace, T::KEY).await,
         }
     }
 
-    fn parse(&self, stored: Option<Value>) -> Result<T, PortError> {
-        let unreadable = |error| PortError::Store(format!("the stored `{}` cannot be understood: {error}", self.key));
+    fn parse(stored: Option<Value>) -> Result<T, PortError> {
+        let unreadable = |error| PortError::Store(format!("the stored `{}` cannot be understood: {error}", T::KEY));
         stored.map_or_else(|| Ok(T::default()), |value| serde_json::from_value(value).map_err(unreadable))
     }
 
-    fn encode(&self, value: &T) -> Result<Value, PortError> {
+    fn encode(value: &T) -> Result<Value, PortError> {
         let mut json = serde_json::to_value(value)
-            .map_err(|error| PortError::Store(format!("`{}` has no JSON form: {error}", self.key)))?;
+            .map_err(|error| PortError::Store(format!("`{}` has no JSON form: {error}", T::KEY)))?;
         secrets::mask_value(&Masker::default(), &mut json);
         Ok(json)
     }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use haft_store::StoreError;
-use haft_types::ConversationId;
+use haft_store::{Store, StoreError};
+use haft_types::{Clock, ConversationId, TokenCounter};
 
 use super::{Children, StoredMarks, StoredNotes, StoredTranscript, StoredUseful};
-use crate::session::{Services, SessionConfig};
+use crate::session::SessionConfig;
+use crate::stored_state::StoredState;
 
 /// The ports of one session that the reminders and tools share.
 pub(crate) struct Knowledge {
@@ -24,29 +25,38 @@ pub(crate) struct Shared {
     pub(crate) notes: Arc<StoredNotes>,
 }
 
+/// What knowledge is read and written with.
+#[derive(Clone, Copy)]
+pub(crate) struct KnowledgeServices<'a> {
+    pub(crate) store: &'a Arc<dyn Store>,
+    pub(crate) counter: &'a Arc<dyn TokenCounter>,
+    pub(crate) clock: &'a Arc<dyn Clock>,
+}
+
 impl Knowledge {
-    /// Reads what is kept with the conversation and its project, but for what is shared.
+    /// What is kept with the conversation, and with its project, which is read here; but for what is shared.
     pub(crate) async fn open(
-        services: &Services,
+        services: KnowledgeServices<'_>,
         config: &SessionConfig,
         conversation: &ConversationId,
         shared: Option<&Shared>,
+        state: &mut StoredState,
     ) -> Result<Self, StoreError> {
-        let store = || Arc::clone(&services.store);
+        let store = || Arc::clone(services.store);
         let Shared { useful, notes } = if let Some(shared) = shared {
             shared.clone()
         } else {
             let root = config.workspace.root.clone();
-            let notes = StoredNotes::open(store(), &config.notes, root, Arc::clone(&services.clock)).await?;
-            let useful = StoredUseful::open(store(), conversation.clone()).await?;
+            let notes = StoredNotes::open(store(), &config.notes, root, Arc::clone(services.clock)).await?;
+            let useful = StoredUseful::restored(store(), conversation.clone(), state);
             Shared { useful: Arc::new(useful), notes: Arc::new(notes) }
         };
-        let children = Arc::new(Children::open(store(), conversation.clone()).await?);
-        let marks = Arc::new(StoredMarks::open(store(), conversation.clone()).await?);
+        let children = Arc::new(Children::restored(store(), conversation.clone(), state));
+        let marks = Arc::new(StoredMarks::restored(store(), conversation.clone(), state));
         let transcript = StoredTranscript {
             store: store(),
             conversation: conversation.clone(),
-            counter: Arc::clone(&services.counter),
+            counter: Arc::clone(services.counter),
             marks: Arc::clone(&marks),
             children: Some(Arc::clone(&children)),
         };

@@ -2,23 +2,26 @@
 
 use std::sync::Arc;
 
-use haft_context::{MarkAction, MarkReport, Marks};
+use haft_context::Marks;
 use haft_store::{Store, StoreError};
 use haft_tool::PortError;
-use haft_types::{ConversationId, Entry};
+use haft_types::{ConversationId, Entry, MarkAction, MarkReport};
 
 use super::document::{Document, Owner};
+use crate::stored_state::StoredState;
 
 /// The marks of a conversation.
 pub struct StoredMarks(Document<Marks>);
 
-/// Under which name the marks are stored.
-const KEY: &str = "marks";
-
 impl StoredMarks {
     /// Reads the marks of this conversation.
     pub async fn open(store: Arc<dyn Store>, conversation: ConversationId) -> Result<Self, StoreError> {
-        Document::open(store, Owner::Conversation(conversation), KEY).await.map(Self)
+        Document::open(store, Owner::Conversation(conversation)).await.map(Self)
+    }
+
+    /// The same from what was read when the conversation was opened.
+    pub(crate) fn restored(store: Arc<dyn Store>, conversation: ConversationId, state: &mut StoredState) -> Self {
+        Self(Document::restored(store, conversation, state))
     }
 
     /// The marks as they apply to the next request, from memory.
@@ -26,17 +29,13 @@ impl StoredMarks {
         self.0.copy()
     }
 
-    /// Edits the list of deleted messages. `ids` are short or full ids, separated by commas. Gives the report and the marks.
+    /// Edits the list of deleted messages. `ids` are short or full ids, separated by commas.
     pub async fn edit_deleted(
         &self,
         action: MarkAction,
         ids: &str,
         history: &[Arc<Entry>],
-    ) -> Result<(MarkReport, Marks), PortError> {
-        let edit = |marks: &mut Marks| {
-            let report = marks.edit_deleted(action, ids, history);
-            Ok((report, marks.clone()))
-        };
-        self.0.edit(edit).await
+    ) -> Result<MarkReport, PortError> {
+        self.0.edit(|marks: &mut Marks| Ok(marks.edit_deleted(action, ids, history))).await
     }
 }

@@ -14,8 +14,8 @@ mod tokens;
 mod transcript;
 mod useful;
 
-pub(crate) use children::{Child, Children};
-pub(crate) use knowledge::{Knowledge, Shared};
+pub(crate) use children::Children;
+pub(crate) use knowledge::{Knowledge, KnowledgeServices, Shared};
 pub use marks::StoredMarks;
 pub use notes::StoredNotes;
 pub(crate) use reads::Reads;

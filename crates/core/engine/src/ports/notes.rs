@@ -9,30 +9,18 @@ use haft_context::{FolderNotes, folder_notes_text};
 use haft_store::{Store, StoreError};
 use haft_tool::{Note, Notes, PortError};
 use haft_types::Clock;
-use serde::{Deserialize, Serialize};
 
 use super::document::{Document, Owner};
+use crate::stored_state::FolderNoteList;
 
 /// The notes of a project.
 pub struct StoredNotes {
-    document: Document<NoteList>,
+    document: Document<FolderNoteList>,
     clock: Arc<dyn Clock>,
     root: PathBuf,
 }
 
-/// Under which name the notes are stored.
-const KEY: &str = "notes";
-
-/// All notes of a project, oldest first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-struct NoteList {
-    /// The highest number given so far.
-    last_number: u32,
-    notes: Vec<Note>,
-}
-
-impl NoteList {
+impl FolderNoteList {
     /// Takes a note out by its id, with or without its letter.
     fn take(&mut self, id: &str) -> Result<Note, PortError> {
         let digits = id.trim().trim_start_matches(['n', 'N']);
@@ -49,13 +37,13 @@ impl StoredNotes {
         root: PathBuf,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
-        let document = Document::open(store, Owner::Project(namespace.to_owned()), KEY).await?;
+        let document = Document::open(store, Owner::Project(namespace.to_owned())).await?;
         Ok(Self { document, clock, root })
     }
 
     /// The reminder: notes on every folder above the files given, shallow to deep, the newest of each.
     pub fn reminder<'a>(&self, read_paths: impl Iterator<Item = &'a Path>) -> String {
-        let NoteList { notes, .. } = self.document.copy();
+        let FolderNoteList { notes, .. } = self.document.copy();
         if notes.is_empty() {
             return String::new();
         }
@@ -90,7 +78,7 @@ impl Notes for StoredNotes {
 
     async fn add(&self, path: &str, note: &str) -> Result<Note, PortError> {
         let updated_at = self.clock.now();
-        let add = |list: &mut NoteList| {
+        let add = |list: &mut FolderNoteList| {
             // A call that is run again after a crash must not leave the same note twice.
             let same = list.notes.iter().position(|known| known.path == path && known.note == note);
             let id = if let Some(at) = same {
@@ -108,7 +96,7 @@ impl Notes for StoredNotes {
 
     async fn update(&self, id: &str, note: &str) -> Result<Note, PortError> {
         let updated_at = self.clock.now();
-        let update = |list: &mut NoteList| {
+        let update = |list: &mut FolderNoteList| {
             let changed = Note { note: note.to_owned(), updated_at, ..list.take(id)? };
             // A changed note is the newest one again.
             list.notes.push(changed.clone());
@@ -118,7 +106,7 @@ impl Notes for StoredNotes {
     }
 
     async fn delete(&self, id: &str) -> Result<Note, PortError> {
-        self.document.edit(|list: &mut NoteList| list.take(id)).await
+        self.document.edit(|list: &mut FolderNoteList| list.take(id)).await
     }
 }
 

@@ -3,26 +3,24 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_store::{Store, StoreError};
+use haft_store::Store;
 use haft_tool::{TodoItem, TodoList, TodoState};
 use haft_types::ConversationId;
 
-use super::document::{Document, Owner};
+use super::document::Document;
+use crate::stored_state::{StoredState, TodoItems};
 
 /// The TODO list of a conversation.
-pub(crate) struct StoredTodo(Document<Vec<TodoItem>>);
-
-/// Under which name the list is stored.
-const KEY: &str = "todo";
+pub(crate) struct StoredTodo(Document<TodoItems>);
 
 impl StoredTodo {
-    pub(crate) async fn open(store: Arc<dyn Store>, conversation: ConversationId) -> Result<Self, StoreError> {
-        Document::open(store, Owner::Conversation(conversation), KEY).await.map(Self)
+    pub(crate) fn restored(store: Arc<dyn Store>, conversation: ConversationId, state: &mut StoredState) -> Self {
+        Self(Document::restored(store, conversation, state))
     }
 
     /// The items, from memory.
     pub(crate) fn items(&self) -> Vec<TodoItem> {
-        self.0.copy()
+        self.0.copy().0
     }
 
     /// Whether an item is not done. A list that cannot be read counts as empty: the tools report the error.
@@ -34,10 +32,10 @@ impl StoredTodo {
 #[async_trait]
 impl TodoList for StoredTodo {
     async fn read(&self) -> Result<Vec<TodoItem>, String> {
-        self.0.read().await.map_err(|error| error.to_string())
+        self.0.read().await.map(|list| list.0).map_err(|error| error.to_string())
     }
 
     async fn write(&self, items: Vec<TodoItem>) -> Result<(), String> {
-        self.0.replace(items).await.map_err(|error| error.to_string())
+        self.0.replace(TodoItems(items)).await.map_err(|error| error.to_string())
     }
 }

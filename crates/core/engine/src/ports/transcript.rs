@@ -7,8 +7,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use haft_context::message_lines;
 use haft_store::Store;
-use haft_tool::{MarkAction, MarkReport, PortError, Recalled, Transcript, TranscriptLine};
-use haft_types::{ConversationId, Entry, Message, MessageId, Part, ShortId, TokenCounter};
+use haft_tool::{PortError, Recalled, Transcript, TranscriptLine};
+use haft_types::{ConversationId, Entry, MarkAction, MarkReport, Message, MessageId, Part, ShortId, TokenCounter};
 
 use super::children::Children;
 use super::document::failed;
@@ -76,15 +76,8 @@ impl Transcript for StoredTranscript {
     }
 
     async fn mark(&self, action: MarkAction, ids: &str) -> Result<MarkReport, PortError> {
-        let action = match action {
-            MarkAction::Create => haft_context::MarkAction::Create,
-            MarkAction::Append => haft_context::MarkAction::Append,
-            MarkAction::Delete => haft_context::MarkAction::Delete,
-        };
         let history = self.entries(&Uncounted).await?;
-        let (report, marks) = self.marks.edit_deleted(action, ids, &history).await?;
-        let haft_context::MarkReport { changed, unchanged, refused, unknown } = report;
-        Ok(MarkReport { changed, unchanged, refused, unknown, marked: marks.deleted.len() })
+        self.marks.edit_deleted(action, ids, &history).await
     }
 
     async fn recall(&self, id: &str) -> Result<Recalled, PortError> {

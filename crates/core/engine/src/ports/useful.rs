@@ -12,18 +12,20 @@ use haft_tool::{Added, NewUseful, OutputLimits, PortError, UsefulInfo, UsefulIte
 use haft_types::ConversationId;
 
 use super::document::{Document, Owner};
-use ranges::Ranges;
+use crate::stored_state::{StoredState, UsefulRanges};
 
 /// The useful information of a conversation.
-pub struct StoredUseful(Document<Ranges>);
-
-/// Under which name the ranges are stored.
-const KEY: &str = "useful";
+pub struct StoredUseful(Document<UsefulRanges>);
 
 impl StoredUseful {
     /// Reads what is kept with this conversation.
     pub async fn open(store: Arc<dyn Store>, conversation: ConversationId) -> Result<Self, StoreError> {
-        Document::open(store, Owner::Conversation(conversation), KEY).await.map(Self)
+        Document::open(store, Owner::Conversation(conversation)).await.map(Self)
+    }
+
+    /// The same from what was read when the conversation was opened.
+    pub(crate) fn restored(store: Arc<dyn Store>, conversation: ConversationId, state: &mut StoredState) -> Self {
+        Self(Document::restored(store, conversation, state))
     }
 
     /// The ranges, oldest first, from memory.

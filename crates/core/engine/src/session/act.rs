@@ -5,10 +5,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use haft_store::Fact;
 use haft_store::versions::CallName;
 use haft_tool::{Flow, ToolContext, ToolOutput};
-use haft_types::{ContentHash, Envelope, EventBody, Hasher, MessageId, Role, StopReason, ToolCall};
+use haft_types::{ContentHash, Envelope, EventBody, Hasher, ToolCall};
 use tokio_util::sync::CancellationToken;
 
 use super::calling::Ran;
@@ -20,7 +19,6 @@ use crate::files::{Recorder, Watched};
 use crate::gate::{self, Admitted, Refused, ReplyFacts};
 use crate::permit::{Denied, Granted};
 use crate::ports::ModelTokens;
-use crate::resume::stop_reason;
 use crate::secrets;
 use crate::turn::{About, Input, Question, ToolsDone};
 
@@ -70,16 +68,16 @@ impl Session {
             }
         }
         self.run_group(admitted, &mut done, emitter, cancel).await?;
-        done.spent = self.spent();
+        done.spent = self.meter.spent();
         Ok(Input::ToolsDone(done))
     }
 
     fn gate(&self, calls: Vec<ToolCall>) -> Vec<Result<Admitted, Box<Refused>>> {
-        let stop = self.last_stop_reason();
+        let stop = self.transcript.last_stop_reason();
         let count = calls.len();
         let gate = |(index, call)| {
             let facts = ReplyFacts { stop: &stop, calls: count, last: index + 1 == count };
-            gate::admit(call, &facts, &self.registry)
+            gate::admit(call, &facts, self.prompt.registry())
         };
         calls.into_iter().enumerate().map(gate).collect()
     }
@@ -116,11 +114,6 @@ impl Session {
         })
     }
 
-    fn last_stop_reason(&self) -> StopReason {
-        let reply = self.history.iter().rev().find(|entry| entry.message.role == Role::Assistant);
-        reply.and_then(|entry| stop_reason(&entry.message)).unwrap_or(StopReason::ToolUse)
-    }
-
     /// Runs calls side by side and stores their results in order.
     async fn run_group(
         &mut self,
@@ -136,12 +129,12 @@ impl Session {
             // Before it is noted as begun: should haft be killed while it scans, the call has certainly not run.
             let watched = Watched::begin(Arc::clone(&recorder), call.tool.access()).await;
             if calls::has_effects(call.tool.access()) {
-                self.note_begun(&call.call).await?;
+                self.transcript.note_begun(&call.call).await?;
             }
             let mut context = self.tool_context(&call.call, recorder, cancel, &shown);
             context.workspace.extra.extend(outside);
             let ran = Ran { arguments: self.kept_arguments(&call, changed), changed };
-            let (call, task) = calls::start(call, self.registry.clone(), context);
+            let (call, task) = calls::start(call, self.prompt.registry().clone(), context);
             started.push((call, task, watched, ran));
         }
         for (call, task, watched, ran) in started {
@@ -159,22 +152,9 @@ impl Session {
         Ok(())
     }
 
-    async fn note_begun(&mut self, call: &ToolCall) -> Result<(), EngineError> {
-        let Some(message_id) = self.last_reply() else { return Ok(()) };
-        let fact = Fact::ToolStarted { message_id, call_id: call.id.clone() };
-        self.services.store.note(&self.conversation.id, fact).await?;
-        self.begun.insert((message_id, call.id.clone()));
-        Ok(())
-    }
-
-    pub(super) fn last_reply(&self) -> Option<MessageId> {
-        let reply = self.history.iter().rev().find(|entry| entry.message.role == Role::Assistant);
-        reply.map(|entry| entry.message.message_id)
-    }
-
     fn recorder(&self, call: &ToolCall) -> Recorder {
         // A call is always part of a stored reply.
-        let message_id = self.last_reply().unwrap_or_else(|| self.fresh_id());
+        let message_id = self.transcript.last_reply().unwrap_or_else(|| self.transcript.fresh_id());
         let name = CallName { message_id, call_id: call.id.clone(), tool: call.name.clone() };
         Recorder::new(Arc::clone(&self.watch), name)
     }
@@ -194,13 +174,13 @@ impl Session {
             limits: self.services.running.limits().output(),
             environment: Arc::clone(&self.config.child_environment),
             progress: shown.of(call),
-            todo: Arc::clone(&self.todo) as _,
-            reads: Arc::clone(&self.reads) as _,
+            todo: Arc::clone(self.prompt.todo()) as _,
+            reads: Arc::clone(self.prompt.reads()) as _,
             history: Arc::clone(&recorder) as _,
             take_back: recorder,
-            useful: Arc::clone(&self.knowledge.useful) as _,
-            notes: Arc::clone(&self.knowledge.notes) as _,
-            transcript: Arc::clone(&self.knowledge.transcript) as _,
+            useful: Arc::clone(&self.prompt.knowledge().useful) as _,
+            notes: Arc::clone(&self.prompt.knowledge().notes) as _,
+            transcript: Arc::clone(&self.prompt.knowledge().transcript) as _,
             tokens: Arc::new(ModelTokens::new(Arc::clone(&self.services.counter), &self.config.model)),
         }
     }
@@ -222,11 +202,11 @@ impl Session {
             text: envelope.text.clone(),
             error: envelope.error.clone(),
         };
-        self.append_result(call, envelope, images).await?;
+        let tool = self.prompt.own_name(&call.name);
+        self.transcript.append_result(call, tool, envelope, images).await?;
         emitter.emit(event);
         for change in changes {
-            self.active.note(&self.config.workspace.root, &change);
-            self.last_write = Some(self.config.workspace.display(&change.path));
+            self.prompt.note_change(&self.config.workspace, &change);
             emitter.emit(EventBody::FileChanged {
                 path: self.config.workspace.display(&change.path),
                 change: change.kind,

@@ -8,19 +8,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use haft_context::{ChangedFile, ContextError, FolderChange, active_request, is_cold};
+use haft_context::{ChangedFile, FolderChange, active_request};
 use haft_project::active;
-use haft_store::{Store, StoreError};
 use haft_tool::FileChange;
-use haft_types::{ChangeKind, ConversationId, EventBody, ModelSpec, Outcome, PermissionMode, Role, TokenCounter};
-use serde_json::Value;
+use haft_types::{ChangeKind, EventBody, ModelSpec, Outcome, PermissionMode, Role, TokenCounter};
 use tokio_util::sync::CancellationToken;
 
 use super::{EngineError, Session, SessionConfig};
 use crate::emit::Emitter;
+use crate::stored_state::{SentDescriptions, StoredState};
 
-/// Under which name the store keeps what was sent.
-const SENT: &str = "active_context";
 /// So many folders are described after one turn.
 const MOST_FOLDERS: usize = 8;
 /// So many files of a folder are shown to whoever describes it, and so many bytes of each.
@@ -44,28 +41,33 @@ pub(super) struct Active {
 
 impl Active {
     /// What was sent last of them; of a conversation that sent nothing yet, what there is.
-    pub(super) async fn open(
-        store: &dyn Store,
-        known: Option<&ConversationId>,
-        config: &SessionConfig,
-    ) -> Result<Self, StoreError> {
+    pub(super) fn open(config: &SessionConfig, state: &mut StoredState) -> Self {
         if !config.policy.active {
-            return Ok(Self::default());
+            return Self::default();
         }
-        let kept = match known {
-            Some(id) => store.state(id, SENT).await?,
-            None => None,
-        };
-        let text = match &kept {
-            Some(value) => value.as_str().map(str::to_owned),
-            None => current(config),
-        };
-        Ok(Self { text, kept: kept.is_some(), changed: Changed::new() })
+        match state.take() {
+            Some(SentDescriptions(text)) => Self { text, kept: true, changed: Changed::new() },
+            None => Self { text: current(config), kept: false, changed: Changed::new() },
+        }
     }
 
     /// The text for the system message.
     pub(super) fn text(&self) -> Option<&str> {
         self.text.as_deref()
+    }
+
+    /// Takes over what the descriptions say now, and gives whether that is something else.
+    pub(super) fn refresh(&mut self, config: &SessionConfig) -> bool {
+        if !config.policy.active {
+            return false;
+        }
+        let now = current(config);
+        let changed = now != self.text;
+        if changed {
+            self.text = now;
+            self.kept = false;
+        }
+        changed
     }
 
     /// Notes what a call changed.
@@ -86,31 +88,11 @@ fn current(config: &SessionConfig) -> Option<String> {
 }
 
 impl Session {
-    /// Whether nothing of what was sent last can be in the provider's cache any more.
-    pub(super) fn is_cold(&self) -> bool {
-        is_cold(&self.config.model, self.sent.as_ref(), self.idle())
-    }
-
-    /// Takes over what the descriptions say now, if that costs nothing.
-    pub(super) fn look_at_descriptions(&mut self) -> Result<(), ContextError> {
-        if !self.config.policy.active || !self.is_cold() {
-            return Ok(());
-        }
-        let now = current(&self.config);
-        if now != self.active.text {
-            self.active.text = now;
-            self.active.kept = false;
-            self.tell_again()?;
-        }
-        Ok(())
-    }
-
     /// Keeps with the conversation what is sent of them.
     pub(super) async fn keep_descriptions(&mut self) -> Result<(), EngineError> {
-        if self.config.policy.active && !self.active.kept {
-            let text = self.active.text.clone().map_or(Value::Null, Value::String);
-            self.services.store.set_state(&self.conversation.id, SENT, text).await?;
-            self.active.kept = true;
+        if self.config.policy.active && !self.prompt.active.kept {
+            self.transcript.keep_state(&SentDescriptions(self.prompt.active.text.clone())).await?;
+            self.prompt.active.kept = true;
         }
         Ok(())
     }
@@ -122,7 +104,7 @@ impl Session {
         emitter: &mut Emitter<'_>,
         cancel: &CancellationToken,
     ) {
-        let mut changed = std::mem::take(&mut self.active.changed);
+        let mut changed = std::mem::take(&mut self.prompt.active.changed);
         let wanted = match outcome {
             Outcome::Completed | Outcome::Waiting => true,
             // Nobody wants to wait or to pay for more.
@@ -167,7 +149,8 @@ impl Session {
                 text: masked(&beginning(&ground.root.join(path))),
             })
             .collect();
-        let (task, answer) = (self.newest(Role::User), self.newest(Role::Assistant));
+        let newest = |role| self.transcript.newest_text(role, MOST_CHARACTERS);
+        let (task, answer) = (newest(Role::User), newest(Role::Assistant));
         let name = folder.display().to_string();
         let change = FolderChange {
             folder: if name.is_empty() { "." } else { &name },
@@ -180,17 +163,10 @@ impl Session {
         let request = |by: &ModelSpec, counter: &dyn TokenCounter| active_request(&change, by, counter);
         let made = self.ask_summariser(&request, limit, emitter, cancel).await?;
         let usage = made.reply.usage;
-        let cost = self.spend(made.by.price, usage);
+        let cost = self.meter.spend(made.by.price, usage);
         emitter.emit(EventBody::Usage { model: made.by.full_name(), usage, cost, saved_tokens: 0 });
         let text = made.written().map_err(|why| why.to_string())?;
         active::write(&ground, folder, &masked(&text)).map_err(|error| error.to_string())
-    }
-
-    /// The newest words of the user or of the model, not too many.
-    fn newest(&self, role: Role) -> String {
-        let texts = self.history.iter().rev().map(|entry| &entry.message).filter(|message| message.role == role);
-        let text = texts.map(haft_types::Message::joined_text).find(|text| !text.trim().is_empty());
-        text.unwrap_or_default().chars().take(MOST_CHARACTERS).collect()
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use haft_store::Fact;
 use haft_tool::Assignment;
 use haft_tools::{RUN_SUBAGENTS, assignments_of};
-use haft_types::{ConversationId, Entry, Envelope, Event, Origin, ToolCall, ToolError, ToolStatus, Usage};
+use haft_types::{ConversationId, Entry, Envelope, Event, Origin, ToolCall, ToolError, ToolStatus};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{EngineError, Session};
@@ -29,7 +29,7 @@ impl Session {
         let services = &self.services;
         household.settle(Home {
             config: self.config.clone(),
-            conversation: self.conversation.id.clone(),
+            conversation: self.transcript.id().clone(),
             store: Arc::clone(&services.store),
             versions: Arc::clone(&services.versions),
             counter: Arc::clone(&services.counter),
@@ -38,12 +38,12 @@ impl Session {
             models: services.models.clone(),
             hub: Arc::clone(&services.hub),
             running: Arc::clone(&services.running),
-            todo: Arc::clone(&self.todo),
-            knowledge: self.knowledge.shared(),
-            children: Arc::clone(&self.knowledge.children),
+            todo: Arc::clone(self.prompt.todo()),
+            knowledge: self.prompt.knowledge().shared(),
+            children: Arc::clone(&self.prompt.knowledge().children),
             permit: Arc::clone(&self.permit),
             watch: Arc::clone(&self.watch),
-            purse: self.purse.clone(),
+            purse: self.meter.budget().clone(),
             events,
             merging: tokio::sync::Mutex::default(),
         });
@@ -52,22 +52,18 @@ impl Session {
     /// Says what the session is at, before its calls run.
     pub(super) fn note_for_agents(&self, replies: u32) {
         let Some(household) = &self.household else { return };
-        let limits = &self.config.limits;
         household.note(Now {
-            reply: self.last_reply(),
+            reply: self.transcript.last_reply(),
             model: self.config.model.full_name(),
-            turns: limits.turns.map(|turns| turns.saturating_sub(replies).max(1)),
-            time: limits.wall_time.map(|limit| limit.saturating_sub(self.totals.since.elapsed())),
+            turns: self.meter.turns_left(replies),
+            time: self.meter.time_left(),
         });
     }
 
     /// Adds what sub-agents used to what the run has used. Their money is in the purse already.
     pub(super) fn take_relayed_usage(&mut self) {
         let (usage, costs) = self.relayed.take_used();
-        self.totals.usage += usage;
-        for cost in costs {
-            self.totals.add(Usage::default(), cost);
-        }
+        self.meter.add_relayed(usage, costs);
     }
 
     /// Takes in what other agents and the user have written since the last request.
@@ -76,10 +72,10 @@ impl Session {
         for letter in letters {
             if letter.from == USER {
                 let words = self.treated(&letter.text);
-                self.append_user(words, Origin::Joined).await?;
+                self.transcript.append_user(words, Origin::Joined).await?;
                 emitter.joined(&letter.text);
             } else {
-                self.append_user(letter.words(), Origin::Agent).await?;
+                self.transcript.append_user(letter.words(), Origin::Agent).await?;
             }
         }
         Ok(())
@@ -114,13 +110,15 @@ impl Session {
         if call.name != RUN_SUBAGENTS {
             return Ok(None);
         }
-        let Some(((_, work), reply)) = assignments_of(&call.arguments).zip(self.last_reply()) else { return Ok(None) };
+        let Some(((_, work), reply)) = assignments_of(&call.arguments).zip(self.transcript.last_reply()) else {
+            return Ok(None);
+        };
         let mut sections = Vec::with_capacity(work.len());
         let mut finished = 0;
         for (index, one) in work.iter().enumerate() {
             let id = match &one.conversation {
-                Some(earlier) => self.knowledge.children.find(earlier).map(|child| child.conversation),
-                None => Some(child_id(&self.conversation.id, reply, &call.id, index)),
+                Some(earlier) => self.prompt.knowledge().children.find(earlier).map(|child| child.conversation),
+                None => Some(child_id(self.transcript.id(), reply, &call.id, index)),
             };
             let Some(id) = id else { continue };
             let (section, done) = self.how_far(one, &id).await?;

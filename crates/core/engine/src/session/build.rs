@@ -1,154 +1,67 @@
 //! Puts the next request together from what the session knows, and tells the listener how it came to be.
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use haft_context::{
-    Account, Assembly, ContextError, EditState, ExecutionState, ListOwner, Progress, Reminders, RoleParts, RoleText,
-    Sent, SentSegment, Snapshot, SystemInput, Todo, assemble, render_system, system_entry, todo_text,
-};
-use haft_store::{LoggedRequest, Store};
-use haft_tool::{Source, TodoState};
-use haft_types::{ConversationId, Entry, EventBody, Layer, Request, Role, TokenCounter, ToolSet};
+use haft_context::{Account, Assembly, ContextError, EditState, ListOwner, Snapshot, assemble};
+use haft_types::{Entry, EventBody, Layer, Request};
 
-use super::told::Told;
-use super::{EngineError, Session, SessionConfig, open};
-use crate::documents::StandingDocuments;
+use super::{EngineError, Session};
 use crate::emit::Emitter;
-use crate::external::ExternalShelf;
-use crate::names;
 use crate::subagents::Rank;
-use crate::touched::Touched;
-
-/// Under which names the store keeps what one request decides for the next.
-pub(super) const CLEARED: &str = "cleared";
-pub(super) const CARRIED: &str = "carried";
-pub(super) const POLICY: &str = "policy";
-const EDITED: &str = "edited";
 
 impl Session {
     /// The next request as it would be sent now, and an account of it. Nothing is sent or stored.
     pub fn preview(&mut self) -> Result<Assembly, ContextError> {
-        drop(self.look_at_documents()?);
+        drop(self.refresh_prompt()?);
         self.assembly()
     }
 
-    /// Tells another model of the tools, in its own protocol.
-    pub(super) fn tell_again(&mut self) -> Result<(), ContextError> {
-        let counter = self.services.counter.as_ref();
-        self.told = Told::of(&self.config.model, &self.registry, counter);
-        self.system = system_of(&self.config, &self.told, &self.documents, self.active.text(), counter)?;
-        Ok(())
+    /// Looks at the project as it is now, and gives what is wrong with its documents.
+    pub(super) fn refresh_prompt(&mut self) -> Result<Vec<String>, ContextError> {
+        let cold = self.is_cold();
+        self.prompt.refresh(&self.config, self.transcript.history(), cold)
     }
 
-    /// Looks at the project's documents; what they change of the system message is rendered anew.
-    pub(super) fn look_at_documents(&mut self) -> Result<Vec<String>, ContextError> {
-        self.look_at_skills()?;
-        self.look_at_descriptions()?;
-        self.mentions.look(&self.history, &self.config.ground);
-        let touched = Touched { reads: &self.reads, mentions: &self.mentions };
-        if let Some(external) = &mut self.external {
-            external.look();
-        }
-        let changed = self.documents.look(touched, self.external.as_ref(), self.services.counter.as_ref());
-        if changed && self.config.roles.main.is_some() {
-            self.tell_again()?;
-        }
-        let mut problems = self.documents.take_problems();
-        problems.extend(self.skills.take_problems());
-        problems.extend(self.external.as_mut().into_iter().flat_map(ExternalShelf::take_problems));
-        Ok(problems)
-    }
-
-    /// Looks whether skills were added, changed or removed, and tells of them as they are now.
-    fn look_at_skills(&mut self) -> Result<(), ContextError> {
-        if !self.skills.changed(&self.config.ground) {
-            return Ok(());
-        }
-        let before: Vec<_> = self.registry.cases().cloned().collect();
-        match open::skills_now(&self.config, &self.services) {
-            Some((tool, listed)) => {
-                self.registry.register(tool, Source::BuiltIn);
-                self.registry.set_case(listed);
-            }
-            None => drop(self.registry.remove(names::USE_SKILL)),
-        }
-        if !before.iter().eq(self.registry.cases()) {
-            self.tell_again()?;
-        }
-        Ok(())
+    /// Whether nothing of what was sent last can be in the provider's cache any more.
+    pub(super) fn is_cold(&self) -> bool {
+        self.sent.is_cold(&self.config.model, self.transcript.idle())
     }
 
     pub(super) fn assembly(&self) -> Result<Assembly, ContextError> {
-        self.assembly_of(&self.history_to_send(), &self.edited)
+        self.assembly_of(&self.sent.history_to_send(self.transcript.history()), self.sent.edited())
     }
 
     /// What would be sent of these messages under these edits.
     pub(super) fn assembly_of(&self, history: &[Arc<Entry>], edits: &EditState) -> Result<Assembly, ContextError> {
-        let reminders = self.reminders();
-        let marks = self.knowledge.marks.current();
-        let execution = ExecutionState {
-            mode: self.mode().to_string(),
-            last_write: self.last_write.clone(),
-            ..ExecutionState::default()
-        };
-        let role = assembled_role(&self.config, &self.documents);
-        let input = system_input(&self.config, &self.told, role.as_deref(), self.active.text());
-        let plain = Snapshot::new(
-            &self.config.model,
-            &self.config.policy,
-            &self.system,
-            &self.told.tools,
-            history,
-            self.services.counter.as_ref(),
-        );
-        assemble(&Snapshot {
-            system_input: Some(&input),
-            documents: Some(self.documents.layer()),
-            reminders: Some(&reminders),
-            execution: Some(&execution),
-            marks: Some(&marks),
-            edits: Some(edits),
-            cleared: self.cleared.as_ref(),
-            last: self.sent.as_ref(),
-            carried: self.carried.as_ref(),
-            most: self.most,
-            idle: self.idle(),
-            cache_key: Some(self.conversation.id.as_str()),
-            memo: Some(&self.memo),
-            ..plain
-        })
-    }
-
-    /// How long ago the model was asked last.
-    pub(super) fn idle(&self) -> Option<Duration> {
-        let asked = self.history.iter().rfind(|entry| entry.message.role == Role::Assistant)?.message.created_at;
-        self.services.clock.now().duration_since(asked).try_into().ok()
-    }
-
-    /// The reminders as they are now (SPEC 3.4: afresh for every request).
-    fn reminders(&self) -> Reminders {
-        let items = self.todo.items();
-        let progress = |state| match state {
-            TodoState::Pending => Progress::Pending,
-            TodoState::InProgress => Progress::InProgress,
-            TodoState::Completed => Progress::Completed,
-        };
-        let todo: Vec<_> =
-            items.iter().map(|item| Todo { content: &item.content, progress: progress(item.status) }).collect();
         let owner = match self.rank {
             Rank::Main => ListOwner::Reader,
             Rank::Sub => ListOwner::MainAgent,
         };
-        let masked = |text: String| self.config.masker.mask(&text).into_owned();
-        Reminders {
-            role: assembled_role(&self.config, &self.documents),
-            todo: Some(masked(todo_text(&todo, owner))),
-            useful: Some(masked(self.knowledge.useful.useful_reminder(&self.config.workspace.root))),
-            folder_notes: Some(masked(self.knowledge.notes.reminder(self.reads.paths().iter().map(PathBuf::as_path)))),
-            clock: Some(self.services.clock.now().to_string()),
-        }
+        let prompt = &self.prompt;
+        let reminders = prompt.reminders(&self.config, owner, self.services.clock.now());
+        let marks = prompt.knowledge().marks.current();
+        let execution = prompt.execution(self.mode());
+        let role = prompt.role(&self.config);
+        let input = prompt.system_input(&self.config, role.as_deref());
+        let plain = Snapshot::new(
+            &self.config.model,
+            &self.config.policy,
+            prompt.system(),
+            prompt.tool_set(),
+            history,
+            self.services.counter.as_ref(),
+        );
+        let now = Snapshot {
+            system_input: Some(&input),
+            documents: Some(prompt.document_layer()),
+            reminders: Some(&reminders),
+            execution: Some(&execution),
+            marks: Some(&marks),
+            idle: self.transcript.idle(),
+            cache_key: Some(self.transcript.id().as_str()),
+            ..plain
+        };
+        assemble(&self.sent.remembered(edits, now))
     }
 
     /// Keeps what this request decided, and tells how it came to be.
@@ -159,112 +72,9 @@ impl Session {
         emitter: &mut Emitter<'_>,
     ) -> Result<(), EngineError> {
         tell(&account, request, emitter);
-        if let Some(cleared) = account.cleared {
-            let value = serde_json::to_value(&cleared).unwrap_or_default();
-            self.services.store.set_state(&self.conversation.id, CLEARED, value).await?;
-            self.cleared = Some(cleared);
-        }
-        if let Some(carried) = account.carried {
-            let value = serde_json::to_value(&carried).unwrap_or_default();
-            self.services.store.set_state(&self.conversation.id, CARRIED, value).await?;
-            self.carried = Some(carried);
-        }
-        if let Some(steady) = self.to_keep.take() {
-            steady.keep(self.services.store.as_ref(), &self.conversation.id).await?;
-        }
-        if self.sent.as_ref().is_none_or(|sent| sent.policy != account.sent.policy) {
-            let value = serde_json::to_value(account.sent.policy).unwrap_or_default();
-            self.services.store.set_state(&self.conversation.id, POLICY, value).await?;
-        }
-        if self.sent.as_ref().and_then(|sent| sent.edits) != account.sent.edits {
-            let value = serde_json::to_value(account.sent.edits).unwrap_or_default();
-            self.services.store.set_state(&self.conversation.id, EDITED, value).await?;
-        }
-        self.sent = Some(account.sent);
-        Ok(())
+        self.prompt.keep_tool_descriptions(&self.transcript).await?;
+        self.sent.keep(account, &self.transcript).await
     }
-}
-
-/// What was sent last before this process, from the request log.
-pub(super) async fn last_sent(
-    store: &dyn Store,
-    id: &ConversationId,
-    config: &SessionConfig,
-    counter: &dyn TokenCounter,
-) -> Result<Option<Sent>, haft_store::StoreError> {
-    let Some(last) = store.requests(id).await?.last().map(|summary| summary.number) else { return Ok(None) };
-    let Some(LoggedRequest { summary, segments, tools, .. }) = store.request(id, last).await? else { return Ok(None) };
-    let policy = store.state(id, POLICY).await?.and_then(|value| serde_json::from_value(value).ok());
-    let edits: Option<Option<_>> = store.state(id, EDITED).await?.and_then(|value| serde_json::from_value(value).ok());
-    let segment = |segment: haft_store::LoggedSegment| SentSegment {
-        layer: segment.layer,
-        owner: segment.owner.into(),
-        message: segment.message.message_id,
-        hash: segment.hash,
-        tokens: segment.tokens,
-        boundary: segment.boundary,
-    };
-    Ok(Some(Sent {
-        model: summary.model,
-        tools: ToolSet::new(tools, counter).hash,
-        policy: policy.unwrap_or_else(|| config.policy.hash()),
-        edits: edits.flatten(),
-        segments: segments.into_iter().map(segment).collect(),
-    }))
-}
-
-/// The role of SPEC 3.5; none when none is configured.
-fn assembled_role(config: &SessionConfig, documents: &StandingDocuments) -> Option<String> {
-    let role = config.roles.main.as_deref()?;
-    let environment = format!(
-        "Working directory: {}\nOperating system: {}\nShell: {}",
-        config.environment.cwd, config.environment.os, config.environment.shell
-    );
-    let parts = RoleParts {
-        role: Some(role),
-        agents_md: documents.agents_md(),
-        environment: Some(&environment),
-        completion: config.roles.completion.as_deref(),
-        ..RoleParts::default()
-    };
-    Some(parts.join())
-}
-
-fn system_input<'a>(
-    config: &'a SessionConfig,
-    told: &'a Told,
-    role: Option<&'a str>,
-    descriptions: Option<&'a str>,
-) -> SystemInput<'a> {
-    let role = match (&config.roles.system_prompt, role) {
-        (Some(prompt), _) => RoleText::Custom(prompt),
-        (None, Some(role)) => RoleText::Role(role),
-        (None, None) => RoleText::BuiltIn,
-    };
-    SystemInput {
-        role,
-        append: config.roles.append.as_deref(),
-        tools: &told.tools.specs,
-        protocol: config.model.tool_protocol,
-        call_format: told.call_format.as_deref(),
-        examples: &told.examples,
-        guidelines: &told.guidelines,
-        cases: &told.cases,
-        environment: &config.environment,
-        focus_files: &config.focus_files,
-        package_context: descriptions,
-    }
-}
-
-pub(super) fn system_of(
-    config: &SessionConfig,
-    told: &Told,
-    documents: &StandingDocuments,
-    descriptions: Option<&str>,
-    counter: &dyn TokenCounter,
-) -> Result<Arc<Entry>, ContextError> {
-    let role = assembled_role(config, documents);
-    Ok(system_entry(render_system(&system_input(config, told, role.as_deref(), descriptions))?, counter))
 }
 
 /// The name of what broke the prefix, as programs and the log know it.

@@ -41,7 +41,7 @@ impl Session {
             return Ok((call, Opinion::None, false));
         }
         let moment = Moment::PreToolCall {
-            tool: tool_name(&self.registry, &call.call.name),
+            tool: tool_name(self.prompt.registry(), &call.call.name),
             tool_use_id: call.call.id.clone(),
             tool_input: call.arguments.clone(),
         };
@@ -87,7 +87,7 @@ impl Session {
             return;
         }
         let moment = Moment::PostToolCall {
-            tool: tool_name(&self.registry, &call.name),
+            tool: tool_name(self.prompt.registry(), &call.name),
             tool_use_id: call.id.clone(),
             tool_input: ran.arguments.clone(),
             tool_response: ToolResponse { status: output.envelope.status, text: output.envelope.text.clone() },

@@ -5,44 +5,23 @@
 //! the messages and not among them, so that a later summary can take its place; the user is told. Invariant: whatever the
 //! model that summarises does, the next request holds everything the ledger of the archived rounds lists.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{
-    CompactionPlan, ContextError, Due, LedgerItem, Refusal, Standing, accept, compaction_due, fallback, first_kept,
-    ledger, plan_compaction, summary_message, summary_request,
+    CompactionPlan, ContextError, Due, LedgerItem, Refusal, Standing, accept, compaction_due, fallback, ledger,
+    plan_compaction, summary_message, summary_request,
 };
 use haft_model::{Delta, Reply};
 use haft_tool::TodoState;
-use haft_types::{
-    CompactionPhase, Entry, EventBody, LlmMetadata, Message, ModelSpec, Part, Request, Role, StopReason, TokenCounter,
-};
-use serde_json::Value;
+use haft_types::{CompactionPhase, EventBody, LlmMetadata, ModelSpec, Part, Request, StopReason, TokenCounter};
 use tokio_util::sync::CancellationToken;
 
 use super::{EngineError, Session};
 use crate::callbacks::Moment;
 use crate::emit::{Emitter, EventSink};
 use crate::subagents::Rank;
-
-/// Summaries in a row that may fail or be refused before none is asked for any more.
-const MOST_FAILURES: u32 = 3;
-
-/// Under which name the store keeps how many summaries in a row have failed.
-pub(super) const FAILED: &str = "failed_summaries";
-
-/// Under which name it keeps what is sent in place of a summary that could not be had.
-pub(super) const STAND_IN: &str = "stand_in";
-
-/// What was sent in place of a summary, as long as the conversation has the messages it goes on with.
-pub(super) fn restored(kept: Option<Value>, history: &[Arc<Entry>], counter: &dyn TokenCounter) -> Option<Arc<Entry>> {
-    let message: Message = serde_json::from_value(kept?).ok()?;
-    let first = first_kept(&message)?;
-    let there = history.iter().any(|entry| entry.message.message_id == first);
-    there.then(|| Entry::new(message, counter))
-}
 
 /// What came of a compaction that the user asked for, as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,9 +74,15 @@ impl Session {
         emitter: &mut Emitter<'_>,
         cancel: &CancellationToken,
     ) -> Result<(), EngineError> {
-        let Some(usage) = self.usage_since_last_summary() else { return Ok(()) };
+        let Some(usage) = self.transcript.usage_since_last_summary() else { return Ok(()) };
         let policy = &self.config.policy;
-        let wanted = match compaction_due(policy, self.config.model.context_window, usage, input, self.history.len()) {
+        let wanted = match compaction_due(
+            policy,
+            self.config.model.context_window,
+            usage,
+            input,
+            self.transcript.history().len(),
+        ) {
             Due::No => false,
             Due::WhenFree => self.is_rewriting(),
             Due::Now => true,
@@ -106,7 +91,7 @@ impl Session {
             return Ok(());
         }
         // After a failure it is not tried again until the user speaks.
-        if self.stand_in.is_some() && input.is_empty() {
+        if self.sent.has_stand_in() && input.is_empty() {
             return Ok(());
         }
         self.compact(Wanted::Automatic, emitter, cancel).await.map(drop)
@@ -120,9 +105,9 @@ impl Session {
         sink: &mut dyn EventSink,
         cancel: &CancellationToken,
     ) -> Result<Compacted, EngineError> {
-        let (id, masker) = (self.conversation.id.clone(), self.config.masker.clone());
+        let (id, masker) = (self.transcript.id().clone(), self.config.masker.clone());
         let mut emitter = Emitter::new(sink, id, masker, self.config.agent.clone()).after(self.seq);
-        self.note_failures(0).await?;
+        self.sent.forget_failures(&self.transcript).await?;
         let compacted = self.compact(Wanted::ByUser(words), &mut emitter, cancel).await;
         self.seq = emitter.seq();
         compacted
@@ -130,7 +115,7 @@ impl Session {
 
     /// The tokens of the next request as it would be now; `None` where none can be made.
     pub fn next_tokens(&self) -> Option<u64> {
-        Some(self.assembly_of(&self.with_input(), &self.edited).ok()?.account.budget.used())
+        Some(self.assembly_of(&self.history_with_input(), self.sent.edited()).ok()?.account.budget.used())
     }
 
     async fn compact(
@@ -140,12 +125,12 @@ impl Session {
         cancel: &CancellationToken,
     ) -> Result<Compacted, EngineError> {
         let (policy, counter) = (&self.config.policy, Arc::clone(&self.services.counter));
-        let Some(mut plan) = plan_compaction(&self.history, policy, counter.as_ref()) else {
+        let Some(mut plan) = plan_compaction(self.transcript.history(), policy, counter.as_ref()) else {
             return Ok(Compacted::TooFewRounds { keep: policy.keep_rounds });
         };
         let quoted = self.quote_archive(&plan).map_or_else(String::new, |quote| format!("; {quote} to write again"));
         // What people took out of sight stays out of sight of whoever summarises.
-        plan.messages = self.edited.seen(&plan.messages, counter.as_ref());
+        plan.messages = self.sent.edited().seen(&plan.messages, counter.as_ref());
         let ledger = self.ledger_of(&plan);
         let Some(kept) = fallback(&plan, &ledger, counter.as_ref()) else { return Ok(Compacted::NotWorthIt) };
         let rounds = plan.rounds;
@@ -154,7 +139,7 @@ impl Session {
             Wanted::Automatic => ("auto", None),
             Wanted::ByUser(words) => ("manual", words),
         };
-        if wanted == Wanted::Automatic && self.failed_summaries >= MOST_FAILURES {
+        if wanted == Wanted::Automatic && self.sent.has_given_up() {
             self.stand_in_for(&plan, kept).await?;
             emitter.emit(tell(CompactionPhase::Failed, given_up(rounds)));
             return Ok(Compacted::Failed);
@@ -173,7 +158,7 @@ impl Session {
             }
             Err(why) => {
                 self.stand_in_for(&plan, kept).await?;
-                self.note_failures(self.failed_summaries + 1).await?;
+                self.sent.note_failure(&self.transcript).await?;
                 let message = format!(
                     "Older rounds could not be archived ({why}). Only recent history is sent, and what must be kept of \
                      the rest, word for word; nothing is lost.{}",
@@ -190,16 +175,17 @@ impl Session {
         };
         let Summary { reply, by } = made;
         let usage = reply.usage;
-        let cost = self.spend(by.price, usage);
-        let mut summary = summary_message(self.fresh_id(), self.services.clock.now(), text, &plan);
+        let cost = self.meter.spend(by.price, usage);
+        let mut summary = summary_message(self.transcript.fresh_id(), self.services.clock.now(), text, &plan);
         let model = by.full_name();
-        summary.llm_metadata = Some(LlmMetadata::new(&model, self.round(), usage, cost));
-        self.append_message(summary).await?;
-        if self.stand_in.take().is_some() {
-            self.services.store.set_state(&self.conversation.id, STAND_IN, Value::Null).await?;
-        }
+        summary.llm_metadata = Some(LlmMetadata::new(&model, self.transcript.rounds(), usage, cost));
+        self.transcript.append(summary).await?;
+        self.sent.end_stand_in(&self.transcript).await?;
         emitter.emit(EventBody::Usage { model, usage, cost, saved_tokens: 0 });
-        self.note_failures(if refused.is_some() { self.failed_summaries + 1 } else { 0 }).await?;
+        match &refused {
+            Some(_) => self.sent.note_failure(&self.transcript).await?,
+            None => self.sent.forget_failures(&self.transcript).await?,
+        }
         let message = match refused {
             None => format!("{rounds} older rounds are archived behind a summary."),
             Some(why) => format!(
@@ -222,7 +208,7 @@ impl Session {
     pub(super) fn ledger_of(&self, plan: &CompactionPlan) -> Vec<LedgerItem> {
         let masked = |text: String| self.config.masker.mask(&text).into_owned();
         let items = match self.rank {
-            Rank::Main => self.todo.items(),
+            Rank::Main => self.prompt.todo().items(),
             // The list is the main agent's.
             Rank::Sub => Vec::new(),
         };
@@ -232,37 +218,15 @@ impl Session {
         ledger(plan, Standing { todos: &todos, running: &running })
     }
 
-    /// Sends this in place of a summary that could not be had. It is no message of the conversation, but a run that goes on with
-    /// it sends the same.
+    /// Sends this in place of a summary that could not be had.
     async fn stand_in_for(&mut self, plan: &CompactionPlan, text: String) -> Result<(), EngineError> {
-        let message = summary_message(self.fresh_id(), self.services.clock.now(), text, plan);
-        if self.stored {
-            let value = serde_json::to_value(&message).unwrap_or_default();
-            self.services.store.set_state(&self.conversation.id, STAND_IN, value).await?;
-        }
-        self.stand_in = Some(Entry::new(message, self.services.counter.as_ref()));
-        Ok(())
-    }
-
-    /// The messages the next request is made from.
-    pub(super) fn history_to_send(&self) -> Cow<'_, [Arc<Entry>]> {
-        match &self.stand_in {
-            None => Cow::Borrowed(&self.history),
-            Some(stand_in) => self.history.iter().chain([stand_in]).cloned().collect(),
-        }
-    }
-
-    async fn note_failures(&mut self, failures: u32) -> Result<(), EngineError> {
-        if failures != self.failed_summaries && self.stored {
-            self.services.store.set_state(&self.conversation.id, FAILED, failures.into()).await?;
-        }
-        self.failed_summaries = failures;
-        Ok(())
+        let message = summary_message(self.transcript.fresh_id(), self.services.clock.now(), text, plan);
+        self.sent.stand_in(message, self.services.counter.as_ref(), &self.transcript).await
     }
 
     /// What is added to the news of a failure.
     fn whether_tried_again(&self) -> &'static str {
-        if self.failed_summaries < MOST_FAILURES { "" } else { GIVEN_UP }
+        if self.sent.has_given_up() { GIVEN_UP } else { "" }
     }
 
     pub(super) async fn summarise(
@@ -325,16 +289,6 @@ impl Session {
                     emitter.error("summary_model", format!("`{name}` cannot write summaries: {problem}"));
                 }
             }
-        }
-    }
-
-    /// The usage of the newest request, unless a summary has been made since: then the next request is smaller.
-    fn usage_since_last_summary(&self) -> Option<haft_types::Usage> {
-        let newest =
-            self.history.iter().rev().find(|entry| matches!(entry.message.role, Role::Assistant | Role::Summary))?;
-        match newest.message.role {
-            Role::Assistant => newest.message.llm_metadata.as_ref().map(LlmMetadata::usage),
-            Role::Summary | Role::System | Role::User | Role::Tool => None,
         }
     }
 }

@@ -47,14 +47,16 @@ impl Session {
             // A beginning that ends in white space is refused.
             text.truncate(text.trim_end().len());
         }
-        let mut begun = Message::new(self.fresh_id(), Role::Assistant, parts, self.services.clock.now());
+        let mut begun = Message::new(self.transcript.fresh_id(), Role::Assistant, parts, self.services.clock.now());
         // Thinking is sent back only to the model that made it.
         let model = self.config.model.full_name();
         begun.llm_metadata = Some(LlmMetadata { model_name: model, ..LlmMetadata::default() });
         let mut added = vec![begun];
         if !prefill {
             let now = self.services.clock.now();
-            added.push(Message::text(self.fresh_id(), Role::User, Nudge::Cut.text(), now).from(Origin::Engine));
+            added.push(
+                Message::text(self.transcript.fresh_id(), Role::User, Nudge::Cut.text(), now).from(Origin::Engine),
+            );
         }
         let segment = |message| Segment {
             layer: Layer::History,

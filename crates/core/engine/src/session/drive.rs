@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use haft_context::{Assembly, ContextError, strip_hints, treat_input};
 use haft_model::{Delta, ModelError, Reply};
-use haft_store::{Fact, SentRequest};
+use haft_store::SentRequest;
 use haft_types::{
     CallPhase, Envelope, EventBody, LlmMetadata, Message, Origin, Outcome, Part, PermissionMode, Request, Role,
     ToolCall, ToolProtocol, TurnResult,
@@ -44,16 +44,16 @@ impl Session {
         sink: &mut dyn EventSink,
         cancel: &CancellationToken,
     ) -> RunReport {
-        let (id, masker) = (self.conversation.id.clone(), self.config.masker.clone());
+        let (id, masker) = (self.transcript.id().clone(), self.config.masker.clone());
         let mut emitter = Emitter::new(sink, id, masker, self.config.agent.clone()).after(self.seq);
-        self.totals.begin(self.config.model.price);
+        self.meter.begin(self.config.model.price);
         let mut run =
-            Run { turn: Turn::new(self.config.limits), request: None, cause: None, never_valid: false, squeezed: 0 };
+            Run { turn: Turn::new(self.meter.limits()), request: None, cause: None, never_valid: false, squeezed: 0 };
         let position = if let Err(reason) = self.greet(input.as_deref(), cancel).await {
             self.announce(&mut emitter);
             let end = End::new(Outcome::Waiting, reason);
             return self.finish(end, &run, &mut emitter, cancel).await;
-        } else if self.stored {
+        } else if self.transcript.is_stored() {
             self.announce(&mut emitter);
             self.take_input(input, &mut emitter, cancel).await
         } else {
@@ -90,7 +90,7 @@ impl Session {
     fn announce(&mut self, emitter: &mut Emitter<'_>) {
         emitter.emit(EventBody::Conversation {
             resumed: self.resumed,
-            name: self.conversation.name.clone(),
+            name: self.transcript.conversation().name.clone(),
             model: self.config.model.full_name(),
             cwd: self.config.workspace.cwd.display().to_string(),
             sandbox: Some(self.services.running.sandbox().status().clone()),
@@ -116,7 +116,7 @@ impl Session {
                     Action::BuildRequest => next = Some(self.build(run, emitter, cancel).await?),
                     Action::SendRequest => {
                         next = Some(self.send(run, emitter, cancel).await?);
-                        run.turn.note_spent(self.spent());
+                        run.turn.note_spent(self.meter.spent());
                     }
                     Action::RunTools(calls) => {
                         self.note_for_agents(run.turn.replies());
@@ -124,13 +124,13 @@ impl Session {
                     }
                     Action::Nudge(nudge) => {
                         let note = nudge.text().to_owned() + &self.what_is_left(nudge, run.turn.replies());
-                        self.append_user(note, Origin::Engine).await?;
+                        self.transcript.append_user(note, Origin::Engine).await?;
                     }
                     Action::Conclude(end) => {
                         let conclusion = self.conclude(&end, run.turn.objections(), emitter, cancel).await;
                         next = Some(Input::Concluded(conclusion));
                     }
-                    Action::Correct(text) => self.append_user(text, Origin::Engine).await?,
+                    Action::Correct(text) => self.transcript.append_user(text, Origin::Engine).await?,
                     Action::End(end) => return Ok(end),
                 }
             }
@@ -154,8 +154,8 @@ impl Session {
         emitter: &mut Emitter<'_>,
         cancel: &CancellationToken,
     ) -> Result<Position, EngineError> {
-        let unfinished = if self.turn_ended { None } else { self.unfinished().await };
-        let Resumption { uncertain, position } = resume::resumption(&self.history, &self.begun, unfinished);
+        let unfinished = if self.transcript.turn_ended() { None } else { self.unfinished().await };
+        let Resumption { uncertain, position } = self.transcript.resumption(unfinished);
         for call in uncertain {
             let told = self.interrupted_agents(&call).await?;
             let told = told.unwrap_or_else(|| interrupted(&call, Interruption::Uncertain));
@@ -164,11 +164,11 @@ impl Session {
         let Some(text) = input else { return Ok(position) };
         match position {
             Position::WantsAnswer(_) => {
-                for call in resume::unanswered(&self.history) {
+                for call in resume::unanswered(self.transcript.history()) {
                     self.answer(&call, self.answered(&call, &text).into(), emitter).await?;
                     if call.name == names::PLAN {
                         let planning = self.mode() == PermissionMode::Plan;
-                        self.note_plan_told(planning).await?;
+                        self.prompt.note_plan_mode(planning, &self.transcript).await?;
                     }
                 }
             }
@@ -179,7 +179,7 @@ impl Session {
                 self.take_words(&text, Origin::Joined, emitter, cancel).await?;
             }
             // A round without its answer still runs, and what the user says joins it.
-            Position::WantsReply if !self.history.is_empty() => {
+            Position::WantsReply if !self.transcript.history().is_empty() => {
                 self.take_words(&text, Origin::Joined, emitter, cancel).await?;
             }
             Position::WantsReply | Position::HasReply(_) | Position::Completed(_) => {
@@ -188,7 +188,7 @@ impl Session {
         }
         if let Some(schema) = &self.config.answer {
             let instruction = schema.instruction();
-            self.append_user(instruction, Origin::Engine).await?;
+            self.transcript.append_user(instruction, Origin::Engine).await?;
         }
         Ok(Position::WantsReply)
     }
@@ -218,7 +218,7 @@ impl Session {
         self.compact_if_due(&treated, emitter, cancel).await?;
         let sets_goal = self.pursues_goal() && origin == Origin::User;
         let words = if sets_goal { format!("{treated}\n\n{}", GOAL.trim_ascii_end()) } else { treated };
-        self.append_user(words, origin).await
+        self.transcript.append_user(words, origin).await
     }
 
     async fn build(
@@ -233,10 +233,8 @@ impl Session {
         self.append_context().await?;
         self.compact_if_due("", emitter, cancel).await?;
         let failed = |error: ContextError| Input::Failed(Reason { code: "context".into(), message: error.to_string() });
-        let cold = self.is_cold();
-        if let Some(external) = &mut self.external {
-            external.learn(if cold { Late::Welcome } else { Late::Wait }, cancel).await;
-        }
+        let late = if self.is_cold() { Late::Welcome } else { Late::Wait };
+        self.prompt.learn_programs(late, cancel).await;
         match self.refresh_documents(emitter).await {
             Ok(problems) => problems.into_iter().for_each(|problem| emitter.error("document", problem)),
             Err(error) => return Ok(failed(error)),
@@ -273,8 +271,8 @@ impl Session {
                 cause: run.cause.take(),
             };
             // The log must not delay the request: it is written while the model thinks.
-            drop(self.services.store.log_request(&self.conversation.id, sent));
-            let (mut teller, listener) = self.hooked.generation(&self.registry);
+            drop(self.services.store.log_request(self.transcript.id(), sent));
+            let (mut teller, listener) = self.hooked.generation(self.prompt.registry());
             let client = &mut self.services.client;
             let told = &mut *emitter;
             let arriving = async {
@@ -337,18 +335,18 @@ impl Session {
         if nudge != Nudge::Goal {
             return String::new();
         }
-        let used = self.config.limits.used(replies, &self.spent());
+        let used = self.meter.used_of_limits(replies);
         if used.is_empty() { used } else { format!(" Used so far: {used}.") }
     }
 
     /// Whether only the model's own report ends a turn.
     fn pursues_goal(&self) -> bool {
-        self.config.goal && self.registry.get(names::COMPLETE).is_some()
+        self.config.goal && self.prompt.completes()
     }
 
     /// What a reply without calls would leave to be done.
     async fn unfinished(&self) -> Option<Unfinished> {
-        let completes = self.registry.get(names::COMPLETE).is_some();
+        let completes = self.prompt.completes();
         if self.pursues_goal() {
             Some(Unfinished::Goal)
         } else if self.config.model.tool_protocol.is_text() && completes {
@@ -357,17 +355,17 @@ impl Session {
             // The list is the main agent's.
             None
         } else {
-            self.todo.has_open_items().await.then_some(Unfinished::OpenTodos)
+            self.prompt.todo().has_open_items().await.then_some(Unfinished::OpenTodos)
         }
     }
 
     /// Stores a reply before anything acts on it.
     async fn take_reply(&mut self, reply: Reply, emitter: &mut Emitter<'_>) -> Result<Replied, EngineError> {
         let model = self.config.model.full_name();
-        let cost = self.spend(self.config.model.price, reply.usage);
+        let cost = self.meter.spend(self.config.model.price, reply.usage);
         let parts = reply.parts.into_iter().map(without_hints).collect();
-        let mut message = Message::new(self.fresh_id(), Role::Assistant, parts, self.services.clock.now());
-        let mut made = LlmMetadata::new(&model, self.round(), reply.usage, cost);
+        let mut message = self.transcript.draft(Role::Assistant, parts);
+        let mut made = LlmMetadata::new(&model, self.transcript.rounds(), reply.usage, cost);
         made.time_to_first_token_ms = Some(millis(reply.time_to_first_token));
         made.duration_ms = Some(millis(reply.duration));
         message.llm_metadata = Some(made);
@@ -382,17 +380,12 @@ impl Session {
         let finished: Vec<_> = replied.calls.iter().map(call_finished).collect();
         // An empty message would be refused by every API; the turn nudges instead.
         if !message.content.is_empty() {
-            self.append_message(message).await?;
+            self.transcript.append(message).await?;
         }
         for event in finished {
             emitter.emit(event);
         }
-        emitter.emit(EventBody::Usage {
-            model,
-            usage: reply.usage,
-            cost,
-            saved_tokens: std::mem::take(&mut self.saved_tokens),
-        });
+        emitter.emit(EventBody::Usage { model, usage: reply.usage, cost, saved_tokens: self.meter.take_saved() });
         Ok(replied)
     }
 
@@ -412,12 +405,9 @@ impl Session {
             emitter.error(&end.reason.code, &end.reason.message);
         }
         if end.outcome == Outcome::Completed
-            && let Some(last) = self.history.last()
+            && let Err(error) = self.transcript.note_turn_ended(end.outcome).await
         {
-            let fact = Fact::TurnEnded { message_id: last.message.message_id, outcome: end.outcome };
-            if let Err(error) = self.services.store.note(&self.conversation.id, fact).await {
-                emitter.error("store", error.to_string());
-            }
+            emitter.error("store", error.to_string());
         }
         self.leave_tasks(emitter).await;
         if let Err(error) = self.services.store.flush().await {
@@ -429,9 +419,9 @@ impl Session {
             message: end.reason.message,
             text: end.text,
             turns: run.turn.replies(),
-            duration_ms: millis(self.totals.since.elapsed()),
-            usage: self.totals.usage,
-            cost: self.totals.cost,
+            duration_ms: millis(self.meter.elapsed()),
+            usage: self.meter.usage(),
+            cost: self.meter.cost(),
             structured_output: end.output,
         };
         emitter.emit(EventBody::Result(result.clone()));

@@ -11,20 +11,12 @@ use haft_context::{
     Assembly, Chosen, CompactionPlan, ContextEdit, ContextError, EditError, Edited, Edits, PrefixCache, Quote, Reach,
     accept, check_edit, choose, fallback, pieces,
 };
-use haft_store::{Store, StoreError};
-use haft_types::{
-    ContentHash, ConversationId, Entry, EventBody, Layer, Message, MessageId, Role, ShortId, Timestamp, Usage,
-};
+use haft_store::StoreError;
+use haft_types::{Entry, EventBody, Layer, Message, MessageId, Role, ShortId, Timestamp, Usage};
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
 use crate::emit::{Emitter, EventSink};
-
-/// Under which name the store keeps the edits of a conversation.
-const EDITS: &str = "edits";
-
-/// What stands for the user's words while nobody has said them.
-const UNSAID: &str = "[the user's next input]";
 
 /// A context could not be edited.
 #[derive(Debug, thiserror::Error)]
@@ -105,25 +97,25 @@ pub struct RangeSummary {
 impl Session {
     /// The edits of this conversation.
     pub fn edits(&self) -> &Edits {
-        &self.edits
+        self.sent.edits()
     }
 
     /// The messages that these ids and ranges name.
     pub fn choose_messages(&self, words: &[String], reach: Reach) -> Result<Chosen, EditError> {
-        choose(words, reach, &self.history, self.services.counter.as_ref())
+        choose(words, reach, self.transcript.history(), self.services.counter.as_ref())
     }
 
     /// Every message of the conversation, and what would become of it in the next request.
     pub async fn context_lines(&mut self) -> Result<Vec<ContextLine>, EditContextError> {
-        drop(self.look_at_documents()?);
+        drop(self.refresh_prompt()?);
         let (cache, idle) = self.known_to_cache().await?;
-        let Assembly { request, .. } = self.assembly_of(&self.with_input(), &self.edited)?;
+        let Assembly { request, .. } = self.assembly_of(&self.history_with_input(), self.sent.edited())?;
         let sent = pieces(&request, 1.0);
         let states = states(cache.usage(idle, &sent), request.segments.iter().map(|one| one.entry.tokens), &sent);
         let places: HashMap<_, _> =
             request.segments.iter().enumerate().map(|(at, one)| (one.entry.message.message_id, at)).collect();
-        let mut lines = Vec::with_capacity(self.history.len());
-        for entry in &self.history {
+        let mut lines = Vec::with_capacity(self.transcript.history().len());
+        for entry in self.transcript.history() {
             let message = &entry.message;
             let id = message.message_id;
             let place = places.get(&id).copied();
@@ -143,7 +135,7 @@ impl Session {
                 tokens: segment.map_or(entry.tokens, |segment| segment.entry.tokens),
                 at: message.created_at,
                 cache: place.map(|at| states[at]),
-                edited: self.edited.of(id),
+                edited: self.sent.edited().of(id),
                 removal,
                 block: block.and_then(|ids| ids.first().copied()).unwrap_or(id).short(),
                 words: first_words(message),
@@ -154,13 +146,13 @@ impl Session {
 
     /// What an edit would cost with the next request. Nothing is changed.
     pub async fn quote_edit(&mut self, edit: &ContextEdit) -> Result<EditNews, EditContextError> {
-        drop(self.look_at_documents()?);
-        let history = self.with_input();
-        check_edit(edit, &self.edits, &history, self.services.counter.as_ref())?;
-        let mut after = self.edits.clone();
+        drop(self.refresh_prompt()?);
+        let history = self.history_with_input();
+        check_edit(edit, self.sent.edits(), &history, self.services.counter.as_ref())?;
+        let mut after = self.sent.edits().clone();
         after.push(edit.clone());
         let (cache, idle) = self.known_to_cache().await?;
-        let as_it_is = self.assembly_of(&history, &self.edited)?;
+        let as_it_is = self.assembly_of(&history, self.sent.edited())?;
         let edited = self.assembly_of(&history, &after.state())?;
         let (before, now) = (pieces(&as_it_is.request, 1.0), pieces(&edited.request, 1.0));
         let quote = cache.compare(idle, &before, &now, &self.config.model);
@@ -173,17 +165,7 @@ impl Session {
             *text = self.config.masker.mask(text).into_owned();
         }
         let news = self.quote_edit(&edit).await?;
-        // From what is stored: nobody's edit is undone by another, and what cannot be understood is not overwritten.
-        let stored = self.services.store.state(&self.conversation.id, EDITS).await?;
-        let mut edits: Edits = stored.map_or_else(
-            || Ok(Edits::default()),
-            |value| serde_json::from_value(value).map_err(|error| unreadable(&error)),
-        )?;
-        edits.push(edit);
-        let value = serde_json::to_value(&edits).unwrap_or_default();
-        self.services.store.set_state(&self.conversation.id, EDITS, value).await?;
-        self.edited = edits.state();
-        self.edits = edits;
+        self.sent.edit(edit, self.services.store.as_ref(), &self.transcript).await?;
         Ok(news)
     }
 
@@ -197,13 +179,13 @@ impl Session {
         let counter = Arc::clone(&self.services.counter);
         let plan = self.plan_of(ids)?;
         let ledger = self.ledger_of(&plan);
-        let (id, masker) = (self.conversation.id.clone(), self.config.masker.clone());
+        let (id, masker) = (self.transcript.id().clone(), self.config.masker.clone());
         let mut emitter = Emitter::new(sink, id, masker, self.config.agent.clone()).after(self.seq);
         let made = self.summarise(&plan, None, &mut emitter, cancel).await;
         let accepted = match made {
             Ok(made) => {
                 let usage = made.reply.usage;
-                let cost = self.spend(made.by.price, usage);
+                let cost = self.meter.spend(made.by.price, usage);
                 emitter.emit(EventBody::Usage { model: made.by.full_name(), usage, cost, saved_tokens: 0 });
                 made.written()
                     .and_then(|text| accept(&text, &plan, &ledger, counter.as_ref()))
@@ -232,58 +214,31 @@ impl Session {
 
     /// These messages as an archive of their own.
     fn plan_of(&self, ids: &[MessageId]) -> Result<CompactionPlan, EditContextError> {
-        let chosen = self.history.iter().filter(|entry| ids.contains(&entry.message.message_id)).cloned();
+        let chosen = self.transcript.history().iter().filter(|entry| ids.contains(&entry.message.message_id)).cloned();
         let chosen: Vec<_> = chosen.collect();
         let times = || chosen.iter().map(|entry| entry.message.created_at);
         let (Some(from), Some(to), Some(first)) = (times().min(), times().max(), ids.first()) else {
             return Err(EditError::NoWords.into());
         };
         let rounds = chosen.iter().filter(|entry| entry.message.opens_round()).count() as u32;
-        let messages = self.edited.seen(&chosen, self.services.counter.as_ref());
+        let messages = self.sent.edited().seen(&chosen, self.services.counter.as_ref());
         Ok(CompactionPlan { messages, rounds, first_kept: *first, from, to })
     }
 
     /// What the cache should hold, and how long ago it was asked last.
     async fn known_to_cache(&self) -> Result<(PrefixCache, Duration), StoreError> {
-        let outlines = self.services.store.request_outlines(&self.conversation.id).await?;
+        let outlines = self.services.store.request_outlines(self.transcript.id()).await?;
         let idle = outlines.last().map(|outline| self.services.clock.now().duration_since(outline.summary.sent_at));
         let idle = idle.and_then(|idle| idle.try_into().ok()).unwrap_or_default();
-        let sizes = self.blocks();
+        let sizes = self.transcript.blocks();
         let blocks = |id: MessageId| sizes.get(&id).copied().unwrap_or(1);
         Ok((super::prefix_cache_of(&outlines, &self.config.model, blocks), idle))
     }
 
-    /// The messages the next request is made from, with a stand-in for words that are still to be said.
-    pub(super) fn with_input(&self) -> Cow<'_, [Arc<Entry>]> {
-        let history = self.history_to_send();
-        let last = history.iter().rev().find(|entry| match entry.message.role {
-            Role::User | Role::Assistant | Role::Tool => true,
-            Role::System | Role::Summary => false,
-        });
-        let waits =
-            |last: &Arc<Entry>| last.message.role == Role::Assistant && last.message.tool_calls().next().is_none();
-        if last.is_some_and(|last| !waits(last)) {
-            return history;
-        }
-        let id = MessageId::derived(ContentHash::of(UNSAID.as_bytes()));
-        let words = Message::text(id, Role::User, UNSAID, Timestamp::UNIX_EPOCH);
-        let mut history = history.into_owned();
-        history.push(Entry::new(words, self.services.counter.as_ref()));
-        Cow::Owned(history)
+    /// The messages the next request is made from, with a stand-in for input that is still to be given.
+    pub(super) fn history_with_input(&self) -> Cow<'_, [Arc<Entry>]> {
+        self.sent.history_with_input(self.transcript.history(), self.services.counter.as_ref())
     }
-}
-
-fn unreadable(error: &serde_json::Error) -> EditContextError {
-    EditContextError::Unreadable(error.to_string())
-}
-
-/// The edits that are kept with a conversation.
-pub(super) async fn stored_edits(store: &dyn Store, id: &ConversationId) -> Result<Edits, StoreError> {
-    let Some(value) = store.state(id, EDITS).await? else { return Ok(Edits::default()) };
-    Ok(serde_json::from_value(value).unwrap_or_else(|error| {
-        tracing::warn!(%error, "stored edits are ignored");
-        Edits::default()
-    }))
 }
 
 /// What the cache does with each segment, from what it does with all of them. The tools stand before the first.

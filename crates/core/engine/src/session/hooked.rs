@@ -20,7 +20,6 @@ use crate::callbacks::{Callbacks, Moment, Occasion, Reaction, ToolName};
 use crate::documents::StandingDocuments;
 use crate::emit::Emitter;
 use crate::subagents::Rank;
-use crate::touched::Touched;
 use crate::turn::Reason;
 
 /// Those who listen, and what they have asked for that is still to be done.
@@ -276,14 +275,12 @@ impl Session {
 
     /// Looks at the project's documents, with those who want to know when they are read anew.
     pub(super) async fn refresh_documents(&mut self, emitter: &mut Emitter<'_>) -> Result<Vec<String>, ContextError> {
-        self.mentions.look(&self.history, &self.config.ground);
-        let touched = Touched { reads: &self.reads, mentions: &self.mentions };
-        if !self.documents.is_stale(touched, self.external.as_ref()) {
-            return self.look_at_documents();
+        if !self.prompt.is_stale(&self.config, self.transcript.history()) {
+            return self.refresh_prompt();
         }
         self.hooked.before_documents().await;
-        let problems = self.look_at_documents()?;
-        self.hooked.after_documents(&self.documents).await;
+        let problems = self.refresh_prompt()?;
+        self.hooked.after_documents(self.prompt.standing_documents()).await;
         self.tell_hooked(emitter);
         Ok(problems)
     }
@@ -295,7 +292,7 @@ impl Session {
             return Ok(());
         }
         let text = format!("<hook_context>\n{}\n</hook_context>", context.join("\n\n"));
-        self.append_user(text, Origin::Engine).await
+        self.transcript.append_user(text, Origin::Engine).await
     }
 
     /// How the turn ended, for those who are told at the end.

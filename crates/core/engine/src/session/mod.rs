@@ -1,65 +1,67 @@
 //! A conversation that is open: loads it, runs turns in it, and keeps what is in memory equal to what is stored.
 //!
-//! Invariant: a message is in `history` exactly when it is in the store, in the same order.
+//! It has four parts, each with data of its own and usable without a model: [`Transcript`] (what was said and stored),
+//! [`PromptContext`] (what is known and offered), [`SentState`] (what was sent and is remembered for the next request) and
+//! [`Meter`] (tokens, money, limits). The session itself only brings them together.
 
 mod act;
 mod active;
+mod advertised;
 mod agents;
 mod build;
 mod calling;
 mod compact;
 mod cut;
+mod declared;
 mod drive;
 mod edit;
 mod hooked;
+mod meter;
 mod models;
 mod modes;
 mod open;
 mod progress;
+mod prompt_context;
 mod quoted;
 mod repeated;
-mod steady;
+mod sent_state;
 mod tasks;
-mod told;
+mod transcript;
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
-use haft_context::{Carried, Cleared, ContextError, EditState, Edits, Memo, Policy, Sent, TOOL};
+use haft_context::{ContextError, Policy};
 use haft_model::Client;
+use haft_permission::Permissions;
 use haft_project::Ground;
 use haft_project::library::Libraries;
 use haft_store::versions::Versions;
-use haft_store::{Conversation, NewConversation, Store, StoreError, WriteLock};
+use haft_store::{Conversation, Store, StoreError};
 use haft_text::Masker;
-use haft_tool::{Plugin, Registry, Tool, Workspace};
-use haft_tools::{Permissions, Running};
-use haft_types::{
-    Clock, Cost, Entry, Envelope, IdSource, Image, Message, MessageId, Metadata, ModelSpec, Origin, Part, Price, Role,
-    ShortId, TokenCounter, ToolCall, ToolResult, Usage,
-};
+use haft_tool::{Plugin, Tool, Workspace};
+use haft_tools::Running;
+use haft_types::{Clock, Entry, IdSource, ModelSpec, TokenCounter};
 
 use crate::answer::AnswerSchema;
 use crate::approval::Approver;
 use crate::callbacks::Callback;
-use crate::documents::StandingDocuments;
-use crate::external::{ExternalShelf, ToolHelp};
+use crate::external::ToolHelp;
 use crate::files::Watch;
 use crate::hub::{Hub, Mailbox};
 use crate::permit::Permit;
-use crate::ports::{Knowledge, Reads, SkillWatch, StoredTodo};
-use crate::resume::Begun;
-use crate::secrets;
 use crate::subagents::{Household, Purse, Rank, Relayed};
-use crate::touched::Mentions;
-use crate::turn::{Limits, Spent};
+use crate::turn::Limits;
 
-use active::Active;
 use hooked::Hooked;
+use meter::Meter;
+use prompt_context::PromptContext;
+use sent_state::SentState;
+use transcript::Transcript;
 
 pub(crate) use act::{fingerprint, take_flow};
+pub(crate) use advertised::AdvertisedTools;
 pub use compact::Compacted;
 pub use drive::RunReport;
 pub(crate) use drive::{call_finished, tell_delta};
@@ -70,7 +72,6 @@ pub(crate) use open::title_of;
 pub use open::{OpenError, Which, all_tools, wanted_tools};
 pub use quoted::{prefix_cache_of, sent_of};
 pub use tasks::Leftovers;
-pub(crate) use told::Told;
 
 /// Something went wrong that is not the model's or a tool's doing.
 #[derive(Debug, thiserror::Error)]
@@ -207,12 +208,18 @@ pub struct Notice {
 pub struct Session {
     config: SessionConfig,
     services: Services,
-    conversation: Conversation,
-    /// Nobody else writes to the conversation while this session has it open.
-    _lock: Option<WriteLock>,
+    /// What was said and stored.
+    transcript: Transcript,
+    /// What is known and offered.
+    prompt: PromptContext,
+    /// What was sent, and what of it is remembered for the next request.
+    sent: SentState,
+    /// What is used up, and how far it may go.
+    meter: Meter,
+    permit: Arc<Permit>,
+    hooked: Hooked,
+    watch: Arc<Watch>,
     resumed: bool,
-    /// Whether the store knows the conversation yet.
-    stored: bool,
     /// Whether it was started by another session.
     rank: Rank,
     /// The agents it can start, and where their events arrive.
@@ -220,98 +227,16 @@ pub struct Session {
     relayed: Relayed,
     /// Where messages of other agents arrive; none where nothing is run.
     mailbox: Option<Mailbox>,
-    /// Tokens that references to earlier reads have saved since this was last told.
-    saved_tokens: u64,
-    /// What all turns have used, with their sub-agents.
-    purse: Purse,
-    history: Vec<Arc<Entry>>,
-    short_ids: HashSet<ShortId>,
-    begun: HashSet<Begun>,
-    registry: Registry,
-    permit: Arc<Permit>,
-    hooked: Hooked,
-    /// What the model is told of them.
-    told: Told,
-    /// What has to be kept of it before the next request.
-    to_keep: Option<steady::Steady>,
-    system: Arc<Entry>,
-    todo: Arc<StoredTodo>,
-    reads: Arc<Reads>,
-    mentions: Mentions,
-    watch: Arc<Watch>,
-    knowledge: Knowledge,
-    documents: StandingDocuments,
-    /// Programs the model may run; none where it can run nothing.
-    external: Option<ExternalShelf>,
-    skills: SkillWatch,
-    active: Active,
-    /// What was made for earlier requests.
-    memo: Memo,
-    /// The request before.
-    sent: Option<Sent>,
-    /// What pruning has decided so far.
-    cleared: Option<Cleared>,
-    /// What else requests have decided for later ones.
-    carried: Option<Carried>,
-    /// What people have edited of what is sent, and what that comes to.
-    edits: Edits,
-    edited: EditState,
-    /// Sent in place of a summary that could not be had; it is no message of the conversation.
-    stand_in: Option<Arc<Entry>>,
-    /// Summaries in a row that failed or were refused.
-    failed_summaries: u32,
-    /// Counted tokens a request may take, once the provider has refused a larger one.
-    most: Option<u64>,
-    /// The file a tool changed last.
-    last_write: Option<String>,
-    /// Whether the newest message was noted as the end of its turn.
-    turn_ended: bool,
-    /// Whether the model was told that plan mode holds.
-    plan_told: bool,
-    totals: Totals,
     /// The number of the last event.
     seq: u64,
     /// The model that writes summaries, once it was needed.
     summariser: Option<Box<Client>>,
-    /// What replies have taught about tokenizers.
-    factors: models::Factors,
-}
-
-/// What this turn has used, with its sub-agents.
-struct Totals {
-    /// When this turn began.
-    since: Instant,
-    /// Of this turn.
-    usage: Usage,
-    /// Of this turn: money by class; none once a request had no price.
-    cost: Option<Cost>,
-}
-
-impl Totals {
-    fn new() -> Self {
-        Self { since: Instant::now(), usage: Usage::default(), cost: None }
-    }
-
-    /// Another turn begins.
-    fn begin(&mut self, price: Option<Price>) {
-        let cost = price.map(|_| Cost::default());
-        *self = Self { cost, ..Self::new() };
-    }
-
-    /// Adds a request's usage and cost.
-    fn add(&mut self, usage: Usage, cost: Option<Cost>) {
-        self.usage += usage;
-        self.cost = self.cost.zip(cost).map(|(mut total, cost)| {
-            total += cost;
-            total
-        });
-    }
 }
 
 impl Session {
     /// The conversation this session works on.
     pub fn conversation(&self) -> &Conversation {
-        &self.conversation
+        self.transcript.conversation()
     }
 
     /// The model it asks.
@@ -321,14 +246,14 @@ impl Session {
 
     /// Every message, in order.
     pub fn history(&self) -> &[Arc<Entry>] {
-        &self.history
+        self.transcript.history()
     }
 
     /// The documents that are sent with every request: heading or path, text, and tokens.
     pub fn documents(&self) -> impl Iterator<Item = (&str, &str, u32)> {
         let counter = &self.services.counter;
         let told = |one: &'_ haft_context::Document| counter.text(&one.text);
-        self.documents.documents().iter().map(move |one| (one.heading.as_str(), one.text.as_str(), told(one)))
+        self.prompt.documents().iter().map(move |one| (one.heading.as_str(), one.text.as_str(), told(one)))
     }
 
     /// The paths the system message names as the focus of the task.
@@ -339,92 +264,11 @@ impl Session {
     /// Names other paths from the next request on. They stand in the system message, which is sent anew.
     pub fn set_focus_files(&mut self, paths: Vec<String>) -> Result<(), ContextError> {
         self.config.focus_files = paths;
-        self.tell_again()
+        self.prompt.render(&self.config)
     }
 
     /// The names of the tools the model is offered, in order.
     pub fn offered_tools(&self) -> Vec<String> {
-        self.registry.iter().map(|tool| tool.spec().name.clone()).collect()
-    }
-
-    /// A message id whose short form is free in this conversation.
-    fn fresh_id(&self) -> MessageId {
-        loop {
-            let id = self.services.ids.message_id();
-            if !self.short_ids.contains(&id.short()) {
-                return id;
-            }
-        }
-    }
-
-    /// Stores a message, then takes it into memory.
-    async fn append(&mut self, role: Role, content: Vec<Part>, metadata: Metadata) -> Result<(), EngineError> {
-        let mut message = Message::new(self.fresh_id(), role, content, self.services.clock.now());
-        message.metadata = metadata;
-        self.append_message(message).await
-    }
-
-    /// Stores a message, then takes it into memory. The first one brings a new conversation into being, in one transaction:
-    /// a kill leaves either both or nothing.
-    async fn append_message(&mut self, mut message: Message) -> Result<(), EngineError> {
-        secrets::mask_message(&self.config.masker, &mut message);
-        if self.stored {
-            self.services.store.append(&self.conversation.id, &message).await?;
-        } else {
-            let new = NewConversation {
-                messages: vec![message.clone()],
-                metadata: self.conversation.metadata.clone(),
-                make_current: self.rank == Rank::Main,
-                ..NewConversation::new(self.conversation.id.clone(), &self.conversation.namespace)
-                    .named(&self.conversation.name)
-            };
-            self.services.store.create(new).await?;
-            self.stored = true;
-        }
-        self.short_ids.insert(message.message_id.short());
-        self.history.push(Entry::new(message, self.services.counter.as_ref()));
-        Ok(())
-    }
-
-    async fn append_user(&mut self, text: String, origin: Origin) -> Result<(), EngineError> {
-        let message = Message::text(self.fresh_id(), Role::User, text, self.services.clock.now()).from(origin);
-        self.append_message(message).await
-    }
-
-    async fn append_result(
-        &mut self,
-        call: &ToolCall,
-        envelope: Envelope,
-        images: Vec<Image>,
-    ) -> Result<(), EngineError> {
-        let result = ToolResult { tool_call_id: call.id.clone(), name: call.name.clone(), envelope };
-        let mut content = vec![Part::ToolResult(Box::new(result))];
-        content.extend(images.into_iter().map(Part::Image));
-        self.append(Role::Tool, content, self.result_metadata(call)).await
-    }
-
-    /// The tool's own name, whatever the model called it, and which step of the round it was (SPEC 4.2).
-    fn result_metadata(&self, call: &ToolCall) -> Metadata {
-        let name = self.registry.resolve(&call.name).map_or(&call.name, |found| &found.tool.spec().name);
-        let round = self.history.iter().rev().take_while(|entry| !entry.message.opens_round());
-        let step = round.filter(|entry| entry.message.role == Role::Tool).count() + 1;
-        Metadata::from_iter([(TOOL.to_owned(), name.as_str().into()), ("step".to_owned(), step.into())])
-    }
-
-    /// Adds a request's usage to the totals and gives its cost.
-    fn spend(&mut self, price: Option<Price>, usage: Usage) -> Option<Cost> {
-        let cost = price.map(|price| price.cost(usage));
-        self.purse.spend(usage.total(), cost.map_or(0.0, |cost| cost.total));
-        self.totals.add(usage, cost);
-        cost
-    }
-
-    /// What the run has used up so far.
-    fn spent(&self) -> Spent {
-        Spent { tokens: self.purse.tokens(), usd: self.purse.usd(), elapsed: self.totals.since.elapsed() }
-    }
-
-    fn round(&self) -> u32 {
-        self.history.iter().filter(|entry| entry.message.opens_round()).count() as u32
+        self.prompt.registry().iter().map(|tool| tool.spec().name.clone()).collect()
     }
 }

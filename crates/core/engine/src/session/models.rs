@@ -2,7 +2,6 @@
 //!
 //! Invariant: `config.model` is what `services.client` asks, with the factor that its replies have taught so far.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haft_context::ContextError;
@@ -77,41 +76,13 @@ impl Standby {
     }
 }
 
-/// Under which name the store keeps what replies have taught about tokenizers: the factor of each model.
-pub(super) const FACTORS: &str = "tokenizer_factors";
-
-/// The factors of a conversation, by model.
-pub(super) type Factors = BTreeMap<String, f64>;
-
 /// How often a request that the provider refuses as too long is made shorter.
 pub(super) const MOST_SQUEEZES: u32 = 4;
-
-/// How much of the newest reply's ratio goes into a factor.
-const WEIGHT: f64 = 0.3;
-/// Below this the framing of the API weighs more than the text.
-const SMALLEST: u64 = 1_000;
-/// A ratio outside of this is not the tokenizer's doing: pictures, hidden instructions, a server that counts something else.
-const BELIEVABLE: std::ops::RangeInclusive<f64> = 0.5..=2.5;
-
-/// The factor after a reply: an average in which newer replies weigh more. `None` when the reply teaches nothing.
-fn corrected(factor: f64, counted: u64, billed: u64) -> Option<f64> {
-    if counted < SMALLEST {
-        return None;
-    }
-    let seen = billed as f64 / counted as f64;
-    BELIEVABLE.contains(&seen).then_some(factor + WEIGHT * (seen - factor))
-}
-
-/// As it is used: in steps, so that what is logged of it repeats.
-fn in_steps(factor: f64) -> f64 {
-    (factor * 100.0).round() / 100.0
-}
 
 impl Session {
     /// Takes over what earlier runs of the conversation have learned of the model.
     pub(super) fn remember_factor(&mut self) {
-        if let Some(factor) = self.factors.get(&self.config.model.full_name()) {
-            let factor = in_steps(*factor);
+        if let Some(factor) = self.meter.factor(&self.config.model.full_name()) {
             self.config.model.tokenizer_factor = factor;
             self.services.client.set_tokenizer_factor(factor);
         }
@@ -119,14 +90,11 @@ impl Session {
 
     /// Learns from a reply how many tokens of the model a counted one is.
     pub(super) async fn learn_factor(&mut self, counted: u64, usage: Usage) -> Result<(), EngineError> {
-        let name = self.config.model.full_name();
-        let before = self.factors.get(&name).copied().unwrap_or(self.config.model.tokenizer_factor);
-        let Some(factor) = corrected(before, counted, usage.all_input()) else { return Ok(()) };
-        self.factors.insert(name, factor);
-        if (in_steps(factor) - in_steps(before)).abs() > f64::EPSILON {
+        let (name, assumed) = (self.config.model.full_name(), self.config.model.tokenizer_factor);
+        let learnt = self.meter.learn_factor(&name, assumed, counted, usage).cloned();
+        if let Some(factors) = learnt {
             self.remember_factor();
-            let value = serde_json::to_value(&self.factors).unwrap_or_default();
-            self.services.store.set_state(&self.conversation.id, FACTORS, value).await?;
+            self.transcript.keep_state(&factors).await?;
         }
         Ok(())
     }
@@ -144,7 +112,7 @@ impl Session {
             self.stand_before(spec)?;
             return Err(error.into());
         }
-        self.most = None;
+        self.sent.lift_limit();
         self.remember_factor();
         Ok(())
     }
@@ -154,7 +122,7 @@ impl Session {
         let zone = self.config.policy.safe_zone.tokens(model.context_window)?;
         self.config.environment.safe_zone_tokens = Some(zone);
         self.config.model = model;
-        self.tell_again()
+        self.prompt.render(&self.config)
     }
 
     /// Makes requests shorter than the one the provider has refused as too long: its window is smaller than was declared, or its
@@ -162,7 +130,7 @@ impl Session {
     pub(super) fn squeeze(&mut self, refused: &Request, step: u32, emitter: &mut Emitter<'_>) {
         let counted = refused.tokens();
         let most = counted * 3 / 4;
-        self.most = Some(most);
+        self.sent.limit_tokens(most);
         let message = format!(
             "the provider refused a request of {counted} tokens as too long: it is made again with {most} at most (step {step} \
              of {MOST_SQUEEZES})"
@@ -184,9 +152,9 @@ impl Session {
                     let from = std::mem::replace(&mut self.config.model, client.spec().clone()).full_name();
                     self.services.client = client;
                     self.config.environment.safe_zone_tokens = Some(zone);
-                    self.most = None;
+                    self.sent.lift_limit();
                     self.remember_factor();
-                    self.tell_again()?;
+                    self.prompt.render(&self.config)?;
                     emitter.switched(&from, &name, error);
                     return Ok(true);
                 }
@@ -194,31 +162,5 @@ impl Session {
             }
         }
         Ok(false)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_factor_comes_close_within_five_replies() {
-        let mut factor = 1.0;
-        for _ in 0..5 {
-            factor = corrected(factor, 10_000, 14_000).unwrap();
-        }
-        assert!((factor - 1.4).abs() < 0.07, "{factor}");
-    }
-
-    #[test]
-    fn what_is_not_the_tokenizers_doing_teaches_nothing() {
-        for (counted, billed) in [(500, 700), (10_000, 0), (10_000, 1_000_000), (10_000, 4_000)] {
-            assert_eq!(corrected(1.2, counted, billed), None, "{counted} {billed}");
-        }
-    }
-
-    #[test]
-    fn factors_move_in_steps() {
-        assert!((in_steps(1.254_9) - 1.25).abs() < 1e-12);
     }
 }

@@ -12,9 +12,6 @@ use super::{EngineError, Session};
 use crate::permit::Permit;
 use crate::subagents::Rank;
 
-/// Under which name the store keeps whether the model was last told that plan mode holds.
-pub(super) const PLAN_TOLD: &str = "plan_told";
-
 const PLAN_ON: &str = include_str!("../../prompts/plan_on.md");
 const PLAN_OVER: &str = include_str!("../../prompts/plan_over.md");
 
@@ -46,20 +43,11 @@ impl Session {
         self.hooked.set_mode(mode);
         let planning = mode == PermissionMode::Plan;
         // Sub-agents live for one task; a call that is refused says why.
-        if planning == self.plan_told || self.rank == Rank::Sub {
+        if planning == self.prompt.plan_mode_told() || self.rank == Rank::Sub {
             return Ok(());
         }
         let text = if planning { PLAN_ON } else { PLAN_OVER };
-        self.append_user(text.trim_ascii_end().to_owned(), Origin::Engine).await?;
-        self.note_plan_told(planning).await
-    }
-
-    /// Remembers what the model believes, for this process and for those that resume the conversation.
-    pub(super) async fn note_plan_told(&mut self, planning: bool) -> Result<(), EngineError> {
-        if self.plan_told != planning {
-            self.plan_told = planning;
-            self.services.store.set_state(&self.conversation.id, PLAN_TOLD, planning.into()).await?;
-        }
-        Ok(())
+        self.transcript.append_user(text.trim_ascii_end().to_owned(), Origin::Engine).await?;
+        self.prompt.note_plan_mode(planning, &self.transcript).await
     }
 }

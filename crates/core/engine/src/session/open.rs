@@ -1,37 +1,30 @@
 //! Opens a conversation: a new one, the current one of the project, or one by its id.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use haft_context::{ContextError, Edits, Memo};
+use haft_context::ContextError;
 use haft_project::{Ground, modules};
-use haft_store::{Conversation, Fact, Found, NewFork, Scope, StoreError, WriteLock};
+use haft_store::{Conversation, Found, NewFork, Scope, StoreError};
 use haft_tool::{CaseDocument, Registry, Source, Tool, UnknownChoice};
 use haft_tools::{PlanModeRespond, RunNamedSubagents, Running, TalkTo, TalkToGroup, UseSkill};
-use haft_types::{ConversationId, Entry, Message, MessageId, Metadata, PermissionMode, Role};
+use haft_types::{ConversationId, Message, Metadata, PermissionMode};
 use tokio_util::sync::CancellationToken;
 
-use super::active::Active;
-use super::build::{CARRIED, CLEARED, last_sent, system_of};
-use super::compact::{FAILED, STAND_IN, restored};
-use super::edit::stored_edits;
+use super::declared::restore_descriptions;
 use super::hooked::Hooked;
-use super::models::FACTORS;
-use super::modes::PLAN_TOLD;
-use super::steady::Steady;
-use super::told::Told;
-use super::{Notice, Services, Session, SessionConfig, Totals, tasks};
+use super::meter::Meter;
+use super::prompt_context::{OfferedContext, PromptContext};
+use super::sent_state::{SentState, last_sent};
+use super::transcript::{FoundConversation, OnCreation, Transcript, TranscriptServices};
+use super::{Notice, Services, Session, SessionConfig, tasks};
 use crate::callbacks::Moment;
-use crate::documents::StandingDocuments;
-use crate::external::ExternalShelf;
 use crate::files::Watch;
 use crate::hub::{Hub, HubPost, Mailbox};
 use crate::names;
 use crate::permit::Permit;
-use crate::ports::{FoundSkills, Knowledge, Reads, SkillWatch, StoredTodo};
-use crate::resume::Begun;
+use crate::ports::{FoundSkills, Knowledge, KnowledgeServices, SkillWatch, StoredTodo};
+use crate::stored_state::StoredState;
 use crate::subagents::{Household, Kin, Rank, Relayed};
-use crate::touched::{Mentions, Touched};
 
 /// Which conversation to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +94,8 @@ impl Session {
             hooked.call(Moment::PostConversationResumed { messages: messages.len() }, &cancel).await;
         }
         let mailbox = services.hub.register(&config.agent, config.roles.main.as_deref().unwrap_or(THE_USERS_AGENT));
-        let opened = Opened { conversation, resumed, messages, lock: Some(lock), hooked };
+        let found = FoundConversation { conversation, resumed, messages, lock: Some(lock) };
+        let opened = Opened { found, hooked };
         let descent = Descent { household, mailbox: Some(mailbox), kin: None };
         Self::load(config, services, registry, opened, descent).await
     }
@@ -118,7 +112,8 @@ impl Session {
         let registry = offered(&mut config, &services, Company::Household(household.as_ref()))?;
         let descent = Descent { household, mailbox: None, kin: None };
         let hooked = Hooked::silent(&config);
-        let opened = Opened { conversation, resumed: true, messages, lock: None, hooked };
+        let found = FoundConversation { conversation, resumed: true, messages, lock: None };
+        let opened = Opened { found, hooked };
         Self::load(config, services, registry, opened, descent).await
     }
 
@@ -133,7 +128,8 @@ impl Session {
         let lock = services.store.lock(&conversation.id).await?;
         let messages = if resumed { services.store.messages(&conversation.id).await? } else { Vec::new() };
         let hooked = Hooked::new(&config).within(conversation.id.as_str());
-        let opened = Opened { conversation, resumed, messages, lock: Some(lock), hooked };
+        let found = FoundConversation { conversation, resumed, messages, lock: Some(lock) };
+        let opened = Opened { found, hooked };
         Self::load(config, services, registry, opened, Descent { household: None, mailbox: None, kin: Some(kin) }).await
     }
 
@@ -141,120 +137,69 @@ impl Session {
         mut config: SessionConfig,
         services: Services,
         mut registry: Registry,
-        Opened { conversation, resumed, messages, lock, hooked }: Opened,
+        Opened { found, hooked }: Opened,
         Descent { household, mailbox, kin }: Descent,
     ) -> Result<Self, OpenError> {
         let safe_zone = config.policy.safe_zone.tokens(config.model.context_window).map_err(ContextError::from)?;
         config.environment.safe_zone_tokens = Some(safe_zone);
-        let known = resumed.then_some(&conversation.id);
+        let resumed = found.resumed;
+        let mut state = if resumed {
+            StoredState::read(services.store.as_ref(), &found.conversation.id).await?
+        } else {
+            StoredState::default()
+        };
         let skills = SkillWatch::of(&config.ground);
-        let to_keep = Steady::restore(&mut registry, services.store.as_ref(), known).await?;
-        let told = Told::of(&config.model, &registry, services.counter.as_ref());
-        let store = &services.store;
-        let facts = if resumed { store.facts(&conversation.id).await? } else { Vec::new() };
-        let (begun, ended) = read_facts(facts);
-        let newest = messages.iter().rfind(|message| message.role != Role::Summary);
-        let turn_ended = newest.is_some_and(|last| ended.contains(&last.message_id));
-
-        let short_ids = messages.iter().map(|message| message.message_id.short()).collect();
-        let counter = services.counter.as_ref();
-        let history: Vec<_> = messages.into_iter().map(|message| Entry::new(message, counter)).collect();
+        let unkept_descriptions = restore_descriptions(&mut registry, &mut state);
+        let (rank, on_creation) = match &kin {
+            Some(_) => (Rank::Sub, OnCreation::LeaveCurrent),
+            None => (Rank::Main, OnCreation::MakeCurrent),
+        };
+        let transcript = Transcript::load(TranscriptServices::of(&services, &config), found, on_creation).await?;
         if resumed {
-            tasks::remember(&services.running, &history, store.as_ref(), &conversation.id).await?;
+            tasks::remember(&services.running, transcript.history(), &mut state);
         }
-        let (reads, mut mentions) = (Reads::from_history(&history), Mentions::default());
-        mentions.look(&history, &config.ground);
-        let mut documents = StandingDocuments::new(
-            config.ground.clone(),
-            config.libraries.clone(),
-            config.masker.clone(),
-            config.rules,
-        );
-        let external = registry.get(names::EXECUTE).map(|_| {
-            let built_in = all_tools(&services.running).iter().map(|tool| tool.spec().name.clone()).collect();
-            ExternalShelf::new(config.ground.clone(), config.tool_help.clone(), built_in)
-        });
-        hooked.before_documents().await;
-        documents.look(Touched { reads: &reads, mentions: &mentions }, external.as_ref(), counter);
-        hooked.after_documents(&documents).await;
-        let active = Active::open(store.as_ref(), known, &config).await?;
-        let system = system_of(&config, &told, &documents, active.text(), counter)?;
-        let sent = if resumed { last_sent(store.as_ref(), &conversation.id, &config, counter).await? } else { None };
-        let cleared = if resumed { store.state(&conversation.id, CLEARED).await? } else { None };
-        let edits = if resumed { stored_edits(store.as_ref(), &conversation.id).await? } else { Edits::default() };
-        let carried = if resumed { store.state(&conversation.id, CARRIED).await? } else { None };
-        let failed = if resumed { store.state(&conversation.id, FAILED).await? } else { None };
-        let stand_in = if resumed { store.state(&conversation.id, STAND_IN).await? } else { None };
-        let stand_in = restored(stand_in, &history, counter);
-        let factors = if resumed { store.state(&conversation.id, FACTORS).await? } else { None };
-        let plan_told = if resumed { store.state(&conversation.id, PLAN_TOLD).await? } else { None };
-        // Where nothing was said since, the system message speaks.
-        let planning = config.permissions.mode == PermissionMode::Plan;
-        let plan_told = plan_told.and_then(|value| value.as_bool()).unwrap_or(planning);
-        let rank = if kin.is_some() { Rank::Sub } else { Rank::Main };
         let shared = kin.as_ref().map(|kin| kin.knowledge.clone());
-        let knowledge = Knowledge::open(&services, &config, &conversation.id, shared.as_ref()).await?;
+        let (store, counter, clock) = (&services.store, &services.counter, &services.clock);
+        let known_by = KnowledgeServices { store, counter, clock };
+        let knowledge = Knowledge::open(known_by, &config, transcript.id(), shared.as_ref(), &mut state).await?;
         let watch = || {
             let versions = Arc::clone(&services.versions);
-            Arc::new(Watch::new(versions, conversation.id.clone(), config.workspace.clone(), &config.private))
+            Arc::new(Watch::new(versions, transcript.id().clone(), config.workspace.clone(), &config.private))
         };
         let (todo, permit, watch, purse, mailbox) = if let Some(kin) = kin {
             (kin.todo, kin.permit, kin.watch.unwrap_or_else(watch), kin.purse, Some(kin.mailbox))
         } else {
-            let todo = Arc::new(StoredTodo::open(Arc::clone(store), conversation.id.clone()).await?);
+            let todo = StoredTodo::restored(Arc::clone(&services.store), transcript.id().clone(), &mut state);
             let (permissions, approver) = (config.permissions.clone(), hooked.notifying(services.approver.clone()));
             let permit = Arc::new(Permit::new(permissions, approver, config.workspace.clone()));
-            (todo, permit, watch(), services.purse.clone(), mailbox)
+            (Arc::new(todo), permit, watch(), services.purse.clone(), mailbox)
         };
-        let (events, relayed) = Relayed::new();
         registry.set_guard(Arc::clone(&permit) as _);
+        let offered = OfferedContext { registry, unkept_descriptions, skills, todo, knowledge };
+        let (history, tools) = (transcript.history(), (&services.running, &services.counter));
+        let prompt = PromptContext::open(offered, &config, tools, history, &hooked, &mut state).await?;
+        let (store, counter) = (services.store.as_ref(), services.counter.as_ref());
+        let last = if resumed { last_sent(store, &transcript, &config, counter, &mut state).await? } else { None };
+        let sent = SentState::restore(last, history, counter, &mut state);
+        let meter = Meter::new(config.limits, purse, state.take().unwrap_or_default());
+        let (events, relayed) = Relayed::new();
         let mut session = Self {
-            todo,
-            reads: Arc::new(reads),
-            mentions,
+            config,
+            services,
+            transcript,
+            prompt,
+            sent,
+            meter,
+            permit,
+            hooked,
             watch,
-            knowledge,
+            resumed,
             rank,
             household,
             relayed,
             mailbox,
-            saved_tokens: 0,
-            purse,
-            config,
-            services,
-            conversation,
-            _lock: lock,
-            resumed,
-            stored: resumed,
-            history,
-            short_ids,
-            begun,
-            registry,
-            permit,
-            hooked,
-            told,
-            to_keep,
-            system,
-            documents,
-            external,
-            skills,
-            active,
-            memo: Memo::default(),
-            sent,
-            cleared: cleared.and_then(|value| serde_json::from_value(value).ok()),
-            carried: carried.and_then(|value| serde_json::from_value(value).ok()),
-            edited: edits.state(),
-            edits,
-            stand_in,
-            most: None,
-            failed_summaries: failed.and_then(|value| serde_json::from_value(value).ok()).unwrap_or(0),
-            last_write: None,
-            turn_ended,
-            plan_told,
-            totals: Totals::new(),
             seq: 0,
             summariser: None,
-            factors: factors.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default(),
         };
         session.remember_factor();
         session.quote_resumption();
@@ -282,12 +227,9 @@ enum Company<'a> {
     Beside { starter: &'a str },
 }
 
-/// A conversation that was found or made.
+/// A conversation that was found or made, and who is called while it is open.
 struct Opened {
-    conversation: Conversation,
-    resumed: bool,
-    messages: Vec<Message>,
-    lock: Option<WriteLock>,
+    found: FoundConversation,
     hooked: Hooked,
 }
 
@@ -359,11 +301,11 @@ fn offered(config: &mut SessionConfig, services: &Services, company: Company<'_>
 }
 
 /// The skills there are now: the tool to read them with and what is told of them, if the choice of tools has it.
-pub(super) fn skills_now(config: &SessionConfig, services: &Services) -> Option<(Arc<dyn Tool>, CaseDocument)> {
+pub(super) fn skills_now(config: &SessionConfig, running: &Arc<Running>) -> Option<(Arc<dyn Tool>, CaseDocument)> {
     let skills = FoundSkills::look(&config.ground, &config.masker)?;
     let listed = skills.listed();
     let tool: Arc<dyn Tool> = Arc::new(UseSkill::new(Arc::new(skills)));
-    let mut registry = all_tools(&services.running);
+    let mut registry = all_tools(running);
     registry.register(Arc::clone(&tool), Source::BuiltIn);
     // One after another: what else is chosen may be a tool that is not among these.
     let has_it = |choice: &String| {
@@ -469,22 +411,6 @@ pub(crate) fn title_of(text: &str) -> String {
         Some((end, _)) => format!("{}…", line[..end].trim_end()),
         None => line.into_owned(),
     }
-}
-
-/// The calls that were begun, and the messages that ended a turn.
-fn read_facts(facts: Vec<Fact>) -> (HashSet<Begun>, HashSet<MessageId>) {
-    let (mut begun, mut ended) = (HashSet::new(), HashSet::new());
-    for fact in facts {
-        match fact {
-            Fact::ToolStarted { message_id, call_id } => {
-                begun.insert((message_id, call_id));
-            }
-            Fact::TurnEnded { message_id, .. } => {
-                ended.insert(message_id);
-            }
-        }
-    }
-    (begun, ended)
 }
 
 #[cfg(test)]

@@ -1,8 +1,5 @@
 //! What actions cost before they are done (SPEC 8.12): switching the model, waiting too long, archiving, other tools.
 
-use std::collections::HashMap;
-use std::time::Duration;
-
 use haft_context::{Change, CompactionPlan, PrefixCache, Quote, Sent, SentSegment};
 use haft_store::{OutlineSegment, RequestOutline};
 use haft_types::{ContentHash, Layer, MessageId, ModelSpec, Request};
@@ -21,26 +18,34 @@ impl Session {
 
     /// What it costs if the tools change: they stand before everything else; `None` before the first request.
     pub fn quote_tools(&self) -> Option<Quote> {
-        Some(self.newest_sent()?.change(Change::Everything, self.idle().unwrap_or_default(), &self.config.model))
+        Some(self.newest_sent()?.change(
+            Change::Everything,
+            self.transcript.idle().unwrap_or_default(),
+            &self.config.model,
+        ))
     }
 
     /// What it costs if the system message changes; `None` before the first request.
     pub fn quote_system(&self) -> Option<Quote> {
-        Some(self.newest_sent()?.change(Change::From(0), self.idle().unwrap_or_default(), &self.config.model))
+        Some(self.newest_sent()?.change(
+            Change::From(0),
+            self.transcript.idle().unwrap_or_default(),
+            &self.config.model,
+        ))
     }
 
     /// What is paid for having waited so long; `None` while the cache should hold what was sent last.
     pub fn quote_waiting(&self) -> Option<Quote> {
-        self.newest_sent()?.waited(self.idle()?, &self.config.model)
+        self.newest_sent()?.waited(self.transcript.idle()?, &self.config.model)
     }
 
     /// What is written again once these rounds are archived, the summary left out.
     pub(super) fn quote_archive(&self, plan: &CompactionPlan) -> Option<Quote> {
-        let segments = &self.sent.as_ref()?.segments;
+        let segments = &self.sent.last()?.segments;
         let is_history = |one: &SentSegment| !matches!(one.layer, Layer::System | Layer::Documents);
         let first = segments.iter().position(is_history)?;
         let end = segments.iter().position(|one| one.message == plan.first_kept)?;
-        let idle = self.idle().unwrap_or_default();
+        let idle = self.transcript.idle().unwrap_or_default();
         let quote = self.newest_sent()?.change(Change::Without { first, end }, idle, &self.config.model);
         (quote.tokens > 0).then_some(quote)
     }
@@ -48,7 +53,7 @@ impl Session {
     /// Says first what a resumed conversation will write again because the model is another one, or because of the time.
     pub(super) fn quote_resumption(&mut self) {
         let model = self.config.model.full_name();
-        let message = match self.sent.as_ref().map(|sent| sent.model.clone()) {
+        let message = match self.sent.last().map(|sent| sent.model.clone()) {
             Some(before) if before != model => self.quote_switch(&self.config.model).map(|quote| {
                 format!("`{model}` has seen nothing of this conversation, which was with `{before}`: {quote} to write")
             }),
@@ -61,17 +66,9 @@ impl Session {
 
     /// What the cache should hold, as far as the last request tells.
     fn newest_sent(&self) -> Option<PrefixCache> {
-        let sent = self.sent.as_ref()?;
-        let mut cache = PrefixCache::new(&self.config.model);
-        let blocks = self.blocks();
-        let of = |segment: &SentSegment| blocks.get(&segment.message).copied().unwrap_or(1);
-        cache.note_sent(Duration::ZERO, sent, self.told.tools.tokens, of);
-        Some(cache)
-    }
-
-    /// How many content blocks each message has.
-    pub(super) fn blocks(&self) -> HashMap<MessageId, usize> {
-        self.history.iter().map(|entry| (entry.message.message_id, entry.message.content.len())).collect()
+        let blocks = self.transcript.blocks();
+        let of = |message: MessageId| blocks.get(&message).copied().unwrap_or(1);
+        self.sent.expected_cache(&self.config.model, self.prompt.tool_set().tokens, of)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::subagents::Rank;
 impl Session {
     /// Puts a reference in the place of a read the window already has, and notes what that saves.
     pub(super) fn refer_to_earlier(&mut self, tool: &str, envelope: &mut Envelope) {
-        let is_read = self.registry.resolve(tool).is_some_and(|found| found.tool.spec().name == names::READ);
+        let is_read = self.prompt.registry().resolve(tool).is_some_and(|found| found.tool.spec().name == names::READ);
         if self.rank != Rank::Sub || !is_read || envelope.status != ToolStatus::Success {
             return;
         }
@@ -22,7 +22,7 @@ impl Session {
         else {
             return;
         };
-        if !self.history.iter().any(|entry| self.stands_whole(entry) && says(entry, envelope)) {
+        if !self.transcript.history().iter().any(|entry| self.stands_whole(entry) && says(entry, envelope)) {
             return;
         }
         let counter = &self.services.counter;
@@ -31,17 +31,14 @@ impl Session {
         );
         let (before, after) = (counter.text(&envelope.text), counter.text(&words));
         if after < before {
-            self.saved_tokens += u64::from(before - after);
+            self.meter.note_saved(u64::from(before - after));
             envelope.text = words;
         }
     }
 
     /// Whether the newest request held this message as it is stored.
     fn stands_whole(&self, entry: &Entry) -> bool {
-        let id = entry.message.message_id;
-        let sent = self.sent.iter().flat_map(|sent| &sent.segments);
-        entry.message.role == Role::Tool
-            && sent.into_iter().any(|segment| segment.message == id && segment.hash == entry.hash)
+        entry.message.role == Role::Tool && self.sent.holds_whole(entry)
     }
 }
 

@@ -6,20 +6,18 @@
 
 use std::sync::Arc;
 
-use haft_store::{Store, StoreError};
 use haft_tools::{Running, TaskReport, announcement};
-use haft_types::{ConversationId, Entry, EventBody, Message, Metadata, Origin, Role, TaskPhase};
+use haft_types::{Entry, EventBody, Message, Metadata, Origin, Role, TaskPhase};
 use serde_json::Value;
 
 use super::{EngineError, Session};
 use crate::emit::Emitter;
-use crate::secrets::mask_value;
+use crate::stored_state::{EndedTasks, StoredState};
 
 /// How many tasks one message announces.
 const MOST: usize = 64;
-/// Under which key of its metadata an announcement names its tasks, and under which name the store keeps what became of tasks
-/// that could not be announced any more.
-const TASKS: &str = "background_tasks";
+/// Under which key of its metadata an announcement names its tasks.
+const ANNOUNCED: &str = "background_tasks";
 
 /// What becomes of sessions and background tasks when a turn is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +38,9 @@ impl Session {
         }
         let ids = ended.iter().map(|report| Value::from(report.id.as_str())).collect();
         let now = self.services.clock.now();
-        let message = Message::text(self.fresh_id(), Role::User, announcement(&ended), now);
-        let metadata = Metadata::from_iter([(TASKS.to_owned(), Value::Array(ids))]);
-        self.append_message(Message { metadata, ..message }.from(Origin::Engine)).await?;
+        let message = Message::text(self.transcript.fresh_id(), Role::User, announcement(&ended), now);
+        let metadata = Metadata::from_iter([(ANNOUNCED.to_owned(), Value::Array(ids))]);
+        self.transcript.append(Message { metadata, ..message }.from(Origin::Engine)).await?;
         // The others were told of when they ended.
         for report in ended.into_iter().filter(|report| report.phase == TaskPhase::Lost) {
             emitter.emit(event(report));
@@ -66,34 +64,26 @@ impl Session {
         }
         let ended = self.services.running.end_all().await;
         self.tell_tasks(emitter);
-        if ended.is_empty() || !self.stored {
+        if ended.is_empty() || !self.transcript.is_stored() {
             return;
         }
-        let mut value = serde_json::to_value(&ended).unwrap_or_default();
-        mask_value(&self.config.masker, &mut value);
-        if let Err(error) = self.services.store.set_state(&self.conversation.id, TASKS, value).await {
+        if let Err(error) = self.transcript.keep_masked_state(&EndedTasks(ended)).await {
             emitter.error("store", error.to_string());
         }
     }
 }
 
 /// Takes from the history of a resumed conversation what became of its tasks.
-pub(super) async fn remember(
-    running: &Running,
-    history: &[Arc<Entry>],
-    store: &dyn Store,
-    id: &ConversationId,
-) -> Result<(), StoreError> {
+pub(super) fn remember(running: &Running, history: &[Arc<Entry>], state: &mut StoredState) {
     for entry in history {
         for result in entry.message.tool_results() {
             running.remember(&result.name, &result.envelope);
         }
-        let announced = entry.message.metadata.get(TASKS).and_then(Value::as_array).into_iter().flatten();
+        let announced = entry.message.metadata.get(ANNOUNCED).and_then(Value::as_array).into_iter().flatten();
         announced.filter_map(Value::as_str).for_each(|id| running.remember_announced(id));
     }
-    let ended = store.state(id, TASKS).await?.and_then(|value| serde_json::from_value::<Vec<TaskReport>>(value).ok());
-    running.remember_ended(ended.unwrap_or_default());
-    Ok(())
+    let EndedTasks(ended) = state.take().unwrap_or_default();
+    running.remember_ended(ended);
 }
 
 fn event(report: TaskReport) -> EventBody {

@@ -24,8 +24,8 @@ use super::relay::Relay;
 use super::worktree::{Merged, Worktree};
 
 use crate::hub::{Letter, Mailbox};
-use crate::ports::Child;
 use crate::session::{Leftovers, OpenError, ProjectRules, Roles, Services, Session, SessionConfig, title_of};
+use crate::stored_state::ChildConversation;
 use crate::turn::Limits;
 
 /// How a sub-agent finishes.
@@ -234,7 +234,11 @@ async fn open(home: &Arc<Home>, start: Start) -> Result<(Session, Option<Worktre
     let opened = if let Some(stored) = earlier {
         (stored, true)
     } else {
-        let child = Child { conversation: conversation.clone(), agent: agent.name.clone(), call_id: call_id.clone() };
+        let child = ChildConversation {
+            conversation: conversation.clone(),
+            agent: agent.name.clone(),
+            call_id: call_id.clone(),
+        };
         home.children.add(child).await.map_err(|error| Refusal::new("store", &error))?;
         (planned(home, &agent.name, &assignment.task, conversation, &call_id), false)
     };

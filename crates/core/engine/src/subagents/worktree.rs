@@ -5,6 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder};
+use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -123,8 +124,7 @@ impl Worktree {
             Err(why) => return kept(&format!("Its work could not be merged: {why}.")),
         };
         if changes.is_empty() {
-            self.remove();
-            return Merged { text: "It changed no files.".to_owned(), ..Merged::default() };
+            return Merged { text: format!("It changed no files.{}", self.remove()), ..Merged::default() };
         }
         if outcome != Outcome::Completed {
             return kept(&format!(
@@ -134,12 +134,12 @@ impl Worktree {
         }
         match adopt(&self.root, history, &changes) {
             Ok(changed) => {
-                self.remove();
+                let left = self.remove();
                 let text = match changed.as_slice() {
                     [] => "The project has its changes already.".to_owned(),
                     some => format!("Merged into the project: {}.", self.names(some.iter().map(|one| &one.path))),
                 };
-                Merged { text, changes: changed, conflict: false }
+                Merged { text: text + &left, changes: changed, conflict: false }
             }
             Err(NotAdopted::Conflicts(paths)) => Merged {
                 conflict: true,
@@ -195,14 +195,27 @@ impl Worktree {
         })
     }
 
-    /// What cannot be removed is left to `git worktree prune`.
-    fn remove(&self) {
+    /// Removes the copy. Gives the sentence to add where it is left: nothing of value is in it, but it takes room, and git
+    /// goes on to list it.
+    fn remove(&self) -> String {
         let remove = ["worktree", "remove", "--force"].map(OsStr::new);
-        if let Err(why) = self.project.run(remove.into_iter().chain([self.at.as_os_str()])) {
-            tracing::warn!(%why, "a worktree is left");
-        }
+        let removed = self.project.run(remove.into_iter().chain([self.at.as_os_str()]));
+        // After the copy: a copy without its notes could not be gone on with.
         for note in [&self.notes.base, &self.notes.index] {
-            let _ = fs::remove_file(note);
+            match fs::remove_file(note) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    tracing::warn!(path = %note.display(), %error, "a note on a worktree is left");
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        match removed {
+            Ok(_) => String::new(),
+            Err(why) => {
+                let at = self.at.display();
+                tracing::warn!(path = %at, %why, "a worktree is left");
+                sanitise(&format!(" Its worktree `{at}` could not be removed ({why}) and can be deleted.")).into_owned()
+            }
         }
     }
 
@@ -213,5 +226,36 @@ impl Worktree {
             shown.push(format!("{} more", all.len() - NAMED));
         }
         sanitise(&shown.join(", ")).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// A copy that git does not let go is named to whoever asked for the work, with the reason.
+    #[test]
+    fn a_copy_that_cannot_be_removed_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, at) = (folder.path().join("project"), folder.path().join("copy"));
+        fs::create_dir(&root).unwrap();
+        let project = Git::at(&root, &Arc::default());
+        project.run(["init", "--quiet"]).unwrap();
+        project.run(["commit", "--quiet", "--allow-empty", "-m", "begin"]).unwrap();
+        project.run(["worktree", "add", "--detach", "--quiet", at.to_str().unwrap()]).unwrap();
+        project.run(["worktree", "lock", at.to_str().unwrap()]).unwrap();
+        let notes = Notes { base: folder.path().join("base"), index: folder.path().join("index") };
+        fs::write(&notes.base, "x").unwrap();
+        let copy = Git::at(&at, &Arc::default());
+        let (prefix, base) = (PathBuf::new(), String::new());
+        let worktree = Worktree { project, copy, root, at: at.clone(), prefix, base, notes };
+        let text = worktree.remove();
+        assert!(text.contains(at.to_str().unwrap()) && text.contains("could not be removed (git: "), "{text}");
+        assert!(!worktree.notes.base.exists());
+        worktree.project.run(["worktree", "unlock", at.to_str().unwrap()]).unwrap();
+        assert_eq!(worktree.remove(), "");
+        assert!(!at.exists());
     }
 }

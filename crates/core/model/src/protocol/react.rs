@@ -4,6 +4,7 @@
 //! at a matching bracket that ends its line; without one, at its last matching bracket, or at a bracket that ends the reply.
 //! Labels count at the beginning of a line and outside code fences.
 
+use haft_text::NameRule;
 use haft_types::ToolSpec;
 use serde_json::json;
 
@@ -159,7 +160,7 @@ impl Parser {
             Head::Lead if letter == ' ' || letter == '\t' => Head::Lead,
             Head::Lead | Head::Label => self.label(letter),
             Head::BeforeName if letter == ' ' => Head::BeforeName,
-            Head::BeforeName | Head::Name if is_name(letter) => Head::Name,
+            Head::BeforeName | Head::Name if NameRule::Tool.allows_char(letter) => Head::Name,
             Head::Name | Head::AfterName if letter == ' ' => Head::AfterName,
             Head::Name | Head::AfterName if letter == '[' => return self.open_action(found),
             Head::BeforeName | Head::Name | Head::AfterName | Head::None => Head::None,
@@ -291,8 +292,4 @@ impl Answer {
             found(TextEvent::Text(answer.to_owned()));
         }
     }
-}
-
-fn is_name(letter: char) -> bool {
-    letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | '/' | ':')
 }

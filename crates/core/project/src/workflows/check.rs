@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use haft_text::NameRule;
 use serde_saphyr::Spanned;
 
 use super::template::{self, Mention};
@@ -26,7 +27,7 @@ pub(super) fn wrong(path: &Path, text: &str, written: &Written) -> Vec<Problem> 
         found.add(1, format!("{} steps are more than {MOST_STEPS}", steps.len()));
         return found.problems;
     }
-    for name in written.inputs.keys().filter(|name| !is_name(name)) {
+    for name in written.inputs.keys().filter(|name| !NAME.allows(name)) {
         found.add(1, format!("`{name}` is not a name for an input: use letters, digits and `_`"));
     }
     names(steps, &mut found);
@@ -41,6 +42,9 @@ pub(super) fn wrong(path: &Path, text: &str, written: &Written) -> Vec<Problem> 
     found.problems
 }
 
+/// Templates write `steps.NAME`, so a name is a word.
+const NAME: NameRule = NameRule::Identifier;
+
 struct Found<'a> {
     path: &'a Path,
     problems: Vec<Problem>,
@@ -52,17 +56,11 @@ impl Found<'_> {
     }
 }
 
-/// Templates write `steps.NAME`, so a name is a word.
-fn is_name(name: &str) -> bool {
-    let begins = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
-    begins && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
-}
-
 fn names(steps: &[WrittenStep], found: &mut Found<'_>) {
     let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
     for step in steps {
         let (name, line) = (step.name.value.as_str(), line_of(&step.name));
-        if !is_name(name) {
+        if !NAME.allows(name) {
             found.add(line, format!("`{name}` is not a name for a step: use letters, digits and `_`"));
         }
         if name == MAIN {

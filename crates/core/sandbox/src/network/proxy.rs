@@ -12,12 +12,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use haft_text::is_public;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, copy_bidirectional};
 use tokio::net::{TcpStream, UnixListener, UnixSocket, UnixStream, lookup_host};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
-use super::address::is_public;
 use super::hosts::{Host, Hosts};
 use super::request::{self, Kind, LONGEST_HEAD, Refusal, Request};
 

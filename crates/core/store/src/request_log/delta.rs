@@ -16,7 +16,7 @@ use super::{OutlineSegment, SentRequest};
 /// Where the message of a segment is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Source {
+pub enum SegmentSource {
     /// It is a message of the conversation, sent as stored.
     Message,
     /// The engine made or changed it: kept once by content hash.
@@ -25,16 +25,20 @@ pub(crate) enum Source {
 
 /// A segment by reference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct SegmentRef {
-    pub(crate) message_id: MessageId,
-    pub(crate) hash: ContentHash,
-    pub(crate) source: Source,
+pub struct SegmentRef {
+    /// The message.
+    pub message_id: MessageId,
+    /// The hash of what was sent of it.
+    pub hash: ContentHash,
+    /// Where its body is found.
+    pub source: SegmentSource,
     #[serde(flatten)]
     pub(crate) label: Label,
 }
 
 impl SegmentRef {
-    pub(crate) fn new(segment: &Segment, source: Source) -> Self {
+    /// The reference to a segment whose message is kept there.
+    pub fn new(segment: &Segment, source: SegmentSource) -> Self {
         let message_id = segment.entry.message.message_id;
         Self { message_id, hash: segment.entry.hash, source, label: Label::of(segment) }
     }
@@ -72,7 +76,7 @@ pub(crate) struct Relabel {
 
 /// One request as stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Delta {
+pub struct RequestDelta {
     pub(crate) model: String,
     pub(crate) api: Api,
     pub(crate) tools: ContentHash,
@@ -102,14 +106,14 @@ pub(crate) struct Misfit {
     segments: usize,
 }
 
-/// How many leading segments are the same as before.
-pub(crate) fn kept(before: &[SegmentRef], now: &[Segment]) -> usize {
+/// How many leading segments of a request are those of the request before.
+pub fn kept(before: &[SegmentRef], now: &[Segment]) -> usize {
     before.iter().zip(now).take_while(|(old, new)| old.is(new)).count()
 }
 
-impl Delta {
+impl RequestDelta {
     /// The difference of a request to the list before, of which it keeps all that [`kept`] counted and adds `added`.
-    pub(crate) fn new(before: &[SegmentRef], sent: &SentRequest, added: Vec<SegmentRef>) -> Self {
+    pub fn new(before: &[SegmentRef], sent: &SentRequest, added: Vec<SegmentRef>) -> Self {
         let request = &sent.request;
         let kept = request.segments.len() - added.len();
         let relabelled = before.iter().zip(&request.segments).take(kept).enumerate();
@@ -131,6 +135,21 @@ impl Delta {
                 .collect(),
             added,
         }
+    }
+
+    /// Whether nothing of the request before is needed to make this one whole.
+    pub fn is_whole(&self) -> bool {
+        self.kept == 0
+    }
+
+    /// Where the list of tools is kept.
+    pub fn tools(&self) -> ContentHash {
+        self.tools
+    }
+
+    /// Where what was said of the encoding is kept.
+    pub fn encoding(&self) -> Option<ContentHash> {
+        self.encoding
     }
 
     /// The segments of the request, once this delta was applied, without their bodies.

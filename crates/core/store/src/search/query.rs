@@ -1,16 +1,18 @@
 //! What a person typed, as items that must all be found.
 
-use super::words::{Kind, Run, runs};
+use haft_text::{Script, TextRun};
+
+use super::words::{STYLE, run_terms};
 
 /// One word or phrase.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Item {
+pub struct Item {
     /// Its runs, folded, in order.
-    pub(crate) runs: Vec<(Kind, String)>,
+    pub(crate) runs: Vec<(Script, String)>,
     /// Its terms as the index has them, in order.
-    pub(crate) terms: Vec<String>,
+    pub terms: Vec<String>,
     /// Whether the last term is only the beginning of one.
-    pub(crate) prefix: bool,
+    pub prefix: bool,
 }
 
 /// The items of a query. Empty when it holds no word.
@@ -28,11 +30,11 @@ pub(crate) fn parse(text: &str) -> Vec<Item> {
 }
 
 fn item(text: &str) -> Option<Item> {
-    let runs: Vec<Run<'_>> = runs(text).collect();
+    let runs: Vec<TextRun<'_>> = STYLE.runs(text).collect();
     let last = runs.last()?;
-    let mut terms: Vec<String> = runs.iter().flat_map(Run::terms).collect();
+    let mut terms: Vec<String> = runs.iter().flat_map(run_terms).collect();
     let mut prefix = text.ends_with('*');
-    if last.kind == Kind::Unspaced {
+    if last.script == Script::Unspaced {
         if last.text.chars().count() > 1 {
             // In a text the run may go on where this one ends.
             terms.pop();
@@ -40,7 +42,7 @@ fn item(text: &str) -> Option<Item> {
             prefix = true;
         }
     }
-    let runs = runs.iter().map(|run| (run.kind, run.folded())).collect();
+    let runs = runs.iter().map(|run| (run.script, run.folded())).collect();
     Some(Item { runs, terms, prefix })
 }
 

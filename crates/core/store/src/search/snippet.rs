@@ -1,8 +1,10 @@
 //! The place in a text where the words of a query stand, on one line, with the words marked.
 
+use haft_text::{Script, fold_char};
+
 use super::Snippet;
 use super::query::Item;
-use super::words::{Kind, fold};
+use super::words::STYLE;
 
 /// How many characters a snippet has around what was found.
 const WIDTH: usize = 120;
@@ -23,14 +25,14 @@ struct Place {
 /// What is looked for.
 struct Needle {
     letters: Vec<char>,
-    kind: Kind,
+    script: Script,
     prefix: bool,
 }
 
 /// The best piece of the text for these items; none when no item is found in it.
 pub(crate) fn snippet(text: &str, items: &[Item]) -> Option<Snippet> {
     let original: Vec<char> = text.chars().collect();
-    let folded: Vec<char> = original.iter().copied().map(fold).collect();
+    let folded: Vec<char> = original.iter().copied().map(fold_char).collect();
     let needles: Vec<Needle> = items.iter().flat_map(needles).collect();
     let places = places(&original, &folded, &needles);
     let best = best(&places)?;
@@ -46,9 +48,9 @@ pub(crate) fn in_name(name: &str, description: &str, items: &[Item]) -> Option<S
 
 fn needles(item: &Item) -> impl Iterator<Item = Needle> + '_ {
     let last = item.runs.len() - 1;
-    item.runs.iter().enumerate().map(move |(index, (kind, run))| Needle {
+    item.runs.iter().enumerate().map(move |(index, (script, run))| Needle {
         letters: run.chars().collect(),
-        kind: *kind,
+        script: *script,
         prefix: item.prefix && index == last,
     })
 }
@@ -71,7 +73,7 @@ fn places(original: &[char], folded: &[char], needles: &[Needle]) -> Vec<Place> 
 
 /// Whether what stands there is a word of its own, or a part of a name.
 fn stands(wanted: &Needle, original: &[char], start: usize, end: usize) -> bool {
-    if wanted.kind == Kind::Unspaced {
+    if wanted.script == Script::Unspaced {
         return true;
     }
     let begins = start == 0 || !original[start - 1].is_alphanumeric() || is_part(original, start);
@@ -81,7 +83,7 @@ fn stands(wanted: &Needle, original: &[char], start: usize, end: usize) -> bool 
 
 /// Whether a part of a name may begin here.
 fn is_part(original: &[char], at: usize) -> bool {
-    original.get(at).is_some_and(|c| c.is_uppercase()) || super::words::runs_differ(original[at - 1], original[at])
+    original.get(at).is_some_and(|c| c.is_uppercase()) || STYLE.script(original[at - 1]) != STYLE.script(original[at])
 }
 
 /// The place after which most different needles are near; the first of those.

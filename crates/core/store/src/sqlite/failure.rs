@@ -7,6 +7,7 @@ use std::time::Duration;
 use rusqlite::ErrorCode;
 
 use super::migrations::FORMAT;
+use crate::encoding::DamagedRow;
 use crate::error::StoreError;
 use crate::lock::Locked;
 
@@ -38,6 +39,12 @@ impl Failure {
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
+    }
+}
+
+impl From<DamagedRow> for Failure {
+    fn from(DamagedRow(detail): DamagedRow) -> Self {
+        Self::Damaged(detail)
     }
 }
 

@@ -1,22 +1,23 @@
 //! The full-text index: a database of its own beside the conversations, made from them and made again when it is lost.
 //!
 //! Invariant: the index holds the messages and revisions up to the keys it names, and nothing else. Entries are the terms of
-//! [`words::terms`]; the text itself stands in the conversations only. It is filled when nothing else is to be done and before a
+//! [`terms_of_body`]; the text itself stands in the conversations only. It is filled when nothing else is to be done and before a
 //! search answers, never by an append.
 
 use std::path::{Path, PathBuf};
 
-use haft_types::{ContentHash, Message};
+use haft_types::ContentHash;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
 use super::failure::{Failure, Place};
-use super::lineage::{self, Span};
-use super::read::Where;
-use super::rows::{self, LISTED};
-use super::{files, open};
+use super::read::PARAMETER;
+use super::rows::{self, LISTED_COLUMNS};
+use super::{files, lineage, open};
+use crate::conversation::OwnedScope;
 use crate::error::StoreError;
+use crate::message::MessageSpan;
 use crate::search::query::{self, Item};
-use crate::search::{Hit, HitMessage, searchable, snippet, words};
+use crate::search::{Hit, name_snippet, terms_of_body};
 use crate::worker::Idle;
 
 /// Counts up when entries are made in another way: an older index is made anew.
@@ -70,14 +71,11 @@ impl Index {
 
     /// Indexes one batch. What goes wrong here is told by the next search.
     pub(super) fn fill_a_little(&mut self) -> Idle {
-        match self.connections().and_then(Connections::fill) {
-            Ok(Filled::More) => Idle::More,
-            Ok(Filled::All) | Err(_) => Idle::Done,
-        }
+        self.connections().and_then(Connections::fill).unwrap_or(Idle::Done)
     }
 
     /// Indexes what is new, then looks for the items.
-    pub(super) fn search(&mut self, items: &[Item], place: &Where, limit: usize) -> Result<Vec<Hit>, Failure> {
+    pub(super) fn search(&mut self, items: &[Item], place: &OwnedScope, limit: usize) -> Result<Vec<Hit>, Failure> {
         match self.try_search(items, place, limit) {
             Err(Failure::Sqlite(error)) if is_damage(&error) => {
                 // The index holds nothing that is not in the conversations.
@@ -88,9 +86,9 @@ impl Index {
         }
     }
 
-    fn try_search(&mut self, items: &[Item], place: &Where, limit: usize) -> Result<Vec<Hit>, Failure> {
+    fn try_search(&mut self, items: &[Item], place: &OwnedScope, limit: usize) -> Result<Vec<Hit>, Failure> {
         let connections = self.connections()?;
-        while connections.fill()? == Filled::More {}
+        while connections.fill()? == Idle::More {}
         connections.search(items, place, limit)
     }
 
@@ -147,16 +145,9 @@ fn open_index(place: &Place) -> Result<Connection, Failure> {
     Ok(index)
 }
 
-/// Whether there is more to index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Filled {
-    More,
-    All,
-}
-
 impl Connections {
     /// Indexes at most [`BATCH`] messages and revisions. Another process may be doing the same: who comes second finds it done.
-    fn fill(&mut self) -> Result<Filled, Failure> {
+    fn fill(&mut self) -> Result<Idle, Failure> {
         let transaction = self.index.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let progress = "SELECT message, hash, revision FROM progress";
         let (mut message, hash, mut revision): (i64, Option<[u8; 16]>, i64) =
@@ -186,16 +177,16 @@ impl Connections {
             left -= 1;
         }
         if left == BATCH {
-            return Ok(Filled::All);
+            return Ok(Idle::Done);
         }
         transaction
             .prepare_cached("UPDATE progress SET message = ?1, hash = ?2, revision = ?3")?
             .execute((message, last_hash, revision))?;
         transaction.commit()?;
-        Ok(if left == 0 { Filled::More } else { Filled::All })
+        Ok(if left == 0 { Idle::More } else { Idle::Done })
     }
 
-    fn search(&mut self, items: &[Item], place: &Where, limit: usize) -> Result<Vec<Hit>, Failure> {
+    fn search(&mut self, items: &[Item], place: &OwnedScope, limit: usize) -> Result<Vec<Hit>, Failure> {
         let mut hits = named(&self.conversations, items, place, limit)?;
         let wanted = query::fts5(items);
         let mut statement = self.index.prepare_cached(
@@ -244,9 +235,7 @@ struct New {
 
 fn read_new(row: &rusqlite::Row<'_>) -> Result<New, Failure> {
     let (key, hash) = (row.get(0)?, ContentHash(row.get(1)?));
-    // One that cannot be read is not found either; `doctor` is who tells of it.
-    let message = serde_json::from_str::<Message>(rows::text(row, 2)?).ok();
-    Ok(New { key, hash, terms: message.map_or_else(String::new, |message| words::terms(&searchable(&message))) })
+    Ok(New { key, hash, terms: terms_of_body(rows::text(row, 2)?) })
 }
 
 fn add(index: &Connection, key: i64, terms: &str) -> Result<(), Failure> {
@@ -269,31 +258,27 @@ fn hit(
     conversations: &Connection,
     (source, position): (i64, i64),
     items: &[Item],
-    place: &Where,
+    place: &OwnedScope,
 ) -> Result<Option<Hit>, Failure> {
     let sql = format!(
-        "SELECT {LISTED}, key FROM conversations
+        "SELECT {LISTED_COLUMNS}, key FROM conversations
          WHERE {} AND key IN (SELECT conversation FROM lineage WHERE source = ?2 AND last_position >= ?3)
          ORDER BY key = ?2 DESC, updated_at DESC LIMIT 1",
-        place.condition()
+        place.condition(PARAMETER)
     );
     let mut statement = conversations.prepare_cached(&sql)?;
     let mut rows = statement.query((place.namespace(), source, position))?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let (conversation, key) = (rows::listed(row)?, row.get(6)?);
-    let span = Span { first: position, last: position };
-    let Some(message) = lineage::messages(conversations, (key, &conversation.id), span)?.pop() else { return Ok(None) };
-    // What was found may have been revised since.
-    let Some(snippet) = snippet::snippet(&searchable(&message), items) else { return Ok(None) };
-    let message = HitMessage { message_id: message.message_id, role: message.role, created_at: message.created_at };
-    Ok(Some(Hit { conversation, message: Some(message), snippet }))
+    let message = lineage::messages(conversations, (key, &conversation.id), MessageSpan::at(position))?.pop();
+    Ok(message.and_then(|message| Hit::in_message(conversation, &message, items)))
 }
 
 /// The conversations whose name or description hold every item.
-fn named(conversations: &Connection, items: &[Item], place: &Where, limit: usize) -> Result<Vec<Hit>, Failure> {
+fn named(conversations: &Connection, items: &[Item], place: &OwnedScope, limit: usize) -> Result<Vec<Hit>, Failure> {
     let sql = format!(
-        "SELECT {LISTED}, description FROM conversations WHERE {} ORDER BY updated_at DESC, key DESC",
-        place.condition()
+        "SELECT {LISTED_COLUMNS}, description FROM conversations WHERE {} ORDER BY updated_at DESC, key DESC",
+        place.condition(PARAMETER)
     );
     let mut statement = conversations.prepare_cached(&sql)?;
     let mut rows = statement.query([place.namespace()])?;
@@ -302,7 +287,7 @@ fn named(conversations: &Connection, items: &[Item], place: &Where, limit: usize
         && hits.len() < limit
     {
         let (name, description) = (rows::text(row, 1)?, rows::text(row, 6)?);
-        if let Some(snippet) = snippet::in_name(name, description, items) {
+        if let Some(snippet) = name_snippet(name, description, items) {
             hits.push(Hit { conversation: rows::listed(row)?, message: None, snippet });
         }
     }

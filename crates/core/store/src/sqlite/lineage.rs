@@ -11,23 +11,7 @@ use rusqlite::{Connection, OptionalExtension};
 use super::failure::Failure;
 use super::rows;
 use crate::error::StoreError;
-
-/// Nothing is later than this.
-pub(super) const NO_END: i64 = i64::MAX;
-
-/// Which messages of a conversation to read.
-#[derive(Clone, Copy)]
-pub(super) struct Span {
-    /// From this position on.
-    pub(super) first: i64,
-    /// Up to this one.
-    pub(super) last: i64,
-}
-
-impl Span {
-    /// All of them.
-    pub(super) const ALL: Self = Self { first: 1, last: NO_END };
-}
+use crate::message::MessageSpan;
 
 /// Makes a new conversation the last source of itself.
 pub(super) fn begin(connection: &Connection, conversation: i64, step: i64) -> Result<(), Failure> {
@@ -36,7 +20,7 @@ pub(super) fn begin(connection: &Connection, conversation: i64, step: i64) -> Re
             "INSERT INTO lineage (conversation, step, source, last_position, last_revision, last_fact)
              VALUES (?1, ?2, ?1, ?3, ?3, ?3)",
         )?
-        .execute((conversation, step, NO_END))?;
+        .execute((conversation, step, MessageSpan::NO_END))?;
     Ok(())
 }
 
@@ -61,7 +45,7 @@ pub(super) fn inherit(connection: &Connection, child: i64, parent: i64, last: i6
 pub(super) fn messages(
     connection: &Connection,
     (key, id): (i64, &ConversationId),
-    span: Span,
+    span: MessageSpan,
 ) -> Result<Vec<Message>, Failure> {
     let revised = revised(connection, key, span)?;
     let mut statement = connection.prepare_cached(
@@ -82,7 +66,7 @@ pub(super) fn messages(
 }
 
 /// The newest revision of each message of a span that has one, by position. Those made in a fork count over those it shares.
-fn revised(connection: &Connection, key: i64, span: Span) -> Result<HashMap<i64, String>, Failure> {
+fn revised(connection: &Connection, key: i64, span: MessageSpan) -> Result<HashMap<i64, String>, Failure> {
     let mut statement = connection.prepare_cached(
         "SELECT revisions.position, revisions.body FROM lineage CROSS JOIN revisions
          ON revisions.conversation = lineage.source AND revisions.position <= lineage.last_position
@@ -107,12 +91,9 @@ pub(super) fn find(
                 AND messages.position <= lineage.last_position
              WHERE lineage.conversation = ?1",
         )?
-        .query_row((conversation, rows::short(short_id)), |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row((conversation, rows::encode_short_id(short_id)), |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let read = |(position, id): (i64, String)| match id.parse() {
-        Ok(id) => Ok((position, id)),
-        Err(_) => Err(Failure::Damaged(format!("`{id}` is not a message id"))),
-    };
+    let read = |(position, id): (i64, String)| Ok((position, rows::decode_message_id(&id)?));
     found.map(read).transpose()
 }
 
@@ -141,7 +122,7 @@ pub(super) fn first_body(
                 AND messages.position <= lineage.last_position
              WHERE lineage.conversation = ?1",
         )?
-        .query_row((conversation, rows::short(short_id)), |row| row.get(0))
+        .query_row((conversation, rows::encode_short_id(short_id)), |row| row.get(0))
         .optional()?;
     Ok(body)
 }
@@ -160,6 +141,6 @@ pub(super) fn stored_as(
                 AND messages.position <= lineage.last_position
              WHERE lineage.conversation = ?1 AND messages.message_id = ?3 AND messages.hash = ?4",
         )?
-        .exists((conversation, rows::short(message.short()), message.to_string(), &hash.0))?;
+        .exists((conversation, rows::encode_short_id(message.short()), message.to_string(), &hash.0))?;
     Ok(stored)
 }

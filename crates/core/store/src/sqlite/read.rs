@@ -1,43 +1,22 @@
 //! Everything that only reads, but the request log.
 
+use std::collections::BTreeMap;
+
 use haft_types::{ConversationId, Message};
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::Value;
 
 use super::failure::Failure;
-use super::lineage::{self, Span};
-use super::rows::{self, LISTED};
-use crate::conversation::{Conversation, Found, Listed, Namespace, namespace_name};
+use super::lineage;
+use super::rows::{self, LISTED_COLUMNS};
+use crate::conversation::{Conversation, Found, Listed, Namespace, OwnedScope, namespace_name};
 use crate::document::ConversationDocument;
 use crate::fact::Fact;
-use crate::message::{Page, PageEnd};
+use crate::message::{MessageSpan, Page, PageEnd};
 use crate::statistics::Totals;
 
-/// A [`Scope`](crate::Scope) that can be sent to another thread.
-#[derive(Clone, Debug)]
-pub(super) enum Where {
-    Namespace(String),
-    Everywhere,
-    Trash,
-}
-
-impl Where {
-    /// The condition on a conversation; `?1` is [`Self::namespace`].
-    pub(super) fn condition(&self) -> &'static str {
-        match self {
-            Self::Namespace(_) => "namespace = ?1 AND deleted_at IS NULL",
-            Self::Everywhere => "?1 IS NULL AND deleted_at IS NULL",
-            Self::Trash => "?1 IS NULL AND deleted_at IS NOT NULL",
-        }
-    }
-
-    pub(super) fn namespace(&self) -> Option<&str> {
-        match self {
-            Self::Namespace(namespace) => Some(namespace),
-            Self::Everywhere | Self::Trash => None,
-        }
-    }
-}
+/// The parameter of a statement that is bound to the namespace of a scope.
+pub(super) const PARAMETER: &str = "?1";
 
 /// The conversation with this id.
 pub(super) fn get(connection: &Connection, id: &ConversationId) -> Result<Option<Conversation>, Failure> {
@@ -45,23 +24,25 @@ pub(super) fn get(connection: &Connection, id: &ConversationId) -> Result<Option
 }
 
 /// The conversations of a namespace, of all, or of the trash.
-pub(super) fn list(connection: &Connection, place: &Where) -> Result<Vec<Listed>, Failure> {
-    let sql =
-        format!("SELECT {LISTED} FROM conversations WHERE {} ORDER BY updated_at DESC, key DESC", place.condition());
+pub(super) fn list(connection: &Connection, place: &OwnedScope) -> Result<Vec<Listed>, Failure> {
+    let sql = format!(
+        "SELECT {LISTED_COLUMNS} FROM conversations WHERE {} ORDER BY updated_at DESC, key DESC",
+        place.condition(PARAMETER)
+    );
     let mut statement = connection.prepare_cached(&sql)?;
     statement.query_and_then([place.namespace()], rows::listed)?.collect()
 }
 
 /// What a person means by this text.
-pub(super) fn find(connection: &mut Connection, text: &str, place: &Where) -> Result<Found, Failure> {
+pub(super) fn find(connection: &mut Connection, text: &str, place: &OwnedScope) -> Result<Found, Failure> {
     if text.is_empty() {
         return Ok(Found::Nothing);
     }
     let transaction = connection.transaction()?;
     let exactly = |id: &ConversationId| {
         let found = match place {
-            Where::Namespace(_) | Where::Everywhere => rows::conversation(&transaction, id),
-            Where::Trash => rows::trashed(&transaction, id),
+            OwnedScope::Namespace(_) | OwnedScope::Everywhere => rows::conversation(&transaction, id),
+            OwnedScope::Trash => rows::trashed(&transaction, id),
         };
         found.map(|found| found.map(|(_, conversation)| Found::One(Box::new(conversation))))
     };
@@ -69,10 +50,10 @@ pub(super) fn find(connection: &mut Connection, text: &str, place: &Where) -> Re
         return Ok(exact);
     }
     let sql = format!(
-        "SELECT {LISTED} FROM conversations
+        "SELECT {LISTED_COLUMNS} FROM conversations
          WHERE {} AND (name = ?2 OR substr(id, 1, length(?2)) = ?2)
          ORDER BY updated_at DESC, key DESC",
-        place.condition()
+        place.condition(PARAMETER)
     );
     let candidates: Vec<Listed> = transaction
         .prepare_cached(&sql)?
@@ -89,7 +70,7 @@ pub(super) fn find(connection: &mut Connection, text: &str, place: &Where) -> Re
 pub(super) fn messages(connection: &mut Connection, id: &ConversationId) -> Result<Vec<Message>, Failure> {
     let transaction = connection.transaction()?;
     let Some(key) = rows::find_key(&transaction, id)? else { return Ok(Vec::new()) };
-    lineage::messages(&transaction, (key, id), Span::ALL)
+    lineage::messages(&transaction, (key, id), MessageSpan::ALL)
 }
 
 /// Some messages of a conversation.
@@ -101,14 +82,8 @@ pub(super) fn page(
 ) -> Result<Page, Failure> {
     let transaction = connection.transaction()?;
     let Some((key, conversation)) = rows::conversation(&transaction, id)? else { return Ok(Page::default()) };
-    let last = end.last(conversation.messages);
-    let first = last.saturating_sub(most as u64) + 1;
-    let span = Span { first: position(first), last: position(last) };
+    let (first, span) = MessageSpan::of_page(end, most, conversation.messages);
     Ok(Page { first, messages: lineage::messages(&transaction, (key, id), span)? })
-}
-
-fn position(place: u64) -> i64 {
-    i64::try_from(place).unwrap_or(i64::MAX)
 }
 
 /// What was noted of a conversation.
@@ -133,6 +108,27 @@ pub(super) fn state(connection: &Connection, id: &ConversationId, name: &str) ->
         .query_row((id.as_str(), name), |row| row.get(0))
         .optional()?;
     text.map(|text| rows::decode(|| format!("the state `{name}` of conversation `{id}`"), &text)).transpose()
+}
+
+/// The documents kept under these names.
+pub(super) fn states(
+    connection: &Connection,
+    id: &ConversationId,
+    names: &[String],
+) -> Result<BTreeMap<String, Value>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT name, value FROM states
+         WHERE conversation = (SELECT key FROM conversations WHERE id = ?1 AND deleted_at IS NULL)",
+    )?;
+    let mut found = BTreeMap::new();
+    for row in statement.query_map((id.as_str(),), |row| Ok((row.get(0)?, row.get(1)?)))? {
+        let (name, text): (String, String) = row?;
+        if names.contains(&name) {
+            let value = rows::decode::<_, Failure>(|| format!("the state `{name}` of conversation `{id}`"), &text)?;
+            found.insert(name, value);
+        }
+    }
+    Ok(found)
 }
 
 /// A document of a namespace.
@@ -170,7 +166,7 @@ pub(super) fn namespaces(connection: &mut Connection) -> Result<Vec<Namespace>, 
     let read = |row: &rusqlite::Row<'_>| {
         let namespace: String = row.get(0)?;
         let current = current(&transaction, &namespace)?;
-        Ok(Namespace { conversations: rows::read_count(row.get(1)?)?, namespace, current })
+        Ok(Namespace { conversations: rows::decode_count(row.get(1)?)?, namespace, current })
     };
     statement.query_and_then([], read)?.collect()
 }
@@ -182,22 +178,15 @@ pub(super) fn export(
 ) -> Result<Option<ConversationDocument>, Failure> {
     let transaction = connection.transaction()?;
     let Some((key, conversation)) = rows::conversation(&transaction, id)? else { return Ok(None) };
-    Ok(Some(ConversationDocument {
-        id: conversation.id,
-        name: conversation.name,
-        description: conversation.description,
-        created_at: conversation.created_at,
-        updated_at: conversation.updated_at,
-        metadata: conversation.metadata,
-        messages: lineage::messages(&transaction, (key, id), Span::ALL)?,
-    }))
+    let messages = lineage::messages(&transaction, (key, id), MessageSpan::ALL)?;
+    Ok(Some(conversation.into_document(messages)))
 }
 
 /// What the database holds.
 pub(super) fn totals(connection: &mut Connection) -> Result<Totals, Failure> {
     let transaction = connection.transaction()?;
     let count = |sql: &str| -> Result<u64, Failure> {
-        rows::read_count(transaction.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+        Ok(rows::decode_count(transaction.prepare_cached(sql)?.query_row([], |row| row.get(0))?)?)
     };
     Ok(Totals {
         conversations: count("SELECT count(*) FROM conversations WHERE deleted_at IS NULL")?,

@@ -3,30 +3,18 @@
 //! Invariant: what a request refers to is stored in the same transaction as the request, so every logged request can be
 //! made whole again.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use haft_types::{ContentHash, ConversationId, Message, Segment, Timestamp, ToolSpec};
+use haft_types::{ContentHash, ConversationId, Message, Segment, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::failure::Failure;
 use super::{lineage, rows, write};
 use crate::error::StoreError;
-use crate::request_log::delta::{self, Delta, SegmentRef, Source};
-use crate::request_log::{LoggedRequest, LoggedSegment, RequestOutline, RequestSummary, SentRequest};
-
-/// The last request of a conversation, as segments.
-struct Last {
-    number: i64,
-    segments: Vec<SegmentRef>,
-}
-
-/// The last requests this process logged, so that the next one is compared without reading the log.
-#[derive(Default)]
-pub(super) struct LastRequests(HashMap<i64, Last>);
-
-/// Enough for one agent with many sub-agents; a forgotten one is read from the log.
-const REMEMBERED: usize = 64;
+use crate::request_log::delta::{self, RequestDelta, SegmentRef, SegmentSource};
+use crate::request_log::rows::{LastRequests, LoggedRow, apply, replay};
+use crate::request_log::{LoggedRequest, RequestOutline, RequestSummary, SentRequest};
 
 /// Logs one request and gives its number.
 pub(super) fn log(
@@ -38,10 +26,8 @@ pub(super) fn log(
 ) -> Result<u64, Failure> {
     let transaction = write::begin(connection)?;
     let (key, number) = count_request(&transaction, id)?;
-    // Another process may have logged one in between, and what is remembered must not outlive a failure below.
-    let last = remembered.0.remove(&key).filter(|last| last.number == number - 1);
-    let mut segments = match last {
-        Some(last) => last.segments,
+    let mut segments = match remembered.take_before(key, number) {
+        Some(segments) => segments,
         None => segments_of(&transaction, key, number - 1)?.map_or_else(Vec::new, |(segments, _)| segments),
     };
 
@@ -52,23 +38,20 @@ pub(super) fn log(
         added.push(SegmentRef::new(segment, keep(&transaction, key, segment)?));
     }
     keep_text(&transaction, request.tools.hash, || rows::encode("a list of tools", &request.tools.specs))?;
-    let delta = Delta::new(&segments, sent, added);
-    if let (Some(hash), Some(encoding)) = (delta.encoding, &sent.encoding) {
+    let delta = RequestDelta::new(&segments, sent, added);
+    if let (Some(hash), Some(encoding)) = (delta.encoding(), &sent.encoding) {
         keep_text(&transaction, hash, || Ok(encoding.to_string()))?;
     }
     transaction
         .prepare_cached(
             "INSERT INTO requests (conversation, number, sent_at, whole, body) VALUES (?1, ?2, ?3, ?4, ?5)",
         )?
-        .execute((key, number, rows::write_time(now), kept == 0, rows::encode("a request", &delta)?))?;
+        .execute((key, number, rows::encode_time(now), delta.is_whole(), rows::encode("a request", &delta)?))?;
     apply(&delta, &mut segments)?;
     transaction.commit()?;
 
-    if remembered.0.len() >= REMEMBERED {
-        remembered.0.clear();
-    }
-    remembered.0.insert(key, Last { number, segments });
-    rows::read_count(number)
+    remembered.remember(key, number, segments);
+    Ok(rows::decode_count(number)?)
 }
 
 fn count_request(connection: &Connection, id: &ConversationId) -> Result<(i64, i64), Failure> {
@@ -83,13 +66,13 @@ fn count_request(connection: &Connection, id: &ConversationId) -> Result<(i64, i
 }
 
 /// Makes sure that what the segment holds is stored, and says where.
-fn keep(connection: &Connection, conversation: i64, segment: &Segment) -> Result<Source, Failure> {
+fn keep(connection: &Connection, conversation: i64, segment: &Segment) -> Result<SegmentSource, Failure> {
     let message = &segment.entry.message;
     if lineage::stored_as(connection, conversation, message.message_id, segment.entry.hash)? {
-        return Ok(Source::Message);
+        return Ok(SegmentSource::Message);
     }
     keep_text(connection, segment.entry.hash, || rows::encode("a message", message))?;
-    Ok(Source::Text)
+    Ok(SegmentSource::Text)
 }
 
 fn keep_text(
@@ -103,16 +86,12 @@ fn keep_text(
     Ok(())
 }
 
-fn apply(delta: &Delta, segments: &mut Vec<SegmentRef>) -> Result<(), Failure> {
-    delta.apply(segments).map_err(|misfit| Failure::Damaged(misfit.to_string()))
-}
-
 /// The segments and the row of a request, from the last whole request on.
 fn segments_of(
     connection: &Connection,
     conversation: i64,
     number: i64,
-) -> Result<Option<(Vec<SegmentRef>, Logged)>, Failure> {
+) -> Result<Option<(Vec<SegmentRef>, LoggedRow)>, Failure> {
     let mut statement = connection.prepare_cached(
         "SELECT number, sent_at, body FROM requests
          WHERE conversation = ?1 AND number <= ?2 AND number >=
@@ -120,43 +99,11 @@ fn segments_of(
               ORDER BY number DESC LIMIT 1)
          ORDER BY number",
     )?;
-    let mut segments = Vec::new();
-    let mut newest = None;
-    for logged in statement.query_and_then((conversation, number), logged)? {
-        let logged = logged?;
-        apply(&logged.delta, &mut segments)?;
-        newest = Some(logged);
-    }
-    Ok(newest.map(|newest| (segments, newest)))
+    replay(statement.query_and_then((conversation, number), logged)?)
 }
 
-/// A row of the log.
-struct Logged {
-    number: i64,
-    sent_at: Timestamp,
-    delta: Delta,
-}
-
-fn logged(row: &Row<'_>) -> Result<Logged, Failure> {
-    let number = row.get(0)?;
-    let sent_at = rows::read_time(rows::text(row, 1)?)?;
-    let body = rows::text(row, 2)?;
-    Ok(Logged { number, sent_at, delta: rows::decode(|| format!("logged request {number}"), body)? })
-}
-
-impl Logged {
-    fn summary(&self) -> Result<RequestSummary, Failure> {
-        Ok(RequestSummary {
-            number: rows::read_count(self.number)?,
-            sent_at: self.sent_at,
-            model: self.delta.model.clone(),
-            api: self.delta.api,
-            kept: self.delta.kept,
-            segments: self.delta.segments,
-            tokens: self.delta.tokens,
-            cause: self.delta.cause.clone(),
-        })
-    }
+fn logged(row: &Row<'_>) -> Result<LoggedRow, Failure> {
+    LoggedRow::decode(row.get(0)?, rows::text(row, 1)?, rows::text(row, 2)?)
 }
 
 /// The log of a conversation, a line each.
@@ -165,7 +112,7 @@ pub(super) fn list(connection: &Connection, id: &ConversationId) -> Result<Vec<R
         "SELECT number, sent_at, body FROM requests
          WHERE conversation = (SELECT key FROM conversations WHERE id = ?1 AND deleted_at IS NULL) ORDER BY number",
     )?;
-    statement.query_and_then([id.as_str()], |row| logged(row)?.summary())?.collect()
+    statement.query_and_then([id.as_str()], |row| Ok(logged(row)?.summary()?))?.collect()
 }
 
 /// The log of a conversation with the outlines of what was sent: one pass, no message is read.
@@ -179,20 +126,15 @@ pub(super) fn outlines(connection: &mut Connection, id: &ConversationId) -> Resu
     let mut outlines = Vec::new();
     for logged in statement.query_and_then([key], logged)? {
         let logged = logged?;
-        apply(&logged.delta, &mut segments)?;
-        let encoding = match logged.delta.encoding {
+        logged.apply(&mut segments)?;
+        let encoding = match logged.delta.encoding() {
             None => None,
             Some(hash) => Some(match encodings.get(&hash) {
                 Some(known) => Arc::clone(known),
                 None => Arc::clone(encodings.entry(hash).or_insert(text(&transaction, hash)?.into())),
             }),
         };
-        outlines.push(RequestOutline {
-            summary: logged.summary()?,
-            segments: logged.delta.outline(&segments),
-            tools: logged.delta.tools,
-            encoding,
-        });
+        outlines.push(logged.outline(&segments, encoding)?);
     }
     Ok(outlines)
 }
@@ -211,45 +153,23 @@ pub(super) fn get(
     if logged.number != number {
         return Ok(None);
     }
-    let boundaries: HashSet<usize> = logged.delta.boundaries.iter().copied().collect();
     let mut whole = Vec::with_capacity(segments.len());
-    for (index, segment) in segments.into_iter().enumerate() {
+    for segment in segments {
         let message = message_of(&transaction, key, &segment)?;
-        whole.push(LoggedSegment {
-            layer: segment.label.layer,
-            owner: segment.label.owner.into_owned(),
-            message,
-            hash: segment.hash,
-            tokens: segment.label.tokens,
-            boundary: boundaries.contains(&index),
-        });
+        whole.push((segment, message));
     }
-    let tools = text(&transaction, logged.delta.tools)?;
-    let tools: Vec<ToolSpec> = rows::decode(|| format!("the tools of logged request {number}"), &tools)?;
-    let encoding = logged.delta.encoding.map(|hash| text(&transaction, hash)).transpose()?;
-    Ok(Some(LoggedRequest {
-        summary: logged.summary()?,
-        segments: whole,
-        tools,
-        max_output_tokens: logged.delta.max_output_tokens,
-        cache_key: logged.delta.cache_key,
-        encoding: encoding.map(Into::into),
-    }))
+    let tools = text(&transaction, logged.delta.tools())?;
+    let encoding = logged.delta.encoding().map(|hash| text(&transaction, hash)).transpose()?;
+    Ok(Some(logged.into_request(whole, &tools, encoding)?))
 }
 
 /// What a segment held, checked against its hash.
 fn message_of(connection: &Connection, conversation: i64, segment: &SegmentRef) -> Result<Message, Failure> {
     let body = match segment.source {
-        Source::Message => lineage::first_body(connection, conversation, segment.message_id.short())?
-            .ok_or_else(|| Failure::Damaged(format!("message `{}` of a logged request is gone", segment.message_id)))?,
-        Source::Text => text(connection, segment.hash)?,
+        SegmentSource::Message => lineage::first_body(connection, conversation, segment.message_id.short())?,
+        SegmentSource::Text => Some(text(connection, segment.hash)?),
     };
-    let mut message: Message = rows::decode(|| format!("message `{}`", segment.message_id), &body)?;
-    message.message_id = segment.message_id;
-    if message.content_hash() != segment.hash {
-        return Err(Failure::Damaged(format!("message `{}` is not what was sent", segment.message_id)));
-    }
-    Ok(message)
+    Ok(segment.decode_message(body.as_deref())?)
 }
 
 fn text(connection: &Connection, hash: ContentHash) -> Result<String, Failure> {

@@ -1,47 +1,36 @@
 //! Between our values and what the columns hold.
 
-use haft_types::{ConversationId, Timestamp};
+use haft_types::ConversationId;
 use rusqlite::{Connection, OptionalExtension, Row};
-use serde::de::DeserializeOwned;
 
 use super::failure::Failure;
 use crate::conversation::{Conversation, Listed};
-pub(super) use crate::encoding::{MessageRow, encode, short, write_time};
+pub(super) use crate::encoding::{
+    LISTED_COLUMNS, ListedRow, MessageRow, decode, decode_count, decode_message_id, encode, encode_short_id,
+    encode_time,
+};
 use crate::error::StoreError;
-
-/// A value from the JSON form we wrote.
-pub(super) fn decode<T: DeserializeOwned>(what: impl FnOnce() -> String, text: &str) -> Result<T, Failure> {
-    serde_json::from_str(text).map_err(|error| Failure::Damaged(format!("{} cannot be read: {error}", what())))
-}
 
 /// The text in a column, without a copy.
 pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Failure> {
     Ok(row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?)
 }
 
-/// A stored time.
-pub(super) fn read_time(text: &str) -> Result<Timestamp, Failure> {
-    text.parse().map_err(|_| Failure::Damaged(format!("`{text}` is not a time")))
-}
-
-/// A counter, which SQLite keeps signed.
-pub(super) fn read_count(count: i64) -> Result<u64, Failure> {
-    u64::try_from(count).map_err(|_| Failure::Damaged(format!("{count} is not a count")))
-}
-
-/// The columns [`listed`] reads.
-pub(super) const LISTED: &str = "id, name, namespace, created_at, updated_at, messages";
-
-/// A row of [`LISTED`].
-pub(super) fn listed(row: &Row<'_>) -> Result<Listed, Failure> {
-    Ok(Listed {
-        id: ConversationId::new(row.get::<_, String>(0)?),
+/// The row of a list: [`LISTED_COLUMNS`] first, whatever follows.
+fn listed_row<'a>(row: &'a Row<'_>) -> Result<ListedRow<'a>, Failure> {
+    Ok(ListedRow {
+        id: row.get(0)?,
         name: row.get(1)?,
         namespace: row.get(2)?,
-        created_at: read_time(text(row, 3)?)?,
-        updated_at: read_time(text(row, 4)?)?,
-        messages: read_count(row.get(5)?)?,
+        created_at: text(row, 3)?,
+        updated_at: text(row, 4)?,
+        messages: row.get(5)?,
     })
+}
+
+/// A conversation in a list.
+pub(super) fn listed(row: &Row<'_>) -> Result<Listed, Failure> {
+    Ok(listed_row(row)?.decode()?)
 }
 
 /// The columns [`conversation`] reads.
@@ -71,19 +60,7 @@ fn read_conversation(
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([id.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    let Listed { id, name, namespace, created_at, updated_at, messages } = listed(row)?;
-    let metadata = decode(|| format!("the metadata of conversation `{id}`"), text(row, 8)?)?;
-    let conversation = Conversation {
-        id,
-        name,
-        namespace,
-        description: row.get(7)?,
-        metadata,
-        created_at,
-        updated_at,
-        messages,
-        revisions: read_count(row.get(9)?)?,
-    };
+    let conversation = listed_row(row)?.decode_whole(row.get(7)?, text(row, 8)?, row.get(9)?)?;
     Ok(Some((row.get(6)?, conversation)))
 }
 

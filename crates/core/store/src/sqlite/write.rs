@@ -8,13 +8,13 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use serde_json::Value;
 
 use super::failure::Failure;
-use super::lineage::{self, Span};
+use super::lineage;
 use super::migrations::FORMAT;
 use super::read;
 use super::rows::{self, MessageRow};
 use crate::conversation::{Conversation, NewFork, namespace_name};
 use crate::error::StoreError;
-use crate::message::Revision;
+use crate::message::{MessageSpan, Revision};
 use crate::store::Swap;
 
 /// A transaction that has the right to write from its first statement, so that it cannot fail for that later.
@@ -68,8 +68,8 @@ fn insert_conversation(connection: &Connection, new: &Conversation, metadata: &s
                 &new.name,
                 &new.description,
                 metadata,
-                rows::write_time(new.created_at),
-                rows::write_time(new.updated_at),
+                rows::encode_time(new.created_at),
+                rows::encode_time(new.updated_at),
                 new.messages.cast_signed(),
             ),
             |row| row.get(0),
@@ -100,7 +100,7 @@ fn count_message(connection: &Connection, id: &ConversationId, now: Timestamp) -
             "UPDATE conversations SET messages = messages + 1, updated_at = max(updated_at, ?2)
              WHERE id = ?1 AND deleted_at IS NULL RETURNING key, messages",
         )?
-        .query_row((id.as_str(), rows::write_time(now)), |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row((id.as_str(), rows::encode_time(now)), |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?
         .ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
@@ -122,7 +122,7 @@ fn insert_message(
         .execute((
             key,
             position,
-            rows::short(message.id.short()),
+            rows::encode_short_id(message.id.short()),
             message.id.to_string(),
             &message.role,
             &message.hash.0,
@@ -142,7 +142,7 @@ pub(super) fn update(
     let transaction = begin(connection)?;
     let key = rows::key(&transaction, id)?;
     let position = lineage::position(&transaction, (key, id), message)?;
-    let stored = lineage::messages(&transaction, (key, id), Span { first: position, last: position })?.pop();
+    let stored = lineage::messages(&transaction, (key, id), MessageSpan::at(position))?.pop();
     let stored = stored.ok_or(StoreError::UnknownMessage { conversation: id.clone(), message })?;
     let revised = revision.of(stored);
     let row = MessageRow::new(&revised)?;
@@ -150,12 +150,12 @@ pub(super) fn update(
         .prepare_cached(
             "INSERT INTO revisions (conversation, position, made_at, hash, body) VALUES (?1, ?2, ?3, ?4, ?5)",
         )?
-        .execute((key, position, rows::write_time(now), &row.hash.0, &row.body))?;
+        .execute((key, position, rows::encode_time(now), &row.hash.0, &row.body))?;
     transaction
         .prepare_cached(
             "UPDATE conversations SET revisions = revisions + 1, updated_at = max(updated_at, ?2) WHERE key = ?1",
         )?
-        .execute((key, rows::write_time(now)))?;
+        .execute((key, rows::encode_time(now)))?;
     transaction.commit()?;
     Ok(revised)
 }
@@ -171,7 +171,7 @@ pub(super) fn fork(
     let unknown = || StoreError::UnknownConversation { id: id.clone() };
     let (parent, from) = rows::conversation(&transaction, id)?.ok_or_else(unknown)?;
     let last = match fork.at {
-        Some(message) => rows::read_count(lineage::position(&transaction, (parent, id), message)?)?,
+        Some(message) => rows::decode_count(lineage::position(&transaction, (parent, id), message)?)?,
         None => from.messages,
     };
     let make_current = fork.make_current;
@@ -206,7 +206,7 @@ pub(super) fn delete(connection: &mut Connection, id: &ConversationId, now: Time
     let key = rows::key(&transaction, id)?;
     transaction
         .prepare_cached("UPDATE conversations SET deleted_at = ?2 WHERE key = ?1")?
-        .execute((key, rows::write_time(now)))?;
+        .execute((key, rows::encode_time(now)))?;
     transaction.commit()?;
     Ok(())
 }
@@ -233,7 +233,7 @@ pub(super) fn note(
     let position = lineage::position(&transaction, (key, id), about)?;
     transaction
         .prepare_cached("INSERT INTO facts (conversation, position, noted_at, body) VALUES (?1, ?2, ?3, ?4)")?
-        .execute((key, position, rows::write_time(now), fact))?;
+        .execute((key, position, rows::encode_time(now), fact))?;
     transaction.commit()?;
     Ok(())
 }

@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use haft_store::{Backup, Backups, NewConversation, Scope, SearchQuery, SqliteStore, Store, StoreConfig, StoreError};
 use haft_types::{Clock, Timestamp};
 
-use crate::support::{Place, Ticking, conversation, tick, user};
+use crate::support::{Place, TickingClock, conversation, tick, user};
 
 fn folder(place: &Place) -> PathBuf {
     place.path().parent().unwrap().join("backups")
 }
 
 fn backups(place: &Place) -> Backups {
-    Backups::new(&place.path(), &folder(place), &StoreConfig::default(), Ticking::new())
+    Backups::new(&place.path(), &folder(place), &StoreConfig::default(), TickingClock::new())
 }
 
 /// Opens the store as a session does, with backups, and closes it again.
 async fn session(place: &Place, message: Option<u32>) {
-    session_at(place, message, Ticking::new()).await;
+    session_at(place, message, TickingClock::new()).await;
 }
 
 async fn session_at(place: &Place, message: Option<u32>, clock: Arc<dyn Clock>) {
@@ -176,7 +176,7 @@ async fn what_is_written_while_a_backup_is_made_is_whole_in_it() {
         writer.append(&conversation("a"), &user(n, &"x".repeat(2_000))).await.unwrap();
     }
     for backup in copying.join().unwrap() {
-        let copy = SqliteStore::open(&backup.path, &StoreConfig::default(), Ticking::new()).unwrap();
+        let copy = SqliteStore::open(&backup.path, &StoreConfig::default(), TickingClock::new()).unwrap();
         let stored = copy.messages(&conversation("a")).await.unwrap();
         let all: Vec<_> = (0..stored.len() as u32).map(|n| user(n, &"x".repeat(2_000))).collect();
         assert_eq!(stored, all);

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use haft_store::{NewConversation, SqliteStore, Store, StoreConfig};
 
-use crate::support::{Place, Ticking, conversation, user};
+use crate::support::{Place, TickingClock, conversation, user};
 
 /// How the child finds the database; only the parent below sets it.
 const PATH: &str = "STORE_TEST_PATH";
@@ -16,7 +16,7 @@ const ACKNOWLEDGED: &str = "acknowledged ";
 #[ignore = "run by the test below as a process of its own"]
 async fn child() {
     let Some(path) = std::env::var_os(PATH) else { return };
-    let store = SqliteStore::open(path.as_ref(), &StoreConfig::default(), Ticking::new()).unwrap();
+    let store = SqliteStore::open(path.as_ref(), &StoreConfig::default(), TickingClock::new()).unwrap();
     let id = conversation("a");
     let stored = store.messages(&id).await.unwrap().len() as u32;
     for n in stored.. {

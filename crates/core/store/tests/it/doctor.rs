@@ -10,8 +10,8 @@ use haft_store::{
 };
 use rusqlite::Connection;
 
-use crate::request_log::sent;
-use crate::support::{Place, Ticking, conversation, id, user};
+use crate::support::{Place, TickingClock, conversation, id, user};
+use haft_store::conformance::sent;
 
 fn patient(place: &Place) -> Patient {
     let folder = place.path().parent().unwrap().to_path_buf();
@@ -20,7 +20,7 @@ fn patient(place: &Place) -> Patient {
         backups: folder.join("backups"),
         versions: folder.join("versions"),
         config: StoreConfig { lock_timeout_ms: 200, ..StoreConfig::default() },
-        clock: Ticking::new(),
+        clock: TickingClock::new(),
     }
 }
 
@@ -47,7 +47,7 @@ async fn filled() -> Place {
     store.set_current("p", &conversation("a")).await.unwrap();
     store.search(SearchQuery { text: "own", scope: Scope::Everywhere, limit: 1 }).await.unwrap();
     let patient = patient(&place);
-    Backups::new(&patient.database, &patient.backups, &patient.config, Ticking::new()).create().unwrap();
+    Backups::new(&patient.database, &patient.backups, &patient.config, TickingClock::new()).create().unwrap();
     place
 }
 

@@ -7,7 +7,7 @@ use std::thread;
 use haft_store::{Backups, Fact, NewConversation, NewFork, Scope, SearchQuery, Store, StoreConfig, StoreError};
 use rusqlite::Connection;
 
-use crate::support::{Place, Ticking, conversation, id, user};
+use crate::support::{Place, TickingClock, conversation, id, user};
 
 async fn fill(place: &Place) {
     let store = place.open();
@@ -34,7 +34,9 @@ async fn folder_and_files_are_for_their_owner_only() {
     // A search makes its index, a lock its file.
     let _lock = store.lock(&conversation("a")).await.unwrap();
     store.search(SearchQuery { text: "x", scope: Scope::Everywhere, limit: 1 }).await.unwrap();
-    Backups::new(&place.path(), &folder.join("backups"), &StoreConfig::default(), Ticking::new()).create().unwrap();
+    Backups::new(&place.path(), &folder.join("backups"), &StoreConfig::default(), TickingClock::new())
+        .create()
+        .unwrap();
     let below =
         |folder: &Path| -> Vec<_> { fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect() };
     let (folders, mut files): (Vec<_>, Vec<_>) = below(&folder).into_iter().partition(|path| path.is_dir());
@@ -251,7 +253,7 @@ fn many_can_create_and_use_one_database_at_once() {
     let place = Place::new();
     let work = |who: u32| {
         let config = StoreConfig::default();
-        let store = haft_store::SqliteStore::open(&place.path(), &config, Ticking::new()).unwrap();
+        let store = haft_store::SqliteStore::open(&place.path(), &config, TickingClock::new()).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let own = conversation(&format!("own {who}"));

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use haft_store::{NewConversation, Scope, SqliteStore, Store, StoreConfig};
 use haft_types::{Clock, Timestamp};
 
-use crate::support::{Place, Ticking, conversation, tick, user};
+use crate::support::{Place, TickingClock, conversation, tick, user};
 
 const PATH: &str = "HARDSHIP_TEST_PATH";
 
@@ -22,7 +22,7 @@ async fn child() {
     let Some(path) = std::env::var_os(PATH) else { return };
     let mut out = std::io::stdout();
     let mut tell = |line: String| writeln!(out, "\n{line}").and_then(|()| out.flush()).unwrap();
-    let store = match SqliteStore::open(path.as_ref(), &StoreConfig::default(), Ticking::new()) {
+    let store = match SqliteStore::open(path.as_ref(), &StoreConfig::default(), TickingClock::new()) {
         Ok(store) => store,
         Err(error) => return tell(format!("refused {error}")),
     };
@@ -122,7 +122,7 @@ impl Drop for SmallDisk {
 async fn a_disk_that_really_fills_up_loses_nothing() {
     let Some(disk) = SmallDisk::of("1500k") else { return };
     let path = disk.0.path().join("conversations.db");
-    let open = || SqliteStore::open(&path, &StoreConfig::default(), Ticking::new()).unwrap();
+    let open = || SqliteStore::open(&path, &StoreConfig::default(), TickingClock::new()).unwrap();
     open().create(NewConversation::new(conversation("a"), "p")).await.unwrap();
     let said = run(&mut Command::new(std::env::current_exe().unwrap()), &path);
     assert!(said.acknowledged.len() > 50, "{}", said.acknowledged.len());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use haft_store::{Locked, NewConversation, NewFork, SqliteStore, Store, StoreConfig, StoreError};
 
-use crate::support::{Place, Ticking, conversation, user};
+use crate::support::{Place, TickingClock, conversation, user};
 
 async fn place_with_a() -> Place {
     let place = Place::new();
@@ -51,7 +51,7 @@ async fn nobody_else_writes_while_one_has_the_right() {
 async fn who_waits_gets_the_right_when_it_is_given_back() {
     let place = place_with_a().await;
     let config = StoreConfig::default();
-    let open = || SqliteStore::open(&place.path(), &config, Ticking::new()).unwrap();
+    let open = || SqliteStore::open(&place.path(), &config, TickingClock::new()).unwrap();
     let (one, other) = (open(), open());
     let a = conversation("a");
     let lock = one.lock(&a).await.unwrap();
@@ -86,7 +86,7 @@ const PATH: &str = "LOCK_TEST_PATH";
 #[ignore = "run by the test below as a process of its own"]
 async fn child() {
     let Some(path) = std::env::var_os(PATH) else { return };
-    let store = SqliteStore::open(path.as_ref(), &StoreConfig::default(), Ticking::new()).unwrap();
+    let store = SqliteStore::open(path.as_ref(), &StoreConfig::default(), TickingClock::new()).unwrap();
     let _lock = store.lock(&conversation("a")).await.unwrap();
     println!("\nlocked");
     std::thread::sleep(Duration::from_mins(10));

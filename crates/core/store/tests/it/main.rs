@@ -5,7 +5,7 @@
 mod any_message;
 mod backups;
 mod cache;
-mod contract;
+mod conformance;
 mod crash;
 mod doctor;
 mod file;
@@ -13,10 +13,5 @@ mod hardship;
 mod index;
 mod kept_whole;
 mod locks;
-#[cfg(feature = "postgres")]
-mod postgres;
-mod recorded;
 mod request_log;
-#[cfg(feature = "postgres")]
-mod server;
 mod support;

@@ -22,7 +22,7 @@ pub use reads::{FileState, ReadLedger};
 pub use skills::{OpenedSkill, SkillShelf};
 pub use todo::{TodoItem, TodoList, TodoState};
 pub use tokens::TokenCount;
-pub use transcript::{MarkAction, MarkReport, Recalled, Transcript, TranscriptLine};
+pub use transcript::{Recalled, Transcript, TranscriptLine};
 pub use undo::{TakeBack, UndoOutcome, UndoReport, UndoTarget, UndoneFile};
 pub use useful::{Added, NewUseful, UsefulInfo, UsefulItem};
 

@@ -1,9 +1,7 @@
 //! The messages of the conversation a tool is called in: listed, marked, brought back (SPEC 5.1, 8.7).
 
 use async_trait::async_trait;
-use haft_types::{Role, ShortId, ToolStatus};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use haft_types::{MarkAction, MarkReport, Role, ShortId, ToolStatus};
 
 use super::PortError;
 
@@ -22,33 +20,6 @@ pub struct TranscriptLine {
     pub words: String,
     /// Whether it is marked for deletion.
     pub marked: bool,
-}
-
-/// What to do with the list of messages marked for deletion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum MarkAction {
-    /// The ids become the list.
-    Create,
-    /// The ids are added to the list.
-    Append,
-    /// The ids are taken off the list.
-    Delete,
-}
-
-/// What an edit of the list did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct MarkReport {
-    /// Ids that were put on the list, or taken off it.
-    pub changed: u32,
-    /// Ids that were on the list already, or not on it.
-    pub unchanged: u32,
-    /// Ids of messages that cannot be marked.
-    pub refused: Vec<String>,
-    /// What names no message of the conversation.
-    pub unknown: Vec<String>,
-    /// How many messages are marked now.
-    pub marked: usize,
 }
 
 /// A message brought back whole.

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use async_trait::async_trait;
-use haft_tool::{Access, Intent, MarkAction, MarkReport, Tool, ToolContext, ToolOutput, parse_arguments};
-use haft_types::{Envelope, ToolSpec, ToolStatus};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolOutput, parse_arguments};
+use haft_types::{Envelope, MarkAction, MarkReport, ToolSpec, ToolStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 use std::io::{self, BufRead, Write};
 
 use haft_text::reveal;
-use haft_types::{Choice, Field, FieldKind, Filled, Form};
-use serde_json::{Map, Value};
+use haft_types::{Field, Filled, Form};
+use serde_json::Map;
 
 /// What declines the whole form.
 const DECLINE: &str = "-";
@@ -27,13 +27,7 @@ pub(super) fn fill(input: &mut impl BufRead, out: &mut impl Write, form: &Form) 
                 Some(typed) if typed == DECLINE => return Ok(Filled::Declined),
                 Some(typed) => typed,
             };
-            let answer = match (typed.is_empty(), &field.default) {
-                (true, Some(default)) => Ok(Some(default.clone())),
-                (true, None) if field.required => Err("it must be given".to_owned()),
-                (true, None) => Ok(None),
-                (false, _) => field.kind.read(&typed).map(Some),
-            };
-            match answer {
+            match field.answer(&typed) {
                 Ok(answer) => {
                     answers.extend(answer.map(|answer| (field.name.clone(), answer)));
                     break;
@@ -66,27 +60,12 @@ fn heading(form: &Form) -> String {
 }
 
 fn question(field: &Field) -> String {
-    let listed = |choices: &[Choice]| choices.iter().map(|choice| choice.value.clone()).collect::<Vec<_>>().join(", ");
-    let mut notes = Vec::new();
-    notes.extend(Some(field.description.clone()).filter(|words| !words.is_empty()));
-    notes.extend(match &field.kind {
-        FieldKind::Text => None,
-        FieldKind::Number | FieldKind::Integer => Some("a number".to_owned()),
-        FieldKind::Boolean => Some("y or n".to_owned()),
-        FieldKind::One(choices) => Some(format!("one of {}", listed(choices))),
-        FieldKind::Some(choices) => Some(format!("any of {}, with commas", listed(choices))),
-    });
-    notes.extend(field.default.as_ref().map(|default| match default {
-        Value::String(text) => format!("default {text}"),
-        other => format!("default {other}"),
-    }));
-    notes.extend((field.required && field.default.is_none()).then(|| "needed".to_owned()));
-    let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
-    format!("{}{notes}: ", field.label())
+    format!("{}{}: ", field.label(), field.notes())
 }
 
 #[cfg(test)]
 mod tests {
+    use haft_types::FieldKind;
     use serde_json::json;
 
     use super::*;

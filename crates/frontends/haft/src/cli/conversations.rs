@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use haft_store::Format;
+use haft_imports::ImportFormat;
 
 use super::Common;
 
@@ -231,7 +231,7 @@ pub(crate) struct ImportArgs {
     /// What they are: document (haft's export), openai-chat, claude-code, codex or trajectory; told by their content when
     /// absent.
     #[arg(long)]
-    pub(crate) format: Option<Format>,
+    pub(crate) format: Option<ImportFormat>,
     #[command(flatten)]
     pub(crate) place: NamespaceArgs,
     /// As JSON.

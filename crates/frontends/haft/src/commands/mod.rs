@@ -14,6 +14,7 @@ mod hooks;
 mod interactive;
 mod jobs;
 mod lib;
+pub(crate) mod logs;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod models;
@@ -35,6 +36,7 @@ use haft_project::Kind;
 
 use crate::cli::{Cli, Command, Common};
 use crate::exit::Exit;
+use crate::log;
 use crate::wiring;
 
 use interactive::Looks;
@@ -73,6 +75,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Trust(args)) => trust::run(&args),
         Some(Command::Config(args)) => config::run(&args.command),
         Some(Command::Doctor(args)) => doctor::run(&args),
+        Some(Command::Logs(args)) => logs::run(&args),
         Some(Command::Events(args)) => events::run(&args),
         Some(Command::Completions { shell }) => completions::run(shell),
         None if cli.print => run::run(&cli.run),
@@ -90,5 +93,6 @@ fn configuration(common: &Common) -> anyhow::Result<(Places, LoadedConfig)> {
         set: common.set.clone(),
         sections: wiring::sections(),
     })?;
+    log::start(places.log(), wiring::log_level(&loaded.config)?);
     Ok((places, loaded))
 }

@@ -17,10 +17,10 @@ use haft_engine::{Approver, Notice};
 use haft_mcp::{
     Cache, Gathered, Host, Problem, ProjectFile, Reach, Server, ServerConfig, Servers, ToolSearch, UseMcpTool, gather,
 };
+use haft_permission::Rule;
 use haft_project::Standing;
 use haft_sandbox::{SandboxConfig, Supervisor};
 use haft_tool::Tool;
-use haft_tools::Rule;
 use haft_types::{Decision, ModelSpec, TokenCounter};
 use tokio::sync::OnceCell;
 

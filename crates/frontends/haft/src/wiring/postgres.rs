@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use haft_agent::Extension;
-use haft_store::{Cached, PostgresStore, Store, StoreConfig, StoreError};
+use haft_postgres::PostgresStore;
+use haft_store::{Cached, Store, StoreConfig, StoreError};
 use haft_types::Clock;
 
 /// Connects to what `store.url` names.

@@ -13,7 +13,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use serde_json::json;
 
-use crate::rig::{Rig, haft};
+use crate::rig::Rig;
 
 /// How long anything may take before the test gives up; never how long it takes.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
@@ -34,12 +34,12 @@ impl Terminal {
         Self::start_with(rig, arguments, size, &[])
     }
 
-    pub(crate) fn start_with(
-        rig: &Rig,
-        arguments: &[&str],
-        (columns, rows): (u16, u16),
-        environment: &[(&str, &str)],
-    ) -> Self {
+    pub(crate) fn start_with(rig: &Rig, arguments: &[&str], size: (u16, u16), environment: &[(&str, &str)]) -> Self {
+        Self::around(rig.command(arguments).envs(environment.iter().copied()), size)
+    }
+
+    /// A terminal with this command in it.
+    pub(crate) fn around(plain: &Command, (columns, rows): (u16, u16)) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -47,12 +47,11 @@ impl Terminal {
         let slave = || File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&master, size).unwrap();
-        let plain = rig.command(arguments);
         // The shell's part: the process leads a session of its own, whose terminal this is.
         let mut command = Command::new("setsid");
-        command.arg("--ctty").arg(haft()).args(arguments).current_dir(rig.project()).env_clear();
-        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("TERM", "xterm-256color");
-        command.env("EDITOR", "false").envs(environment.iter().copied());
+        command.arg("--ctty").arg(plain.get_program()).args(plain.get_args()).env_clear();
+        command.current_dir(plain.get_current_dir().unwrap()).env("TERM", "xterm-256color").env("EDITOR", "false");
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.stdin(Stdio::from(slave())).stdout(Stdio::from(slave())).stderr(Stdio::from(slave()));
         let child = command.spawn().unwrap();
         let master = File::from(master);

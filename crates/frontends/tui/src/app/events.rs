@@ -4,6 +4,7 @@
 //! finishes that text.
 
 use haft_engine::MAIN;
+use haft_text::grouped;
 use haft_types::{
     CallPhase, CompactionPhase, Event, EventBody, Outcome, SubagentPhase, TaskPhase, ToolStatus, TurnResult,
 };
@@ -12,7 +13,6 @@ use super::App;
 use crate::call::{Call, about};
 use crate::line::{Line, Tone};
 use crate::markdown;
-use crate::status::grouped;
 use crate::wrap::{hang, wrap};
 
 impl App {

@@ -2,13 +2,13 @@
 //!
 //! Invariant: words typed while a turn runs are shown until they are part of it; none is sent twice, and none is lost.
 
+use haft_text::grouped;
 use haft_types::PermissionMode;
 
 use super::{App, Effect, Queued, view};
 use crate::commands::{self, By, COMMANDS, Own, Wanted};
 use crate::line::{Line, Tone};
 use crate::link::{Focus, Offer, Operation};
-use crate::status::grouped;
 
 impl App {
     /// Does what was typed: a command, a line for the shell, or words for the model.

@@ -180,10 +180,11 @@ impl<'a> Reader<'a> {
 
     fn word(&mut self, word: &str, behind: &str) -> Tone {
         let language = self.language;
-        let same = |known: &&str| if language.any_case { known.eq_ignore_ascii_case(word) } else { *known == word };
-        let defined = std::mem::replace(&mut self.defined, language.defines.contains(&word));
+        let same = |known: &str| if language.any_case { known.eq_ignore_ascii_case(word) } else { known == word };
+        let is_in = |list: &str| list.split(' ').any(same);
+        let defined = std::mem::replace(&mut self.defined, language.defines.split(' ').any(|known| known == word));
         let after_bracket = self.text[..self.at].trim_end_matches('/').ends_with('<');
-        if language.keywords.iter().any(same) || language.tags && after_bracket {
+        if is_in(language.keywords) || language.tags && after_bracket {
             return Tone::Keyword;
         }
         if defined {
@@ -192,7 +193,7 @@ impl<'a> Reader<'a> {
         let named = language.key.is_some() && self.text[..self.at].trim_start_matches([' ', '-']).is_empty();
         let variable = word.starts_with(|letter| language.before_words.contains(letter));
         let capitals = word.chars().next().is_some_and(char::is_uppercase) && language.types;
-        if language.constants.iter().any(same) || named && self.is_key(behind) || variable || capitals {
+        if is_in(language.constants) || named && self.is_key(behind) || variable || capitals {
             return Tone::Number;
         }
         Tone::Plain

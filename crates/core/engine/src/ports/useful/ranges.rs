@@ -1,23 +1,15 @@
-//! Ranges of lines that become one when they touch.
+//! UsefulRanges of lines that become one when they touch.
 //!
 //! Invariant: two ranges of one file never touch or overlap, and there are at most [`KEPT`].
 
 use haft_tool::{Added, NewUseful, UsefulItem};
-use serde::{Deserialize, Serialize};
+
+use crate::stored_state::UsefulRanges;
 
 /// How many ranges are kept, newest first.
 const KEPT: usize = 100;
 
-/// The ranges of a conversation, oldest first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct Ranges {
-    /// The highest number given so far.
-    last_number: u32,
-    items: Vec<UsefulItem>,
-}
-
-impl Ranges {
+impl UsefulRanges {
     pub(super) fn items(&self) -> &[UsefulItem] {
         &self.items
     }
@@ -79,13 +71,13 @@ mod tests {
         NewUseful { path: path.into(), start_line, end_line, description: format!("{start_line}") }
     }
 
-    fn shown(ranges: &Ranges) -> Vec<(u32, &str, u32, u32)> {
+    fn shown(ranges: &UsefulRanges) -> Vec<(u32, &str, u32, u32)> {
         ranges.items.iter().map(|one| (one.number, one.path.as_str(), one.start_line, one.end_line)).collect()
     }
 
     #[test]
     fn touching_ranges_become_one_and_keep_the_oldest_number() {
-        let mut ranges = Ranges::default();
+        let mut ranges = UsefulRanges::default();
         ranges.add(new("a", 1, 3));
         ranges.add(new("a", 8, 9));
         ranges.add(new("b", 4, 7));
@@ -101,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_same_again_changes_only_its_age() {
-        let mut ranges = Ranges::default();
+        let mut ranges = UsefulRanges::default();
         ranges.add(new("a", 1, 3));
         ranges.add(new("b", 1, 3));
         let added = ranges.add(new("a", 1, 3));
@@ -111,7 +103,7 @@ mod tests {
 
     #[test]
     fn only_the_newest_hundred_are_kept() {
-        let mut ranges = Ranges::default();
+        let mut ranges = UsefulRanges::default();
         for at in 0..100 {
             assert!(ranges.add(new("a", at * 10 + 1, at * 10 + 2)).dropped.is_empty());
         }
@@ -124,7 +116,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_line_added_is_covered_once(adds in prop::collection::vec((0..2_usize, 1..60_u32, 0..9_u32), 1..40)) {
-            let mut ranges = Ranges::default();
+            let mut ranges = UsefulRanges::default();
             for (file, start, more) in &adds {
                 ranges.add(new(["a", "b"][*file], *start, start + more));
             }

@@ -3,6 +3,7 @@ use haft_testkit::test::FakeClock;
 use serde_json::json;
 
 use super::*;
+use crate::stored_state::StateDocument;
 
 fn store(folder: &Path) -> Arc<dyn Store> {
     let clock = Arc::new(FakeClock::default());
@@ -66,11 +67,11 @@ async fn what_cannot_be_understood_is_told_and_not_overwritten() {
     let id = ConversationId::new("a");
     store.create(NewConversation::new(id.clone(), "p")).await.unwrap();
     let strange = json!({"items": "of another kind"});
-    store.set_state(&id, KEY, strange.clone()).await.unwrap();
+    store.set_state(&id, UsefulRanges::KEY, strange.clone()).await.unwrap();
     let useful = StoredUseful::open(Arc::clone(&store), id.clone()).await.unwrap();
     assert_eq!(useful.ranges(), []);
     for error in [useful.list().await.unwrap_err(), useful.add(new("a", 1, 1)).await.unwrap_err()] {
         assert!(error.to_string().contains("`useful` cannot be understood"), "{error}");
     }
-    assert_eq!(store.state(&id, KEY).await.unwrap(), Some(strange));
+    assert_eq!(store.state(&id, UsefulRanges::KEY).await.unwrap(), Some(strange));
 }

@@ -42,10 +42,11 @@ fn sent(kinds: &[Kind]) -> SentRequest {
     }
 }
 
-fn delta(before: &[SegmentRef], sent: &SentRequest) -> Delta {
+fn delta(before: &[SegmentRef], sent: &SentRequest) -> RequestDelta {
     let kept = kept(before, &sent.request.segments);
-    let added = sent.request.segments[kept..].iter().map(|segment| SegmentRef::new(segment, Source::Text)).collect();
-    Delta::new(before, sent, added)
+    let added =
+        sent.request.segments[kept..].iter().map(|segment| SegmentRef::new(segment, SegmentSource::Text)).collect();
+    RequestDelta::new(before, sent, added)
 }
 
 #[test]
@@ -77,7 +78,7 @@ proptest! {
         for kinds in &requests {
             let sent = sent(kinds);
             let delta = delta(&list, &sent);
-            let stored: Delta = serde_json::from_str(&serde_json::to_string(&delta).unwrap()).unwrap();
+            let stored: RequestDelta = serde_json::from_str(&serde_json::to_string(&delta).unwrap()).unwrap();
             prop_assert_eq!(&stored, &delta);
             stored.apply(&mut list).unwrap();
             prop_assert_eq!(list.len(), kinds.len());

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use haft_agent::WallClock;
 use haft_project::{By, Ground, Kind, Shadowed, TrustList};
+use haft_text::NameRule;
 use haft_types::Clock;
 
 use super::items::Items;
@@ -129,13 +130,12 @@ fn take_away(kind: Kind, path: &Path, folder_existed: bool) {
 }
 
 fn is_name(kind: Kind, name: &str) -> bool {
-    let plain = |letter: char| letter.is_alphanumeric() || letter == '-' || letter == '_';
     // A tool is called with its ending.
     let stem = match (kind, name.rsplit_once('.')) {
-        (Kind::Tools, Some((stem, ending))) if ending.chars().all(plain) => stem,
+        (Kind::Tools, Some((stem, ending))) if ending.chars().all(|c| NameRule::FileStem.allows_char(c)) => stem,
         (Kind::Tools | Kind::Rules | Kind::Agents | Kind::Skills | Kind::Commands | Kind::Workflows, _) => name,
     };
-    !stem.is_empty() && stem.chars().all(plain)
+    NameRule::FileStem.allows(stem)
 }
 
 fn content(kind: Kind, file: Option<&Path>) -> anyhow::Result<Vec<u8>> {

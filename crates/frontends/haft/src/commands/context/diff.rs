@@ -6,13 +6,14 @@
 use std::fmt::Write as _;
 
 use haft_store::{LoggedRequest, LoggedSegment};
+use haft_text::grouped;
 use haft_types::Layer;
 use serde_json::{Value, json};
 use similar::{Algorithm, DiffOp, TextDiff, capture_diff_slices};
 
 use super::logged::Log;
 use super::segments::{Shown, ShownSegment, Words};
-use super::words::{count, first_words, thousands, whole_text};
+use super::words::{count, first_words, whole_text};
 use crate::cli::DiffArgs;
 use crate::exit::mistake;
 use crate::output;
@@ -136,8 +137,8 @@ impl<'a> Difference<'a> {
             "request {} → {}: {} → {} tokens\n",
             old.number,
             new.number,
-            thousands(old.tokens),
-            thousands(new.tokens)
+            grouped(old.tokens),
+            grouped(new.tokens)
         );
         if old.model != new.model || old.api != new.api {
             // Here and below: writing to a String cannot fail.
@@ -220,7 +221,7 @@ fn tokens(segments: &[LoggedSegment]) -> u64 {
 }
 
 fn tally(segments: &[LoggedSegment], how: &str) -> String {
-    format!("{}, {} tokens {how}", count(segments.len(), "segment"), thousands(tokens(segments)))
+    format!("{}, {} tokens {how}", count(segments.len(), "segment"), grouped(tokens(segments)))
 }
 
 fn line(text: &mut String, sign: char, index: usize, segment: &LoggedSegment) {
@@ -234,7 +235,7 @@ fn line(text: &mut String, sign: char, index: usize, segment: &LoggedSegment) {
         segment.owner,
         segment.message.message_id.short(),
         segment.message.role,
-        thousands(segment.tokens.into()),
+        grouped(segment.tokens),
         haft_text::truncate_to_width(&words, WIDEST),
     );
 }

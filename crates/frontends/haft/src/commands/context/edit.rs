@@ -9,11 +9,12 @@ use haft_agent::WallClock;
 use haft_context::{Chosen, ContextEdit, EditError, Quote, Reach};
 use haft_engine::{CacheState, ContextLine, EditContextError, EditNews, Session};
 use haft_store::{Store, WriteLock};
+use haft_text::grouped;
 use haft_types::{Clock, MessageId, ModelSpec, Role, Timestamp};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::words::{count, money, thousands};
+use super::words::{count, money};
 use crate::cli::{EditArgs, EditCommand, EditHow, OutputFormat, RunArgs, SummariseArgs};
 use crate::commands::{configuration, conversations, run};
 use crate::exit::mistake;
@@ -237,11 +238,11 @@ fn price(quote: &Quote, model: &ModelSpec) -> String {
     };
     match (quote.saved(), quote.usage.all_input().saturating_sub(quote.otherwise.all_input())) {
         (0, 0) => {}
-        (0, longer) => drop(write!(text, " Every request is {} tokens longer.", thousands(longer))),
+        (0, longer) => drop(write!(text, " Every request is {} tokens longer.", grouped(longer))),
         (saved, _) => {
             let cost = quote.saved_cost(model).filter(|cost| *cost >= SMALLEST);
             let cost = cost.map_or_else(String::new, |cost| format!(", {}", money(cost)));
-            let _ = write!(text, " Every request is {} tokens{cost} shorter.", thousands(saved));
+            let _ = write!(text, " Every request is {} tokens{cost} shorter.", grouped(saved));
         }
     }
     text.push('\n');
@@ -269,11 +270,11 @@ async fn list(how: &EditHow) -> anyhow::Result<()> {
             line.id.short().to_string(),
             kind(line),
             line.layer.map_or_else(|| "-".to_owned(), |layer| layer.to_string()),
-            thousands(line.tokens.into()),
+            grouped(line.tokens),
             age(line.at, now),
             line.cache.map_or("-", cache_name).to_owned(),
             removal.map_or_else(|| "-".to_owned(), |quote| quote.extra.map_or_else(|| quote.to_string(), signed)),
-            removal.map_or_else(|| "-".to_owned(), |quote| thousands(quote.saved())),
+            removal.map_or_else(|| "-".to_owned(), |quote| grouped(quote.saved())),
             line.edited.map_or("", |edited| edited.name()).to_owned(),
             line.words.clone(),
         ]);

@@ -5,7 +5,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use haft_store::{Foreign, read_conversations};
+use haft_imports::{SourceText, read_conversations};
 use haft_types::{ConversationId, Message, Role, Timestamp};
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ fn parse(text: &str) -> Result<FromFile, String> {
     let first = text.lines().next().map(serde_json::from_str::<Value>);
     let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
     let several = || format!("it holds {lines} lines of JSON; give one of them");
-    let read = read_conversations(Foreign { text, now: Timestamp::UNIX_EPOCH }, None);
+    let read = read_conversations(SourceText { text, now: Timestamp::UNIX_EPOCH }, None);
     let mut read = read.map_err(|error| match first {
         Some(Ok(Value::Object(_))) if lines > 1 => several(),
         _ => error.to_string(),

@@ -6,10 +6,11 @@
 use std::fmt::Write as _;
 
 use haft_store::RequestOutline;
+use haft_text::grouped;
 use haft_types::{Layer, LlmMetadata, ModelSpec};
 
 use super::why::Broken;
-use super::words::{count, percent, thousands};
+use super::words::{count, percent};
 
 /// One request.
 pub(super) struct Column {
@@ -151,7 +152,7 @@ fn heading(svg: &mut String, name: &str, columns: &[Column], peak: u64) {
     let line = format!(
         "{}, at most {} tokens{share}, {} of the cached prefix",
         count(columns.len(), "request"),
-        thousands(peak),
+        grouped(peak),
         count(broken, "break"),
     );
     put(svg, format_args!("<text class=\"faint\" x=\"{LEFT}\" y=\"54\">{line}</text>\n"));
@@ -186,7 +187,7 @@ impl Scale {
                 svg,
                 format_args!(
                     "<text class=\"faint\" x=\"{label}\" y=\"{text:.1}\" text-anchor=\"end\">{}</text>\n",
-                    thousands(tokens)
+                    grouped(tokens)
                 ),
             );
         }
@@ -230,11 +231,11 @@ fn marker(x: f64, y: f64) -> String {
 }
 
 fn tooltip(column: &Column) -> String {
-    let mut text = format!("request {}: {} tokens", column.number, thousands(column.tokens));
+    let mut text = format!("request {}: {} tokens", column.number, grouped(column.tokens));
     for (layer, tokens) in Layer::ALL.into_iter().zip(column.layers) {
         if tokens.kept + tokens.new > 0 {
             // Writing to a String cannot fail.
-            let _ = write!(text, "\n{layer}: {} kept, {} new", thousands(tokens.kept), thousands(tokens.new));
+            let _ = write!(text, "\n{layer}: {} kept, {} new", grouped(tokens.kept), grouped(tokens.new));
         }
     }
     if let Some(share) = column.cached_share {

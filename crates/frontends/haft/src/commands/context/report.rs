@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use haft_context::Budget;
+use haft_text::grouped;
 use haft_types::{LlmMetadata, ModelSpec, Request};
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use super::logged::{Log, rebuild, replies};
 use super::next;
 use super::picture::{self, Column};
 use super::why::breaks;
-use super::words::{money, percent, thousands};
+use super::words::{money, percent};
 use crate::cli::ReportArgs;
 use crate::exit::mistake;
 use crate::output;
@@ -88,18 +89,18 @@ fn as_text(report: &Report) -> String {
     let share = |tokens: u64| tokens as f64 / budget.window.max(1) as f64;
     let layers = budget.layers.iter().map(|layer| (layer.layer.name(), layer.tokens));
     for (name, tokens) in layers.chain([("output reserve", budget.output_reserve)]) {
-        line(&mut text, name, &thousands(tokens), share(tokens));
+        line(&mut text, name, &grouped(tokens), share(tokens));
     }
     // What is missing is told as such: a bar cannot be negative.
     let remaining = budget.remaining.unsigned_abs();
     if budget.remaining < 0 {
-        line(&mut text, "remaining", &format!("-{}", thousands(remaining)), 0.0);
+        line(&mut text, "remaining", &format!("-{}", grouped(remaining)), 0.0);
     } else {
-        line(&mut text, "remaining", &thousands(remaining), share(remaining));
+        line(&mut text, "remaining", &grouped(remaining), share(remaining));
     }
-    line(&mut text, "window", &thousands(budget.window), 1.0);
+    line(&mut text, "window", &grouped(budget.window), 1.0);
     // Writing to a String cannot fail.
-    let _ = write!(text, "\nThe request takes {} tokens by estimate", thousands(budget.used()));
+    let _ = write!(text, "\nThe request takes {} tokens by estimate", grouped(budget.used()));
     text.push_str(&match &report.reply {
         Some(reply) => told(reply, &report.model),
         None if report.number.is_some() => "; its reply is not known.\n".to_owned(),
@@ -114,12 +115,12 @@ fn told(reply: &LlmMetadata, model: &ModelSpec) -> String {
     let cost = model.price.map_or_else(String::new, |price| format!(", {}", money(price.cost(usage).total)));
     format!(
         ", {} by the provider's count:\n{} read from the cache ({}), {} written to it, {} neither; {} of output{cost}.\n",
-        thousands(usage.all_input()),
-        thousands(usage.cached_input),
+        grouped(usage.all_input()),
+        grouped(usage.cached_input),
         percent(usage.cached_share()),
-        thousands(usage.cache_write),
-        thousands(usage.input),
-        thousands(usage.output),
+        grouped(usage.cache_write),
+        grouped(usage.input),
+        grouped(usage.output),
     )
 }
 

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use haft_text::grouped;
 use serde_json::json;
 
 use super::logged::Log;
 use super::segments::{Shown, Words};
-use super::words::{count, first_words, thousands, whole_text};
+use super::words::{count, first_words, whole_text};
 use super::{next, render};
 use crate::cli::ShowArgs;
 use crate::output::{self, Table};
@@ -47,9 +48,9 @@ fn print(shown: &Shown<'_>, log: Option<&Log>, args: &ShowArgs) -> anyhow::Resul
         shown.title(),
         shown.model,
         shown.api,
-        thousands(shown.tokens),
+        grouped(shown.tokens),
         count(shown.tools.len(), "tool"),
-        thousands(shown.tool_tokens()),
+        grouped(shown.tool_tokens()),
     );
     if args.full {
         whole(shown, &mut text);
@@ -71,7 +72,7 @@ fn table(shown: &Shown<'_>) -> String {
             segment.owner.to_owned(),
             segment.message.message_id.short().to_string(),
             segment.message.role.to_string(),
-            thousands(segment.tokens.into()),
+            grouped(segment.tokens),
             if segment.boundary { BOUNDARY.to_owned() } else { String::new() },
             first_words(segment.message),
         ]);
@@ -91,7 +92,7 @@ fn whole(shown: &Shown<'_>, text: &mut String) {
             segment.owner,
             segment.message.message_id.short(),
             segment.message.role,
-            thousands(segment.tokens.into()),
+            grouped(segment.tokens),
         );
         text.push_str(&whole_text(segment.message));
     }

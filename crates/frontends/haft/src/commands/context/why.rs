@@ -9,13 +9,14 @@ use std::fmt::Write as _;
 use haft_context::{Break, Cause, compare_logged};
 use haft_engine::sent_of;
 use haft_store::RequestOutline;
+use haft_text::grouped;
 use haft_types::{Message, MessageId, ModelSpec};
 use serde::Deserialize;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde_json::{Value, json};
 
 use super::logged::Log;
-use super::words::{count, money, thousands};
+use super::words::{count, money};
 use crate::cli::WhyArgs;
 use crate::output::{self, Table};
 
@@ -136,7 +137,7 @@ fn as_text(log: &Log, breaks: &[Broken]) -> String {
             one.request.to_string(),
             one.cause.map_or_else(|| "NO CAUSE".to_owned(), |cause| cause.to_string()),
             format!("segment {}, {} {}", one.kept + 1, first.owner, first.message.short()),
-            format!("{} tokens", thousands(one.found.tokens)),
+            format!("{} tokens", grouped(one.found.tokens)),
             one.found.cost.map_or_else(|| "-".to_owned(), money),
         ]);
     }
@@ -145,7 +146,7 @@ fn as_text(log: &Log, breaks: &[Broken]) -> String {
     let mut text = format!(
         "{table}\n{} in {requests}: {} tokens were sent again{cost}.\n",
         count(breaks.len(), "break"),
-        thousands(tokens)
+        grouped(tokens)
     );
     let unexplained: Vec<_> =
         breaks.iter().filter(|one| one.cause.is_none()).map(|one| one.request.to_string()).collect();

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use haft_text::Masker;
+use haft_text::grouped;
 use haft_types::Message;
 
 use crate::commands::conversations::part_as_text;
@@ -38,24 +39,11 @@ pub(super) fn whole_text(message: &Message) -> String {
     }
 }
 
-/// `1234567` as `1,234,567`.
-pub(super) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// `n things`, or `1 thing`.
 pub(super) fn count(number: usize, thing: &str) -> String {
     match number {
         1 => format!("1 {thing}"),
-        number => format!("{} {thing}s", thousands(number as u64)),
+        number => format!("{} {thing}s", grouped(number as u64)),
     }
 }
 
@@ -87,7 +75,7 @@ mod tests {
     #[test]
     fn small_amounts_are_not_rounded_away() {
         assert_eq!((money(0.00042), money(12.345)), ("$0.0004".into(), "$12.35".into()));
-        assert_eq!((thousands(0), thousands(1_234_567)), ("0".into(), "1,234,567".into()));
+        assert_eq!((grouped(0), grouped(1_234_567)), ("0".into(), "1,234,567".into()));
         assert_eq!((count(1, "segment"), count(1_000, "segment")), ("1 segment".into(), "1,000 segments".into()));
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use haft_store::{Foreign, Imported, ReadConversation, Store, read_conversations};
+use haft_imports::{ImportedConversation, SourceText, read_conversations};
+use haft_store::{Imported, Store};
 use haft_types::{ConversationId, Timestamp};
 use serde_json::{Value, json};
 
@@ -128,7 +129,7 @@ async fn import_file(
         Ok(conversations) => conversations,
         Err(error) => return report.failed.push(format!("{}: {error:#}", file.display())),
     };
-    for ReadConversation { document, skipped } in conversations {
+    for ImportedConversation { document, skipped } in conversations {
         let id = document.id.clone();
         let (conversation, done) = match store.import(document, namespaces.of(&id)).await {
             Ok(Imported::New(conversation)) => (conversation, Done::New),
@@ -144,7 +145,7 @@ async fn import_file(
     }
 }
 
-fn read(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ReadConversation>> {
+fn read(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ImportedConversation>> {
     let (mut bytes, mut now) = (Vec::new(), Timestamp::now());
     if file == Path::new("-") {
         std::io::stdin().lock().read_to_end(&mut bytes)?;
@@ -155,7 +156,7 @@ fn read(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ReadConversation>>
         now = modified.and_then(|time| Timestamp::try_from(time).ok()).unwrap_or(now);
     }
     let text = String::from_utf8(bytes).map_err(|_| mistake("it is not UTF-8 text"))?;
-    Ok(read_conversations(Foreign { text: &text, now }, args.format)?)
+    Ok(read_conversations(SourceText { text: &text, now }, args.format)?)
 }
 
 /// Makes those conversations current that the file says are, where they exist.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use haft_agent::config;
+use haft_text::NameRule;
 use tokio_util::sync::CancellationToken;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 
@@ -51,7 +52,7 @@ fn tell_price(common: &Common) -> anyhow::Result<()> {
 
 /// The text of the file with the server in it. Everything else stays as it is.
 fn with_server(file: &Path, before: &str, args: &McpAddArgs) -> anyhow::Result<String> {
-    if !haft_mcp::is_name(&args.name) {
+    if !NameRule::Server.allows(&args.name) {
         return Err(mistake(format!(
             "`{}` cannot be the name of a server; use letters, digits, `-`, `.` and single `_`",
             args.name

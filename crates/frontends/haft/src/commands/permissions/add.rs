@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use haft_agent::config;
-use haft_tools::Rule;
+use haft_permission::Rule;
 use haft_types::Decision;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 

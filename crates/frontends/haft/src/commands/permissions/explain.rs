@@ -1,8 +1,8 @@
 //! `haft permissions explain`.
 
 use haft_agent::{confinement, set_up_sandbox};
+use haft_permission::{Call, Confinement, Verdict};
 use haft_tool::Workspace;
-use haft_tools::{Call, Confinement, Verdict};
 use haft_types::PermissionMode;
 use serde_json::Value;
 

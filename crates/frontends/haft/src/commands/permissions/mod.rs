@@ -3,7 +3,7 @@
 mod add;
 mod explain;
 
-use haft_tools::Confinement;
+use haft_permission::Confinement;
 use haft_types::Decision;
 use serde_json::json;
 

@@ -2,6 +2,7 @@
 
 use haft_mcp::{PromptArgument, PromptInfo, Servers};
 use haft_project::commands::words;
+use haft_text::NameRule;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -95,7 +96,7 @@ fn arguments(wanted: &[PromptArgument], given: &str) -> Result<Map<String, Value
 
 /// A name as it can stand in a command.
 fn plain(name: &str) -> String {
-    name.chars().map(|one| if one.is_alphanumeric() || "-_.:".contains(one) { one } else { '_' }).collect()
+    name.chars().map(|one| if NameRule::Command.allows_char(one) { one } else { '_' }).collect()
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
 use haft_context::{Reminders, RoleText, Step, SystemInput, render_system, system_entry};
+use haft_imports::{ImportedConversation, SourceText, read_conversations};
 use haft_model::O200k;
-use haft_store::{Foreign, ReadConversation, read_conversations};
 use haft_types::{Entry, LlmMetadata, Message, Role, Timestamp, TokenCounter, ToolSet, ToolSpec};
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ pub(super) fn read(args: &ReplayArgs) -> anyhow::Result<Vec<Recorded>> {
 }
 
 /// The conversations of all files in a folder. What cannot be read is told and left out.
-fn in_folder(folder: &Path) -> anyhow::Result<Vec<ReadConversation>> {
+fn in_folder(folder: &Path) -> anyhow::Result<Vec<ImportedConversation>> {
     let mut files = Vec::new();
     list(folder, DEEPEST, &mut files)
         .map_err(|error| mistake(format!("cannot read the folder `{}`: {error}", folder.display())))?;
@@ -90,7 +90,7 @@ fn list(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>) -> io::Result<()
 }
 
 /// The conversations of a file, or what is wrong with it.
-fn conversations(path: &Path) -> Result<Vec<ReadConversation>, String> {
+fn conversations(path: &Path) -> Result<Vec<ImportedConversation>, String> {
     let text = if path == Path::new("-") {
         text(io::stdin().lock())?
     } else {
@@ -106,7 +106,7 @@ fn conversations(path: &Path) -> Result<Vec<ReadConversation>, String> {
     if text.trim().is_empty() {
         return Err("it is empty".to_owned());
     }
-    let read = |text: &str| read_conversations(Foreign { text, now: Timestamp::UNIX_EPOCH }, None);
+    let read = |text: &str| read_conversations(SourceText { text, now: Timestamp::UNIX_EPOCH }, None);
     match read(&text) {
         Ok(all) => Ok(all),
         Err(error) => {
@@ -147,7 +147,7 @@ fn text(mut reader: impl BufRead) -> Result<String, String> {
 }
 
 /// A conversation as it can be replayed; none without a request.
-fn lower(read: ReadConversation, imagined: Imagined) -> anyhow::Result<Option<Recorded>> {
+fn lower(read: ImportedConversation, imagined: Imagined) -> anyhow::Result<Option<Recorded>> {
     let document = read.document;
     let counted = document.messages.iter().filter_map(|message| message.llm_metadata.as_ref());
     let counted = counted.map(LlmMetadata::usage).filter(|usage| usage.all_input() > 0).collect();

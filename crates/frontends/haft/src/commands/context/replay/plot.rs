@@ -6,10 +6,11 @@
 
 use std::fmt::Write as _;
 
+use haft_text::grouped;
 use haft_types::Usage;
 
 use super::super::picture::escape;
-use super::super::words::{money, percent, thousands};
+use super::super::words::{money, percent};
 use super::Outcome;
 
 const WIDTH: f64 = 960.0;
@@ -119,7 +120,7 @@ fn panel(svg: &mut String, outcome: &Outcome, columns: &[Column], frame: &Frame)
     let Frame { floor, slot, peak } = *frame;
     let usage = outcome.usage();
     let cost = outcome.cost().map_or_else(String::new, |cost| format!(", {}", money(cost)));
-    let words = format!("{} tokens, {} read{cost}", thousands(usage.all_input()), percent(usage.cached_share()));
+    let words = format!("{} tokens, {} read{cost}", grouped(usage.all_input()), percent(usage.cached_share()));
     let y = floor - PANEL - 6.0;
     let name = escape(&outcome.name);
     put(
@@ -128,7 +129,7 @@ fn panel(svg: &mut String, outcome: &Outcome, columns: &[Column], frame: &Frame)
             "<text x=\"{LEFT}\" y=\"{y:.1}\"><tspan class=\"name\">{name}</tspan> <tspan class=\"faint\" dx=\"8\">{words}</tspan></text>\n"
         ),
     );
-    for (share, label) in [(0.0, "0".to_owned()), (1.0, thousands(peak.round() as u64))] {
+    for (share, label) in [(0.0, "0".to_owned()), (1.0, grouped(peak.round() as u64))] {
         let (y, end, at) = (floor - PANEL * share, WIDTH - RIGHT, LEFT - 8.0);
         put(svg, format_args!("<line class=\"grid\" x1=\"{LEFT}\" x2=\"{end}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\n"));
         put(
@@ -162,7 +163,7 @@ fn lines(svg: &mut String, outcomes: &[Outcome], floor: f64, longest: usize) {
     let priced = outcomes.iter().any(|outcome| outcome.cost().is_some());
     let sums: Vec<Vec<f64>> = outcomes.iter().map(|outcome| running(outcome, priced)).collect();
     let top = sums.iter().filter_map(|sum| sum.last()).fold(f64::MIN_POSITIVE, |top, last| top.max(*last));
-    let told = |value: f64| if priced { money(value) } else { thousands(value.round() as u64) };
+    let told = |value: f64| if priced { money(value) } else { grouped(value.round() as u64) };
     let words = if priced { "cost of the input so far" } else { "tokens so far that were not read from the cache" };
     put(svg, format_args!("<text class=\"name\" x=\"{LEFT}\" y=\"{:.1}\">{words}</text>\n", floor - LINES + 22.0));
     let height = LINES - 40.0;

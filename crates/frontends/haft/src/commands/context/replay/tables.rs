@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use haft_text::grouped;
 use haft_types::{ModelSpec, Usage};
 use serde_json::{Value, json};
 
 use super::super::picture::escape;
-use super::super::words::{money, percent, thousands};
+use super::super::words::{money, percent};
 use super::Outcome;
 use crate::output::Table;
 
@@ -40,13 +41,13 @@ fn cells(outcome: &Outcome, first: Option<f64>) -> Vec<String> {
     vec![
         outcome.name.clone(),
         format!("{}{too_large}", outcome.requests.len()),
-        thousands(usage.all_input()),
+        grouped(usage.all_input()),
         share(usage.cached_input),
         share(usage.cache_write),
         share(usage.input),
         outcome.cost().map_or_else(unknown, money),
         times.map_or_else(unknown, |(cost, first)| format!("{:.2}", cost / first)),
-        thousands(outcome.peak()),
+        grouped(outcome.peak()),
         outcome.breaks.to_string(),
         outcome.regret.to_string(),
         if kept.all == 0 { unknown() } else { format!("{} of {}", kept.kept, kept.all) },

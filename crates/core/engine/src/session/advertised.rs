@@ -1,0 +1,41 @@
+//! What a model is told of the tools it is offered.
+
+use std::sync::Arc;
+
+use haft_tool::{CaseDocument, Registry, Tool};
+use haft_types::{ModelSpec, TokenCounter, ToolProtocol, ToolSet};
+
+/// The tools as one model is offered them, and all there is to say about their use.
+pub(crate) struct AdvertisedTools {
+    /// The tools.
+    pub(crate) tools: Arc<ToolSet>,
+    /// How calls are written, where they are part of the model's text.
+    pub(crate) call_format: Option<String>,
+    /// Good calls. Only where calls are text: a schema says as much, and is sent anyway.
+    pub(crate) examples: Vec<String>,
+    /// Rules of particular tools.
+    pub(crate) guidelines: Vec<String>,
+    /// Texts about how some tools are best used.
+    pub(crate) cases: Vec<String>,
+}
+
+impl AdvertisedTools {
+    pub(crate) fn of(model: &ModelSpec, registry: &Registry, counter: &dyn TokenCounter) -> Self {
+        let tools = ToolSet::new(registry.specs(), counter);
+        let call_format = haft_model::call_format(model.tool_protocol, &tools.specs);
+        let guideline = |tool: &Arc<dyn Tool>| Some(tool.manual().guideline.to_owned()).filter(|rule| !rule.is_empty());
+        Self {
+            tools: if call_format.is_some() { tools.told_in_words() } else { tools },
+            call_format,
+            examples: registry.iter().filter_map(|tool| example(model.tool_protocol, tool.as_ref())).collect(),
+            guidelines: registry.iter().filter_map(guideline).collect(),
+            cases: registry.cases().map(CaseDocument::to_string).collect(),
+        }
+    }
+}
+
+fn example(protocol: ToolProtocol, tool: &dyn Tool) -> Option<String> {
+    let manual = tool.manual();
+    let written = haft_model::written_call(protocol, &tool.spec().name, manual.example)?;
+    (!manual.example.is_empty()).then(|| format!("{}:\n\n{written}", manual.example_of))
+}

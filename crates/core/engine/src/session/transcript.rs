@@ -1,0 +1,297 @@
+//! What was said in a conversation, in memory exactly as it is stored, and what is kept beside the messages.
+//!
+//! Invariant: a message is in [`Transcript::history`] exactly when it is in the store, in the same order, and without secrets.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_context::TOOL;
+use haft_store::{Conversation, Fact, NewConversation, Store, StoreError, WriteLock};
+use haft_text::Masker;
+use haft_types::{
+    Clock, ConversationId, Entry, Envelope, IdSource, Image, LlmMetadata, Message, MessageId, Metadata, Origin,
+    Outcome, Part, Role, ShortId, StopReason, TokenCounter, ToolCall, ToolResult, Usage,
+};
+
+use super::{EngineError, Services, SessionConfig};
+use crate::resume::{self, Begun, Resumption};
+use crate::secrets;
+use crate::stored_state::{self, StateDocument};
+use crate::turn::Unfinished;
+
+/// What a transcript is written with.
+#[derive(Clone)]
+pub(super) struct TranscriptServices {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) counter: Arc<dyn TokenCounter>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) ids: Arc<dyn IdSource>,
+    pub(super) masker: Masker,
+}
+
+impl TranscriptServices {
+    pub(super) fn of(services: &Services, config: &SessionConfig) -> Self {
+        Self {
+            store: Arc::clone(&services.store),
+            counter: Arc::clone(&services.counter),
+            clock: Arc::clone(&services.clock),
+            ids: Arc::clone(&services.ids),
+            masker: config.masker.clone(),
+        }
+    }
+}
+
+/// A conversation that was found or made, before anything else is known of it.
+pub(super) struct FoundConversation {
+    pub(super) conversation: Conversation,
+    /// Whether the store knows it.
+    pub(super) resumed: bool,
+    pub(super) messages: Vec<Message>,
+    /// Held while the session has it open: nobody else writes to it.
+    pub(super) lock: Option<WriteLock>,
+}
+
+/// Whether a conversation that comes into being is from then on the current one of its namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnCreation {
+    MakeCurrent,
+    LeaveCurrent,
+}
+
+/// The messages of a conversation.
+pub(super) struct Transcript {
+    services: TranscriptServices,
+    conversation: Conversation,
+    /// Nobody else writes to the conversation while this session has it open.
+    _lock: Option<WriteLock>,
+    /// Whether the store knows the conversation yet.
+    stored: bool,
+    on_creation: OnCreation,
+    history: Vec<Arc<Entry>>,
+    short_ids: HashSet<ShortId>,
+    /// The calls with effects that were started.
+    begun: HashSet<Begun>,
+    /// Whether the newest message was noted as the end of its turn when the conversation was opened.
+    turn_ended: bool,
+}
+
+impl Transcript {
+    /// Takes over the messages of a conversation, and reads what was noted of them.
+    pub(super) async fn load(
+        services: TranscriptServices,
+        found: FoundConversation,
+        on_creation: OnCreation,
+    ) -> Result<Self, StoreError> {
+        let FoundConversation { conversation, resumed, messages, lock } = found;
+        let facts = if resumed { services.store.facts(&conversation.id).await? } else { Vec::new() };
+        let (begun, ended) = read_facts(facts);
+        let newest = messages.iter().rfind(|message| message.role != Role::Summary);
+        let turn_ended = newest.is_some_and(|last| ended.contains(&last.message_id));
+        let short_ids = messages.iter().map(|message| message.message_id.short()).collect();
+        let counter = services.counter.as_ref();
+        let history = messages.into_iter().map(|message| Entry::new(message, counter)).collect();
+        Ok(Self {
+            services,
+            conversation,
+            _lock: lock,
+            stored: resumed,
+            on_creation,
+            history,
+            short_ids,
+            begun,
+            turn_ended,
+        })
+    }
+
+    pub(super) fn conversation(&self) -> &Conversation {
+        &self.conversation
+    }
+
+    pub(super) fn id(&self) -> &ConversationId {
+        &self.conversation.id
+    }
+
+    /// Every message, in order.
+    pub(super) fn history(&self) -> &[Arc<Entry>] {
+        &self.history
+    }
+
+    /// Whether the store knows the conversation yet.
+    pub(super) fn is_stored(&self) -> bool {
+        self.stored
+    }
+
+    /// A message id whose short form is free in this conversation.
+    pub(super) fn fresh_id(&self) -> MessageId {
+        loop {
+            let id = self.services.ids.message_id();
+            if !self.short_ids.contains(&id.short()) {
+                return id;
+            }
+        }
+    }
+
+    /// A message that is not part of the conversation yet.
+    pub(super) fn draft(&self, role: Role, content: Vec<Part>) -> Message {
+        Message::new(self.fresh_id(), role, content, self.services.clock.now())
+    }
+
+    /// The same of text alone.
+    pub(super) fn draft_text(&self, role: Role, text: impl Into<String>) -> Message {
+        Message::text(self.fresh_id(), role, text, self.services.clock.now())
+    }
+
+    /// Stores a message, then takes it into memory. The first one brings a new conversation into being, in one transaction:
+    /// a kill leaves either both or nothing.
+    pub(super) async fn append(&mut self, mut message: Message) -> Result<(), EngineError> {
+        secrets::mask_message(&self.services.masker, &mut message);
+        let store = &self.services.store;
+        if self.stored {
+            store.append(&self.conversation.id, &message).await?;
+        } else {
+            let new = NewConversation {
+                messages: vec![message.clone()],
+                metadata: self.conversation.metadata.clone(),
+                make_current: self.on_creation == OnCreation::MakeCurrent,
+                ..NewConversation::new(self.conversation.id.clone(), &self.conversation.namespace)
+                    .named(&self.conversation.name)
+            };
+            store.create(new).await?;
+            self.stored = true;
+        }
+        self.short_ids.insert(message.message_id.short());
+        self.history.push(Entry::new(message, self.services.counter.as_ref()));
+        Ok(())
+    }
+
+    pub(super) async fn append_user(&mut self, text: String, origin: Origin) -> Result<(), EngineError> {
+        let message = self.draft_text(Role::User, text).from(origin);
+        self.append(message).await
+    }
+
+    /// Appends what came of a call. `tool` is the tool's own name, whatever the model called it.
+    pub(super) async fn append_result(
+        &mut self,
+        call: &ToolCall,
+        tool: &str,
+        envelope: Envelope,
+        images: Vec<Image>,
+    ) -> Result<(), EngineError> {
+        let result = ToolResult { tool_call_id: call.id.clone(), name: call.name.clone(), envelope };
+        let mut content = vec![Part::ToolResult(Box::new(result))];
+        content.extend(images.into_iter().map(Part::Image));
+        let metadata = Metadata::from_iter([(TOOL.to_owned(), tool.into()), ("step".to_owned(), self.step().into())]);
+        let message = self.draft(Role::Tool, content);
+        self.append(Message { metadata, ..message }).await
+    }
+
+    /// Which result of its round the next one is.
+    fn step(&self) -> usize {
+        let round = self.history.iter().rev().take_while(|entry| !entry.message.opens_round());
+        round.filter(|entry| entry.message.role == Role::Tool).count() + 1
+    }
+
+    /// Notes that a call with effects begins.
+    pub(super) async fn note_begun(&mut self, call: &ToolCall) -> Result<(), EngineError> {
+        let Some(message_id) = self.last_reply() else { return Ok(()) };
+        let fact = Fact::ToolStarted { message_id, call_id: call.id.clone() };
+        self.services.store.note(&self.conversation.id, fact).await?;
+        self.begun.insert((message_id, call.id.clone()));
+        Ok(())
+    }
+
+    /// Notes that the newest message ends its turn.
+    pub(super) async fn note_turn_ended(&self, outcome: Outcome) -> Result<(), EngineError> {
+        let Some(last) = self.history.last() else { return Ok(()) };
+        let fact = Fact::TurnEnded { message_id: last.message.message_id, outcome };
+        Ok(self.services.store.note(&self.conversation.id, fact).await?)
+    }
+
+    /// Keeps a document with the conversation.
+    pub(super) async fn keep_state<T: StateDocument + Sync>(&self, document: &T) -> Result<(), EngineError> {
+        Ok(stored_state::write(self.services.store.as_ref(), &self.conversation.id, document).await?)
+    }
+
+    /// The same for a document that may hold secrets.
+    pub(super) async fn keep_masked_state<T: StateDocument + Sync>(&self, document: &T) -> Result<(), EngineError> {
+        let (store, masker) = (self.services.store.as_ref(), &self.services.masker);
+        Ok(stored_state::write_masked(store, &self.conversation.id, document, masker).await?)
+    }
+
+    /// Whether the turn that was run last in an earlier process is over.
+    pub(super) fn turn_ended(&self) -> bool {
+        self.turn_ended
+    }
+
+    /// What has to be mended at the end of the conversation, and where the next turn begins.
+    pub(super) fn resumption(&self, unfinished: Option<Unfinished>) -> Resumption {
+        resume::resumption(&self.history, &self.begun, unfinished)
+    }
+
+    /// How many rounds there are.
+    pub(super) fn rounds(&self) -> u32 {
+        self.history.iter().filter(|entry| entry.message.opens_round()).count() as u32
+    }
+
+    fn newest_reply(&self) -> Option<&Arc<Entry>> {
+        self.history.iter().rfind(|entry| entry.message.role == Role::Assistant)
+    }
+
+    /// The id of the model's newest reply.
+    pub(super) fn last_reply(&self) -> Option<MessageId> {
+        self.newest_reply().map(|entry| entry.message.message_id)
+    }
+
+    /// Why the model stopped writing its newest reply.
+    pub(super) fn last_stop_reason(&self) -> StopReason {
+        self.newest_reply().and_then(|entry| resume::stop_reason(&entry.message)).unwrap_or(StopReason::ToolUse)
+    }
+
+    /// How long ago the model was asked last.
+    pub(super) fn idle(&self) -> Option<Duration> {
+        let asked = self.newest_reply()?.message.created_at;
+        self.services.clock.now().duration_since(asked).try_into().ok()
+    }
+
+    /// The newest text of the user or of the model, so many characters of it.
+    pub(super) fn newest_text(&self, role: Role, characters: usize) -> String {
+        let texts = self.history.iter().rev().map(|entry| &entry.message).filter(|message| message.role == role);
+        let text = texts.map(Message::joined_text).find(|text| !text.trim().is_empty());
+        text.unwrap_or_default().chars().take(characters).collect()
+    }
+
+    /// How many content blocks each message has.
+    pub(super) fn blocks(&self) -> HashMap<MessageId, usize> {
+        self.history.iter().map(|entry| (entry.message.message_id, entry.message.content.len())).collect()
+    }
+
+    /// The usage of the newest request, unless a summary has been made since: then the next request is smaller.
+    pub(super) fn usage_since_last_summary(&self) -> Option<Usage> {
+        let newest =
+            self.history.iter().rfind(|entry| matches!(entry.message.role, Role::Assistant | Role::Summary))?;
+        match newest.message.role {
+            Role::Assistant => newest.message.llm_metadata.as_ref().map(LlmMetadata::usage),
+            Role::Summary | Role::System | Role::User | Role::Tool => None,
+        }
+    }
+}
+
+/// The calls that were begun, and the messages that ended a turn.
+fn read_facts(facts: Vec<Fact>) -> (HashSet<Begun>, HashSet<MessageId>) {
+    let (mut begun, mut ended) = (HashSet::new(), HashSet::new());
+    for fact in facts {
+        match fact {
+            Fact::ToolStarted { message_id, call_id } => {
+                begun.insert((message_id, call_id));
+            }
+            Fact::TurnEnded { message_id, .. } => {
+                ended.insert(message_id);
+            }
+        }
+    }
+    (begun, ended)
+}
+
+#[cfg(test)]
+pub(super) mod tests;

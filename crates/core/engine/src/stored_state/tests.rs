@@ -1,0 +1,141 @@
+//! Every stored key and shape, byte for byte: what earlier versions stored must be found and understood.
+
+use std::sync::Arc;
+
+use haft_context::{ContextEdit, ReminderCopy};
+use haft_store::{NewConversation, SqliteStore, StoreConfig};
+use haft_testkit::test::FakeClock;
+use haft_tool::TodoState;
+use haft_types::{MessageId, Role, TaskPhase, Timestamp};
+
+use super::*;
+
+/// The document is stored under this key in this form, and read from it.
+fn pinned<T: StateDocument + PartialEq + std::fmt::Debug>(document: &T, key: &str, json: &str) {
+    assert_eq!(T::KEY, key);
+    assert_eq!(serde_json::to_value(document).unwrap().to_string(), json, "{key}");
+    assert_eq!(&serde_json::from_str::<T>(json).unwrap(), document, "{key}");
+}
+
+fn id(n: u8) -> MessageId {
+    MessageId::derived(ContentHash::of(&[n]))
+}
+
+#[test]
+fn what_requests_decide_for_later_ones() {
+    let (a, b) = (id(1).min(id(2)), id(1).max(id(2)));
+    let cleared = Cleared { target: 7, ids: [a, b].into(), first_kept: Some(b) };
+    pinned(&cleared, "cleared", &format!(r#"{{"target":7,"ids":["{a}","{b}"],"first_kept":"{b}"}}"#));
+    let hash = ContentHash::of(b"policy");
+    pinned(&SentPolicy(hash), "policy", &format!(r#""{hash}""#));
+    pinned(&SentEdits(Some(hash)), "edited", &format!(r#""{hash}""#));
+    pinned(&SentEdits(None), "edited", "null");
+    pinned(&SentDescriptions(Some("src: code".into())), "active_context", r#""src: code""#);
+    pinned(&SentDescriptions(None), "active_context", "null");
+    pinned(&TokenizerFactors([("p/m".to_owned(), 1.25)].into()), "tokenizer_factors", r#"{"p/m":1.25}"#);
+    pinned(&PlanModeNotice(true), "plan_told", "true");
+    let described = ToolDescription { declared_by: "d".into(), description: "Looks.".into() };
+    pinned(
+        &ToolDescriptions([("look".to_owned(), described)].into()),
+        "steady_tools",
+        r#"{"look":{"declared_by":"d","description":"Looks."}}"#,
+    );
+}
+
+#[test]
+fn copies_of_reminders() {
+    let carried = Carried { copies: Vec::new(), compressed_rounds: 3 };
+    pinned(&carried, "carried", r#"{"copies":[],"compressed_rounds":3}"#);
+    let (hash, after) = (ContentHash::of(b"list"), id(1));
+    let copy = ReminderCopy { owner: "reminder:todo".into(), text: "# TODO".into(), says: hash, after };
+    let json = format!(
+        r##"{{"copies":[{{"owner":"reminder:todo","text":"# TODO","says":"{hash}","after":"{after}"}}],"compressed_rounds":3}}"##
+    );
+    pinned(&Carried { copies: vec![copy], compressed_rounds: 3 }, "carried", &json);
+}
+
+#[test]
+fn what_became_of_summaries() {
+    pinned(&FailedSummaries(2), "failed_summaries", "2");
+    pinned(&SummaryStandIn(None), "stand_in", "null");
+    let message = Message::text(id(1), Role::Summary, "Kept.", Timestamp::UNIX_EPOCH);
+    let json = r#"{"message_id":"fa1fd278-6e88-40a7-aa94-276683579b3e","role":"summary","content":"Kept.","created_at":"1970-01-01T00:00:00Z","metadata":{},"llm_metadata":null}"#;
+    pinned(&SummaryStandIn(Some(message)), "stand_in", json);
+}
+
+#[test]
+fn what_people_and_the_model_note() {
+    let a = id(1);
+    let mut edits = Edits::default();
+    edits.push(ContextEdit::Drop { ids: [a].into() });
+    edits.push(ContextEdit::Summarise { ids: vec![a], text: "short".into() });
+    edits.push(ContextEdit::Undo { edits: 1 });
+    let json = format!(
+        r#"[{{"edit":"drop","ids":["{a}"]}},{{"edit":"summarise","ids":["{a}"],"text":"short"}},{{"edit":"undo","edits":1}}]"#
+    );
+    pinned(&edits, "edits", &json);
+    let marks = Marks { deleted: [a].into(), ..Marks::default() };
+    pinned(&marks, "marks", &format!(r#"{{"deleted":["{a}"],"pinned":[],"masked":[]}}"#));
+    let item = TodoItem { content: "test".into(), status: TodoState::InProgress };
+    pinned(&TodoItems(vec![item]), "todo", r#"[{"content":"test","status":"in_progress"}]"#);
+    let range = UsefulItem { number: 4, path: "a.rs".into(), start_line: 1, end_line: 2, description: "why".into() };
+    pinned(
+        &UsefulRanges { last_number: 4, items: vec![range] },
+        "useful",
+        r#"{"last_number":4,"items":[{"number":4,"path":"a.rs","start_line":1,"end_line":2,"description":"why"}]}"#,
+    );
+    let note = Note { id: "n1".into(), path: "src".into(), note: "code".into(), updated_at: Timestamp::UNIX_EPOCH };
+    pinned(
+        &FolderNoteList { last_number: 1, notes: vec![note] },
+        "notes",
+        r#"{"last_number":1,"notes":[{"id":"n1","path":"src","note":"code","updated_at":"1970-01-01T00:00:00Z"}]}"#,
+    );
+}
+
+#[test]
+fn what_was_started() {
+    let child =
+        ChildConversation { conversation: ConversationId::new("c"), agent: "helper".into(), call_id: "call_1".into() };
+    let json = r#"[{"conversation":"c","agent":"helper","call_id":"call_1"}]"#;
+    pinned(&ChildConversations(vec![child]), "subagents", json);
+    let report = TaskReport {
+        id: "t1".into(),
+        command: "make".into(),
+        phase: TaskPhase::Lost,
+        exit_code: None,
+        output: Some("/o".into()),
+        words: "was lost".into(),
+        last_lines: String::new(),
+    };
+    let json = r#"[{"id":"t1","command":"make","phase":"lost","exit_code":null,"output":"/o","words":"was lost","last_lines":""}]"#;
+    pinned(&EndedTasks(vec![report]), "background_tasks", json);
+}
+
+#[test]
+fn no_key_is_given_twice() {
+    let mut keys = CONVERSATION_KEYS.to_vec();
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), CONVERSATION_KEYS.len());
+    assert_eq!(keys.len(), 16);
+}
+
+#[tokio::test]
+async fn one_read_finds_what_single_writes_have_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("conversations.db");
+    let store = SqliteStore::open(&path, &StoreConfig::default(), Arc::new(FakeClock::default())).unwrap();
+    let conversation = ConversationId::new("a");
+    store.create(NewConversation::new(conversation.clone(), "p")).await.unwrap();
+    let store: &dyn Store = &store;
+    write(store, &conversation, &FailedSummaries(2)).await.unwrap();
+    write(store, &conversation, &SentEdits(None)).await.unwrap();
+    store.set_state(&conversation, Marks::KEY, serde_json::json!({"of": "another kind"})).await.unwrap();
+    let mut state = StoredState::read(store, &conversation).await.unwrap();
+    assert_eq!(state.take(), Some(FailedSummaries(2)));
+    assert_eq!(state.take::<FailedSummaries>(), None, "whoever takes it keeps it");
+    assert_eq!(state.take(), Some(SentEdits(None)), "no edits are not the same as nothing known");
+    assert_eq!(state.take::<SentPolicy>(), None);
+    assert_eq!(state.take::<Marks>(), None, "what cannot be understood is none");
+    assert_eq!(read::<FailedSummaries>(store, &conversation).await.unwrap().unwrap().unwrap(), FailedSummaries(2));
+}

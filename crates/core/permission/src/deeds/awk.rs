@@ -1,0 +1,61 @@
+//! Which words of an `awk` command could run a program or write a file.
+
+use super::perils::{At, Peril, could_be_flag};
+use crate::shell::Word;
+
+const WRITES: &str = "could make `awk` write a file or run a program";
+
+pub(super) fn perils(words: &[Word]) -> Vec<Peril> {
+    let mut perils = Vec::new();
+    let mut note = |at: usize| perils.push(Peril { at: At::Word(at), what: WRITES });
+    let (mut at, mut has_program) = (1, false);
+    while let Some(word) = words.get(at) {
+        match word.literal() {
+            Some("--") if !has_program => {}
+            // The value may be attached or the next word.
+            Some("-F" | "-v") if !has_program => at += 1,
+            Some(text) if !has_program && (text.starts_with("-F") || text.starts_with("-v")) => {}
+            Some(text) if !has_program && text.len() > 1 && text.starts_with('-') => note(at),
+            Some(text) => {
+                if !has_program && !is_harmless(text) {
+                    note(at);
+                }
+                has_program = true;
+            }
+            None => {
+                if !has_program || could_be_flag(word) {
+                    note(at);
+                }
+                has_program = true;
+            }
+        }
+        at += 1;
+    }
+    perils
+}
+
+/// Whether a program has nothing in it that could pipe, redirect, run or load. Comparing with `>` is among the victims.
+fn is_harmless(program: &str) -> bool {
+    !program.contains(['|', '>', '@']) && !["system", "getline"].iter().any(|word| program.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_harmless;
+
+    #[test]
+    fn programs_that_only_print() {
+        assert!(is_harmless("{ print $1 }"));
+        assert!(is_harmless("NR==1 && $2 ~ /x/ { n += $3 } END { print n }"));
+        for program in [
+            "BEGIN{system(\"id\")}",
+            "{print > \"f\"}",
+            "{print | \"sh\"}",
+            "\"id\" | getline",
+            "@load \"x\"",
+            "{while((getline l)<\"f\")print l}",
+        ] {
+            assert!(!is_harmless(program), "{program}");
+        }
+    }
+}

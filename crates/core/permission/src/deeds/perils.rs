@@ -1,0 +1,158 @@
+//! Words that make a known program run another one or write where it usually only reads: no prefix rule covers them unless it
+//! names them itself.
+
+use super::programs::{Inputs, Operands, PROGRAMS, Program, READERS, SHELL_STATE};
+use super::{awk, sed};
+use crate::shell::{Splits, Text, Word};
+
+/// A word that a rule must name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Peril {
+    pub(crate) at: At,
+    /// A phrase that goes on after the word.
+    pub(crate) what: &'static str,
+}
+
+/// What a rule must name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum At {
+    /// The word at this place.
+    Word(usize),
+    /// Every word of the command.
+    Whole,
+    /// What comes in from elsewhere: no rule can.
+    Input,
+}
+
+const RUNS: &str = "can make it run another program or write a file";
+const UNKNOWN: &str = "is only known to the shell and could be such an option";
+
+/// Everything in a command that a rule must name.
+pub(super) fn perils(words: &[Word]) -> Vec<Peril> {
+    let Some(name) = words.first().and_then(Word::base_name) else { return Vec::new() };
+    match name {
+        "sed" | "gsed" => return sed::perils(words),
+        "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => return awk::perils(words),
+        _ if SHELL_STATE.contains(&name) => {
+            return vec![Peril { at: At::Whole, what: "changes what the shell does with the rest of the line" }];
+        }
+        _ => {}
+    }
+    let verb = words.iter().skip(1).position(|word| !word.is_flag()).map(|place| place + 1);
+    let matching = PROGRAMS.iter().filter(|program| program.names.contains(&name));
+    let mut perils = Vec::new();
+    for program in matching {
+        if program.after.is_empty() || verb.and_then(|at| words.get(at)).and_then(Word::literal) == Some(program.after)
+        {
+            look(program, words, &mut perils);
+        }
+    }
+    perils
+}
+
+fn look(program: &Program, words: &[Word], perils: &mut Vec<Peril>) {
+    let mut operands = Vec::new();
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let peril = |what| Peril { at: At::Word(at), what };
+        if program.is_perilous(word, at) {
+            perils.push(peril(RUNS));
+        } else if could_be_flag(word) {
+            perils.push(peril(UNKNOWN));
+        }
+        if !word.is_flag() {
+            operands.push(at);
+            if program.stops_at_operand {
+                break;
+            }
+        }
+    }
+    let text = |place: usize| operands.get(place).and_then(|at| words.get(*at)).and_then(Word::literal);
+    let operand = |place: usize| operands.get(place).and_then(|at| words.get(*at).map(|word| (*at, word)));
+    let could_be = |place: usize, text: &str| operand(place).is_some_and(|(_, word)| could_be(word, text));
+    let verb = program.verbs.iter().find(|verb| match verb.split_once(' ') {
+        Some((first, second)) => could_be(0, first) && (could_be(1, second) || splits(operand(0))),
+        None => could_be(0, verb),
+    });
+    if let (Some(verb), Some(at)) = (verb, operands.first()) {
+        // A pair is named by its second word.
+        let at = if verb.contains(' ') { operands.get(1).unwrap_or(at) } else { at };
+        perils.push(Peril { at: At::Word(*at), what: RUNS });
+    }
+    if let Operands::WrittenFrom(place) = program.operands {
+        for (count, at) in operands.iter().enumerate() {
+            // A word that becomes several pushes those behind it on.
+            if count >= place || splits(operand(count)) {
+                perils.push(Peril { at: At::Word(*at), what: "is a file it would write" });
+            }
+        }
+    }
+    let reads_input = match program.inputs {
+        Inputs::Data => false,
+        Inputs::CommandsBelow(enough) => operands.len() < enough || text(0) == Some("-"),
+        Inputs::Commands => true,
+    };
+    // An option that a rule must name says where the commands come from instead.
+    if reads_input && (perils.is_empty() || program.inputs == Inputs::Commands) {
+        perils.push(Peril { at: At::Input, what: "takes commands from its input" });
+    }
+}
+
+impl Program {
+    fn is_perilous(&self, word: &Word, at: usize) -> bool {
+        let text = match &word.text {
+            Text::Literal(text) => text.as_str(),
+            Text::Dynamic { lead, .. } => lead,
+            Text::Home(_) => return false,
+        };
+        if self
+            .words
+            .iter()
+            .any(|known| text == *known || text.strip_prefix(known).is_some_and(|rest| rest.starts_with('=')))
+            || self.prefixes.iter().any(|prefix| text.starts_with(prefix))
+        {
+            return true;
+        }
+        if self.assignments && text.contains('=') && !text.starts_with('-') {
+            return true;
+        }
+        if let Some(long) = text.strip_prefix("--") {
+            let name = long.split('=').next().unwrap_or(long);
+            // Most programs take the beginning of a long option for the whole.
+            return !name.is_empty() && self.long.iter().any(|known| known.starts_with(name));
+        }
+        let bundled = at == 1 && self.bundles_first;
+        match text.strip_prefix('-').or(bundled.then_some(text)) {
+            Some(letters) => letters.contains(|letter| self.short.contains(letter)),
+            None => false,
+        }
+    }
+}
+
+/// Whether a word is this one, or could turn out to be.
+fn could_be(word: &Word, text: &str) -> bool {
+    match &word.text {
+        Text::Literal(known) => known == text,
+        Text::Home(_) => false,
+        Text::Dynamic { splits: Splits::Yes, .. } => true,
+        Text::Dynamic { lead, splits: Splits::No } => text.starts_with(lead.as_str()),
+    }
+}
+
+/// Whether a word may become several: a pattern becomes the names of all files it fits.
+fn splits(word: Option<(usize, &Word)>) -> bool {
+    word.is_some_and(|(_, word)| matches!(word.text, Text::Dynamic { .. }))
+}
+
+/// Whether a word that only the shell knows could turn out to be an option.
+pub(super) fn could_be_flag(word: &Word) -> bool {
+    match &word.text {
+        Text::Literal(_) | Text::Home(_) => false,
+        Text::Dynamic { splits: Splits::Yes, .. } => true,
+        Text::Dynamic { lead, splits: Splits::No } => lead.is_empty() || lead.starts_with('-'),
+    }
+}
+
+/// Whether a command reads what its words name and writes none of it.
+pub(crate) fn only_reads(words: &[Word], perils: &[Peril]) -> bool {
+    perils.is_empty() && words.first().and_then(Word::base_name).is_some_and(|name| READERS.contains(&name))
+}

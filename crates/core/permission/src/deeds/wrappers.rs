@@ -1,0 +1,198 @@
+//! From a command to the commands it was given to run.
+
+use std::rc::Rc;
+
+use super::shells;
+use super::wrapper_table::{LOOSE, Nature, Options, WRAPPERS, Wrapper};
+use crate::shell::{Script, Splits, Text, Word};
+
+/// A place no rule reaches: what is meant stands on no word of the line.
+pub(super) const NO_WORD: usize = usize::MAX / 2;
+
+/// What a command runs besides itself.
+pub(super) struct Wrapped {
+    pub(super) nature: Option<Nature>,
+    pub(super) inner: Vec<Unwrapped>,
+}
+
+impl Wrapped {
+    /// Whether the command itself does nothing but run the one it wraps. Only its bare name says so: a path could lead to
+    /// any program that bears it.
+    pub(super) fn is_carried(&self, words: &[Word]) -> bool {
+        let bare = words.first().and_then(Word::literal).is_some_and(|name| !name.contains('/'));
+        bare && self.nature == Some(Nature::Carries) && matches!(self.inner.as_slice(), [Unwrapped::Command { .. }])
+    }
+
+    pub(super) fn nothing() -> Self {
+        Self { nature: None, inner: Vec::new() }
+    }
+
+    /// Something that a rule can only speak of by naming the word at this place.
+    pub(super) fn opaque(at: usize, why: &'static str) -> Self {
+        Self { nature: Some(Nature::Acts), inner: vec![Unwrapped::Opaque { at, why }] }
+    }
+}
+
+/// One thing it runs.
+pub(super) enum Unwrapped {
+    Command {
+        /// The place of its first word among the words of the wrapper.
+        from: usize,
+        words: Rc<[Word]>,
+        same_shell: bool,
+    },
+    Assignment {
+        at: usize,
+        word: Word,
+    },
+    Script {
+        /// The last word that holds it.
+        at: usize,
+        script: Script,
+        same_shell: bool,
+    },
+    Opaque {
+        at: usize,
+        why: &'static str,
+    },
+}
+
+/// What the words run besides their own command.
+pub(super) fn unwrap(words: &[Word]) -> Wrapped {
+    let Some(name) = words.first().and_then(Word::base_name) else { return Wrapped::nothing() };
+    match name {
+        "eval" => return shells::evaluated(words),
+        "find" | "gfind" | "bfs" => return found(words),
+        "command" if matches!(words.get(1).and_then(Word::literal), Some("-v" | "-V")) => return Wrapped::nothing(),
+        _ if shells::is_shell(name) => return shells::shell(words),
+        _ if LOOSE.contains(&name) => return loose(words),
+        _ => {}
+    }
+    match WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) {
+        Some(wrapper) => known(wrapper, words),
+        None => Wrapped::nothing(),
+    }
+}
+
+/// A wrapper whose options are known.
+fn known(wrapper: &Wrapper, words: &[Word]) -> Wrapped {
+    const OPTION: &str = "an option of a wrapper that this program does not know";
+    let Some(options) = options_end(&wrapper.options, words) else { return Wrapped::opaque(words.len() - 1, OPTION) };
+    let mut at = options + wrapper.operands;
+    let mut inner = Vec::new();
+    while wrapper.assigns
+        && let Some(word) = words.get(at)
+        && crate::shell::is_assignment(&word.source)
+    {
+        inner.push(Unwrapped::Assignment { at, word: word.clone() });
+        at += 1;
+    }
+    // Also where nothing seems to follow: one word may become several, and the last of them a command.
+    if words.iter().take(at).any(|word| word.literal().is_none()) {
+        return Wrapped::opaque(words.len() - 1, "an option of a wrapper that only the shell knows");
+    }
+    let Some(rest) = words.get(at..).filter(|rest| !rest.is_empty()) else {
+        return Wrapped { nature: None, inner };
+    };
+    if wrapper.names == ["watch"] {
+        return shells::joined(words, at, Nature::Acts);
+    }
+    let rest: Vec<Word> = match wrapper.names {
+        ["xargs", ..] => appended(words.get(1..at).unwrap_or_default(), rest),
+        _ => rest.to_vec(),
+    };
+    inner.push(Unwrapped::Command { from: at, words: rest.into(), same_shell: wrapper.same_shell });
+    Wrapped { nature: Some(wrapper.nature), inner }
+}
+
+/// What `xargs` runs: its words, with what it reads put in or at the end.
+fn appended(options: &[Word], rest: &[Word]) -> Vec<Word> {
+    let replaced = options.iter().enumerate().find_map(|(place, option)| {
+        let option = option.literal()?;
+        if option == "-I" || option == "--replace" {
+            return options.get(place + 1).and_then(Word::literal).map(str::to_owned);
+        }
+        option.strip_prefix("-I").or_else(|| option.strip_prefix("--replace=")).map(str::to_owned)
+    });
+    match replaced {
+        None => rest.iter().cloned().chain([Word::unknown("…")]).collect(),
+        Some(mark) => rest.iter().map(|word| with_unknown(word, &mark)).collect(),
+    }
+}
+
+/// The word as it is once a mark in it was replaced.
+fn with_unknown(word: &Word, mark: &str) -> Word {
+    match word.literal().and_then(|text| text.split_once(mark)) {
+        Some((lead, _)) => Word {
+            source: word.source.clone(),
+            text: Text::Dynamic { lead: lead.to_owned(), splits: Splits::No },
+            scripts: Vec::new(),
+        },
+        None => word.clone(),
+    }
+}
+
+/// The place behind the options. None if one is not known.
+fn options_end(options: &Options, words: &[Word]) -> Option<usize> {
+    let mut at = 1;
+    while let Some(word) = words.get(at) {
+        let Some(text) = word.literal() else { return Some(at) };
+        if text == "--" {
+            return Some(at + 1);
+        }
+        if let Some(long) = text.strip_prefix("--") {
+            let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+            at += match value {
+                Some(_) if options.long_valued.contains(&name) => 1,
+                None if options.long_valued.contains(&name) => 2,
+                None if options.long.contains(&name) => 1,
+                _ => return None,
+            };
+        } else if let Some(letters) = text.strip_prefix('-') {
+            at += letters_length(options, letters)?;
+        } else {
+            return Some(at);
+        }
+    }
+    Some(at)
+}
+
+/// How many words a cluster of letters takes.
+fn letters_length(options: &Options, letters: &str) -> Option<usize> {
+    if letters.is_empty() {
+        return options.lone_dash.then_some(1);
+    }
+    for (place, letter) in letters.char_indices() {
+        if options.valued.contains(letter) {
+            let last = place + letter.len_utf8() == letters.len();
+            return Some(if last { 2 } else { 1 });
+        }
+        if !options.flags.contains(letter) {
+            return None;
+        }
+    }
+    Some(1)
+}
+
+/// What `find` runs for every file.
+fn found(words: &[Word]) -> Wrapped {
+    let mut inner = Vec::new();
+    let runs = |word: &Word| matches!(word.literal(), Some("-exec" | "-execdir" | "-ok" | "-okdir"));
+    for (place, _) in words.iter().enumerate().filter(|(_, word)| runs(word)) {
+        let from = place + 1;
+        let rest = words.get(from..).unwrap_or_default();
+        let length = rest.iter().position(|word| matches!(word.literal(), Some(";" | "+"))).unwrap_or(rest.len());
+        let command: Vec<Word> = rest.iter().take(length).map(|word| with_unknown(word, "{}")).collect();
+        if !command.is_empty() {
+            inner.push(Unwrapped::Command { from, words: command.into(), same_shell: false });
+        }
+    }
+    Wrapped { nature: Some(Nature::Acts), inner }
+}
+
+/// A wrapper of many shapes: a rule must name at least its first operand.
+fn loose(words: &[Word]) -> Wrapped {
+    let operand = words.iter().skip(1).position(|word| !word.is_flag());
+    let at = operand.map_or(NO_WORD, |place| place + 1);
+    Wrapped::opaque(at, "a program that runs what its arguments say")
+}

@@ -1,0 +1,37 @@
+//! Whether a call may run: allowed, asked, or denied.
+//!
+//! A decision is made from the mode, the rules, the call and the workspace. Nothing is run to make it, and nothing but links
+//! is looked up on disk; this crate asks nobody and remembers nothing, that is the engine's work.
+//!
+//! A command line is read like bash reads it ([`shell`]), taken apart into everything it does ([`deeds`]), and every part
+//! must be covered by a rule; what is not understood is asked.
+//!
+//! Order: deny, then ask, then allow, then the mode. Adding a rule that denies or asks never allows anything, and a project's
+//! rules only tighten ([`Rules::tightened_by`]).
+//!
+//! Read first: [`Permissions::decide`], [`Rule`], [`Verdict`].
+
+mod call;
+mod config;
+mod decide;
+mod deeds;
+mod examples;
+mod files;
+mod hosts;
+mod line;
+mod pattern;
+mod protected;
+mod remember;
+mod rule;
+mod rules;
+mod shell;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+pub use call::Call;
+pub use config::{PermissionsConfig, RuleConfig};
+pub use decide::{Confinement, Permissions};
+pub use rule::{Rule, RuleError};
+pub use rules::{Rules, RulesError, Standing};
+pub use verdict::{PartVerdict, Verdict};

@@ -1,0 +1,57 @@
+//! The rules that would allow exactly what is asked, from now on.
+
+use haft_tool::{Intent, Workspace};
+use haft_types::Decision;
+
+use super::decide::Permissions;
+use super::{Call, Rule, Verdict, shell};
+
+/// Rules that allow this call and nothing else; none if there are no such rules.
+pub(super) fn rules_for(
+    permissions: &Permissions,
+    call: &Call<'_>,
+    verdict: &Verdict,
+    workspace: &Workspace,
+) -> Vec<String> {
+    let asked = verdict.parts.iter().filter(|part| part.decision == Decision::Ask);
+    let texts: Option<Vec<String>> = match &call.intent {
+        Intent::Command { .. } => asked.map(|part| of_command(call.tool, &part.command)).collect(),
+        Intent::Files(_) => asked.map(|part| of_path(call.tool, &part.command, workspace)).collect(),
+        Intent::Hosts(_) => Some(asked.map(|part| format!("{}(domain:{})", call.tool, part.command)).collect()),
+        Intent::Input(_) | Intent::Nothing => None,
+        Intent::Unknown => Some(vec![call.tool.to_owned()]),
+        Intent::Server { server, tool } => Some(vec![format!("mcp__{server}__{tool}")]),
+    };
+    let mut texts = texts.unwrap_or_default();
+    texts.dedup();
+    // Proved, not hoped: with the rules the call must be allowed.
+    let parsed: Option<Vec<Rule>> = texts.iter().map(|text| Rule::parse(text, None).ok()).collect();
+    let Some(parsed) = parsed.filter(|parsed| !parsed.is_empty()) else { return Vec::new() };
+    let rules = parsed.into_iter().fold(permissions.rules.clone(), |rules, rule| rules.with(Decision::Allow, rule));
+    let with_rules = Permissions { rules, ..permissions.clone() };
+    let allowed = with_rules.decide_by_rules(call, workspace).decision == Decision::Allow;
+    if allowed { texts } else { Vec::new() }
+}
+
+/// The rule for one command, word by word.
+fn of_command(tool: &str, part: &str) -> Option<String> {
+    let simple = shell::parse_simple(part).ok()?;
+    let words: Option<Vec<String>> = simple.words.iter().map(|word| word.literal().map(quoted)).collect();
+    let words = words.filter(|words| !words.is_empty() && simple.assignments.is_empty())?;
+    Some(format!("{tool}({})", words.join(" ")))
+}
+
+/// A word as the shell would read it back. One that ends like a rule's `:*` is quoted too.
+fn quoted(text: &str) -> String {
+    let plain = |one: char| one.is_ascii_alphanumeric() || "_-./:@%+,=".contains(one);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+fn of_path(tool: &str, given: &str, workspace: &Workspace) -> Option<String> {
+    let resolved = haft_tool::follow_links(&workspace.cwd, given).ok()?;
+    let path = workspace.display(&resolved);
+    Some(format!("{tool}({})", globset::escape(&path)))
+}

@@ -1,0 +1,150 @@
+use haft_tool::{Access, FileUse, Intent};
+use haft_types::{Decision, PermissionMode};
+
+use super::{Project, permissions};
+use crate::{Call, Permissions, Verdict};
+
+fn call<'a>(tool: &'a str, access: Access, paths: &[&str]) -> Call<'a> {
+    let usage = if access == Access::Read { FileUse::Read } else { FileUse::Write };
+    let files = paths.iter().map(|path| usage((*path).to_owned())).collect();
+    Call { tool, access, intent: Intent::Files(files), requires_approval: false, leaves_sandbox: false }
+}
+
+fn write(permissions: &Permissions, project: &Project, path: &str) -> Verdict {
+    permissions.decide(&call("write_to_file", Access::Write, &[path]), &project.workspace)
+}
+
+fn read(permissions: &Permissions, project: &Project, path: &str) -> Verdict {
+    permissions.decide(&call("read_file", Access::Read, &[path]), &project.workspace)
+}
+
+#[test]
+fn reading_in_the_project_is_allowed_and_writing_is_asked() {
+    let project = Project::new();
+    let permissions = permissions::<&str>(PermissionMode::Ask, &[], &[], &[]);
+    assert_eq!(read(&permissions, &project, "src/a.rs").decision, Decision::Allow);
+    assert_eq!(read(&permissions, &project, ".git/config").decision, Decision::Allow);
+    assert_eq!(write(&permissions, &project, "src/a.rs").decision, Decision::Ask);
+}
+
+#[test]
+fn globs_are_on_the_resolved_path() {
+    let project = Project::new();
+    let permissions = permissions(PermissionMode::Ask, &["write_to_file(src/**)", "write_to_file(*.md)"], &[], &[]);
+    for (path, decision) in [
+        ("src/a.rs", Decision::Allow),
+        ("src/deep/er/a.rs", Decision::Allow),
+        ("./src/a.rs", Decision::Allow),
+        ("sub/up/src/a.rs", Decision::Allow),
+        ("README.md", Decision::Allow),
+        ("sub/README.md", Decision::Ask),
+        ("src/../sub/a.rs", Decision::Ask),
+        ("src", Decision::Ask),
+        ("srcx/a.rs", Decision::Ask),
+        ("SRC/a.rs", Decision::Ask),
+        ("src/../../elsewhere/a", Decision::Ask),
+        ("away/a.md", Decision::Ask),
+    ] {
+        let verdict = write(&permissions, &project, path);
+        assert_eq!(verdict.decision, decision, "{path}: {}", verdict.reason);
+    }
+}
+
+#[test]
+fn a_rule_allows_only_the_tool_it_names_but_denies_all_of_its_kind() {
+    let project = Project::new();
+    let permissions = permissions(
+        PermissionMode::Ask,
+        &["write_to_file(src/**)", "write_to_file(sub/**)"],
+        &["replace_in_file(sub)"],
+        &["read_file(**/.env)"],
+    );
+    let edit = |path| permissions.decide(&call("replace_in_file", Access::Write, &[path]), &project.workspace).decision;
+    assert_eq!(edit("src/a.rs"), Decision::Ask);
+    assert_eq!(write(&permissions, &project, "sub/a.rs").decision, Decision::Ask);
+    let search = permissions.decide(&call("search_files", Access::Read, &["src/.env"]), &project.workspace);
+    assert_eq!(search.decision, Decision::Deny);
+}
+
+#[test]
+fn protected_files_lie_outside_every_pattern() {
+    let project = Project::new();
+    let rules = ["write_to_file(**)", "write_to_file"];
+    for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
+        let permissions = permissions(mode, &rules, &[], &[]);
+        for path in [
+            ".git/hooks/pre-commit",
+            ".GIT/config",
+            "sub/up/.git/config",
+            ".haft/config.toml",
+            ".mcp.json",
+            "sub/.bashrc",
+            ".g\u{200d}it/x",
+        ] {
+            let verdict = write(&permissions, &project, path);
+            assert_eq!(verdict.decision, Decision::Ask, "{path} in {mode}");
+            assert!(verdict.reason.contains("protected"), "{}", verdict.reason);
+            assert!(verdict.remember.is_empty(), "{path}");
+        }
+        assert_eq!(write(&permissions, &project, "src/a").decision, Decision::Allow);
+    }
+    let yolo = permissions::<&str>(PermissionMode::Yolo, &[], &[], &[]);
+    assert_eq!(write(&yolo, &project, ".git/hooks/pre-commit").decision, Decision::Allow);
+}
+
+#[test]
+fn deny_knows_every_spelling() {
+    let project = Project::new();
+    for mode in [PermissionMode::Ask, PermissionMode::Yolo] {
+        let permissions = permissions(mode, &["read_file"], &[], &["read_file(secrets/**)", "read_file(**/*.pem)"]);
+        for path in
+            ["secrets/a", "SECRETS/a", "sub/up/secrets/a", "./secrets//a", "src/../secrets/a", "x/y/KEY.PEM", "key.pem"]
+        {
+            let verdict = read(&permissions, &project, path);
+            assert_eq!(verdict.decision, Decision::Deny, "{path} in {mode}");
+            assert!(verdict.rule.is_some());
+        }
+        assert_eq!(read(&permissions, &project, "secretsx/a").decision, Decision::Allow);
+    }
+}
+
+#[test]
+fn outside_the_project_is_asked_and_told() {
+    let project = Project::new();
+    let allowed = format!("read_file({}/elsewhere/**)", project.root().parent().unwrap().display());
+    let permissions = permissions(PermissionMode::Ask, &["read_file", "read_file(**)", &allowed], &[], &[]);
+    for path in ["/etc/passwd", "../x", "sub/up/../x"] {
+        let verdict = read(&permissions, &project, path);
+        assert_eq!(verdict.decision, Decision::Ask, "{path}");
+        assert!(verdict.reason.contains("outside the project"), "{}", verdict.reason);
+        assert_eq!(verdict.outside.len(), 1);
+    }
+    let verdict = read(&permissions, &project, "away/file");
+    assert_eq!((verdict.decision, verdict.outside.len()), (Decision::Allow, 1), "{}", verdict.reason);
+}
+
+#[test]
+fn a_call_about_several_files_needs_every_one() {
+    let project = Project::new();
+    let permissions = permissions(PermissionMode::Ask, &["apply_patch(src/**)"], &[], &["apply_patch(src/lock)"]);
+    let decide = |paths: &[&str]| permissions.decide(&call("apply_patch", Access::Write, paths), &project.workspace);
+    assert_eq!(decide(&["src/a", "src/b"]).decision, Decision::Allow);
+    assert_eq!(decide(&["src/a", "sub/b"]).decision, Decision::Ask);
+    assert_eq!(decide(&["src/a", "src/lock"]).decision, Decision::Deny);
+    let unknown = Call { intent: Intent::Unknown, ..call("apply_patch", Access::Write, &[]) };
+    assert_eq!(permissions.decide(&unknown, &project.workspace).decision, Decision::Ask);
+}
+
+#[test]
+fn what_is_not_declared_is_asked_in_every_mode_but_yolo() {
+    let project = Project::new();
+    for access in [Access::Read, Access::State, Access::Write, Access::Execute] {
+        let opaque = Call { intent: Intent::Unknown, ..call("mystery", access, &[]) };
+        for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
+            let verdict = permissions::<&str>(mode, &[], &[], &[]).decide(&opaque, &project.workspace);
+            assert_eq!(verdict.decision, Decision::Ask, "{mode} {access:?}");
+        }
+        let yolo = permissions::<&str>(PermissionMode::Yolo, &[], &[], &[]);
+        assert_eq!(yolo.decide(&opaque, &project.workspace).decision, Decision::Allow);
+    }
+}

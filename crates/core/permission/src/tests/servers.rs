@@ -1,0 +1,75 @@
+//! Tools of MCP servers.
+
+use haft_tool::{Access, Intent, Workspace};
+use haft_types::{Decision, PermissionMode};
+
+use crate::{Call, Permissions, Rule, Rules, Verdict};
+
+fn decide(mode: PermissionMode, rules: &[(Decision, &str)], server: &str, tool: &str) -> Verdict {
+    let rules =
+        rules.iter().fold(Rules::default(), |rules, (by, text)| rules.with(*by, Rule::parse(text, None).unwrap()));
+    let call = Call {
+        tool: "use_mcp_tool",
+        access: Access::Execute,
+        intent: Intent::Server { server: server.into(), tool: tool.into() },
+        requires_approval: false,
+        leaves_sandbox: false,
+    };
+    let nowhere = std::path::PathBuf::from("/nonexistent");
+    let workspace = Workspace {
+        root: nowhere.clone(),
+        extra: Vec::new(),
+        cwd: nowhere.clone(),
+        spill: nowhere.clone(),
+        journal: nowhere,
+    };
+    Permissions { mode, rules, ..Permissions::default() }.decide(&call, &workspace)
+}
+
+#[test]
+fn a_call_is_asked_by_itself_and_remembered_by_the_name_people_know() {
+    for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
+        let verdict = decide(mode, &[], "github", "create_issue");
+        assert_eq!(verdict.decision, Decision::Ask, "{mode:?}");
+        assert_eq!(verdict.remember, ["mcp__github__create_issue"]);
+    }
+    assert_eq!(decide(PermissionMode::Plan, &[], "github", "list").decision, Decision::Deny);
+    assert_eq!(decide(PermissionMode::Yolo, &[], "github", "list").decision, Decision::Allow);
+}
+
+#[test]
+fn rules_name_a_tool_a_server_or_the_beginning_of_tools() {
+    use Decision::{Allow, Ask};
+    for (rule, server, tool, wanted) in [
+        ("mcp__github__list", "github", "list", Allow),
+        ("mcp__github__list", "github", "lists", Ask),
+        ("mcp__github__list", "github2", "list", Ask),
+        ("mcp__github", "github", "anything", Allow),
+        ("mcp__github", "github2", "anything", Ask),
+        ("mcp__github__*", "github", "anything", Allow),
+        ("mcp__github__get_*", "github", "get_me", Allow),
+        ("mcp__github__get_*", "github", "set_me", Ask),
+        ("mcp__git*", "github", "list", Ask),
+        ("mcp__*", "github", "list", Ask),
+        ("mcp__s__a/b:c", "s", "a/b:c", Allow),
+        ("use_mcp_tool", "github", "list", Allow),
+        ("execute_command", "github", "list", Ask),
+    ] {
+        let verdict = decide(PermissionMode::Ask, &[(Allow, rule)], server, tool);
+        assert_eq!(verdict.decision, wanted, "{rule} and {server}/{tool}: {}", verdict.reason);
+    }
+}
+
+#[test]
+fn deny_wins_over_everything_and_ask_over_allow() {
+    let both = [(Decision::Allow, "mcp__s"), (Decision::Deny, "mcp__s__drop")];
+    for mode in [PermissionMode::Ask, PermissionMode::Yolo] {
+        assert_eq!(decide(mode, &both, "s", "drop").decision, Decision::Deny);
+        assert_eq!(decide(mode, &both, "s", "list").decision, Decision::Allow);
+        assert_eq!(decide(mode, &[(Decision::Deny, "use_mcp_tool")], "s", "list").decision, Decision::Deny);
+    }
+    let asking = [(Decision::Allow, "mcp__s"), (Decision::Ask, "mcp__s__drop")];
+    let verdict = decide(PermissionMode::Ask, &asking, "s", "drop");
+    assert_eq!((verdict.decision, verdict.remember), (Decision::Ask, Vec::new()), "no rule would help");
+    assert_eq!(decide(PermissionMode::Yolo, &asking, "s", "drop").decision, Decision::Allow);
+}

@@ -1,0 +1,28 @@
+//! The promises of every store, held against the embedded one and against the cache in front of it.
+
+macro_rules! on_each_store {
+    ($($topic:ident::$check:ident),+ $(,)?) => {
+        mod sqlite {
+            $(
+                #[tokio::test]
+                async fn $check() {
+                    let place = crate::support::Place::new();
+                    haft_store::conformance::run(stringify!($check), &place.open()).await;
+                }
+            )+
+        }
+
+        mod cached {
+            $(
+                #[tokio::test]
+                async fn $check() {
+                    let place = crate::support::Place::new();
+                    let store = haft_store::Cached::new(place.open(), &haft_store::StoreConfig::default());
+                    haft_store::conformance::run(stringify!($check), &store).await;
+                }
+            )+
+        }
+    };
+}
+
+haft_store::for_each_conformance_check!(on_each_store);

@@ -1,0 +1,31 @@
+//! Numbers as people read them.
+
+/// The number with its thousands apart: `-1234567` as `-1,234,567`.
+pub fn grouped(number: impl Into<i128>) -> String {
+    let number: i128 = number.into();
+    let digits = number.unsigned_abs().to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
+    if number < 0 {
+        text.push('-');
+    }
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_apart() {
+        let texts: Vec<_> = [0, 7, 999, 1000, -12_345_i64, 100_000, 1_234_567].into_iter().map(grouped).collect();
+        assert_eq!(texts, ["0", "7", "999", "1,000", "-12,345", "100,000", "1,234,567"]);
+        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
+        assert_eq!(grouped(i64::MIN), "-9,223,372,036,854,775,808");
+    }
+}

@@ -1,0 +1,168 @@
+//! Text as terms: what a full-text index is given, so that the index itself need know neither programs nor languages.
+//!
+//! Invariant: the terms of a text depend on nothing but the text and the [`TermStyle`], and a query is cut the same way. Scripts
+//! that are written without spaces become overlapping pairs of characters (`測試中` is `測試`, `試中`, `中`), so that any two
+//! characters that follow each other are found. What an index was filled with stands on disk: a style never changes.
+
+/// How text is cut into words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TermStyle {
+    /// Letters and digits are words, all else parts them. Names have parts where `readFile` has them.
+    Prose,
+    /// `_` belongs to words, too, and names have parts at `_` and between letters and digits besides.
+    Code,
+}
+
+/// What a run of text is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Script {
+    /// What stands between spaces or signs: a word or a name.
+    Spaced,
+    /// Characters of a script without spaces.
+    Unspaced,
+}
+
+/// A word, or characters without space between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextRun<'a> {
+    /// What it is made of.
+    pub script: Script,
+    /// As it stands in the text.
+    pub text: &'a str,
+}
+
+/// A character as it is compared.
+pub fn fold_char(c: char) -> char {
+    c.to_lowercase().next().unwrap_or(c)
+}
+
+impl TermStyle {
+    /// What a character is part of; none for those that part words.
+    pub fn script(self, c: char) -> Option<Script> {
+        if is_unspaced(c) {
+            Some(Script::Unspaced)
+        } else if c.is_alphanumeric() || (self == Self::Code && c == '_') {
+            Some(Script::Spaced)
+        } else {
+            None
+        }
+    }
+
+    /// The runs of a text, in order.
+    pub fn runs(self, text: &str) -> impl Iterator<Item = TextRun<'_>> {
+        let mut rest = text;
+        std::iter::from_fn(move || {
+            let start = rest.find(|c| self.script(c).is_some())?;
+            rest = rest.get(start..)?;
+            let script = rest.chars().next().and_then(|c| self.script(c))?;
+            let end = rest.find(|c| self.script(c) != Some(script)).unwrap_or(rest.len());
+            let (text, after) = rest.split_at(end);
+            rest = after;
+            Some(TextRun { script, text })
+        })
+    }
+
+    /// The parts of a name like `readFile` or `HTTPServer`, with [`TermStyle::Code`] of `read_file` and `utf8` too; none for a
+    /// plain word.
+    pub fn parts_of_name(self, name: &str) -> Vec<&str> {
+        let characters: Vec<(usize, char)> = name.char_indices().collect();
+        let mut starts = vec![0];
+        for index in 1..characters.len() {
+            let ((at, here), (_, before)) = (characters[index], characters[index - 1]);
+            let lower_after = characters.get(index + 1).is_some_and(|(_, next)| next.is_lowercase());
+            let begins = match self {
+                Self::Prose => {
+                    let after_word = before.is_lowercase() || before.is_numeric();
+                    here.is_uppercase() && (after_word || (before.is_uppercase() && lower_after))
+                }
+                Self::Code => {
+                    let new_word = here.is_uppercase() && (!before.is_uppercase() || lower_after);
+                    before == '_' || new_word || here.is_numeric() != before.is_numeric()
+                }
+            };
+            if begins {
+                starts.push(at);
+            }
+        }
+        if starts.len() == 1 {
+            return Vec::new();
+        }
+        let ends = starts.iter().skip(1).copied().chain([name.len()]);
+        let parts = starts.iter().zip(ends).filter_map(|(start, end)| name.get(*start..end));
+        match self {
+            Self::Prose => parts.collect(),
+            Self::Code => parts.map(|part| part.trim_matches('_')).filter(|part| !part.is_empty()).collect(),
+        }
+    }
+}
+
+impl TextRun<'_> {
+    /// The run as it is compared.
+    pub fn folded(&self) -> String {
+        self.text.chars().map(fold_char).collect()
+    }
+
+    /// The overlapping pairs of its characters, then the last one by itself, so that it is found at the end of a sentence too.
+    pub fn pairs(&self) -> Vec<String> {
+        let characters: Vec<char> = self.text.chars().map(fold_char).collect();
+        let pairs = characters.windows(2).map(|pair| pair.iter().collect());
+        pairs.chain(characters.last().map(ToString::to_string)).collect()
+    }
+}
+
+/// Han, kana, Hangul and Thai.
+fn is_unspaced(c: char) -> bool {
+    matches!(u32::from(c),
+        0x0e00..=0x0e7f | 0x3005..=0x3007 | 0x3040..=0x30ff | 0x31f0..=0x31ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff
+        | 0xac00..=0xd7af | 0xf900..=0xfaff | 0x20000..=0x3134f)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn texts(style: TermStyle, text: &str) -> Vec<&str> {
+        style.runs(text).map(|run| run.text).collect()
+    }
+
+    #[test]
+    fn signs_part_words_and_styles_differ_in_underscores() {
+        assert_eq!(texts(TermStyle::Prose, "The READ_file, 2x!"), ["The", "READ", "file", "2x"]);
+        assert_eq!(texts(TermStyle::Code, "The READ_file, 2x!"), ["The", "READ_file", "2x"]);
+        assert_eq!(texts(TermStyle::Code, "a測試b"), ["a", "測試", "b"]);
+    }
+
+    #[test]
+    fn names_have_parts() {
+        for (name, prose, code) in [
+            ("HTTPServer2Go", vec!["HTTP", "Server2", "Go"], vec!["HTTP", "Server", "2", "Go"]),
+            ("readFile", vec!["read", "File"], vec!["read", "File"]),
+            ("read_file", vec![], vec!["read", "file"]),
+            ("utf8", vec![], vec!["utf", "8"]),
+            ("Word", vec![], vec![]),
+            ("WORD", vec![], vec![]),
+        ] {
+            assert_eq!(TermStyle::Prose.parts_of_name(name), prose);
+            assert_eq!(TermStyle::Code.parts_of_name(name), code);
+        }
+    }
+
+    #[test]
+    fn scripts_without_spaces_become_pairs() {
+        let run = TermStyle::Prose.runs("行測試").next().unwrap();
+        assert_eq!((run.script, run.pairs()), (Script::Unspaced, vec!["行測".into(), "測試".into(), "試".to_owned()]));
+    }
+
+    proptest! {
+        /// Nothing of a text is lost or changed but what parts its words.
+        #[test]
+        fn runs_are_all_there_is(text in "\\PC{0,60}") {
+            for style in [TermStyle::Prose, TermStyle::Code] {
+                let kept: String = text.chars().filter(|c| style.script(*c).is_some()).collect();
+                prop_assert_eq!(texts(style, &text).concat(), kept);
+            }
+        }
+    }
+}

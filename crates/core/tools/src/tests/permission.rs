@@ -1,0 +1,150 @@
+//! What the permissions make of calls of the real tools: every file a call reads or writes is looked at, whatever the spelling.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use haft_permission::{Call, Confinement, Permissions, PermissionsConfig, Rule, Rules, Verdict};
+use haft_types::{Decision, PermissionMode};
+use serde_json::{Value, json};
+
+use crate::testing::{Bench, builtin};
+
+/// Every classic name of a tool means that tool in a rule too.
+#[test]
+fn classic_names_agree_with_the_tools() {
+    for tool in builtin() {
+        for alias in tool.manual().aliases {
+            if alias.name.starts_with("Todo") {
+                continue;
+            }
+            let rule = Rule::parse(alias.name, None).unwrap();
+            assert_eq!(rule.tool(), tool.spec().name, "{}", alias.name);
+        }
+    }
+}
+
+/// A project with the folders the calls below name.
+fn project() -> Bench {
+    let bench = Bench::new();
+    for inside in ["src", "sub", "out", ".git/hooks"] {
+        fs::create_dir_all(bench.path(inside)).unwrap();
+    }
+    bench
+}
+
+fn permissions(mode: PermissionMode, allow: &[&str], deny: &[&str]) -> Permissions {
+    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    let config = PermissionsConfig { mode, allow: owned(allow), deny: owned(deny), ..PermissionsConfig::default() };
+    Permissions { mode, rules: Rules::load(&config, None).unwrap(), confinement: Confinement::None }
+}
+
+fn decide(permissions: &Permissions, project: &Bench, tool: &str, arguments: &Value) -> Verdict {
+    let tools = builtin();
+    let tool = tools.iter().find(|one| one.spec().name == tool).unwrap();
+    permissions.decide(&Call::of(tool.as_ref(), arguments), project.workspace())
+}
+
+fn extract(permissions: &Permissions, project: &Bench, output: &str) -> Verdict {
+    decide(permissions, project, "extract_to_text", &json!({"path": "src/a.ipynb", "output": output}))
+}
+
+#[test]
+fn protected_files_are_asked_about_in_every_mode_that_edits() {
+    let project = project();
+    symlink(".git", project.path("plain")).unwrap();
+    symlink(".git/config", project.path("note.txt")).unwrap();
+    let absolute = project.path(".git/config").display().to_string();
+    for mode in [PermissionMode::AcceptEdits, PermissionMode::Auto] {
+        let permissions = permissions(mode, &["extract_to_text", "extract_to_text(**)"], &[]);
+        for output in [
+            ".git/config",
+            ".envrc",
+            ".haft/config.toml",
+            ".github/workflows/ci.yml",
+            ".vscode/tasks.json",
+            "./src/../.git/config",
+            "plain/config",
+            "note.txt",
+            ".GIT/config",
+            &absolute,
+        ] {
+            assert_eq!(extract(&permissions, &project, output).decision, Decision::Ask, "{mode} {output}");
+        }
+        assert_eq!(extract(&permissions, &project, "out/notes.txt").decision, Decision::Allow, "{mode}");
+    }
+    // Where no output is named, the text goes beside the document.
+    let permissions = permissions(PermissionMode::AcceptEdits, &[], &[]);
+    let hidden = decide(&permissions, &project, "extract_to_text", &json!({"path": ".git/a.ipynb"}));
+    assert_eq!(hidden.decision, Decision::Ask);
+    let plain = decide(&permissions, &project, "extract_to_text", &json!({"path": "src/a.ipynb"}));
+    assert_eq!(plain.decision, Decision::Allow);
+}
+
+#[test]
+fn rules_on_other_tools_hold_for_what_is_read_and_written() {
+    let project = project();
+    symlink("secrets", project.path("open")).unwrap();
+    let deny = ["write_to_file(secrets/**)", "read_file(private/**)"];
+    for mode in [PermissionMode::AcceptEdits, PermissionMode::Auto, PermissionMode::Yolo] {
+        let permissions = permissions(mode, &["extract_to_text"], &deny);
+        for output in ["secrets/a.txt", "./secrets/deep/a", "open/a.txt", "src/../secrets/a.txt", "SECRETS/a.txt"] {
+            assert_eq!(extract(&permissions, &project, output).decision, Decision::Deny, "{mode} {output}");
+        }
+        for (tool, arguments) in [
+            ("extract_to_text", json!({"path": "private/a.ipynb", "output": "out/a.txt"})),
+            ("extract_to_text", json!({"path": "src/../private/a.ipynb"})),
+            ("count_tokens", json!({"path": "private/a.txt"})),
+            ("useful_info_add", json!({"path": "private/a.txt", "start_line": 1, "end_line": 9, "description": "d"})),
+            ("ac_mod_read", json!({"path": "private"})),
+            ("search_files", json!({"path": "private/a.txt", "regex": "."})),
+        ] {
+            let verdict = decide(&permissions, &project, tool, &arguments);
+            assert_eq!(verdict.decision, Decision::Deny, "{mode} {tool} {arguments}: {}", verdict.reason);
+        }
+    }
+    let denied_by_own_name = permissions(PermissionMode::AcceptEdits, &[], &["extract_to_text(secrets/**)"]);
+    assert_eq!(extract(&denied_by_own_name, &project, "secrets/a.txt").decision, Decision::Deny);
+}
+
+/// A folder may be read whose files may not: who walks through it leaves them out, and says so.
+#[tokio::test]
+async fn walks_leave_out_what_rules_keep_from_being_read() {
+    let mut bench = Bench::new();
+    for file in ["open/a.rs", "private/b.rs", "deep/private/c.rs", "open/.env"] {
+        bench.write(file, format!("fn found() {{}} // {file}\n"));
+    }
+    bench.write("private/.ac.mod.md", "found in the private module\n");
+    let walks = [
+        ("search_files", json!({"path": ".", "regex": "found"})),
+        ("search_files", json!({"path": "private", "regex": "found"})),
+        ("list_files", json!({"path": ".", "recursive": true})),
+        ("list_files", json!({"path": "private"})),
+        ("glob", json!({"pattern": "**/*.rs"})),
+        ("glob", json!({"pattern": "*", "path": "private"})),
+        ("list_code_definition_names", json!({"path": "private"})),
+        ("ac_mod_list", json!({})),
+    ];
+    let run = async |bench: &Bench, (tool, arguments): &(&str, Value)| {
+        let tools = builtin();
+        let tool = tools.iter().find(|one| one.spec().name == *tool).unwrap();
+        let envelope = bench.run(tool.as_ref(), arguments.clone()).await.envelope;
+        format!("{}\n{}", envelope.text, envelope.data)
+    };
+    for walk in &walks {
+        assert!(run(&bench, walk).await.contains("private"), "{walk:?}");
+    }
+    for mode in [PermissionMode::Auto, PermissionMode::Yolo] {
+        let permissions = permissions(mode, &[], &["read_file(**/private/**)", "read_file(**/.env)"]);
+        bench.context.readable = permissions.readable(bench.workspace());
+        for walk in &walks {
+            let shown = run(&bench, walk).await;
+            for hidden in ["b.rs", "c.rs", ".env", "private module"] {
+                assert!(!shown.contains(hidden), "{walk:?} showed {hidden}: {shown}");
+            }
+            assert!(shown.contains("[Left out: "), "{walk:?}: {shown}");
+        }
+        assert!(run(&bench, &walks[0]).await.contains("open/a.rs"));
+    }
+    let none = permissions(PermissionMode::Auto, &[], &["write_to_file(private/**)"]);
+    assert!(none.readable(bench.workspace()).is_none());
+}

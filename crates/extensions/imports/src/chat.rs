@@ -1,0 +1,179 @@
+//! Messages as OpenAI's Chat Completions takes them.
+//!
+//! ```text
+//! {"messages": [{"role": "user", "content": "fix it"}, …]}        a request
+//! [{"role": "user", "content": "fix it"}, …]                      messages alone
+//! ```
+
+use haft_types::{Envelope, Image, Message, Metadata, Part, Role, Thinking, Timestamp, ToolCall};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::build::{ConversationBuilder, ConversationHeader, made_by};
+use crate::{ImportError, ImportFormat, ImportedConversation, SourceText};
+
+#[derive(Deserialize)]
+struct ChatRequest<'a> {
+    #[serde(default)]
+    id: Value,
+    #[serde(default)]
+    model: Value,
+    #[serde(borrow)]
+    messages: Vec<&'a RawValue>,
+}
+
+pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+    let text = source.text;
+    let request = if text.starts_with('[') {
+        ChatRequest { id: Value::Null, model: Value::Null, messages: serde_json::from_str(text)? }
+    } else {
+        serde_json::from_str(text)?
+    };
+    let mut builder = ConversationBuilder::new(source.now);
+    for (index, raw) in request.messages.iter().enumerate() {
+        let message = read_message(&builder, raw, None);
+        let mut message = message.map_err(|problem| ImportError::Message { number: index + 1, problem })?;
+        if message.role == Role::Assistant {
+            message.llm_metadata = made_by(request.model.as_str(), None);
+        }
+        builder.push(message);
+    }
+    let id = request.id.as_str().map(str::to_owned);
+    builder.finish(ImportFormat::OpenaiChat.name(), ConversationHeader { id, ..ConversationHeader::default() })
+}
+
+/// One message.
+#[derive(Deserialize)]
+struct ChatMessage<'a> {
+    role: String,
+    content: Option<ChatContent>,
+    #[serde(borrow)]
+    tool_calls: Option<Vec<ChatCall<'a>>>,
+    // What tool calls were before they had ids.
+    #[serde(borrow)]
+    function_call: Option<ChatFunction<'a>>,
+    tool_call_id: Option<String>,
+    name: Option<String>,
+    #[serde(alias = "reasoning")]
+    reasoning_content: Option<String>,
+    synthetic: Option<Value>,
+    meta: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum ChatContent {
+    Text(String),
+    Parts(Vec<Value>),
+}
+
+#[derive(Deserialize)]
+struct ChatCall<'a> {
+    id: String,
+    #[serde(borrow)]
+    function: ChatFunction<'a>,
+}
+
+#[derive(Deserialize)]
+struct ChatFunction<'a> {
+    name: String,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+/// Reads one message; its time is the one given. It is for the caller to push.
+pub(crate) fn read_message(
+    builder: &ConversationBuilder,
+    raw: &RawValue,
+    at: Option<Timestamp>,
+) -> Result<Message, String> {
+    let chat: ChatMessage<'_> = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
+    let parts = parts(chat.content)?;
+    let mut message = match chat.role.as_str() {
+        "system" | "developer" => builder.instructions(parts, at),
+        "user" => builder.message(Role::User, parts, at),
+        "assistant" => {
+            let thinking = chat.reasoning_content.filter(|text| !text.is_empty());
+            let thinking = thinking.map(|text| Part::Thinking(Thinking { text, ..Thinking::default() }));
+            let calls = chat.tool_calls.unwrap_or_default().into_iter().map(|call| (call.id, call.function));
+            let unnamed = chat.function_call.map(|function| (format!("call_{}", function.name), function));
+            let calls = calls.chain(unnamed).map(|(id, function)| call(id, &function));
+            let content = thinking.into_iter().map(Ok).chain(parts.into_iter().map(Ok)).chain(calls);
+            builder.message(Role::Assistant, content.collect::<Result<_, String>>()?, at)
+        }
+        "tool" | "function" => {
+            let unnamed = || chat.name.as_ref().map(|name| format!("call_{name}"));
+            let id = chat.tool_call_id.clone().or_else(unnamed).ok_or("a tool message needs a `tool_call_id`")?;
+            let content = result(builder, &id, chat.name.as_deref(), parts);
+            builder.message(Role::Tool, content, at)
+        }
+        other => return Err(format!("unknown role `{other}`")),
+    };
+    message.metadata.extend(extras(chat.synthetic, chat.meta));
+    Ok(message)
+}
+
+fn extras(synthetic: Option<Value>, meta: Option<Value>) -> Metadata {
+    let named = [("synthetic", synthetic), ("meta", meta)];
+    named.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+}
+
+fn call(id: String, function: &ChatFunction<'_>) -> Result<Part, String> {
+    let raw = function.arguments.map_or("{}", RawValue::get);
+    let arguments = if raw.starts_with('"') {
+        serde_json::from_str(raw).map_err(|error| error.to_string())?
+    } else {
+        raw.to_owned()
+    };
+    Ok(Part::ToolCall(ToolCall { id, name: function.name.clone(), arguments, signature: None }))
+}
+
+fn result(builder: &ConversationBuilder, call: &str, name: Option<&str>, parts: Vec<Part>) -> Vec<Part> {
+    let (mut text, mut images) = (String::new(), Vec::new());
+    for part in parts {
+        match part {
+            Part::Text { text: piece, .. } => text.push_str(&piece),
+            Part::Image(_) => images.push(part),
+            // None of these come out of `parts`.
+            Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => {}
+        }
+    }
+    let mut content = vec![builder.result(call, name, Envelope::success(text))];
+    content.append(&mut images);
+    content
+}
+
+fn parts(content: Option<ChatContent>) -> Result<Vec<Part>, String> {
+    match content {
+        None => Ok(Vec::new()),
+        Some(ChatContent::Text(text)) if text.is_empty() => Ok(Vec::new()),
+        Some(ChatContent::Text(text)) => Ok(vec![Part::text(text)]),
+        Some(ChatContent::Parts(parts)) => parts.iter().map(part).collect(),
+    }
+}
+
+fn part(part: &Value) -> Result<Part, String> {
+    let text = |key: &str| part.get(key).and_then(Value::as_str);
+    match text("type") {
+        Some("text" | "input_text" | "output_text" | "refusal") => {
+            Ok(Part::text(text("text").or(text("refusal")).unwrap_or_default()))
+        }
+        Some("image_url") => {
+            let image = part.get("image_url");
+            let url = image.and_then(|image| image.as_str().or_else(|| image.get("url")?.as_str())).unwrap_or_default();
+            Ok(image_of(url))
+        }
+        Some(other) => Err(format!("unknown kind of content `{other}`")),
+        None => Err("a piece of content needs a `type`".to_owned()),
+    }
+}
+
+/// A picture by its address: the picture itself where the address holds it.
+pub(crate) fn image_of(url: &str) -> Part {
+    let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+    match inline {
+        Some((media_type, data)) => Part::Image(Image { media_type: media_type.to_owned(), data: data.to_owned() }),
+        None => Part::text(format!("[picture at {url}]")),
+    }
+}

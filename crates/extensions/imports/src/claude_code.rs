@@ -1,0 +1,335 @@
+//! The session files of Claude Code: a line a piece of a message, each naming the line before it.
+//!
+//! A session that was rewound holds several ends; the newest one is read, with all that leads to it. A reply of the model
+//! stands on several lines, one a block, under one message id. Sub-agents (side chains) are conversations of their own and are
+//! left out.
+
+use std::collections::{HashMap, HashSet};
+
+use haft_types::{Envelope, Image, Message, Metadata, Origin, Part, Role, Thinking, Timestamp, ToolCall};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::build::{ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, made_by};
+use crate::{ImportError, ImportFormat, ImportedConversation, SourceText};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SessionLine<'a> {
+    r#type: String,
+    uuid: Option<String>,
+    parent_uuid: Option<String>,
+    /// What led to a line after older ones were summarised.
+    logical_parent_uuid: Option<String>,
+    timestamp: Option<Timestamp>,
+    #[serde(default)]
+    is_sidechain: bool,
+    #[serde(default)]
+    is_meta: bool,
+    #[serde(default)]
+    is_compact_summary: bool,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    summary: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ApiMessage<'a> {
+    id: Option<String>,
+    model: Option<String>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    usage: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    r#type: String,
+    text: Option<String>,
+    thinking: Option<String>,
+    signature: Option<String>,
+    id: Option<String>,
+    name: Option<String>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    tool_use_id: Option<String>,
+    content: Option<Value>,
+    #[serde(default)]
+    is_error: bool,
+    source: Option<Value>,
+}
+
+/// A user or assistant line whose message could be read.
+struct SessionMessage<'a> {
+    line: SessionLine<'a>,
+    message: ApiMessage<'a>,
+    blocks: Vec<(Block<'a>, &'a str)>,
+}
+
+pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+    let mut builder = ConversationBuilder::new(source.now);
+    let mut about = ConversationHeader::default();
+    let mut lines = Vec::new();
+    for text in source.text.lines().filter(|line| !line.trim().is_empty()) {
+        // The last line of a session that was killed may be cut.
+        let Ok(line) = serde_json::from_str::<SessionLine<'_>>(text) else {
+            builder.skipped += 1;
+            continue;
+        };
+        note(&mut about, text, &line);
+        lines.push(line);
+    }
+    let wanted = newest_end(&lines);
+    let said = said(lines, &wanted, &mut builder.skipped);
+    let mut replies = ReplyBuilder::default();
+    for said in in_order(with_their_results(said)) {
+        if said.line.r#type == "assistant" {
+            replies.take(&mut builder, said);
+        } else {
+            replies.end(&mut builder);
+            take_user(&mut builder, &said);
+        }
+    }
+    replies.end(&mut builder);
+    builder.finish(ImportFormat::ClaudeCode.name(), about)
+}
+
+/// What a line says of the whole session.
+fn note(about: &mut ConversationHeader, text: &str, line: &SessionLine<'_>) {
+    if let Some(summary) = &line.summary {
+        about.name = Some(summary.clone());
+    }
+    if about.id.is_none() && !line.is_sidechain {
+        let value: Value = serde_json::from_str(text).unwrap_or_default();
+        about.id = value.get("sessionId").and_then(Value::as_str).map(str::to_owned);
+        about.metadata = chosen(&value, &[("cwd", "cwd"), ("gitBranch", "git_branch"), ("version", "version")]);
+    }
+}
+
+/// The places of the lines that lead to the newest message. Where the chain is broken, the line before in the file goes on.
+fn newest_end(lines: &[SessionLine<'_>]) -> HashSet<usize> {
+    let places: HashMap<&str, usize> =
+        lines.iter().enumerate().filter_map(|(place, line)| Some((line.uuid.as_deref()?, place))).collect();
+    let is_said = |line: &SessionLine<'_>| line.message.is_some() && !line.is_sidechain;
+    let mut at = lines.iter().rposition(is_said);
+    let mut wanted = HashSet::new();
+    while let Some(place) = at {
+        if !wanted.insert(place) {
+            break;
+        }
+        let line = &lines[place];
+        let parent = line.parent_uuid.as_deref().or(line.logical_parent_uuid.as_deref());
+        at = match parent {
+            None => None,
+            Some(parent) => places.get(parent).copied().or_else(|| lines[..place].iter().rposition(is_said)),
+        };
+    }
+    wanted
+}
+
+fn said<'a>(
+    lines: Vec<SessionLine<'a>>,
+    wanted: &HashSet<usize>,
+    skipped: &mut usize,
+) -> Vec<(SessionMessage<'a>, bool)> {
+    let mut all = Vec::new();
+    for (place, line) in lines.into_iter().enumerate() {
+        if line.is_sidechain || !matches!(line.r#type.as_str(), "user" | "assistant") {
+            continue;
+        }
+        let Some(raw) = line.message else { continue };
+        match serde_json::from_str::<ApiMessage<'a>>(raw.get()) {
+            Ok(message) => {
+                let blocks = blocks(message.content, skipped);
+                all.push((SessionMessage { line, message, blocks }, wanted.contains(&place)));
+            }
+            Err(_) => *skipped += 1,
+        }
+    }
+    all
+}
+
+fn blocks<'a>(content: Option<&'a RawValue>, skipped: &mut usize) -> Vec<(Block<'a>, &'a str)> {
+    let Some(raw) = content.map(RawValue::get) else { return Vec::new() };
+    if raw.starts_with('"') {
+        let Ok(text) = serde_json::from_str::<String>(raw) else { return Vec::new() };
+        let block = Block {
+            r#type: "text".into(),
+            text: Some(text),
+            thinking: None,
+            signature: None,
+            id: None,
+            name: None,
+            input: None,
+            tool_use_id: None,
+            content: None,
+            is_error: false,
+            source: None,
+        };
+        return vec![(block, raw)];
+    }
+    let Ok(raws) = serde_json::from_str::<Vec<&'a RawValue>>(raw) else { return Vec::new() };
+    let mut blocks = Vec::with_capacity(raws.len());
+    for raw in raws {
+        match serde_json::from_str(raw.get()) {
+            Ok(block) => blocks.push((block, raw.get())),
+            Err(_) => *skipped += 1,
+        }
+    }
+    blocks
+}
+
+/// What is on the way to the newest end, and what belongs to it beside the way: calls made at once have their results and their
+/// blocks on branches of their own.
+fn with_their_results(all: Vec<(SessionMessage<'_>, bool)>) -> Vec<SessionMessage<'_>> {
+    let (mut replies, mut calls) = (HashSet::new(), HashSet::new());
+    for (said, _) in all.iter().filter(|(_, wanted)| *wanted) {
+        replies.extend(said.message.id.clone());
+    }
+    let of_reply = |said: &SessionMessage<'_>| said.message.id.as_ref().is_some_and(|id| replies.contains(id));
+    for (said, wanted) in &all {
+        if *wanted || of_reply(said) {
+            calls.extend(said.blocks.iter().filter_map(|(block, _)| block.id.clone()));
+        }
+    }
+    let answers = |said: &SessionMessage<'_>| {
+        said.blocks.iter().any(|(block, _)| block.tool_use_id.as_ref().is_some_and(|id| calls.contains(id)))
+    };
+    let keep = |(said, wanted): &(SessionMessage<'_>, bool)| *wanted || of_reply(said) || answers(said);
+    let kept: Vec<bool> = all.iter().map(keep).collect();
+    all.into_iter().zip(kept).filter_map(|((said, _), keep)| keep.then_some(said)).collect()
+}
+
+/// The lines of one reply together, where the first of them stands: a call that was run while the reply still arrived has its
+/// result between them.
+fn in_order(mut all: Vec<SessionMessage<'_>>) -> Vec<SessionMessage<'_>> {
+    let mut firsts: HashMap<String, usize> = HashMap::new();
+    let places: Vec<usize> = all
+        .iter()
+        .enumerate()
+        .map(|(place, said)| match &said.message.id {
+            Some(id) => *firsts.entry(id.clone()).or_insert(place),
+            None => place,
+        })
+        .collect();
+    let mut keyed: Vec<_> = places.into_iter().zip(all.drain(..)).collect();
+    keyed.sort_by_key(|(place, _)| *place);
+    keyed.into_iter().map(|(_, said)| said).collect()
+}
+
+/// A reply that stands on several lines.
+#[derive(Default)]
+struct ReplyBuilder {
+    open: Option<(Option<String>, Message)>,
+}
+
+impl ReplyBuilder {
+    fn take(&mut self, builder: &mut ConversationBuilder, said: SessionMessage<'_>) {
+        let parts: Vec<Part> = said.blocks.iter().filter_map(|(block, raw)| reply_part(block, raw)).collect();
+        builder.skipped += said.blocks.len() - parts.len();
+        let usage = said.message.usage.as_ref().map(used);
+        let made = made_by(said.message.model.as_deref().map(|model| format!("anthropic/{model}")).as_deref(), usage);
+        match &mut self.open {
+            Some((id, message)) if id.is_some() && *id == said.message.id => {
+                message.content.extend(parts);
+                message.llm_metadata = made.or(message.llm_metadata.take());
+            }
+            Some(_) | None => {
+                self.end(builder);
+                let mut message = builder.message(Role::Assistant, parts, said.line.timestamp);
+                message.llm_metadata = made;
+                self.open = Some((said.message.id, message));
+            }
+        }
+    }
+
+    fn end(&mut self, builder: &mut ConversationBuilder) {
+        if let Some((_, message)) = self.open.take() {
+            builder.push(message);
+        }
+    }
+}
+
+fn reply_part(block: &Block<'_>, raw: &str) -> Option<Part> {
+    match block.r#type.as_str() {
+        "text" => Some(Part::text(block.text.clone()?)),
+        "thinking" => {
+            let (text, signature) = (block.thinking.clone()?, block.signature.clone());
+            Some(Part::Thinking(Thinking { text, signature, raw: None }))
+        }
+        "redacted_thinking" => Some(Part::Thinking(Thinking { raw: Some(raw.to_owned()), ..Thinking::default() })),
+        "tool_use" => Some(Part::ToolCall(ToolCall {
+            id: block.id.clone()?,
+            name: block.name.clone()?,
+            arguments: block.input.map_or("{}", RawValue::get).to_owned(),
+            signature: None,
+        })),
+        _ => None,
+    }
+}
+
+fn used(usage: &Value) -> ReportedUsage {
+    ReportedUsage {
+        input: count(usage, "input_tokens"),
+        cached: count(usage, "cache_read_input_tokens"),
+        written: count(usage, "cache_creation_input_tokens"),
+        output: count(usage, "output_tokens"),
+        reasoning: 0,
+    }
+}
+
+/// The user's words as one message, each result as one of its own before them.
+fn take_user(builder: &mut ConversationBuilder, said: &SessionMessage<'_>) {
+    let mut words = Vec::new();
+    for (block, _) in &said.blocks {
+        match (block.r#type.as_str(), &block.tool_use_id) {
+            ("tool_result", Some(call)) => {
+                let content = result(builder, call, block);
+                let message = builder.message(Role::Tool, content, said.line.timestamp);
+                builder.push(message);
+            }
+            ("text", _) => words.extend(block.text.clone().filter(|text| !text.is_empty()).map(Part::text)),
+            ("image", _) => words.extend(block.source.as_ref().and_then(image)),
+            _ => builder.skipped += 1,
+        }
+    }
+    let mut message = builder.message(Role::User, words, said.line.timestamp);
+    if said.line.is_meta || said.line.is_compact_summary {
+        message = message.from(Origin::Engine);
+    }
+    if said.line.is_compact_summary {
+        message.metadata.extend(Metadata::from_iter([("compact_summary".to_owned(), Value::Bool(true))]));
+    }
+    builder.push(message);
+}
+
+fn result(builder: &ConversationBuilder, call: &str, block: &Block<'_>) -> Vec<Part> {
+    let (mut text, mut images) = (String::new(), Vec::new());
+    match &block.content {
+        Some(Value::String(whole)) => text.push_str(whole),
+        Some(Value::Array(pieces)) => {
+            for piece in pieces {
+                match piece.get("type").and_then(Value::as_str) {
+                    Some("image") => images.extend(piece.get("source").and_then(image)),
+                    _ => text.push_str(piece.get("text").and_then(Value::as_str).unwrap_or_default()),
+                }
+            }
+        }
+        Some(_) | None => {}
+    }
+    let envelope = if block.is_error { Envelope::failure("failed", text) } else { Envelope::success(text) };
+    let mut content = vec![builder.result(call, None, envelope)];
+    content.append(&mut images);
+    content
+}
+
+fn image(source: &Value) -> Option<Part> {
+    let text = |key: &str| source.get(key).and_then(Value::as_str);
+    match text("type") {
+        Some("base64") => {
+            Some(Part::Image(Image { media_type: text("media_type")?.to_owned(), data: text("data")?.to_owned() }))
+        }
+        _ => text("url").map(|url| Part::text(format!("[picture at {url}]"))),
+    }
+}

@@ -1,0 +1,195 @@
+//! Conversations of other agents, read as documents of the store: session files, request bodies and recordings of programs
+//! that are not haft, and haft's own exports.
+//!
+//! One module per format, all of them pure functions of the text: nothing here reads a file, a clock or a store, and nothing is
+//! written; the caller gives the text and hands the documents to [`Store::import`](haft_store::Store::import).
+//!
+//! Invariant: the same text gives the same ids, and a text that only grew gives the same messages and then more. What a format
+//! says and haft has no place for is kept in metadata or counted as skipped, never guessed.
+//!
+//! Read first: [`read_conversations`], [`ImportFormat`], [`ImportedConversation`]; then `claude_code.rs`, the longest of the
+//! formats.
+
+mod build;
+mod chat;
+mod claude_code;
+mod codex;
+mod files;
+mod time;
+mod trajectory;
+
+use std::fmt;
+use std::str::FromStr;
+
+use haft_store::ConversationDocument;
+use haft_types::Timestamp;
+use serde_json::Value;
+
+/// A format conversations are read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImportFormat {
+    /// One JSON document a conversation, as haft exports it, or with `conversation_id` and times in seconds.
+    Document,
+    /// Messages as OpenAI's Chat Completions takes them: a list, or an object with `messages`.
+    OpenaiChat,
+    /// The session file of Claude Code: JSON lines.
+    ClaudeCode,
+    /// The rollout file of codex: JSON lines.
+    Codex,
+    /// Recorded trajectories: one conversation a line, in OpenAI's chat messages.
+    Trajectory,
+}
+
+impl ImportFormat {
+    /// Every format there is.
+    pub const ALL: [Self; 5] = [Self::Document, Self::OpenaiChat, Self::ClaudeCode, Self::Codex, Self::Trajectory];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Document => "document",
+            Self::OpenaiChat => "openai-chat",
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+            Self::Trajectory => "trajectory",
+        }
+    }
+}
+
+impl fmt::Display for ImportFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for ImportFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = || Self::ALL.map(Self::name).join(", ");
+        Self::ALL
+            .into_iter()
+            .find(|format| format.name() == text)
+            .ok_or_else(|| format!("`{text}` is not a format; the formats are {}", names()))
+    }
+}
+
+/// A text to be read, and what it does not say itself.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceText<'a> {
+    /// The text.
+    pub text: &'a str,
+    /// The time of what has none.
+    pub now: Timestamp,
+}
+
+/// A conversation that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImportedConversation {
+    /// The conversation.
+    pub document: ConversationDocument,
+    /// Lines and pieces that could not be read or have no place here.
+    pub skipped: usize,
+}
+
+/// Why a text is no conversation.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// It has none of the formats.
+    #[error("its format is not known: it has no `messages`, and is neither {}", ImportFormat::ALL.map(ImportFormat::name).join(", "))]
+    Unknown,
+    /// It is not JSON.
+    #[error("it is not JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A line cannot be read.
+    #[error("line {line}: {problem}")]
+    Line {
+        /// Its number, from 1.
+        line: usize,
+        /// Why.
+        problem: String,
+    },
+    /// A message cannot be read.
+    #[error("message {number}: {problem}")]
+    Message {
+        /// Its number, from 1.
+        number: usize,
+        /// Why.
+        problem: String,
+    },
+    /// A value is not what it must be.
+    #[error("`{key}` is `{value}`, which is not {expected}")]
+    Value {
+        /// Its name.
+        key: &'static str,
+        /// What it is.
+        value: String,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// There are no messages in it.
+    #[error("it holds no messages")]
+    Empty,
+}
+
+/// Reads the conversations of a text, in this format or in the one it looks like.
+pub fn read_conversations(
+    source: SourceText<'_>,
+    format: Option<ImportFormat>,
+) -> Result<Vec<ImportedConversation>, ImportError> {
+    let source = SourceText { text: source.text.trim_start_matches('\u{feff}').trim(), ..source };
+    let format = match format {
+        Some(format) => format,
+        None => recognise(source.text)?,
+    };
+    match format {
+        ImportFormat::Document => files::read(source),
+        ImportFormat::OpenaiChat => chat::read(source).map(|one| vec![one]),
+        ImportFormat::ClaudeCode => claude_code::read(source).map(|one| vec![one]),
+        ImportFormat::Codex => codex::read(source).map(|one| vec![one]),
+        ImportFormat::Trajectory => trajectory::read(source),
+    }
+}
+
+/// The format of a text, by what its first value looks like.
+fn recognise(text: &str) -> Result<ImportFormat, ImportError> {
+    if text.starts_with('[') {
+        return Ok(ImportFormat::OpenaiChat);
+    }
+    // The whole of it where it is one value, else its first line that is one.
+    let whole = serde_json::from_str::<Value>(text);
+    let lines = || text.lines().take(20).filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    match whole {
+        Ok(value) => recognise_value(&value).ok_or(ImportError::Unknown),
+        Err(error) => match lines().find_map(|value| recognise_value(&value)) {
+            Some(format) => Ok(format),
+            None if lines().next().is_some() => Err(ImportError::Unknown),
+            None => Err(error.into()),
+        },
+    }
+}
+
+fn recognise_value(value: &Value) -> Option<ImportFormat> {
+    let has = |key: &str| value.get(key).is_some();
+    let is_text = |key: &str| value.get(key).is_some_and(Value::is_string);
+    if let Some(messages) = value.get("messages").and_then(Value::as_array) {
+        let own = |message: &Value| message.get("message_id").is_some();
+        return Some(if has("conversation_id") || (has("id") && has("name")) || messages.iter().any(own) {
+            ImportFormat::Document
+        } else if has("source") && has("licence") {
+            ImportFormat::Trajectory
+        } else {
+            ImportFormat::OpenaiChat
+        });
+    }
+    if is_text("type") && (is_text("sessionId") || has("leafUuid") || has("parentUuid")) {
+        return Some(ImportFormat::ClaudeCode);
+    }
+    // Older files of codex hold bare items after a first line with the session's id.
+    let payload = is_text("type") && has("payload");
+    let first = is_text("id") && is_text("timestamp") && has("instructions");
+    (payload || first).then_some(ImportFormat::Codex)
+}
+
+#[cfg(test)]
+mod tests;

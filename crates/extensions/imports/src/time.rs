@@ -1,0 +1,60 @@
+//! Times as other programs write them.
+
+use haft_types::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use serde_json::Value;
+
+/// A time: RFC 3339, the same without a zone (then UTC), or seconds since 1970 with or without decimals.
+pub(crate) fn read(value: &Value) -> Option<Timestamp> {
+    match value {
+        Value::String(text) => text.parse().ok().or_else(|| {
+            let zoned = text.replacen(' ', "T", 1).parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok()?;
+            Some(zoned.timestamp())
+        }),
+        Value::Number(number) => from_seconds(number),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+fn from_seconds(number: &serde_json::Number) -> Option<Timestamp> {
+    if let Some(seconds) = number.as_i64() {
+        // Beyond the year 5000 it is milliseconds that are meant.
+        const MILLISECONDS: i64 = 100_000_000_000;
+        return if seconds < MILLISECONDS {
+            Timestamp::from_second(seconds)
+        } else {
+            Timestamp::from_millisecond(seconds)
+        }
+        .ok();
+    }
+    // A double holds microseconds of this century and no more; its last digits would be noise.
+    let microseconds = (number.as_f64()? * 1e6).round();
+    let fits = microseconds.is_finite() && microseconds.abs() < 1e17;
+    fits.then(|| Timestamp::from_microsecond(microseconds as i64).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_spelling_of_one_moment() {
+        let moment: Timestamp = "2026-11-15T10:00:00.25Z".parse().unwrap();
+        for spelling in [
+            json!("2026-11-15T10:00:00.25Z"),
+            json!("2026-11-15T11:00:00.250+01:00"),
+            json!("2026-11-15T10:00:00.250000"),
+            json!("2026-11-15 10:00:00.25"),
+            json!(1_794_736_800.25),
+            json!(1_794_736_800_250_i64),
+        ] {
+            assert_eq!(read(&spelling), Some(moment), "{spelling}");
+        }
+        assert_eq!(read(&json!(1_794_736_800)), Some("2026-11-15T10:00:00Z".parse().unwrap()));
+        for wrong in [json!("yesterday"), json!(null), json!(1e300), json!([])] {
+            assert_eq!(read(&wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Recorded trajectories: one conversation a line, in OpenAI's chat messages, with times and usage beside them.
+
+use haft_types::{Metadata, Role};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::build::{ConversationBuilder, ConversationHeader, ReportedUsage, count, made_by};
+use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat, time};
+
+#[derive(Deserialize)]
+struct TrajectoryLine<'a> {
+    id: String,
+    model: Option<String>,
+    #[serde(borrow)]
+    messages: Vec<&'a RawValue>,
+    #[serde(default)]
+    ts: Vec<Value>,
+    #[serde(default)]
+    usage: Vec<Value>,
+    // Whatever else is said of it: source, licence, kind, agent, tools, reward…
+    #[serde(flatten)]
+    rest: Metadata,
+}
+
+pub(crate) fn read(source: SourceText<'_>) -> Result<Vec<ImportedConversation>, ImportError> {
+    let lines = source.text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let read = |(index, line): (usize, &str)| {
+        let failed = |problem: String| ImportError::Line { line: index + 1, problem };
+        let line = serde_json::from_str(line).map_err(|error| failed(error.to_string()))?;
+        read_line(line, source).map_err(|error| failed(error.to_string()))
+    };
+    lines.map(read).collect()
+}
+
+fn read_line(line: TrajectoryLine<'_>, source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+    let mut builder = ConversationBuilder::new(source.now);
+    builder.begun(line.ts.iter().find_map(time::read));
+    for (index, raw) in line.messages.iter().enumerate() {
+        let at = line.ts.get(index).and_then(time::read);
+        let message = chat::read_message(&builder, raw, at);
+        let mut message = message.map_err(|problem| ImportError::Message { number: index + 1, problem })?;
+        if message.role == Role::Assistant {
+            let usage = line.usage.iter().find(|usage| usage.get("at").and_then(Value::as_u64) == Some(index as u64));
+            message.llm_metadata = made_by(line.model.as_deref(), usage.map(used));
+        }
+        builder.push(message);
+    }
+    builder.finish(
+        ImportFormat::Trajectory.name(),
+        ConversationHeader { id: Some(line.id), name: None, metadata: line.rest },
+    )
+}
+
+fn used(usage: &Value) -> ReportedUsage {
+    ReportedUsage {
+        input: count(usage, "input"),
+        cached: count(usage, "read"),
+        written: count(usage, "write"),
+        output: count(usage, "output"),
+        reasoning: 0,
+    }
+}

@@ -1,0 +1,112 @@
+//! The server: its address, its tables, and what its errors mean.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use haft_store::backend::hide_password;
+use haft_store::{Locked, StoreError};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions, PgConnection};
+
+use crate::failure::Failure;
+use crate::session;
+
+/// Numbered changes of the format. A released one is never edited: the next change is the next number.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_conversations.sql")];
+
+/// The format this version writes.
+const FORMAT: i32 = (MIGRATIONS.len() as u32).cast_signed();
+
+/// A server, and how it is spoken to.
+pub(crate) struct Server {
+    options: PgConnectOptions,
+    /// Its address without what is secret in it.
+    name: PathBuf,
+    lock_timeout: Duration,
+}
+
+impl Server {
+    pub(crate) fn new(url: &str, lock_timeout: Duration) -> Result<Self, StoreError> {
+        let options = PgConnectOptions::from_str(url)
+            .map_err(|error| StoreError::BadAddress { address: hide_password(url), problem: error.to_string() })?;
+        let milliseconds = lock_timeout.as_millis().to_string();
+        let options = options.application_name("haft").disable_statement_logging().options([
+            // What the server acknowledges must be on its disk, whatever its default is.
+            ("synchronous_commit", "on"),
+            ("lock_timeout", milliseconds.as_str()),
+            // A host that died without a word gives its locks back within a minute.
+            ("tcp_keepalives_idle", "20"),
+            ("tcp_keepalives_interval", "10"),
+            ("tcp_keepalives_count", "3"),
+            ("client_min_messages", "warning"),
+        ]);
+        Ok(Self { options, name: PathBuf::from(hide_password(url)), lock_timeout })
+    }
+
+    pub(crate) async fn connect(&self) -> Result<PgConnection, Failure> {
+        const PATIENCE: Duration = Duration::from_secs(10);
+        match tokio::time::timeout(PATIENCE, self.options.connect()).await {
+            Ok(connected) => Ok(connected?),
+            Err(_) => Err(Failure::Sqlx(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))),
+        }
+    }
+
+    /// The failure as the caller sees it.
+    pub(crate) fn explain(&self, failure: Failure) -> StoreError {
+        let path = self.name.clone();
+        match failure {
+            Failure::Store(error) => error,
+            Failure::NewerFormat(found) => StoreError::NewerFormat { path, found, known: FORMAT.unsigned_abs() },
+            Failure::Damaged(detail) => StoreError::Damaged { path, detail },
+            Failure::Sqlx(sqlx::Error::Io(source)) => StoreError::Io { action: "reach the server", path, source },
+            Failure::Sqlx(sqlx::Error::Database(error)) if error.code().as_deref() == Some("55P03") => {
+                StoreError::LockTimeout { what: Locked::Database(path), holder: None, waited: self.lock_timeout }
+            }
+            Failure::Sqlx(error) => StoreError::Database { path, source: Box::new(error) },
+        }
+    }
+}
+
+/// Brings the tables to [`FORMAT`]: all steps or none. Another process may be doing the same.
+pub(crate) async fn migrate(connection: &mut PgConnection) -> Result<(), Failure> {
+    session::transaction(connection, session::WRITING, migrate_alone).await
+}
+
+async fn migrate_alone(connection: &mut PgConnection) -> Result<(), Failure> {
+    // A lock of the server's, because two `CREATE TABLE IF NOT EXISTS` at once can both fail.
+    sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' format', 0))")
+        .execute(&mut *connection)
+        .await?;
+    sqlx::raw_sql("CREATE TABLE IF NOT EXISTS haft_format (format INTEGER NOT NULL)").execute(&mut *connection).await?;
+    let found: Option<i32> =
+        sqlx::query_scalar("SELECT format FROM haft_format").fetch_optional(&mut *connection).await?;
+    let format = found.unwrap_or(0);
+    if format >= FORMAT {
+        return check_format(format);
+    }
+    for migration in MIGRATIONS.iter().skip(format.unsigned_abs() as usize) {
+        sqlx::raw_sql(*migration).execute(&mut *connection).await?;
+    }
+    let set =
+        if found.is_some() { "UPDATE haft_format SET format = $1" } else { "INSERT INTO haft_format VALUES ($1)" };
+    sqlx::query(set).bind(FORMAT).execute(&mut *connection).await?;
+    Ok(())
+}
+
+/// Refuses a format that a newer haft made. It may have done so since this process connected, and what is written the old way
+/// would be lost to it.
+pub(crate) fn check_format(found: i32) -> Result<(), Failure> {
+    if found > FORMAT { Err(Failure::NewerFormat(found.unsigned_abs())) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_address_is_told_without_its_password() {
+        let error = Server::new("postgres://me:secret@host:port/db", Duration::ZERO).err().unwrap().to_string();
+        assert!(error.contains("me@host:port") && !error.contains("secret"), "{error}");
+    }
+}

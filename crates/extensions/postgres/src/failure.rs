@@ -1,0 +1,47 @@
+//! What goes wrong inside a thread, before it is known which server it was.
+
+use haft_store::StoreError;
+use haft_store::backend::DamagedRow;
+
+/// A failure inside a job.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The server refused, or is not there.
+    Sqlx(sqlx::Error),
+    /// A newer haft has changed the tables.
+    NewerFormat(u32),
+    /// A row cannot be what was written.
+    Damaged(String),
+    /// Anything that already has its final form.
+    Store(StoreError),
+}
+
+impl Failure {
+    /// Whether the connection is of no more use.
+    pub(crate) fn ends_the_connection(&self) -> bool {
+        match self {
+            Self::Sqlx(sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Tls(_)) => true,
+            // The server says that it goes.
+            Self::Sqlx(sqlx::Error::Database(error)) => error.code().is_some_and(|code| code.starts_with("57P")),
+            Self::Sqlx(_) | Self::NewerFormat(_) | Self::Damaged(_) | Self::Store(_) => false,
+        }
+    }
+}
+
+impl From<sqlx::Error> for Failure {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Sqlx(error)
+    }
+}
+
+impl From<DamagedRow> for Failure {
+    fn from(DamagedRow(detail): DamagedRow) -> Self {
+        Self::Damaged(detail)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}

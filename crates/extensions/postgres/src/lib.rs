@@ -1,0 +1,370 @@
+//! Conversations of a team on a PostgreSQL server: several hosts, the same promises as the embedded store.
+//!
+//! This crate reads no environment, home folder or wall clock: the address comes in as text, the time through
+//! [`haft_types::Clock`]. What it has in common with other stores is in [`haft_store::backend`]; it adds statements,
+//! connections and locks, and no promise of its own.
+//!
+//! As in the embedded store one thread with one connection does all writing, in order, and another all reading; a third keeps
+//! the rights to write, which are locks of the server's session and so given back when the process or its host dies. Each
+//! thread has a small runtime of its own, so that what was asked for is done whatever becomes of the caller's.
+//!
+//! Read first: [`PostgresStore`], then `session.rs` (a connection and its transactions) and `locks.rs` (who may write).
+
+mod connect;
+mod failure;
+mod lineage;
+mod locks;
+mod read;
+mod requests;
+mod search;
+mod session;
+mod write;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use haft_store::backend::{
+    Counters, Explain, INDEX_DELAY, Idle, IdleWork, LastRequests, MessageRow, OwnedScope, Worker, check_name, encode,
+    namespace_name, parse_query,
+};
+use haft_store::{
+    Conversation, ConversationDocument, Fact, Found, Hit, Listed, LoggedRequest, Namespace, NewConversation, NewFork,
+    Page, PageEnd, Pending, RequestOutline, RequestSummary, Revision, Scope, SearchQuery, SentRequest, Statistics,
+    Store, StoreConfig, StoreError, Swap, Totals, WriteLock,
+};
+use haft_types::{Clock, ConversationId, Message, MessageId, Timestamp};
+use serde_json::Value;
+use sqlx::PgConnection;
+
+use self::failure::Failure;
+use self::locks::Locks;
+use self::session::Session;
+
+/// What the writing thread owns.
+struct Writer {
+    session: Session,
+    last_requests: LastRequests,
+    locks: Arc<Locks>,
+}
+
+/// Conversations on a PostgreSQL server. Dropping it waits for the writes already asked for.
+pub struct PostgresStore {
+    index: Worker<Session, Failure>,
+    reader: Worker<Session, Failure>,
+    writer: Worker<Writer, Failure>,
+    locks: Arc<Locks>,
+    counters: Counters,
+    clock: Arc<dyn Clock>,
+}
+
+impl PostgresStore {
+    /// Connects to a server by its address, such as `postgres://user@host/database`. Missing tables are made in the schema the
+    /// connection uses; an older format is brought up to date. Blocks for as long as that takes.
+    pub fn connect(url: &str, config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        // The caller may be within a runtime, where another one can neither wait nor be dropped.
+        let (url, config) = (url.to_owned(), config.clone());
+        let connect = move || Self::connect_here(&url, &config, clock);
+        let thread = std::thread::Builder::new().name("haft-store-connect".to_owned()).spawn(connect);
+        let thread = thread.map_err(|source| StoreError::Thread { name: "haft-store-connect".to_owned(), source })?;
+        thread.join().unwrap_or(Err(StoreError::Closed))
+    }
+
+    fn connect_here(url: &str, config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        let server = Arc::new(connect::Server::new(url, config.lock_timeout())?);
+        let explain: Explain<Failure> = {
+            let server = Arc::clone(&server);
+            Arc::new(move |failure| server.explain(failure))
+        };
+        let mut session = Session::new(&server)?;
+        session.run(connect::migrate).map_err(|failure| explain(failure))?;
+        let keeper = Worker::start("haft-store-lock", Arc::clone(&explain), Session::new(&server)?)?;
+        let locks = Arc::new(Locks::new(keeper, config.lock_timeout()));
+        let writer = Writer { session, last_requests: LastRequests::default(), locks: Arc::clone(&locks) };
+        let idle_work = IdleWork { after: INDEX_DELAY, work: index_a_little };
+        Ok(Self {
+            index: Worker::start_with("haft-store-index", Arc::clone(&explain), Session::new(&server)?, idle_work)?,
+            reader: Worker::start("haft-store-read", Arc::clone(&explain), Session::new(&server)?)?,
+            writer: Worker::start("haft-store-write", explain, writer)?,
+            locks,
+            counters: Counters::default(),
+            clock,
+        })
+    }
+
+    /// Queues a write to a conversation, which is done once nobody else has the right to write to it.
+    fn write<T: Send + 'static>(
+        &self,
+        id: &ConversationId,
+        job: impl AsyncFnOnce(&mut PgConnection, &ConversationId, Timestamp) -> Result<T, Failure> + Send + 'static,
+    ) -> Pending<T> {
+        let (id, now) = (id.clone(), self.clock.now());
+        self.writer.submit(move |Writer { session, locks, .. }| {
+            session.run_briefly(locks.timeout(), async |connection| {
+                let job = async |transaction: &mut PgConnection| {
+                    write::check_format(transaction).await?;
+                    locks.for_one_write(transaction, &id).await?;
+                    job(transaction, &id, now).await
+                };
+                session::transaction(connection, session::WRITING, job).await
+            })
+        })
+    }
+
+    /// Queues a write that is about no conversation that exists already.
+    fn write_anywhere<T: Send + 'static>(
+        &self,
+        job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Failure> + Send + 'static,
+    ) -> Pending<T> {
+        self.writer.submit(move |writer| {
+            writer.session.run(async |connection| {
+                let job = async |transaction: &mut PgConnection| {
+                    write::check_format(transaction).await?;
+                    job(transaction).await
+                };
+                session::transaction(connection, session::WRITING, job).await
+            })
+        })
+    }
+
+    /// Queues a read, which sees the database as it is at one moment.
+    fn read<T: Send + 'static>(
+        &self,
+        job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Failure> + Send + 'static,
+    ) -> Pending<T> {
+        self.reader.submit(move |session| {
+            session.run(async |connection| session::transaction(connection, session::READING, job).await)
+        })
+    }
+
+    /// Waits for what is queued to be written: requests are logged without waiting, and must be seen by who reads them.
+    async fn written(&self) -> Result<(), StoreError> {
+        self.writer.submit(|_| Ok(())).await
+    }
+}
+
+fn index_a_little(session: &mut Session) -> Idle {
+    // What goes wrong here is told by the next search.
+    session.run(search::fill).unwrap_or(Idle::Done)
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn create(&self, new: NewConversation) -> Result<Conversation, StoreError> {
+        let conversation = new.planned(self.clock.now())?;
+        let metadata = encode("the metadata of a conversation", &new.metadata)?;
+        let messages = new.messages.iter().map(MessageRow::new).collect::<Result<Vec<_>, _>>()?;
+        let (count, current) = (messages.len() as u64, new.make_current);
+        let create = async move |connection: &mut PgConnection| {
+            write::create(connection, conversation, &metadata, &messages, current).await
+        };
+        let created = self.write_anywhere(create).await?;
+        self.counters.created(count);
+        self.index.poke();
+        Ok(created)
+    }
+
+    async fn get(&self, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
+        let id = id.clone();
+        self.read(async move |connection| read::get(connection, &id).await).await
+    }
+
+    async fn find(&self, text: &str, scope: Scope<'_>) -> Result<Found, StoreError> {
+        let (text, place) = (text.to_owned(), OwnedScope::from(scope));
+        self.read(async move |connection| read::find(connection, &text, &place).await).await
+    }
+
+    async fn list(&self, scope: Scope<'_>) -> Result<Vec<Listed>, StoreError> {
+        let place = OwnedScope::from(scope);
+        self.read(async move |connection| read::list(connection, &place).await).await
+    }
+
+    async fn lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError> {
+        Ok(WriteLock::new(self.locks.keep(id, self.clock.now()).await?))
+    }
+
+    async fn append(&self, id: &ConversationId, message: &Message) -> Result<(), StoreError> {
+        let message = MessageRow::new(message)?;
+        self.write(id, async move |connection, id, now| write::append(connection, id, &message, now).await).await?;
+        self.counters.added();
+        self.index.poke();
+        Ok(())
+    }
+
+    async fn update(&self, id: &ConversationId, message: MessageId, revision: Revision) -> Result<Message, StoreError> {
+        let update = async move |connection: &mut PgConnection, id: &ConversationId, now: Timestamp| {
+            write::update(connection, id, message, revision, now).await
+        };
+        let updated = self.write(id, update).await?;
+        self.index.poke();
+        Ok(updated)
+    }
+
+    async fn messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError> {
+        self.counters.loaded();
+        let id = id.clone();
+        self.read(async move |connection| read::messages(connection, &id).await).await
+    }
+
+    async fn page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<Page, StoreError> {
+        if end == PageEnd::Newest {
+            self.counters.loaded();
+        }
+        let id = id.clone();
+        self.read(async move |connection| read::page(connection, &id, end, most).await).await
+    }
+
+    async fn rename(&self, id: &ConversationId, name: &str) -> Result<(), StoreError> {
+        check_name(name)?;
+        let name = name.to_owned();
+        self.write(id, async move |connection, id, _| write::rename(connection, id, &name).await).await
+    }
+
+    async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
+        self.write(id, async |connection, id, now| write::delete(connection, id, now).await).await
+    }
+
+    async fn restore(&self, id: &ConversationId) -> Result<Conversation, StoreError> {
+        self.write(id, async |connection, id, _| write::restore(connection, id).await).await
+    }
+
+    async fn fork(&self, id: &ConversationId, fork: NewFork) -> Result<Conversation, StoreError> {
+        fork.check()?;
+        let (id, now) = (id.clone(), self.clock.now());
+        let forked = self.write_anywhere(async move |connection| write::fork(connection, &id, fork, now).await).await?;
+        self.counters.created(0);
+        Ok(forked)
+    }
+
+    async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<Hit>, StoreError> {
+        let items = parse_query(query.text)?;
+        let (place, limit) = (OwnedScope::from(query.scope), query.limit);
+        let search = move |session: &mut Session| {
+            session.run(async |connection| {
+                while search::fill(connection).await? == Idle::More {}
+                let search = async |snapshot: &mut PgConnection| search::search(snapshot, &items, &place, limit).await;
+                session::transaction(connection, session::READING, search).await
+            })
+        };
+        self.index.submit(search).await
+    }
+
+    async fn note(&self, id: &ConversationId, fact: Fact) -> Result<(), StoreError> {
+        let (about, fact) = (fact.message_id(), encode("a fact", &fact)?);
+        self.write(id, async move |connection, id, now| write::note(connection, id, about, &fact, now).await).await
+    }
+
+    async fn facts(&self, id: &ConversationId) -> Result<Vec<Fact>, StoreError> {
+        let id = id.clone();
+        self.read(async move |connection| read::facts(connection, &id).await).await
+    }
+
+    async fn state(&self, id: &ConversationId, key: &str) -> Result<Option<Value>, StoreError> {
+        let (id, key) = (id.clone(), key.to_owned());
+        self.read(async move |connection| read::state(connection, &id, &key).await).await
+    }
+
+    async fn states(&self, id: &ConversationId, keys: &[&str]) -> Result<BTreeMap<String, Value>, StoreError> {
+        let (id, keys): (_, Vec<_>) = (id.clone(), keys.iter().map(|key| (*key).to_owned()).collect());
+        self.read(async move |connection| read::states(connection, &id, &keys).await).await
+    }
+
+    async fn set_state(&self, id: &ConversationId, key: &str, value: Value) -> Result<(), StoreError> {
+        let (key, value) = (key.to_owned(), encode("a state", &value)?);
+        self.write(id, async move |connection, id, _| write::set_state(connection, id, &key, &value).await).await
+    }
+
+    async fn project_state(&self, namespace: &str, key: &str) -> Result<Option<Value>, StoreError> {
+        let (namespace, key) = (namespace_name(namespace).to_owned(), key.to_owned());
+        self.read(async move |connection| read::project_state(connection, &namespace, &key).await).await
+    }
+
+    async fn set_project_state(&self, namespace: &str, key: &str, value: Value) -> Result<(), StoreError> {
+        let (namespace, key) = (namespace_name(namespace).to_owned(), key.to_owned());
+        let value = encode("a state", &value)?;
+        let set = async move |connection: &mut PgConnection| {
+            write::set_project_state(connection, &namespace, &key, &value).await
+        };
+        self.write_anywhere(set).await
+    }
+
+    async fn swap_project_state(
+        &self,
+        namespace: &str,
+        key: &str,
+        before: Option<&Value>,
+        value: Value,
+    ) -> Result<Swap, StoreError> {
+        let (namespace, key, before) = (namespace_name(namespace).to_owned(), key.to_owned(), before.cloned());
+        let value = encode("a state", &value)?;
+        let swap = async move |connection: &mut PgConnection| {
+            write::swap_project_state(connection, (&namespace, &key), before.as_ref(), &value).await
+        };
+        self.write_anywhere(swap).await
+    }
+
+    fn log_request(&self, id: &ConversationId, sent: SentRequest) -> Pending<u64> {
+        let (id, now) = (id.clone(), self.clock.now());
+        self.writer.submit(move |Writer { session, last_requests, locks }| {
+            session.run_briefly(locks.timeout(), async |connection| {
+                let log = async |transaction: &mut PgConnection| {
+                    write::check_format(transaction).await?;
+                    locks.for_one_write(transaction, &id).await?;
+                    requests::log(transaction, last_requests, &id, &sent, now).await
+                };
+                let logged = session::transaction(connection, session::WRITING, log).await?;
+                logged.remember(last_requests)
+            })
+        })
+    }
+
+    async fn requests(&self, id: &ConversationId) -> Result<Vec<RequestSummary>, StoreError> {
+        self.written().await?;
+        let id = id.clone();
+        self.read(async move |connection| requests::list(connection, &id).await).await
+    }
+
+    async fn request_outlines(&self, id: &ConversationId) -> Result<Vec<RequestOutline>, StoreError> {
+        self.written().await?;
+        let id = id.clone();
+        self.read(async move |connection| requests::outlines(connection, &id).await).await
+    }
+
+    async fn request(&self, id: &ConversationId, number: u64) -> Result<Option<LoggedRequest>, StoreError> {
+        self.written().await?;
+        let id = id.clone();
+        self.read(async move |connection| requests::get(connection, &id, number).await).await
+    }
+
+    async fn current(&self, namespace: &str) -> Result<Option<ConversationId>, StoreError> {
+        let namespace = namespace_name(namespace).to_owned();
+        self.read(async move |connection| read::current(connection, &namespace).await).await
+    }
+
+    async fn set_current(&self, namespace: &str, id: &ConversationId) -> Result<(), StoreError> {
+        let (namespace, id) = (namespace_name(namespace).to_owned(), id.clone());
+        self.write_anywhere(async move |connection| write::set_current(connection, &namespace, &id).await).await
+    }
+
+    async fn namespaces(&self) -> Result<Vec<Namespace>, StoreError> {
+        self.read(async |connection| read::namespaces(connection).await).await
+    }
+
+    async fn export(&self, id: &ConversationId) -> Result<Option<ConversationDocument>, StoreError> {
+        let id = id.clone();
+        self.read(async move |connection| read::export(connection, &id).await).await
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.counters.so_far()
+    }
+
+    async fn totals(&self) -> Result<Totals, StoreError> {
+        self.read(async |connection| read::totals(connection).await).await
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        self.written().await?;
+        self.writer.take_unseen().map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,116 @@
+//! The messages of a conversation, wherever their rows stand: its own, and those it shares with what it was forked from.
+
+use std::collections::HashMap;
+
+use haft_store::StoreError;
+use haft_store::backend::{MessageSpan, decode, decode_message_id, encode_short_id};
+use haft_types::{ContentHash, ConversationId, Message, MessageId, ShortId};
+use sqlx::PgConnection;
+
+use crate::failure::Failure;
+
+/// Makes a new conversation the last source of itself.
+pub(crate) async fn begin(connection: &mut PgConnection, conversation: i64, step: i64) -> Result<(), Failure> {
+    let sql = "INSERT INTO lineage VALUES ($1, $2, $1, $3, $3, $3)";
+    sqlx::query(sql).bind(conversation).bind(step).bind(MessageSpan::NO_END).execute(connection).await?;
+    Ok(())
+}
+
+/// Gives a new conversation the sources of its parent, up to a position, as they are now. Nobody writes to the parent meanwhile.
+pub(crate) async fn inherit(connection: &mut PgConnection, child: i64, parent: i64, last: i64) -> Result<(), Failure> {
+    let sql = "INSERT INTO lineage
+               SELECT $1, step, source, least(last_position, $3),
+                      least(last_revision, (SELECT coalesce(max(key), 0) FROM revisions WHERE conversation = source)),
+                      least(last_fact, (SELECT coalesce(max(key), 0) FROM facts WHERE conversation = source))
+               FROM lineage WHERE conversation = $2";
+    let steps = sqlx::query(sql).bind(child).bind(parent).bind(last).execute(&mut *connection).await?;
+    begin(connection, child, steps.rows_affected().cast_signed() + 1).await
+}
+
+/// The messages of a span, in order, each in its newest revision.
+pub(crate) async fn messages(
+    connection: &mut PgConnection,
+    (key, id): (i64, &ConversationId),
+    span: MessageSpan,
+) -> Result<Vec<Message>, Failure> {
+    let revised = revised(connection, key, span).await?;
+    let sql = "SELECT messages.position, messages.body FROM lineage JOIN messages
+               ON messages.conversation = lineage.source AND messages.position <= lineage.last_position
+               WHERE lineage.conversation = $1 AND messages.position BETWEEN $2 AND $3
+               ORDER BY messages.position";
+    let rows: Vec<(i64, String)> =
+        sqlx::query_as(sql).bind(key).bind(span.first).bind(span.last).fetch_all(connection).await?;
+    let read = |(position, body): (i64, String)| {
+        let body = revised.get(&position).unwrap_or(&body);
+        decode(|| format!("message {position} of conversation `{id}`"), body)
+    };
+    rows.into_iter().map(read).collect()
+}
+
+/// The newest revision of each message of a span that has one, by position.
+async fn revised(connection: &mut PgConnection, key: i64, span: MessageSpan) -> Result<HashMap<i64, String>, Failure> {
+    let sql = "SELECT revisions.position, revisions.body FROM lineage JOIN revisions
+               ON revisions.conversation = lineage.source AND revisions.position <= lineage.last_position
+                  AND revisions.key <= lineage.last_revision
+               WHERE lineage.conversation = $1 AND revisions.position BETWEEN $2 AND $3
+               ORDER BY lineage.step, revisions.key";
+    let rows: Vec<(i64, String)> =
+        sqlx::query_as(sql).bind(key).bind(span.first).bind(span.last).fetch_all(connection).await?;
+    Ok(rows.into_iter().collect())
+}
+
+/// The position and the id of the message with this short id.
+pub(crate) async fn find(
+    connection: &mut PgConnection,
+    conversation: i64,
+    short_id: ShortId,
+) -> Result<Option<(i64, MessageId)>, Failure> {
+    let sql = "SELECT messages.position, messages.message_id FROM lineage JOIN messages
+               ON messages.conversation = lineage.source AND messages.short_id = $2
+                  AND messages.position <= lineage.last_position
+               WHERE lineage.conversation = $1";
+    let found: Option<(i64, String)> =
+        sqlx::query_as(sql).bind(conversation).bind(encode_short_id(short_id)).fetch_optional(connection).await?;
+    let read = |(position, id): (i64, String)| Ok((position, decode_message_id(&id)?));
+    found.map(read).transpose()
+}
+
+/// The position of a message that must exist.
+pub(crate) async fn position(
+    connection: &mut PgConnection,
+    (key, id): (i64, &ConversationId),
+    message: MessageId,
+) -> Result<i64, Failure> {
+    match find(connection, key, message.short()).await? {
+        Some((position, found)) if found == message => Ok(position),
+        Some(_) | None => Err(StoreError::UnknownMessage { conversation: id.clone(), message }.into()),
+    }
+}
+
+/// The bodies of messages as they were first stored, by short id.
+pub(crate) async fn first_bodies(
+    connection: &mut PgConnection,
+    conversation: i64,
+    short_ids: &[i64],
+) -> Result<HashMap<i64, String>, Failure> {
+    let sql = "SELECT messages.short_id, messages.body FROM lineage JOIN messages
+               ON messages.conversation = lineage.source AND messages.position <= lineage.last_position
+               WHERE lineage.conversation = $1 AND messages.short_id = ANY ($2)";
+    let rows: Vec<(i64, String)> = sqlx::query_as(sql).bind(conversation).bind(short_ids).fetch_all(connection).await?;
+    Ok(rows.into_iter().collect())
+}
+
+/// Whether a message was first stored with exactly this content.
+pub(crate) async fn stored_as(
+    connection: &mut PgConnection,
+    conversation: i64,
+    message: MessageId,
+    hash: ContentHash,
+) -> Result<bool, Failure> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM lineage JOIN messages
+               ON messages.conversation = lineage.source AND messages.short_id = $2
+                  AND messages.position <= lineage.last_position
+               WHERE lineage.conversation = $1 AND messages.message_id = $3 AND messages.hash = $4)";
+    let query = sqlx::query_scalar(sql).bind(conversation).bind(encode_short_id(message.short()));
+    Ok(query.bind(message.to_string()).bind(&hash.0[..]).fetch_one(connection).await?)
+}

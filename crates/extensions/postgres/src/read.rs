@@ -1,0 +1,244 @@
+//! Everything that only reads, but the request log.
+
+use std::collections::BTreeMap;
+
+use haft_store::backend::{LISTED_COLUMNS, ListedRow, MessageSpan, OwnedScope, decode, decode_count};
+use haft_store::{
+    Conversation, ConversationDocument, Fact, Found, Listed, Namespace, Page, PageEnd, StoreError, Totals,
+};
+use haft_types::{ConversationId, Message};
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, PgConnection};
+
+use crate::failure::Failure;
+use crate::lineage;
+
+/// The parameter of a statement that is bound to the namespace of a scope.
+pub(crate) const PARAMETER: &str = "$1::text";
+
+/// [`LISTED_COLUMNS`] as the driver gives them.
+pub(crate) type ListedColumns = (String, String, String, String, String, i64);
+
+/// A conversation in a list.
+pub(crate) fn listed(
+    (id, name, namespace, created_at, updated_at, messages): ListedColumns,
+) -> Result<Listed, Failure> {
+    let (created_at, updated_at) = (created_at.as_str(), updated_at.as_str());
+    Ok(ListedRow { id, name, namespace, created_at, updated_at, messages }.decode()?)
+}
+
+/// Whether a conversation in the trash is meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trashed {
+    No,
+    Yes,
+}
+
+/// The key and the whole row of a conversation that is not in the trash.
+pub(crate) async fn conversation(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+) -> Result<Option<(i64, Conversation)>, Failure> {
+    read_conversation(connection, id, Trashed::No).await
+}
+
+async fn read_conversation(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+    trashed: Trashed,
+) -> Result<Option<(i64, Conversation)>, Failure> {
+    type Row = (i64, String, String, String, String, String, String, String, i64, i64);
+    let sql = "SELECT key, id, name, namespace, description, metadata, created_at, updated_at, messages, revisions
+               FROM conversations WHERE id = $1 AND (deleted_at IS NOT NULL) = $2";
+    let query = sqlx::query_as::<_, Row>(sql).bind(id.as_str()).bind(trashed == Trashed::Yes);
+    let Some(row) = query.fetch_optional(connection).await? else { return Ok(None) };
+    let (key, id, name, namespace, description, metadata, created_at, updated_at, messages, revisions) = row;
+    let (created_at, updated_at) = (created_at.as_str(), updated_at.as_str());
+    let listed = ListedRow { id, name, namespace, created_at, updated_at, messages };
+    let conversation = listed.decode_whole(description, &metadata, revisions)?;
+    Ok(Some((key, conversation)))
+}
+
+/// The key of a conversation.
+pub(crate) async fn find_key(connection: &mut PgConnection, id: &ConversationId) -> Result<Option<i64>, Failure> {
+    let sql = "SELECT key FROM conversations WHERE id = $1 AND deleted_at IS NULL";
+    Ok(sqlx::query_scalar(sql).bind(id.as_str()).fetch_optional(connection).await?)
+}
+
+/// The key of a conversation, which must exist and which nobody else changes until the transaction ends.
+pub(crate) async fn own_key(connection: &mut PgConnection, id: &ConversationId) -> Result<i64, Failure> {
+    let sql = "SELECT key FROM conversations WHERE id = $1 AND deleted_at IS NULL FOR UPDATE";
+    let key = sqlx::query_scalar(sql).bind(id.as_str()).fetch_optional(connection).await?;
+    key.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
+}
+
+/// The conversation with this id.
+pub(crate) async fn get(connection: &mut PgConnection, id: &ConversationId) -> Result<Option<Conversation>, Failure> {
+    Ok(conversation(connection, id).await?.map(|(_, conversation)| conversation))
+}
+
+/// The conversations of a namespace, of all, or of the trash.
+pub(crate) async fn list(connection: &mut PgConnection, place: &OwnedScope) -> Result<Vec<Listed>, Failure> {
+    let sql = format!(
+        "SELECT {LISTED_COLUMNS} FROM conversations WHERE {} ORDER BY updated_at DESC, key DESC",
+        place.condition(PARAMETER)
+    );
+    let rows: Vec<ListedColumns> =
+        sqlx::query_as(AssertSqlSafe(sql)).bind(place.namespace()).fetch_all(connection).await?;
+    rows.into_iter().map(listed).collect()
+}
+
+/// What a person means by this text.
+pub(crate) async fn find(connection: &mut PgConnection, text: &str, place: &OwnedScope) -> Result<Found, Failure> {
+    if text.is_empty() || text.contains('\0') {
+        return Ok(Found::Nothing);
+    }
+    let trashed = match place {
+        OwnedScope::Namespace(_) | OwnedScope::Everywhere => Trashed::No,
+        OwnedScope::Trash => Trashed::Yes,
+    };
+    let one = |found: Option<(i64, Conversation)>| found.map(|(_, conversation)| Found::One(Box::new(conversation)));
+    if let Some(exact) = one(read_conversation(connection, &ConversationId::new(text), trashed).await?) {
+        return Ok(exact);
+    }
+    let sql = format!(
+        "SELECT {LISTED_COLUMNS} FROM conversations WHERE {} AND (name = $2 OR left(id, length($2)) = $2)
+         ORDER BY updated_at DESC, key DESC",
+        place.condition(PARAMETER)
+    );
+    let query = sqlx::query_as(AssertSqlSafe(sql)).bind(place.namespace()).bind(text);
+    let rows: Vec<ListedColumns> = query.fetch_all(&mut *connection).await?;
+    let candidates = rows.into_iter().map(listed).collect::<Result<Vec<_>, _>>()?;
+    match candidates.as_slice() {
+        [] => Ok(Found::Nothing),
+        [single] => Ok(one(read_conversation(connection, &single.id, trashed).await?).unwrap_or(Found::Nothing)),
+        [..] => Ok(Found::Several(candidates)),
+    }
+}
+
+/// The messages of a conversation.
+pub(crate) async fn messages(connection: &mut PgConnection, id: &ConversationId) -> Result<Vec<Message>, Failure> {
+    match find_key(connection, id).await? {
+        Some(key) => lineage::messages(connection, (key, id), MessageSpan::ALL).await,
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Some messages of a conversation.
+pub(crate) async fn page(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+    end: PageEnd,
+    most: usize,
+) -> Result<Page, Failure> {
+    let Some((key, conversation)) = conversation(connection, id).await? else { return Ok(Page::default()) };
+    let (first, span) = MessageSpan::of_page(end, most, conversation.messages);
+    Ok(Page { first, messages: lineage::messages(connection, (key, id), span).await? })
+}
+
+/// What was noted of a conversation.
+pub(crate) async fn facts(connection: &mut PgConnection, id: &ConversationId) -> Result<Vec<Fact>, Failure> {
+    let sql = "SELECT facts.body FROM conversations JOIN lineage ON lineage.conversation = conversations.key
+               JOIN facts ON facts.conversation = lineage.source AND facts.position <= lineage.last_position
+                  AND facts.key <= lineage.last_fact
+               WHERE conversations.id = $1 AND deleted_at IS NULL ORDER BY lineage.step, facts.key";
+    let bodies: Vec<String> = sqlx::query_scalar(sql).bind(id.as_str()).fetch_all(connection).await?;
+    bodies.iter().map(|body| decode(|| format!("a fact of conversation `{id}`"), body)).collect()
+}
+
+/// A document.
+pub(crate) async fn state(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+    name: &str,
+) -> Result<Option<Value>, Failure> {
+    let sql = "SELECT value FROM states JOIN conversations ON key = conversation
+               WHERE id = $1 AND deleted_at IS NULL AND states.name = $2";
+    let text: Option<String> = sqlx::query_scalar(sql).bind(id.as_str()).bind(name).fetch_optional(connection).await?;
+    text.map(|text| decode(|| format!("the state `{name}` of conversation `{id}`"), &text)).transpose()
+}
+
+/// The documents kept under these names.
+pub(crate) async fn states(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+    names: &[String],
+) -> Result<BTreeMap<String, Value>, Failure> {
+    let sql = "SELECT states.name, value FROM states JOIN conversations ON key = conversation
+               WHERE id = $1 AND deleted_at IS NULL AND states.name = ANY($2)";
+    let rows: Vec<(String, String)> = sqlx::query_as(sql).bind(id.as_str()).bind(names).fetch_all(connection).await?;
+    let decoded = rows.into_iter().map(|(name, text)| {
+        let value = decode::<_, Failure>(|| format!("the state `{name}` of conversation `{id}`"), &text)?;
+        Ok((name, value))
+    });
+    decoded.collect()
+}
+
+/// A document of a namespace.
+pub(crate) async fn project_state(
+    connection: &mut PgConnection,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<Value>, Failure> {
+    let sql = "SELECT value FROM project_states WHERE namespace = $1 AND name = $2";
+    let text: Option<String> = sqlx::query_scalar(sql).bind(namespace).bind(name).fetch_optional(connection).await?;
+    text.map(|text| decode(|| format!("the state `{name}` of namespace `{namespace}`"), &text)).transpose()
+}
+
+/// The current conversation of a namespace.
+pub(crate) async fn current(connection: &mut PgConnection, namespace: &str) -> Result<Option<ConversationId>, Failure> {
+    let sql = "SELECT id FROM current_conversations JOIN conversations ON key = conversation
+               WHERE current_conversations.namespace = $1 AND deleted_at IS NULL";
+    let id: Option<String> = sqlx::query_scalar(sql).bind(namespace).fetch_optional(connection).await?;
+    Ok(id.map(ConversationId::new))
+}
+
+/// The namespaces that are in use.
+pub(crate) async fn namespaces(connection: &mut PgConnection) -> Result<Vec<Namespace>, Failure> {
+    let sql = "SELECT used.namespace,
+                      (SELECT count(*) FROM conversations
+                       WHERE conversations.namespace = used.namespace AND deleted_at IS NULL),
+                      (SELECT id FROM current_conversations JOIN conversations ON key = conversation
+                       WHERE current_conversations.namespace = used.namespace AND deleted_at IS NULL)
+               FROM (SELECT namespace FROM conversations WHERE deleted_at IS NULL
+                     UNION SELECT namespace FROM current_conversations) AS used
+               ORDER BY used.namespace";
+    let rows: Vec<(String, i64, Option<String>)> = sqlx::query_as(sql).fetch_all(connection).await?;
+    let read = |(namespace, conversations, current): (String, i64, Option<String>)| {
+        let current = current.map(ConversationId::new);
+        Ok(Namespace { namespace, conversations: decode_count(conversations)?, current })
+    };
+    rows.into_iter().map(read).collect()
+}
+
+/// A whole conversation as it is at one moment.
+pub(crate) async fn export(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+) -> Result<Option<ConversationDocument>, Failure> {
+    let Some((key, conversation)) = conversation(connection, id).await? else { return Ok(None) };
+    let messages = lineage::messages(connection, (key, id), MessageSpan::ALL).await?;
+    Ok(Some(conversation.into_document(messages)))
+}
+
+/// What the database holds.
+pub(crate) async fn totals(connection: &mut PgConnection) -> Result<Totals, Failure> {
+    let sql = "SELECT (SELECT count(*) FROM conversations WHERE deleted_at IS NULL),
+                      (SELECT count(*) FROM conversations WHERE deleted_at IS NOT NULL),
+                      (SELECT count(*) FROM (SELECT namespace FROM conversations WHERE deleted_at IS NULL
+                                             UNION SELECT namespace FROM current_conversations) AS used),
+                      (SELECT count(*) FROM messages),
+                      (SELECT count(*) FROM revisions),
+                      (SELECT count(*) FROM requests),
+                      pg_database_size(current_database())";
+    let row: (i64, i64, i64, i64, i64, i64, i64) = sqlx::query_as(sql).fetch_one(connection).await?;
+    Ok(Totals {
+        conversations: decode_count(row.0)?,
+        in_trash: decode_count(row.1)?,
+        namespaces: decode_count(row.2)?,
+        messages: decode_count(row.3)?,
+        revisions: decode_count(row.4)?,
+        requests: decode_count(row.5)?,
+        bytes: decode_count(row.6)?,
+    })
+}

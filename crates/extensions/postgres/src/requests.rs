@@ -1,0 +1,212 @@
+//! The request log: deltas in order, texts once each.
+//!
+//! Invariant: what a request refers to is stored in the same transaction as the request, so every logged request can be
+//! made whole again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use haft_store::backend::{
+    LastRequests, LoggedRow, RequestDelta, SegmentRef, SegmentSource, apply, decode_count, encode, encode_short_id,
+    encode_time, kept, replay,
+};
+use haft_store::{LoggedRequest, RequestOutline, RequestSummary, SentRequest, StoreError};
+use haft_types::{ContentHash, ConversationId, Segment, Timestamp};
+use sqlx::PgConnection;
+
+use crate::failure::Failure;
+use crate::{lineage, read};
+
+/// A request that is in the log once the transaction ends.
+pub(crate) struct Logging {
+    conversation: i64,
+    segments: Vec<SegmentRef>,
+    number: i64,
+}
+
+impl Logging {
+    /// Remembers it for the next one, now that it is there, and gives its number.
+    pub(crate) fn remember(self, remembered: &mut LastRequests) -> Result<u64, Failure> {
+        let number = decode_count(self.number)?;
+        remembered.remember(self.conversation, self.number, self.segments);
+        Ok(number)
+    }
+}
+
+/// Logs one request.
+pub(crate) async fn log(
+    connection: &mut PgConnection,
+    remembered: &mut LastRequests,
+    id: &ConversationId,
+    sent: &SentRequest,
+    now: Timestamp,
+) -> Result<Logging, Failure> {
+    let sql = "UPDATE conversations SET requests = requests + 1 WHERE id = $1 AND deleted_at IS NULL
+               RETURNING key, requests";
+    let counted: Option<(i64, i64)> = sqlx::query_as(sql).bind(id.as_str()).fetch_optional(&mut *connection).await?;
+    let (key, number) = counted.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() })?;
+    let mut segments = match remembered.take_before(key, number) {
+        Some(segments) => segments,
+        None => segments_of(connection, key, number - 1).await?.map_or_else(Vec::new, |(segments, _)| segments),
+    };
+
+    let request = &sent.request;
+    let kept = kept(&segments, &request.segments);
+    let mut added = Vec::with_capacity(request.segments.len() - kept);
+    for segment in &request.segments[kept..] {
+        added.push(SegmentRef::new(segment, keep(connection, key, segment).await?));
+    }
+    keep_text(connection, request.tools.hash, || encode("a list of tools", &request.tools.specs)).await?;
+    let delta = RequestDelta::new(&segments, sent, added);
+    if let (Some(hash), Some(encoding)) = (delta.encoding(), &sent.encoding) {
+        keep_text(connection, hash, || Ok(encoding.to_string())).await?;
+    }
+    let sql = "INSERT INTO requests (conversation, number, sent_at, whole, body) VALUES ($1, $2, $3, $4, $5)";
+    let query = sqlx::query(sql).bind(key).bind(number).bind(encode_time(now)).bind(delta.is_whole());
+    query.bind(encode("a request", &delta)?).execute(connection).await?;
+    apply(&delta, &mut segments)?;
+    Ok(Logging { conversation: key, segments, number })
+}
+
+/// Makes sure that what the segment holds is stored, and says where.
+async fn keep(connection: &mut PgConnection, conversation: i64, segment: &Segment) -> Result<SegmentSource, Failure> {
+    let message = &segment.entry.message;
+    if lineage::stored_as(connection, conversation, message.message_id, segment.entry.hash).await? {
+        return Ok(SegmentSource::Message);
+    }
+    keep_text(connection, segment.entry.hash, || encode("a message", message)).await?;
+    Ok(SegmentSource::Text)
+}
+
+async fn keep_text(
+    connection: &mut PgConnection,
+    hash: ContentHash,
+    text: impl FnOnce() -> Result<String, StoreError>,
+) -> Result<(), Failure> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM texts WHERE hash = $1)";
+    if sqlx::query_scalar(sql).bind(&hash.0[..]).fetch_one(&mut *connection).await? {
+        return Ok(());
+    }
+    let sql = "INSERT INTO texts VALUES ($1, $2) ON CONFLICT DO NOTHING";
+    sqlx::query(sql).bind(&hash.0[..]).bind(text()?).execute(connection).await?;
+    Ok(())
+}
+
+type Row = (i64, String, String);
+
+fn logged((number, sent_at, body): Row) -> Result<LoggedRow, Failure> {
+    LoggedRow::decode(number, &sent_at, &body)
+}
+
+/// The segments and the row of a request, from the last whole request on.
+async fn segments_of(
+    connection: &mut PgConnection,
+    conversation: i64,
+    number: i64,
+) -> Result<Option<(Vec<SegmentRef>, LoggedRow)>, Failure> {
+    let sql = "SELECT number, sent_at, body FROM requests
+               WHERE conversation = $1 AND number <= $2 AND number >=
+                   (SELECT number FROM requests WHERE conversation = $1 AND number <= $2 AND whole
+                    ORDER BY number DESC LIMIT 1)
+               ORDER BY number";
+    let rows: Vec<Row> = sqlx::query_as(sql).bind(conversation).bind(number).fetch_all(connection).await?;
+    replay(rows.into_iter().map(logged))
+}
+
+async fn log_of(connection: &mut PgConnection, id: &ConversationId) -> Result<Vec<LoggedRow>, Failure> {
+    let sql = "SELECT number, sent_at, body FROM requests JOIN conversations ON conversations.key = conversation
+               WHERE id = $1 AND deleted_at IS NULL ORDER BY number";
+    let rows: Vec<Row> = sqlx::query_as(sql).bind(id.as_str()).fetch_all(connection).await?;
+    rows.into_iter().map(logged).collect()
+}
+
+/// The log of a conversation, a line each.
+pub(crate) async fn list(connection: &mut PgConnection, id: &ConversationId) -> Result<Vec<RequestSummary>, Failure> {
+    let log = log_of(connection, id).await?;
+    log.iter().map(|logged| Ok(logged.summary()?)).collect()
+}
+
+/// The log of a conversation with the outlines of what was sent.
+pub(crate) async fn outlines(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+) -> Result<Vec<RequestOutline>, Failure> {
+    let mut segments = Vec::new();
+    let mut encodings: HashMap<ContentHash, Arc<str>> = HashMap::new();
+    let mut outlines = Vec::new();
+    for logged in log_of(connection, id).await? {
+        logged.apply(&mut segments)?;
+        let encoding = match logged.delta.encoding() {
+            None => None,
+            Some(hash) => Some(match encodings.get(&hash) {
+                Some(known) => Arc::clone(known),
+                None => Arc::clone(encodings.entry(hash).or_insert(text(connection, hash).await?.into())),
+            }),
+        };
+        outlines.push(logged.outline(&segments, encoding)?);
+    }
+    Ok(outlines)
+}
+
+/// A logged request, whole.
+pub(crate) async fn get(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+    number: u64,
+) -> Result<Option<LoggedRequest>, Failure> {
+    let Ok(number) = i64::try_from(number) else { return Ok(None) };
+    let Some(key) = read::find_key(connection, id).await? else { return Ok(None) };
+    let Some((segments, logged)) = segments_of(connection, key, number).await? else { return Ok(None) };
+    // The newest one before a number beyond the log is not that one.
+    if logged.number != number {
+        return Ok(None);
+    }
+    let bodies = Bodies::read(connection, key, &segments).await?;
+    let mut whole = Vec::with_capacity(segments.len());
+    for segment in segments {
+        let message = segment.decode_message(bodies.of(&segment))?;
+        whole.push((segment, message));
+    }
+    let tools = text(connection, logged.delta.tools()).await?;
+    let encoding = match logged.delta.encoding() {
+        Some(hash) => Some(text(connection, hash).await?),
+        None => None,
+    };
+    Ok(Some(logged.into_request(whole, &tools, encoding)?))
+}
+
+/// The bodies a request refers to, read at once: each by itself would be a journey to the server.
+struct Bodies {
+    messages: HashMap<i64, String>,
+    texts: HashMap<Vec<u8>, String>,
+}
+
+impl Bodies {
+    async fn read(connection: &mut PgConnection, key: i64, segments: &[SegmentRef]) -> Result<Self, Failure> {
+        let (mut ids, mut hashes) = (Vec::new(), Vec::new());
+        for segment in segments {
+            match segment.source {
+                SegmentSource::Message => ids.push(encode_short_id(segment.message_id.short())),
+                SegmentSource::Text => hashes.push(segment.hash.0.to_vec()),
+            }
+        }
+        let messages = lineage::first_bodies(connection, key, &ids).await?;
+        let sql = "SELECT hash, body FROM texts WHERE hash = ANY ($1)";
+        let texts: Vec<(Vec<u8>, String)> = sqlx::query_as(sql).bind(&hashes).fetch_all(connection).await?;
+        Ok(Self { messages, texts: texts.into_iter().collect() })
+    }
+
+    fn of(&self, segment: &SegmentRef) -> Option<&str> {
+        let body = match segment.source {
+            SegmentSource::Message => self.messages.get(&encode_short_id(segment.message_id.short())),
+            SegmentSource::Text => self.texts.get(&segment.hash.0[..]),
+        };
+        body.map(String::as_str)
+    }
+}
+
+async fn text(connection: &mut PgConnection, hash: ContentHash) -> Result<String, Failure> {
+    let sql = "SELECT body FROM texts WHERE hash = $1";
+    let body = sqlx::query_scalar(sql).bind(&hash.0[..]).fetch_optional(connection).await?;
+    body.ok_or_else(|| Failure::Damaged(format!("text `{hash}` of a logged request is gone")))
+}

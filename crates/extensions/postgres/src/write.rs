@@ -1,0 +1,263 @@
+//! Everything that changes the database but the request log. Each function is called within a transaction, which its caller
+//! commits.
+
+use haft_store::backend::{MessageRow, MessageSpan, decode_count, encode, encode_short_id, encode_time};
+use haft_store::{Conversation, NewFork, Revision, StoreError, Swap};
+use haft_types::{ConversationId, Message, MessageId, Timestamp};
+use serde_json::Value;
+use sqlx::PgConnection;
+
+use crate::connect;
+use crate::failure::Failure;
+use crate::lineage;
+use crate::read;
+
+/// Checks that the tables are of the format we know.
+pub(crate) async fn check_format(connection: &mut PgConnection) -> Result<(), Failure> {
+    connect::check_format(sqlx::query_scalar("SELECT format FROM haft_format").fetch_one(connection).await?)
+}
+
+/// Inserts a conversation whose message count is still zero, and then its messages.
+pub(crate) async fn create(
+    connection: &mut PgConnection,
+    mut new: Conversation,
+    metadata: &str,
+    messages: &[MessageRow],
+    make_current: bool,
+) -> Result<Conversation, Failure> {
+    let key = insert_conversation(connection, &new, metadata).await?;
+    lineage::begin(connection, key, 1).await?;
+    for message in messages {
+        let position = count_message(connection, &new.id, new.updated_at).await?.1;
+        insert_message(connection, (key, &new.id), position, message).await?;
+    }
+    if make_current {
+        point_current_at(connection, &new.namespace, key).await?;
+    }
+    new.messages = messages.len() as u64;
+    Ok(new)
+}
+
+async fn insert_conversation(
+    connection: &mut PgConnection,
+    new: &Conversation,
+    metadata: &str,
+) -> Result<i64, Failure> {
+    let sql = "INSERT INTO conversations
+                   (id, namespace, name, description, metadata, created_at, updated_at, messages)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING RETURNING key";
+    let query = sqlx::query_scalar(sql)
+        .bind(new.id.as_str())
+        .bind(&new.namespace)
+        .bind(&new.name)
+        .bind(&new.description)
+        .bind(metadata)
+        .bind(encode_time(new.created_at))
+        .bind(encode_time(new.updated_at))
+        .bind(new.messages.cast_signed());
+    let inserted = query.fetch_optional(connection).await?;
+    inserted.ok_or_else(|| StoreError::IdTaken { id: new.id.clone() }.into())
+}
+
+/// Appends one message.
+pub(crate) async fn append(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+    message: &MessageRow,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let (key, position) = count_message(connection, id, now).await?;
+    insert_message(connection, (key, id), position, message).await
+}
+
+/// Makes room for one more message: the conversation's key and the new position. Until the transaction ends nobody else does.
+async fn count_message(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+    now: Timestamp,
+) -> Result<(i64, i64), Failure> {
+    let sql = "UPDATE conversations SET messages = messages + 1, updated_at = greatest(updated_at, $2)
+               WHERE id = $1 AND deleted_at IS NULL RETURNING key, messages";
+    let counted = sqlx::query_as(sql).bind(id.as_str()).bind(encode_time(now)).fetch_optional(connection).await?;
+    counted.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
+}
+
+async fn insert_message(
+    connection: &mut PgConnection,
+    (key, id): (i64, &ConversationId),
+    position: i64,
+    message: &MessageRow,
+) -> Result<(), Failure> {
+    if let Some((_, taken_by)) = lineage::find(connection, key, message.id.short()).await? {
+        return Err(StoreError::MessageIdTaken { conversation: id.clone(), message: message.id, taken_by }.into());
+    }
+    let sql = "WITH inserted AS (
+                   INSERT INTO messages (conversation, position, short_id, message_id, role, hash, body)
+                   VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING key)
+               INSERT INTO unindexed SELECT key FROM inserted";
+    let query = sqlx::query(sql)
+        .bind(key)
+        .bind(position)
+        .bind(encode_short_id(message.id.short()))
+        .bind(message.id.to_string())
+        .bind(&message.role)
+        .bind(&message.hash.0[..])
+        .bind(&message.body);
+    query.execute(connection).await?;
+    Ok(())
+}
+
+/// Revises a message that must exist.
+pub(crate) async fn update(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+    message: MessageId,
+    revision: Revision,
+    now: Timestamp,
+) -> Result<Message, Failure> {
+    let key = read::own_key(connection, id).await?;
+    let position = lineage::position(connection, (key, id), message).await?;
+    let span = MessageSpan::at(position);
+    let stored = lineage::messages(connection, (key, id), span).await?.pop();
+    let stored = stored.ok_or(StoreError::UnknownMessage { conversation: id.clone(), message })?;
+    let revised = revision.of(stored);
+    let row = MessageRow::new(&revised)?;
+    let sql = "WITH inserted AS (
+                   INSERT INTO revisions (conversation, position, made_at, hash, body)
+                   VALUES ($1, $2, $3, $4, $5) RETURNING key)
+               INSERT INTO unindexed SELECT -key FROM inserted";
+    let query = sqlx::query(sql).bind(key).bind(position).bind(encode_time(now)).bind(&row.hash.0[..]).bind(&row.body);
+    query.execute(&mut *connection).await?;
+    let sql =
+        "UPDATE conversations SET revisions = revisions + 1, updated_at = greatest(updated_at, $2) WHERE key = $1";
+    sqlx::query(sql).bind(key).bind(encode_time(now)).execute(connection).await?;
+    Ok(revised)
+}
+
+/// Makes a conversation that begins with the messages of another.
+pub(crate) async fn fork(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+    fork: NewFork,
+    now: Timestamp,
+) -> Result<Conversation, Failure> {
+    // So that what is shared is all that is there at this moment.
+    let parent = read::own_key(connection, id).await?;
+    let unknown = || StoreError::UnknownConversation { id: id.clone() };
+    let (_, from) = read::conversation(connection, id).await?.ok_or_else(unknown)?;
+    let last = match fork.at {
+        Some(message) => decode_count(lineage::position(connection, (parent, id), message).await?)?,
+        None => from.messages,
+    };
+    let make_current = fork.make_current;
+    let new = fork.planned(from, last, now);
+    let metadata = encode("the metadata of a conversation", &new.metadata)?;
+    let key = insert_conversation(connection, &new, &metadata).await?;
+    lineage::inherit(connection, key, parent, last.cast_signed()).await?;
+    let sql = "INSERT INTO states SELECT $1, name, value FROM states WHERE conversation = $2";
+    sqlx::query(sql).bind(key).bind(parent).execute(&mut *connection).await?;
+    if make_current {
+        point_current_at(connection, &new.namespace, key).await?;
+    }
+    Ok(new)
+}
+
+/// Gives a conversation another name.
+pub(crate) async fn rename(connection: &mut PgConnection, id: &ConversationId, name: &str) -> Result<(), Failure> {
+    let key = read::own_key(connection, id).await?;
+    sqlx::query("UPDATE conversations SET name = $2 WHERE key = $1").bind(key).bind(name).execute(connection).await?;
+    Ok(())
+}
+
+/// Puts a conversation into the trash.
+pub(crate) async fn delete(connection: &mut PgConnection, id: &ConversationId, now: Timestamp) -> Result<(), Failure> {
+    let key = read::own_key(connection, id).await?;
+    let sql = "UPDATE conversations SET deleted_at = $2 WHERE key = $1";
+    sqlx::query(sql).bind(key).bind(encode_time(now)).execute(connection).await?;
+    Ok(())
+}
+
+/// Takes a conversation out of the trash; one that is not in it stays as it is.
+pub(crate) async fn restore(connection: &mut PgConnection, id: &ConversationId) -> Result<Conversation, Failure> {
+    let sql = "UPDATE conversations SET deleted_at = NULL WHERE id = $1";
+    sqlx::query(sql).bind(id.as_str()).execute(&mut *connection).await?;
+    let restored = read::get(connection, id).await?;
+    restored.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
+}
+
+/// Notes a fact about a message that must exist.
+pub(crate) async fn note(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+    about: MessageId,
+    fact: &str,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let key = read::own_key(connection, id).await?;
+    let position = lineage::position(connection, (key, id), about).await?;
+    let sql = "INSERT INTO facts (conversation, position, noted_at, body) VALUES ($1, $2, $3, $4)";
+    sqlx::query(sql).bind(key).bind(position).bind(encode_time(now)).bind(fact).execute(connection).await?;
+    Ok(())
+}
+
+/// Keeps a document.
+pub(crate) async fn set_state(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+    name: &str,
+    value: &str,
+) -> Result<(), Failure> {
+    let key = read::own_key(connection, id).await?;
+    let sql =
+        "INSERT INTO states VALUES ($1, $2, $3) ON CONFLICT (conversation, name) DO UPDATE SET value = excluded.value";
+    sqlx::query(sql).bind(key).bind(name).bind(value).execute(connection).await?;
+    Ok(())
+}
+
+/// Keeps a document of a namespace.
+pub(crate) async fn set_project_state(
+    connection: &mut PgConnection,
+    namespace: &str,
+    name: &str,
+    value: &str,
+) -> Result<(), Failure> {
+    let sql = "INSERT INTO project_states VALUES ($1, $2, $3)
+               ON CONFLICT (namespace, name) DO UPDATE SET value = excluded.value";
+    sqlx::query(sql).bind(namespace).bind(name).bind(value).execute(connection).await?;
+    Ok(())
+}
+
+/// Keeps a document of a namespace if nobody changed the one before.
+pub(crate) async fn swap_project_state(
+    connection: &mut PgConnection,
+    (namespace, name): (&str, &str),
+    before: Option<&Value>,
+    value: &str,
+) -> Result<Swap, Failure> {
+    // There may be no row to lock, so the name of the document is locked until the transaction ends.
+    let sql = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' state ' || $1 || ' ' || $2, 0))";
+    sqlx::query(sql).bind(namespace).bind(name).execute(&mut *connection).await?;
+    if read::project_state(connection, namespace, name).await?.as_ref() != before {
+        return Ok(Swap::Overtaken);
+    }
+    set_project_state(connection, namespace, name, value).await?;
+    Ok(Swap::Done)
+}
+
+/// Makes a conversation current.
+pub(crate) async fn set_current(
+    connection: &mut PgConnection,
+    namespace: &str,
+    id: &ConversationId,
+) -> Result<(), Failure> {
+    let key = read::find_key(connection, id).await?;
+    let key = key.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() })?;
+    point_current_at(connection, namespace, key).await
+}
+
+async fn point_current_at(connection: &mut PgConnection, namespace: &str, key: i64) -> Result<(), Failure> {
+    let sql = "INSERT INTO current_conversations VALUES ($1, $2)
+               ON CONFLICT (namespace) DO UPDATE SET conversation = excluded.conversation";
+    sqlx::query(sql).bind(namespace).bind(key).execute(connection).await?;
+    Ok(())
+}

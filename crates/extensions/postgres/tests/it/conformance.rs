@@ -1,0 +1,18 @@
+//! The promises of every store, held against this one.
+
+macro_rules! on_a_server {
+    ($($topic:ident::$check:ident),+ $(,)?) => {
+        mod postgres {
+            $(
+                #[tokio::test]
+                async fn $check() {
+                    let Some(server) = crate::server::Server::new().await else { return };
+                    haft_store::conformance::run(stringify!($check), &server.connect()).await;
+                    server.end().await;
+                }
+            )+
+        }
+    };
+}
+
+haft_store::for_each_conformance_check!(on_a_server);

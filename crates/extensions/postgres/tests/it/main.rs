@@ -1,0 +1,8 @@
+//! The store on a PostgreSQL server seen from outside. Without a server, which `HAFT_POSTGRES` names, each test says that it
+//! was skipped; `tests/postgres/start.sh` starts one.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "in a test, a panic is the report, and a skip is told")]
+
+mod conformance;
+mod postgres;
+mod server;

@@ -1,0 +1,220 @@
+//! What is particular to the store on a PostgreSQL server: several at once, lost connections, other formats.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+
+use haft_postgres::PostgresStore;
+use haft_store::conformance::{TickingClock, conversation, user};
+use haft_store::{Locked, NewConversation, Scope, SearchQuery, Store, StoreConfig, StoreError};
+
+use crate::server::Server;
+
+#[tokio::test]
+async fn many_can_create_the_tables_and_use_them_at_once() {
+    let Some(server) = Server::new().await else { return };
+    let url = server.url();
+    let config = StoreConfig::default();
+    std::thread::scope(|scope| {
+        for who in 0..6_u32 {
+            let (url, config) = (&url, &config);
+            scope.spawn(move || {
+                let store = PostgresStore::connect(url, config, TickingClock::new()).unwrap();
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                runtime.block_on(async {
+                    let own = conversation(&format!("own {who}"));
+                    store.create(NewConversation::new(own.clone(), "p")).await.unwrap();
+                    match store.create(NewConversation::new(conversation("shared"), "p")).await {
+                        Ok(_) | Err(StoreError::IdTaken { .. }) => {}
+                        Err(other) => panic!("{other:?}"),
+                    }
+                    for n in 0..20 {
+                        store.append(&own, &user(n, "own")).await.unwrap();
+                        store.append(&conversation("shared"), &user(who * 100 + n, "shared")).await.unwrap();
+                    }
+                });
+            });
+        }
+    });
+    let store = server.connect();
+    assert_eq!(store.messages(&conversation("shared")).await.unwrap().len(), 120);
+    let found = store.search(SearchQuery { text: "own", scope: Scope::Everywhere, limit: 1_000 }).await.unwrap();
+    // Six conversations are named so, too.
+    assert_eq!(found.len(), 126);
+    drop(store);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn nobody_else_writes_while_one_has_the_right() {
+    let Some(server) = Server::new().await else { return };
+    let (one, other) = (server.connect(), server.connect());
+    let a = conversation("a");
+    one.create(NewConversation::new(a.clone(), "p")).await.unwrap();
+    let lock = one.lock(&a).await.unwrap();
+    one.append(&a, &user(1, "its own")).await.unwrap();
+    for error in [
+        other.append(&a, &user(2, "another's")).await.unwrap_err(),
+        other.lock(&a).await.unwrap_err(),
+        one.lock(&a).await.unwrap_err(),
+    ] {
+        let StoreError::LockTimeout { what, holder: Some(holder), .. } = &error else { panic!("{error:?}") };
+        assert_eq!((what, holder.pid), (&Locked::Conversation(a.clone()), std::process::id()));
+        assert!(error.to_string().contains(&format!("process {} on {}", holder.pid, holder.host)), "{error}");
+    }
+    assert_eq!(other.messages(&a).await.unwrap().len(), 1, "reading goes on");
+    drop(lock);
+    other.append(&a, &user(4, "now")).await.unwrap();
+    // A store that goes gives its rights back, as a process that dies does.
+    let _kept = one.lock(&a).await.unwrap();
+    drop(one);
+    let _lock = other.lock(&a).await.unwrap();
+    drop(other);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn nothing_stays_open_on_the_server_whether_it_went_well_or_not() {
+    let Some(server) = Server::with_database().await else { return };
+    let (one, other) = (server.connect(), server.connect());
+    let a = conversation("a");
+    one.create(NewConversation::new(a.clone(), "p")).await.unwrap();
+    one.append(&a, &user(1, "one")).await.unwrap();
+    one.append(&a, &user(1, "one again")).await.unwrap_err();
+    one.append(&conversation("nobody"), &user(1, "lost")).await.unwrap_err();
+    one.messages(&a).await.unwrap();
+    other.search(SearchQuery { text: "one", scope: Scope::Everywhere, limit: 1 }).await.unwrap();
+    assert_eq!(server.open_transactions().await, 0);
+    // A failed write would keep the conversation locked.
+    other.append(&a, &user(2, "two")).await.unwrap();
+    drop((one, other));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_right_that_was_lost_with_its_connection_is_not_used() {
+    let Some(server) = Server::with_database().await else { return };
+    let (one, other) = (server.connect(), server.connect());
+    let a = conversation("a");
+    one.create(NewConversation::new(a.clone(), "p")).await.unwrap();
+    let lost = one.lock(&a).await.unwrap();
+    let keepers = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'
+                   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    server.change(keepers).await;
+    one.append(&a, &user(1, "nobody else has it")).await.unwrap();
+    let taken = other.lock(&a).await.unwrap();
+    let error = one.append(&a, &user(2, "too late")).await.unwrap_err();
+    assert!(matches!(error, StoreError::LockTimeout { .. }), "{error:?}");
+    other.append(&a, &user(3, "its own")).await.unwrap();
+    drop(lost);
+    assert!(one.append(&a, &user(4, "still the other's")).await.is_err(), "a lost right is not given back again");
+    drop(taken);
+    one.append(&a, &user(5, "now")).await.unwrap();
+    let said: Vec<_> = other.messages(&a).await.unwrap().iter().map(|message| message.message_id.short().0).collect();
+    assert_eq!(said, [1, 3, 5]);
+    drop((one, other));
+    server.end().await;
+}
+
+/// How the child finds the server; only the parent below sets it.
+const URL: &str = "STORE_TEST_URL";
+const ACKNOWLEDGED: &str = "acknowledged ";
+
+/// Not a test by itself: the process that is killed. It has the right to write, and appends until it dies.
+#[tokio::test]
+#[ignore = "run by the test below as a process of its own"]
+async fn child() {
+    let Ok(url) = std::env::var(URL) else { return };
+    let store = PostgresStore::connect(&url, &StoreConfig::default(), TickingClock::new()).unwrap();
+    let id = conversation("a");
+    let _lock = store.lock(&id).await.unwrap();
+    let stored = store.messages(&id).await.unwrap().len() as u32;
+    for n in stored.. {
+        store.append(&id, &user(n, &"x".repeat(2_000))).await.unwrap();
+        let mut out = std::io::stdout();
+        if writeln!(out, "\n{ACKNOWLEDGED}{n}").and_then(|()| out.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_killed_client_loses_nothing_it_acknowledged_and_gives_its_right_back() {
+    let Some(server) = Server::new().await else { return };
+    let store = server.connect();
+    let a = conversation("a");
+    store.create(NewConversation::new(a.clone(), "p")).await.unwrap();
+    let mut acknowledged = Vec::new();
+    for enough in [1, 20, 3, 45, 8] {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "postgres::child", "--ignored", "--nocapture"])
+            .env(URL, server.url())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut text = String::new();
+        while text.matches(ACKNOWLEDGED).count() < enough {
+            assert_ne!(out.read_line(&mut text).unwrap(), 0, "the child ended by itself: {text}");
+        }
+        let error = store.lock(&a).await.unwrap_err();
+        assert!(error.to_string().contains(&format!("process {}", child.id())), "{error}");
+        child.kill().unwrap();
+        out.read_to_string(&mut text).unwrap();
+        child.wait().unwrap();
+        let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+        acknowledged.extend(whole.lines().filter_map(|line| line.strip_prefix(ACKNOWLEDGED)?.parse::<u32>().ok()));
+        // The server ends what the dead one left under way, and its right.
+        let patient = PostgresStore::connect(&server.url(), &StoreConfig::default(), TickingClock::new()).unwrap();
+        drop(patient.lock(&a).await.unwrap());
+        let stored = store.messages(&a).await.unwrap();
+        let stored: Vec<u32> = stored.iter().map(|message| message.message_id.short().0).collect();
+        assert_eq!(stored, (0..stored.len() as u32).collect::<Vec<_>>(), "no gap, no double, in order");
+        assert!(acknowledged.iter().all(|n| stored.contains(n)), "acknowledged {acknowledged:?}, stored {stored:?}");
+    }
+    drop(store);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_an_error_once() {
+    let Some(server) = Server::with_database().await else { return };
+    let store = server.connect();
+    store.create(NewConversation::new(conversation("a"), "p")).await.unwrap();
+    store.messages(&conversation("a")).await.unwrap();
+    let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                  WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    server.change(others).await;
+    // Whatever was under way is told; then it goes on.
+    let _ = store.append(&conversation("a"), &user(1, "one")).await;
+    let _ = store.messages(&conversation("a")).await;
+    store.append(&conversation("a"), &user(2, "two")).await.unwrap();
+    let stored = store.messages(&conversation("a")).await.unwrap();
+    assert!(stored.iter().any(|message| message.joined_text() == "two"), "{stored:?}");
+    drop(store);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_newer_format_is_refused_by_name() {
+    let Some(server) = Server::new().await else { return };
+    let before = server.connect();
+    let a = conversation("a");
+    before.create(NewConversation::new(a.clone(), "p")).await.unwrap();
+    before.append(&a, &user(1, "one")).await.unwrap();
+    server.change("UPDATE haft_format SET format = 99").await;
+    for error in [server.try_connect().err().unwrap(), before.append(&a, &user(2, "two")).await.unwrap_err()] {
+        assert!(matches!(error, StoreError::NewerFormat { found: 99, known: 1, .. }), "{error:?}");
+    }
+    assert_eq!(before.messages(&a).await.unwrap().len(), 1);
+    drop(before);
+    server.end().await;
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_without_its_password() {
+    let url = "postgres://me:secret@127.0.0.1:9/db";
+    let error = PostgresStore::connect(url, &StoreConfig::default(), TickingClock::new()).err().unwrap();
+    assert!(matches!(error, StoreError::Io { .. }), "{error:?}");
+    assert!(error.to_string().contains("me@127.0.0.1:9/db") && !error.to_string().contains("secret"), "{error}");
+}

@@ -1,0 +1,96 @@
+//! A PostgreSQL server for tests: the one `HAFT_POSTGRES` names, with a schema of its own for each test.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use haft_postgres::PostgresStore;
+use haft_store::conformance::TickingClock;
+use haft_store::{StoreConfig, StoreError};
+use haft_types::Clock;
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+
+/// A schema on the server, which goes away with this.
+pub(crate) struct Server {
+    url: String,
+    place: Place,
+}
+
+/// What a test has for itself.
+enum Place {
+    Schema(String),
+    Database(String),
+}
+
+impl Server {
+    /// A new one; none, with a line that says so, where there is no server.
+    pub(crate) async fn new() -> Option<Self> {
+        Self::with(Place::Schema).await
+    }
+
+    /// One with a whole database, for tests that end connections.
+    pub(crate) async fn with_database() -> Option<Self> {
+        Self::with(Place::Database).await
+    }
+
+    async fn with(place: impl FnOnce(String) -> Place) -> Option<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let Ok(url) = std::env::var("HAFT_POSTGRES") else {
+            println!("skipped: HAFT_POSTGRES does not name a PostgreSQL server");
+            return None;
+        };
+        let name = format!("test_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let server = Self { url, place: place(name) };
+        let create = match &server.place {
+            Place::Schema(name) => format!("CREATE SCHEMA {name}"),
+            Place::Database(name) => format!("CREATE DATABASE {name}"),
+        };
+        tell(&server.url, create).await;
+        Some(server)
+    }
+
+    /// Removes what the test made.
+    pub(crate) async fn end(self) {
+        let remove = match &self.place {
+            Place::Schema(name) => format!("DROP SCHEMA {name} CASCADE"),
+            Place::Database(name) => format!("DROP DATABASE {name} WITH (FORCE)"),
+        };
+        tell(&self.url, remove).await;
+    }
+
+    /// Changes something behind the store's back.
+    pub(crate) async fn change(&self, sql: &str) {
+        tell(&self.url(), sql.to_owned()).await;
+    }
+
+    /// How many connections to this database are within a transaction and do nothing.
+    pub(crate) async fn open_transactions(&self) -> i64 {
+        let mut connection = PgConnection::connect(&self.url()).await.unwrap();
+        let sql = "SELECT count(*) FROM pg_stat_activity
+                   WHERE datname = current_database() AND state LIKE 'idle in transaction%'";
+        sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap()
+    }
+
+    /// The address of this place.
+    pub(crate) fn url(&self) -> String {
+        let mark = if self.url.contains('?') { '&' } else { '?' };
+        match &self.place {
+            Place::Schema(name) => format!("{}{mark}options[search_path]={name}", self.url),
+            Place::Database(name) => format!("{}{mark}dbname={name}", self.url),
+        }
+    }
+
+    pub(crate) fn try_connect(&self) -> Result<PostgresStore, StoreError> {
+        // Long enough for a busy machine, short enough for the tests that wait for it in vain.
+        let config = StoreConfig { lock_timeout_ms: 2_000, ..StoreConfig::default() };
+        PostgresStore::connect(&self.url(), &config, TickingClock::new() as Arc<dyn Clock>)
+    }
+
+    pub(crate) fn connect(&self) -> PostgresStore {
+        self.try_connect().unwrap()
+    }
+}
+
+async fn tell(url: &str, sql: String) {
+    let mut connection = PgConnection::connect(url).await.unwrap();
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
+}

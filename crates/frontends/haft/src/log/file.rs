@@ -1,0 +1,250 @@
+//! The files of the log: one a day, named by its date in UTC, readable by their owner alone.
+//!
+//! Invariant: a line is one write at the end of the file, so that the lines of several processes do not mix. A file that has
+//! grown too large makes room once (`.1.jsonl`, which the next takes the place of), and files of long ago are removed when a new day's
+//! begins; the log has a largest size whatever happens. Nothing here returns an error: where the log cannot be written
+//! there is nobody left to tell.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use haft_types::Timestamp;
+use jiff::ToSpan;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+/// Days a file is kept.
+const KEPT_DAYS: i64 = 14;
+/// A file larger than this makes room for another of its day.
+const LARGEST: u64 = 8 * 1024 * 1024;
+
+/// The log's folder, to be written to.
+pub(super) struct LogFolder {
+    folder: PathBuf,
+    largest: u64,
+    open: Mutex<Option<OpenLog>>,
+}
+
+/// The file of a day.
+struct OpenLog {
+    day: Date,
+    file: File,
+}
+
+impl LogFolder {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder, largest: LARGEST, open: Mutex::new(None) }
+    }
+
+    /// Writes a line, with its newline, at the end of its day's file.
+    pub(super) fn append(&self, time: Timestamp, line: &[u8]) {
+        let day = TimeZone::UTC.to_datetime(time).date();
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.as_ref().is_none_or(|open| open.day != day || self.is_full(open)) {
+            *open = self.open_file(day);
+        }
+        if let Some(open) = open.as_mut() {
+            // A disk that is full must not end a run.
+            drop(open.file.write_all(line));
+        }
+    }
+
+    /// Whether the file has no room. If it is still the one of its day, it is moved away.
+    fn is_full(&self, open: &OpenLog) -> bool {
+        let Ok(held) = open.file.metadata() else { return true };
+        if held.len() < self.largest {
+            return false;
+        }
+        let path = self.folder.join(name(open.day));
+        if fs::metadata(&path).is_ok_and(|there| there.ino() == held.ino()) {
+            drop(fs::rename(&path, self.folder.join(full_name(open.day))));
+        }
+        true
+    }
+
+    fn open_file(&self, day: Date) -> Option<OpenLog> {
+        let path = self.folder.join(name(day));
+        if !path.exists() {
+            DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).ok()?;
+            sweep(&self.folder, day);
+        }
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path).ok()?;
+        Some(OpenLog { day, file })
+    }
+}
+
+fn name(day: Date) -> String {
+    format!("haft-{day}.jsonl")
+}
+
+fn full_name(day: Date) -> String {
+    format!("haft-{day}.1.jsonl")
+}
+
+/// The day of a file of the log, and whether it is the one that was full.
+fn day_of(path: &Path) -> Option<(Date, bool)> {
+    let stem = path.file_name()?.to_str()?.strip_prefix("haft-")?.strip_suffix(".jsonl")?;
+    let (day, full) = stem.strip_suffix(".1").map_or((stem, false), |day| (day, true));
+    Some((day.parse().ok()?, full))
+}
+
+/// Removes files of long ago.
+fn sweep(folder: &Path, today: Date) {
+    let Ok(oldest) = today.checked_sub(KEPT_DAYS.days()) else { return };
+    for path in files(folder) {
+        if day_of(&path).is_some_and(|(day, _)| day < oldest) {
+            drop(fs::remove_file(path));
+        }
+    }
+}
+
+/// The files of the log, the oldest first.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<_> = entries.filter_map(|path| day_of(&path).map(|(day, full)| (day, !full, path))).collect();
+    files.sort();
+    files.into_iter().map(|(_, _, path)| path).collect()
+}
+
+/// The newest lines that are wanted, at most so many, the oldest of them first.
+pub(crate) fn newest_lines(folder: &Path, most: usize, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    for path in files(folder).iter().rev() {
+        let bytes = fs::read(path).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        let here = text.lines().rev().filter(|line| !line.is_empty() && wanted(line)).map(str::to_owned);
+        lines.extend(here.take(most - lines.len()));
+        if lines.len() >= most {
+            break;
+        }
+    }
+    lines.reverse();
+    lines
+}
+
+/// Reads what is written to the log from now on.
+pub(crate) struct Follower {
+    folder: PathBuf,
+    current: Option<(PathBuf, u64, File)>,
+    /// The beginning of a line whose end is not there yet.
+    rest: Vec<u8>,
+}
+
+impl Follower {
+    /// Begins after what the log holds now.
+    pub(crate) fn new(folder: &Path) -> Self {
+        let mut follower = Self { folder: folder.to_owned(), current: None, rest: Vec::new() };
+        drop(follower.lines());
+        follower.rest.clear();
+        follower
+    }
+
+    /// Whole lines that were written since the last look.
+    pub(crate) fn lines(&mut self) -> Vec<String> {
+        let mut lines = self.read();
+        // A new day, or a new file because the one before was full: what was written to that until then comes first.
+        let newest = files(&self.folder).pop();
+        let inode = newest.as_ref().and_then(|path| fs::metadata(path).ok()).map(|there| there.ino());
+        let same = self.current.as_ref().map(|(_, inode, _)| *inode) == inode;
+        if let (false, Some(path), Some(inode)) = (same, newest, inode) {
+            self.current = File::open(&path).ok().map(|file| (path, inode, file));
+            self.rest.clear();
+            lines.extend(self.read());
+        }
+        lines
+    }
+
+    fn read(&mut self) -> Vec<String> {
+        if let Some((_, _, file)) = &mut self.current {
+            drop(file.read_to_end(&mut self.rest));
+        }
+        let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let whole: Vec<u8> = self.rest.drain(..end).collect();
+        String::from_utf8_lossy(&whole).lines().map(str::to_owned).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn at(day: &str) -> Timestamp {
+        format!("{day}T10:00:00Z").parse().unwrap()
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        files(folder).iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn nothing_is_made_before_something_is_said_and_then_for_its_owner_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("state/log");
+        let log = LogFolder::new(folder.clone());
+        assert!(!home.path().join("state").exists());
+        log.append(at("2026-11-16"), b"one\n");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&folder), mode(&folder.join("haft-2026-11-16.jsonl"))), (0o700, 0o600));
+    }
+
+    #[test]
+    fn a_day_a_file_and_two_weeks_of_them() {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join("notes.txt"), "mine").unwrap();
+        fs::write(home.path().join("haft-somewhen.jsonl"), "mine").unwrap();
+        let log = LogFolder::new(home.path().to_owned());
+        for day in ["2026-10-31", "2026-11-01", "2026-11-02", "2026-11-16"] {
+            log.append(at(day), format!("{day}\n").as_bytes());
+        }
+        assert_eq!(names(home.path()), ["haft-2026-11-02.jsonl", "haft-2026-11-16.jsonl"]);
+        assert!(home.path().join("notes.txt").exists() && home.path().join("haft-somewhen.jsonl").exists());
+        assert_eq!(newest_lines(home.path(), 9, |_| true), ["2026-11-02", "2026-11-16"]);
+        assert_eq!(newest_lines(home.path(), 1, |_| true), ["2026-11-16"]);
+        assert_eq!(newest_lines(home.path(), 1, |line| line.contains("02")), ["2026-11-02"]);
+    }
+
+    #[test]
+    fn a_file_makes_room_and_the_newest_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let log = LogFolder { largest: 20, ..LogFolder::new(home.path().to_owned()) };
+        let mut follower = Follower::new(home.path());
+        let mut seen = Vec::new();
+        for number in 0..50 {
+            log.append(at("2026-11-16"), format!("line {number:03}\n").as_bytes());
+            seen.extend(follower.lines());
+        }
+        assert_eq!(names(home.path()), ["haft-2026-11-16.1.jsonl", "haft-2026-11-16.jsonl"]);
+        let size: u64 = files(home.path()).iter().map(|path| fs::metadata(path).unwrap().len()).sum();
+        assert!(size <= 60, "{size}");
+        assert_eq!(newest_lines(home.path(), 2, |_| true), ["line 048", "line 049"]);
+        let all: Vec<_> = (0..50).map(|number| format!("line {number:03}")).collect();
+        assert_eq!(seen, all, "who follows misses nothing");
+    }
+
+    #[test]
+    fn who_follows_begins_now_and_waits_for_whole_lines() {
+        let home = tempfile::tempdir().unwrap();
+        let log = LogFolder::new(home.path().to_owned());
+        log.append(at("2026-11-15"), b"before\n");
+        let mut follower = Follower::new(home.path());
+        assert!(follower.lines().is_empty());
+        log.append(at("2026-11-15"), b"half a");
+        assert!(follower.lines().is_empty());
+        log.append(at("2026-11-15"), b" line\n");
+        log.append(at("2026-11-16"), b"next day\n");
+        assert_eq!(follower.lines(), ["half a line", "next day"]);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_no_failure() {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join("file"), "").unwrap();
+        LogFolder::new(home.path().join("file/log")).append(at("2026-11-16"), b"lost\n");
+        assert!(newest_lines(&home.path().join("file/log"), 5, |_| true).is_empty());
+    }
+}

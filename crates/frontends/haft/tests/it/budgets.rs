@@ -1,0 +1,147 @@
+//! Counts that keep the code base readable: how much there is, in which pieces, and under how many names.
+//!
+//! What is counted is code: lines that are neither blank nor comment, outside of tests, examples and test helpers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A source file of a crate, without its tests.
+struct SourceFile {
+    /// Its path from the root of the repository.
+    path: String,
+    /// The folder below `crates`: `core`, `extensions`, `frontends` or `testkit`.
+    folder: String,
+    text: String,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().unwrap()
+}
+
+fn sources() -> Vec<SourceFile> {
+    let root = root();
+    let mut found = Vec::new();
+    for entry in ignore::WalkBuilder::new(root.join("crates")).build() {
+        let path = entry.unwrap().into_path();
+        let inside = path.strip_prefix(&root).unwrap().display().to_string();
+        let is_test = ["/tests/", "/examples/", "/tests.rs", "/testing.rs", "/test_helper.rs"];
+        if path.extension().is_some_and(|ending| ending == "rs") && !is_test.iter().any(|part| inside.contains(part)) {
+            let folder = inside.split('/').nth(1).unwrap().to_owned();
+            found.push(SourceFile { path: inside, folder, text: without_tests(&fs::read_to_string(&path).unwrap()) });
+        }
+    }
+    assert!(found.len() > 400, "the sources were not found");
+    found
+}
+
+/// The text before a module of tests at the end of the file.
+fn without_tests(text: &str) -> String {
+    let begin = text.match_indices("#[cfg(test)]\nmod ").find(|(at, _)| {
+        let line = text[*at..].lines().nth(1).unwrap_or_default();
+        line.ends_with('{')
+    });
+    begin.map_or(text, |(at, _)| &text[..at]).to_owned()
+}
+
+fn lines_of_code(text: &str) -> usize {
+    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
+}
+
+/// Every type that is defined, and where.
+fn types(sources: &[SourceFile]) -> BTreeMap<String, Vec<String>> {
+    let mut defined: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for source in sources.iter().filter(|source| source.folder != "testkit") {
+        for line in source.text.lines().map(str::trim_start) {
+            let line = match line.strip_prefix("pub") {
+                Some(rest) if rest.starts_with('(') => rest.split_once(") ").map_or(rest, |(_, rest)| rest),
+                Some(rest) => rest.trim_start(),
+                None => line,
+            };
+            let named = ["struct ", "enum ", "trait "].iter().find_map(|word| line.strip_prefix(word));
+            if let Some(rest) = named {
+                let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                defined.entry(name).or_default().push(source.path.clone());
+            }
+        }
+    }
+    defined
+}
+
+#[track_caller]
+fn at_most(what: &str, found: usize, most: usize) {
+    println!("{what}: {found} (at most {most})");
+    assert!(found <= most, "{what}: {found}, at most {most}");
+}
+
+#[test]
+fn there_is_not_too_much_code() {
+    let sources = sources();
+    let of = |wanted: &dyn Fn(&str) -> bool| {
+        sources.iter().filter(|source| wanted(&source.folder)).map(|source| lines_of_code(&source.text)).sum()
+    };
+    at_most("lines of code in the core", of(&|folder| folder == "core"), CORE_LINES);
+    at_most("lines of code in all crates but testkit", of(&|folder| folder != "testkit"), 95_000);
+}
+
+#[test]
+fn files_are_small() {
+    let mut lines: Vec<_> = sources().iter().map(|source| source.text.lines().count()).collect();
+    lines.sort_unstable();
+    at_most("median lines of a file", lines[lines.len() / 2], 120);
+    at_most("lines of nine files in ten", lines[lines.len() * 9 / 10], 300);
+    at_most("lines of the largest file", *lines.last().unwrap(), LARGEST_FILE);
+}
+
+#[test]
+fn a_name_means_one_thing() {
+    let types = types(&sources());
+    let twice: Vec<_> = types.iter().filter(|(_, places)| places.len() > 1).collect();
+    for (name, places) in &twice {
+        println!("{name}: {}", places.join(" "));
+    }
+    at_most("type names in a thousand that are defined more than once", twice.len() * 1000 / types.len(), DOUBLE_NAMES);
+}
+
+#[test]
+fn there_is_one_module_style() {
+    let old = sources().iter().filter(|source| source.path.ends_with("/mod.rs")).count();
+    at_most("modules in `mod.rs`", old, OLD_MODULES);
+}
+
+#[test]
+fn the_binary_is_found_one_s_way_in() {
+    let entries = fs::read_dir(root().join("crates/frontends/haft/src")).unwrap().count();
+    at_most("entries in the binary's source folder", entries, BINARY_ENTRIES);
+}
+
+#[test]
+fn few_packages_are_built() {
+    let packages = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["tree", "--locked", "--offline", "-p", "haft", "-e", "normal,build", "--prefix", "none"]);
+        let output = command.args(arguments).current_dir(root()).output().unwrap();
+        if !output.status.success() {
+            println!("skipped: `cargo tree` says {}", String::from_utf8_lossy(&output.stderr));
+            return None;
+        }
+        let text = String::from_utf8(output.stdout).unwrap();
+        let names: BTreeSet<_> = text.lines().filter_map(|line| line.split(" (").next()).map(str::to_owned).collect();
+        Some(names.len())
+    };
+    if let Some(count) = packages(&[]) {
+        at_most("packages of the default build", count, 470);
+    }
+    if let Some(count) = packages(&["--no-default-features"]) {
+        at_most("packages of the core build", count, CORE_PACKAGES);
+    }
+}
+
+/// These come down as the code is put in order; what they are to come to stands beside them.
+const CORE_LINES: usize = 56_000; // 52,000
+const LARGEST_FILE: usize = 760; // 700
+const DOUBLE_NAMES: usize = 185; // 60
+const OLD_MODULES: usize = 130; // 0
+const BINARY_ENTRIES: usize = 28; // 14
+const CORE_PACKAGES: usize = 350; // 290

@@ -1,0 +1,147 @@
+//! What a binary says of a stored home: everything that can be read out of it without changing it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+
+use super::home::StoredHome;
+use super::settings_of;
+
+/// Outputs by the command that gave them.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Observed(BTreeMap<String, String>);
+
+/// The bodies kept whole; of the others the hash is enough to see that they are the same.
+const WHOLE: [&str; 6] = ["finished", "interrupted", "cut", "edited", "xml", "react"];
+
+impl Observed {
+    /// Asks for everything.
+    pub(super) fn of(home: &StoredHome) -> Self {
+        let mut seen = Self(BTreeMap::new());
+        for line in [
+            "conversations list --all --json",
+            "conversations list --trash --json",
+            "conversations namespaces --json",
+            "conversations current --json",
+            "conversations search --all --json stripes",
+            "conversations search --all --json \"revised version\"",
+            "conversations search --all --json first version",
+            "conversations search --trash --json superfluous",
+            "changes finished --json --diff --content",
+            "changes xml --json --diff --content",
+            "undo finished --dry-run --json",
+            "useful list --conversation finished --json",
+            "useful show 1 --conversation finished --json",
+            "notes list --json",
+            "notes show docs --json",
+            "trust --show --json",
+            "jobs list --json",
+            "lib list --json",
+            "lib docs flask",
+            "rag query zoo stripes --json",
+            "mcp list --json",
+        ] {
+            seen.text(home, line);
+        }
+        seen.doctor(home);
+        for id in ids(home) {
+            seen.conversation(home, &id);
+        }
+        seen
+    }
+
+    pub(super) fn keep(&self, file: &Path) {
+        let mut packed = GzEncoder::new(File::create(file).unwrap(), Compression::best());
+        serde_json::to_writer(&mut packed, &self.0).unwrap();
+        packed.finish().unwrap();
+    }
+
+    pub(super) fn kept(file: &Path) -> Self {
+        Self(serde_json::from_reader(GzDecoder::new(File::open(file).unwrap())).unwrap())
+    }
+
+    /// What is not as expected, a line each.
+    pub(super) fn differences(&self, expected: &Self) -> Vec<String> {
+        let missing = "(nothing)".to_owned();
+        let commands = expected.0.keys().chain(self.0.keys().filter(|command| !expected.0.contains_key(*command)));
+        let all = commands.map(|command| {
+            (command, self.0.get(command).unwrap_or(&missing), expected.0.get(command).unwrap_or(&missing))
+        });
+        let line = |(command, now, then): (&String, &String, &String)| {
+            let from = now.bytes().zip(then.bytes()).take_while(|(now, then)| now == then).count().saturating_sub(80);
+            let around = |text: &str| -> String {
+                String::from_utf8_lossy(text.as_bytes().get(from..).unwrap_or_default()).chars().take(240).collect()
+            };
+            format!("`{command}`\n  then: {:?}\n  now:  {:?}", around(then), around(now))
+        };
+        all.filter(|(_, now, then)| now != then).map(line).collect()
+    }
+
+    fn text(&mut self, home: &StoredHome, line: &str) {
+        let arguments: Vec<_> = line.split(' ').collect();
+        let ran = home.done(&arguments);
+        self.0.insert(line.to_owned(), ran.stdout());
+    }
+
+    /// What it says of the store; the rest is about the machine.
+    fn doctor(&mut self, home: &StoredHome) {
+        let told = home.done(&["doctor", "--json"]).json();
+        let about_the_machine = ["configuration", "commands", "sandbox", "model", "server"];
+        let checks: Vec<_> = told["checks"].as_array().unwrap().iter().collect();
+        let store: Vec<_> = checks
+            .into_iter()
+            .filter(|check| !about_the_machine.iter().any(|name| check["name"] == *name))
+            .map(|check| json!({"name": check["name"], "health": check["health"]}))
+            .collect();
+        self.0.insert("doctor".into(), json!({"ok": told["ok"], "checks": store}).to_string());
+    }
+
+    fn conversation(&mut self, home: &StoredHome, id: &str) {
+        self.text(home, &format!("conversations export {id}"));
+        self.text(home, &format!("conversations show {id} --all --cost"));
+        let shown = home.run(&["context", "show", id, "--full", "--json"]);
+        if shown.code() == 2 {
+            assert!(shown.stderr().contains("no request"), "{id}: {}", shown.stderr());
+            return;
+        }
+        let last = shown.json();
+        self.0.insert(format!("context show {id} --full --json"), shown.stdout());
+        self.text(home, &format!("context report {id} --json"));
+        self.text(home, &format!("context why {id} --json"));
+        let requests = last["request"].as_u64().unwrap();
+        for number in 1..=requests {
+            let body = home.done(&["context", "render", id, "--request", &number.to_string()]).0.stdout;
+            let whole = number == requests && WHOLE.contains(&id);
+            let kept =
+                if whole { String::from_utf8(body).unwrap() } else { blake3::hash(&body).to_hex().as_str().to_owned() };
+            self.0.insert(format!("context render {id} --request {number}"), kept);
+        }
+        self.next(home, id, last["model"].as_str().unwrap());
+    }
+
+    /// What would be sent next: the documents kept beside a conversation decide about it. System message and tools are those
+    /// of the version that runs.
+    fn next(&mut self, home: &StoredHome, id: &str, model: &str) {
+        let arguments = ["context", "show", id, "--next", "--full", "--json", "--input", "and now?", "-m", model];
+        let ran = home.run(&[&arguments[..], settings_of(id)].concat());
+        let said = if ran.code() == 0 {
+            let shown = ran.json();
+            let own = |segment: &&Value| segment["layer"] != "system";
+            json!(shown["segments"].as_array().unwrap().iter().filter(own).collect::<Vec<_>>()).to_string()
+        } else {
+            ran.stderr()
+        };
+        self.0.insert(format!("context show {id} --next"), said);
+    }
+}
+
+/// Every conversation that is not in the trash.
+fn ids(home: &StoredHome) -> Vec<String> {
+    let listed = home.done(&["conversations", "list", "--all", "--json"]).json();
+    listed.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+}
