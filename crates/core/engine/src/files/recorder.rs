@@ -216,3 +216,41 @@ fn as_told_file(record: &ChangeRecord, taken: TakenBack) -> UndoneFile {
     };
     UndoneFile { path, outcome, diff: diff.unwrap_or_default(), state }
 }
+
+#[cfg(test)]
+mod tests {
+    use haft_store::StoreConfig;
+    use haft_store::versions::Versions;
+    use haft_testkit::test::FakeClock;
+    use haft_tool::Workspace;
+    use haft_types::{ContentHash, ConversationId, Envelope, MessageId};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_change_that_undo_will_not_know_of_is_named_in_the_result() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        // Where the versions would be kept there is a file.
+        std::fs::write(base.join("versions"), "").unwrap();
+        let clock = Arc::new(FakeClock::default());
+        let versions = Arc::new(Versions::at(&base.join("versions"), &StoreConfig::default(), clock));
+        let workspace = Workspace {
+            root: base.clone(),
+            extra: Vec::new(),
+            cwd: base.clone(),
+            spill: base.join("spill"),
+            journal: base.join("journal"),
+        };
+        let watch = Arc::new(Watch::new(versions, ConversationId::new("c"), workspace, &[]));
+        let message_id = MessageId::derived(ContentHash::of(b"m"));
+        let call = CallName { message_id, call_id: "1".to_owned(), tool: "tool".to_owned() };
+        let recorder = Arc::new(Recorder::new(watch, call));
+        recorder.open().insert(base.join("a"));
+        let watched = Watched::begin(recorder, Access::Write).await;
+        let output = watched.end(Envelope::success("Done.").into()).await;
+        let text = output.envelope.text;
+        let wanted = "Done.\n[Undo may not cover this call: what it changed could not be recorded: ";
+        assert!(text.starts_with(wanted) && text.ends_with(".]"), "{text}");
+    }
+}

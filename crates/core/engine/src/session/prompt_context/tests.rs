@@ -4,13 +4,13 @@ use std::path::Path;
 
 use haft_context::{Environment, Policy};
 use haft_model::{Catalogue, O200k};
+use haft_permission::Permissions;
 use haft_project::Ground;
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_sandbox::Supervisor;
 use haft_testkit::test::FakeClock;
 use haft_text::Masker;
-use haft_tools::Permissions;
 use haft_types::{ChangeKind, Clock, ModelSpec, Origin};
 
 use super::super::transcript::tests::transcript;
