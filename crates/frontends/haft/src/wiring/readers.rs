@@ -17,13 +17,17 @@ impl Extension for ReaderExtension {
 
 /// The readers of this build.
 pub(crate) fn readers(supervisor: &Arc<Supervisor>) -> Readers {
-    // A build without documents starts no process to read one.
+    // PDF files are read by a process of their own.
+    #[cfg(not(feature = "documents"))]
     let _ = supervisor;
     Readers {
         #[cfg(feature = "documents")]
         documents: Some(Arc::new(haft_documents::Documents::new(Arc::clone(supervisor)))),
+        #[cfg(not(feature = "documents"))]
+        documents: None,
         #[cfg(feature = "outline")]
         outline: Some(Arc::new(haft_outline::TreeSitter)),
-        ..Readers::default()
+        #[cfg(not(feature = "outline"))]
+        outline: None,
     }
 }

