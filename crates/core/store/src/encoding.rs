@@ -72,7 +72,7 @@ impl ListedRow<'_> {
     /// The whole conversation, with the columns a list does not have.
     pub fn decode_whole(self, description: String, metadata: &str, revisions: i64) -> Result<Conversation, DamagedRow> {
         let Listed { id, name, namespace, created_at, updated_at, messages } = self.decode()?;
-        let metadata = decode::<_, DamagedRow>(|| format!("the metadata of conversation `{id}`"), metadata)?;
+        let metadata = decode(|| format!("the metadata of conversation `{id}`"), metadata)?;
         let revisions = decode_count(revisions)?;
         Ok(Conversation { id, name, namespace, description, metadata, created_at, updated_at, messages, revisions })
     }
@@ -84,8 +84,8 @@ pub fn encode<T: Serialize + ?Sized>(what: &'static str, value: &T) -> Result<St
 }
 
 /// A value from the JSON form [`encode`] gave; `what` names it in the error.
-pub fn decode<T: DeserializeOwned, E: From<DamagedRow>>(what: impl FnOnce() -> String, text: &str) -> Result<T, E> {
-    serde_json::from_str(text).map_err(|error| DamagedRow(format!("{} cannot be read: {error}", what())).into())
+pub fn decode<T: DeserializeOwned>(what: impl FnOnce() -> String, text: &str) -> Result<T, DamagedRow> {
+    serde_json::from_str(text).map_err(|error| DamagedRow(format!("{} cannot be read: {error}", what())))
 }
 
 /// A time as stored: with all nine decimals, so that times sort as text.

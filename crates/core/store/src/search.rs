@@ -9,7 +9,7 @@ use std::time::Duration;
 use haft_types::{Message, MessageId, Part, Role, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use self::query::Item;
+use self::query::SearchItem;
 use crate::conversation::{Listed, Scope};
 use crate::error::StoreError;
 
@@ -43,7 +43,7 @@ pub struct Hit {
 
 impl Hit {
     /// A message that was found by these items; none where it has been revised since and does not hold them any more.
-    pub fn in_message(conversation: Listed, message: &Message, items: &[Item]) -> Option<Self> {
+    pub fn in_message(conversation: Listed, message: &Message, items: &[SearchItem]) -> Option<Self> {
         let snippet = snippet::snippet(&searchable(message), items)?;
         let message = HitMessage { message_id: message.message_id, role: message.role, created_at: message.created_at };
         Some(Self { conversation, message: Some(message), snippet })
@@ -106,7 +106,7 @@ fn searchable(message: &Message) -> String {
 }
 
 /// What a person typed, as items that must all be found; an error where it holds no word.
-pub fn parse_query(text: &str) -> Result<Vec<Item>, StoreError> {
+pub fn parse_query(text: &str) -> Result<Vec<SearchItem>, StoreError> {
     let items = query::parse(text);
     if items.is_empty() { Err(StoreError::EmptySearch { text: text.to_owned() }) } else { Ok(items) }
 }
@@ -119,7 +119,7 @@ pub fn terms_of_body(body: &str) -> String {
 }
 
 /// The place in a conversation's name or description, where these hold every item.
-pub fn name_snippet(name: &str, description: &str, items: &[Item]) -> Option<Snippet> {
+pub fn name_snippet(name: &str, description: &str, items: &[SearchItem]) -> Option<Snippet> {
     snippet::in_name(name, description, items)
 }
 

@@ -40,6 +40,7 @@ impl ToolContext {
             notes: Arc::new(Nothing),
             transcript: Arc::new(Nothing),
             tokens: Arc::new(Nothing),
+            documents: None,
         }
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::ports::{FileHistory, Notes, Progress, ReadLedger, TakeBack, TodoList, TokenCount, Transcript, UsefulInfo};
+use crate::ports::{
+    DocumentReader, FileHistory, Notes, Progress, ReadLedger, TakeBack, TodoList, TokenCount, Transcript, UsefulInfo,
+};
 
 /// The folders a call may work in. All paths are absolute and free of links.
 #[derive(Clone, Debug)]
@@ -86,4 +88,6 @@ pub struct ToolContext {
     pub transcript: Arc<dyn Transcript>,
     /// Counts tokens for the conversation's model.
     pub tokens: Arc<dyn TokenCount>,
+    /// Takes the text out of documents, where this build reads any.
+    pub documents: Option<Arc<dyn DocumentReader>>,
 }

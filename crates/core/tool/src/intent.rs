@@ -1,5 +1,6 @@
 //! What a call would do, declared before it is permitted.
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// What a call would do, as far as its arguments tell.
@@ -56,6 +57,12 @@ impl Intent {
     /// It writes what this argument names. Without it the tool itself says what is missing.
     pub fn writes(arguments: &Value, key: &str) -> Self {
         text(arguments, key).map_or(Self::Nothing, |path| Self::Files(vec![FileUse::Write(path)]))
+    }
+
+    /// What a call with these parameters would do. Arguments that are none do nothing: the tool itself says what is wrong with
+    /// them.
+    pub fn parsed<P: DeserializeOwned>(arguments: &Value, intent: impl FnOnce(P) -> Self) -> Self {
+        P::deserialize(arguments).map_or(Self::Nothing, intent)
     }
 
     /// It runs the line in `command`, in the folder in `cwd`. Without a line the tool itself says what is missing.

@@ -1,13 +1,14 @@
 //! The tool trait, its specification, the registry, and the ports through which tools reach the agent.
 //!
-//! This crate knows no particular tool, no model and no store; `haft-tools` holds the built-in tools and `haft-engine`
-//! implements the ports.
+//! This crate knows no particular tool, no model and no store; `haft-tools` holds the built-in tools; `haft-engine` and
+//! the extensions implement the ports.
 //!
-//! Read first: [`Tool`] (what a tool is), [`ToolContext`] (what it is given), [`Registry`] (where it is found and how it is
-//! called), [`Plugin`] (who looks over its shoulder).
+//! Read first: [`Tool`] (what a tool is), [`ToolDefinition`] (how one is made of a function), [`ToolContext`] (what it is given),
+//! [`Registry`] (where it is found and how it is called), [`Plugin`] (who looks over its shoulder).
 
 mod bare;
 mod context;
+mod function;
 mod guard;
 mod intent;
 mod manual;
@@ -19,16 +20,18 @@ mod schema;
 mod selection;
 
 pub use context::{OutputLimits, ReadFilter, ToolContext, Workspace};
+pub use function::{FunctionTool, ToolDefinition};
 pub use guard::Guard;
 pub use intent::{FileUse, Intent};
 pub use manual::{Alias, CaseDocument, Group, Manual, Set, Source};
 pub use paths::{LinkError, follow_links};
 pub use plugin::Plugin;
 pub use ports::{
-    Added, AgentReport, Assignment, Evidence, FileHistory, FileState, GroupDelivery, NewUseful, NotDelivered, Note,
-    Notes, OpenedSkill, PortError, Post, Progress, ReadLedger, Recalled, SkillShelf, SubAgents, TakeBack, TodoItem,
-    TodoList, TodoState, TokenCount, Transcript, TranscriptLine, UndoOutcome, UndoReport, UndoTarget, UndoneFile,
-    UnknownAgent, UsefulInfo, UsefulItem, WorkOrder, WorkPlace,
+    Added, AgentReport, Assignment, CodeDefinition, CodeOutline, CodeOutlineError, DocumentError, DocumentFormat,
+    DocumentReader, DocumentSource, DocumentText, Evidence, FileHistory, FileState, GroupDelivery, NewUseful,
+    NotDelivered, Note, Notes, OpenedSkill, PortError, Post, Progress, ReadLedger, Recalled, SkillShelf, SourceOutline,
+    SubAgents, TakeBack, TodoItem, TodoList, TodoState, TokenCount, Transcript, TranscriptLine, UndoOutcome,
+    UndoReport, UndoTarget, UndoneFile, UnknownAgent, UsefulInfo, UsefulItem, WorkOrder, WorkPlace,
 };
 pub use registry::{Registry, Resolved, Statistics, Switch};
 pub use schema::{InvalidArguments, parse_arguments, schema_of};

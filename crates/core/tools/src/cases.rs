@@ -1,4 +1,4 @@
-//! Case documents: how some tools are best used together (SPEC 10.1), one file each under `cases/`.
+//! Case documents: how some tools are best used together, one file each under `cases/`.
 //!
 //! The first line is the name, the second names the tools, the rest is the text.
 

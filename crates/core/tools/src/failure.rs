@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use haft_tool::{InvalidArguments, ToolOutput};
+use haft_tool::ToolOutput;
 use haft_types::Envelope;
 
 /// An error with a stable name for programs. Its `Display` is for the model: what, where, what to do.
@@ -35,15 +35,4 @@ impl From<Failure> for ToolOutput {
     fn from(failure: Failure) -> Self {
         Envelope::failure(failure.code, failure.message).into()
     }
-}
-
-impl Coded for InvalidArguments {
-    fn code(&self) -> &'static str {
-        "invalid_arguments"
-    }
-}
-
-/// The result of a call as an output: both arms are things the model reads.
-pub(crate) fn settle(result: Result<ToolOutput, Failure>) -> ToolOutput {
-    result.unwrap_or_else(ToolOutput::from)
 }

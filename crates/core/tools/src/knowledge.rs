@@ -1,4 +1,24 @@
-//! What the tools about notes, useful information and messages have in common.
+//! Tools about what the conversation and the project know (TODO list, notes, useful information, messages, modules, skills), and
+//! what those about notes, useful information and messages have in common.
+
+pub(crate) mod ac_mod_list;
+pub(crate) mod ac_mod_read;
+pub(crate) mod ac_mod_write;
+pub(crate) mod conversation_message_ids_read;
+pub(crate) mod conversation_message_ids_write;
+pub(crate) mod count_tokens;
+pub(crate) mod modules;
+pub(crate) mod note_add;
+pub(crate) mod note_delete;
+pub(crate) mod note_query;
+pub(crate) mod note_update;
+pub(crate) mod recall;
+pub(crate) mod todo_read;
+pub(crate) mod todo_write;
+pub(crate) mod use_skill;
+pub(crate) mod useful_info_add;
+pub(crate) mod useful_info_delete;
+pub(crate) mod useful_info_list;
 
 use std::path::Path;
 

@@ -1,13 +1,13 @@
-//! Everything built in that the model can call: one folder per tool, with its code, the `prompt.md` the model reads, and
-//! its fixtures.
+//! Everything built in that the model can call, in the folders of its groups: `files`, `running`, `dialogue`, `knowledge` and
+//! `agents`. A tool is a file with a folder beside it for the `prompt.md` the model reads, its tests and its fixtures.
 //!
-//! A tool takes a typed parameter struct and a [`ToolContext`](haft_tool::ToolContext) and gives back one envelope. This
-//! crate asks nobody for permission, keeps no state between calls but what they left running ([`Running`]; what was read and
-//! what is to do is behind the ports of `haft-tool`), reads no environment and starts no process except through the
-//! supervisor of `haft-sandbox`.
+//! A tool is made of a typed parameter struct, its prompt and a function over a [`ToolContext`](haft_tool::ToolContext), which gives
+//! back one envelope; [`ToolDefinition`](haft_tool::ToolDefinition) puts them together. This crate asks nobody for permission, keeps
+//! no state between calls but what they left running ([`Running`]; what was read and what is to do is behind the ports of
+//! `haft-tool`), reads no environment and starts no process except through the supervisor of `haft-sandbox`.
 //!
-//! Read first: [`builtin`] (the set), `paths` (which files a call may touch), `change` (how files are changed, all
-//! or none), `edit::blocks` (the engine that finds and replaces lines, a pure function).
+//! Read first: [`builtin`] (the set), `paths` (which files a call may touch), `files::change` (how files are
+//! changed, all or none), `files::edit::blocks` (the engine that finds and replaces lines, a pure function).
 //!
 //! # The data of each result
 //!
@@ -52,130 +52,87 @@
 //! A result that read or wrote a file also carries `context.file` (`path, size, mtime_ns, hash`), or `context.files` for
 //! several, from which the read ledger is rebuilt when a conversation is resumed.
 
-mod ac_mod_list;
-mod ac_mod_read;
-mod ac_mod_write;
-mod apply_patch;
-mod ask_followup_question;
-mod attempt_completion;
-mod background_task;
+mod agents;
 mod cases;
-mod change;
-mod conversation_message_ids_read;
-mod conversation_message_ids_write;
-mod count_tokens;
-mod disk;
-mod edit;
-mod encoding;
-mod excerpt;
-mod execute_command;
-mod extract;
-mod extract_to_text;
+mod dialogue;
 mod failure;
-mod glob;
-mod guard;
+mod files;
 mod knowledge;
 mod limits;
-mod list_code_definition_names;
-mod list_files;
 mod manual;
-mod modules;
-mod multi_edit;
-mod note_add;
-mod note_delete;
-mod note_query;
-mod note_update;
 mod paths;
-mod pattern;
-mod plan_mode_respond;
-mod read_file;
-mod recall;
-mod replace_in_file;
-mod run_named_subagents;
+mod readers;
 mod running;
 mod scope;
-mod search_files;
-mod session_interactive;
-mod session_start;
-mod session_stop;
-mod talk_to;
-mod talk_to_group;
-mod todo_read;
-mod todo_write;
-mod undo_edit;
-mod use_skill;
-mod useful_info_add;
-mod useful_info_delete;
-mod useful_info_list;
 mod visible;
-mod walk;
-mod write_to_file;
 
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use agents::run_named_subagents::{RUN_SUBAGENTS, assignments_of, tool as run_named_subagents};
+pub use agents::talk_to::tool as talk_to;
+pub use agents::talk_to_group::tool as talk_to_group;
 pub use cases::cases;
-pub use change::{Recovery, RecoveryOutcome, recover};
-pub use excerpt::{ExcerptError, excerpt};
-pub use extract::pdf::read_pdf_entry;
+pub use dialogue::plan_mode_respond::tool as plan_mode_respond;
+pub use files::change::{Recovery, RecoveryOutcome, recover};
+pub use files::excerpt::{ExcerptError, excerpt};
+pub use knowledge::use_skill::tool as use_skill;
 pub use limits::LimitsConfig;
-pub use plan_mode_respond::PlanModeRespond;
-pub use run_named_subagents::{RUN_SUBAGENTS, RunNamedSubagents, assignments_of};
+pub use readers::Readers;
 pub use running::{Running, TaskReport, announcement};
-pub use talk_to::TalkTo;
-pub use talk_to_group::TalkToGroup;
-pub use use_skill::UseSkill;
 
 use std::sync::Arc;
 
-use haft_tool::{Tool, schema_of};
-use haft_types::ToolSpec;
-use schemars::JsonSchema;
+use haft_tool::Tool;
 
-/// Every built-in tool, in the order it is offered. The order is part of the request's prefix, so it never depends on
-/// anything. Whatever calls leave running belongs to `running`.
+/// Every built-in tool, in the order it is offered. The order is part of the request's prefix, so it depends on nothing but on
+/// what this build reads ([`Readers`]). Whatever calls leave running belongs to `running`.
 pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
-    vec![
-        Arc::new(read_file::ReadFile::with(Arc::clone(&running.supervisor))),
-        Arc::new(write_to_file::WriteToFile::new()),
-        Arc::new(replace_in_file::ReplaceInFile::new()),
-        Arc::new(multi_edit::MultiEdit::new()),
-        Arc::new(apply_patch::ApplyPatch::new()),
-        Arc::new(list_files::ListFiles::new()),
-        Arc::new(search_files::SearchFiles::new()),
-        Arc::new(undo_edit::UndoEdit::new()),
-        Arc::new(execute_command::ExecuteCommand::new(Arc::clone(running))),
-        Arc::new(session_start::SessionStart::new(Arc::clone(running))),
-        Arc::new(session_interactive::SessionInteractive::new(Arc::clone(running))),
-        Arc::new(session_stop::SessionStop::new(Arc::clone(running))),
-        Arc::new(background_task::BackgroundTask::new(Arc::clone(running))),
-        Arc::new(todo_read::TodoRead::new()),
-        Arc::new(todo_write::TodoWrite::new()),
-        Arc::new(ask_followup_question::AskFollowupQuestion::new()),
-        Arc::new(attempt_completion::AttemptCompletion::new()),
-        Arc::new(useful_info_add::UsefulInfoAdd::new()),
-        Arc::new(useful_info_list::UsefulInfoList::new()),
-        Arc::new(useful_info_delete::UsefulInfoDelete::new()),
-        Arc::new(note_add::NoteAdd::new()),
-        Arc::new(note_query::NoteQuery::new()),
-        Arc::new(note_update::NoteUpdate::new()),
-        Arc::new(note_delete::NoteDelete::new()),
-        Arc::new(conversation_message_ids_read::ConversationMessageIdsRead::new()),
-        Arc::new(conversation_message_ids_write::ConversationMessageIdsWrite::new()),
-        Arc::new(recall::Recall::new()),
-        Arc::new(list_code_definition_names::ListCodeDefinitionNames::new()),
-        Arc::new(extract_to_text::ExtractToText::new(Arc::clone(&running.supervisor))),
-        Arc::new(glob::Glob::new()),
-        Arc::new(count_tokens::CountTokens::new(Arc::clone(&running.supervisor))),
-        Arc::new(ac_mod_list::AcModList::new()),
-        Arc::new(ac_mod_read::AcModRead::new(Arc::clone(&running.supervisor))),
-        Arc::new(ac_mod_write::AcModWrite::new()),
-    ]
-}
-
-/// A tool's specification from its name, its `prompt.md` and its parameter struct.
-fn spec_of<P: JsonSchema>(name: &str, prompt: &str) -> ToolSpec {
-    ToolSpec { name: name.to_owned(), description: prompt.trim_end().to_owned(), parameters: schema_of::<P>() }
+    let Readers { documents, outline } = running.readers();
+    let mut tools: Vec<Arc<dyn Tool>> = vec![
+        Arc::new(files::read_file::tool()),
+        Arc::new(files::write_to_file::tool()),
+        Arc::new(files::replace_in_file::tool()),
+        Arc::new(files::multi_edit::tool()),
+        Arc::new(files::apply_patch::tool()),
+        Arc::new(files::list_files::tool()),
+        Arc::new(files::search_files::tool()),
+        Arc::new(files::undo_edit::tool()),
+        Arc::new(running::execute_command::tool(Arc::clone(running))),
+        Arc::new(running::session_start::tool(Arc::clone(running))),
+        Arc::new(running::session_interactive::tool(Arc::clone(running))),
+        Arc::new(running::session_stop::tool(Arc::clone(running))),
+        Arc::new(running::background_task::tool(Arc::clone(running))),
+        Arc::new(knowledge::todo_read::tool()),
+        Arc::new(knowledge::todo_write::tool()),
+        Arc::new(dialogue::ask_followup_question::tool()),
+        Arc::new(dialogue::attempt_completion::tool()),
+        Arc::new(knowledge::useful_info_add::tool()),
+        Arc::new(knowledge::useful_info_list::tool()),
+        Arc::new(knowledge::useful_info_delete::tool()),
+        Arc::new(knowledge::note_add::tool()),
+        Arc::new(knowledge::note_query::tool()),
+        Arc::new(knowledge::note_update::tool()),
+        Arc::new(knowledge::note_delete::tool()),
+        Arc::new(knowledge::conversation_message_ids_read::tool()),
+        Arc::new(knowledge::conversation_message_ids_write::tool()),
+        Arc::new(knowledge::recall::tool()),
+    ];
+    if let Some(outline) = outline {
+        tools.push(Arc::new(files::list_code_definition_names::tool(Arc::clone(outline))));
+    }
+    if documents.is_some() {
+        tools.push(Arc::new(files::extract_to_text::tool()));
+    }
+    let others: [Arc<dyn Tool>; 5] = [
+        Arc::new(files::glob::tool()),
+        Arc::new(knowledge::count_tokens::tool()),
+        Arc::new(knowledge::ac_mod_list::tool()),
+        Arc::new(knowledge::ac_mod_read::tool()),
+        Arc::new(knowledge::ac_mod_write::tool()),
+    ];
+    tools.extend(others);
+    tools
 }

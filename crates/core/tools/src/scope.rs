@@ -6,13 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use haft_tool::{
-    FileHistory, FileState, OutputLimits, ReadFilter, ReadLedger, TakeBack, ToolContext, ToolOutput, Workspace,
+    DocumentReader, FileHistory, FileState, FunctionTool, OutputLimits, ReadFilter, ReadLedger, TakeBack, ToolContext,
+    ToolDefinition, ToolOutput, Workspace,
 };
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::change::seen;
-use crate::failure::{Failure, settle};
+use crate::failure::Failure;
+use crate::files::change::seen;
 
 /// The part of a [`ToolContext`] that file tools use.
 pub(crate) struct Scope {
@@ -22,6 +25,7 @@ pub(crate) struct Scope {
     pub(crate) reads: Arc<dyn ReadLedger>,
     pub(crate) history: Arc<dyn FileHistory>,
     pub(crate) take_back: Arc<dyn TakeBack>,
+    pub(crate) documents: Option<Arc<dyn DocumentReader>>,
     pub(crate) call_id: String,
     /// What may be read on a walk, where rules say so.
     pub(crate) readable: Option<ReadFilter>,
@@ -38,6 +42,7 @@ impl Scope {
             reads: Arc::clone(&context.reads),
             history: Arc::clone(&context.history),
             take_back: Arc::clone(&context.take_back),
+            documents: context.documents.clone(),
             call_id: context.call_id.clone(),
             readable: context.readable.clone(),
             left_out: Arc::default(),
@@ -58,10 +63,57 @@ impl Scope {
     }
 
     /// Notes how a file looks now, here and in the result: the ledger is rebuilt from results when a conversation is
-    /// resumed (SPEC 7.2).
+    /// resumed.
     pub(crate) fn saw(&self, path: &Path, state: FileState) -> Value {
         self.reads.saw(path, state);
         json!({ "file": seen(path, state) })
+    }
+}
+
+/// Makes a tool of a function over files, which runs on a thread that may block.
+pub(crate) trait OnFiles {
+    /// The tool whose calls this function carries out.
+    fn on_files<P>(
+        self,
+        work: impl Fn(&Scope, &P) -> Result<ToolOutput, Failure> + Send + Sync + 'static,
+    ) -> FunctionTool<P>
+    where
+        P: DeserializeOwned + JsonSchema + Send + 'static;
+}
+
+impl OnFiles for ToolDefinition {
+    fn on_files<P>(
+        self,
+        work: impl Fn(&Scope, &P) -> Result<ToolOutput, Failure> + Send + Sync + 'static,
+    ) -> FunctionTool<P>
+    where
+        P: DeserializeOwned + JsonSchema + Send + 'static,
+    {
+        let work = Arc::new(work);
+        self.runs(move |context, parameters| {
+            let work = Arc::clone(&work);
+            Box::pin(blocking(context, move |scope| work(scope, &parameters)))
+        })
+    }
+}
+
+/// Adds what a tool on files would change to it.
+pub(crate) trait PreviewsFiles<P> {
+    /// The same with a function that tells, as unified diffs, what a call would change. Whoever is asked sees nothing where it
+    /// fails: the call would, too.
+    fn previews_files(self, work: impl Fn(&Scope, &P) -> Result<String, Failure> + Send + Sync + 'static) -> Self;
+}
+
+impl<P: Send + 'static> PreviewsFiles<P> for FunctionTool<P> {
+    fn previews_files(self, work: impl Fn(&Scope, &P) -> Result<String, Failure> + Send + Sync + 'static) -> Self {
+        let work = Arc::new(work);
+        self.previews(move |context, parameters| {
+            let work = Arc::clone(&work);
+            Box::pin(async move {
+                let foreseen = off_thread(context, move |scope| work(scope, &parameters)).await;
+                foreseen.ok().filter(|diffs| !diffs.is_empty())
+            })
+        })
     }
 }
 
@@ -69,16 +121,8 @@ impl Scope {
 pub(crate) async fn blocking(
     context: &ToolContext,
     work: impl FnOnce(&Scope) -> Result<ToolOutput, Failure> + Send + 'static,
-) -> ToolOutput {
-    settle(off_thread(context, move |scope| work(scope).map(|output| scope.told_of_rules(output))).await)
-}
-
-/// What a call would change, on a thread that may block; none if it would fail.
-pub(crate) async fn foreseen(
-    context: &ToolContext,
-    work: impl FnOnce(&Scope) -> Result<String, Failure> + Send + 'static,
-) -> Option<String> {
-    off_thread(context, work).await.ok().filter(|diffs| !diffs.is_empty())
+) -> Result<ToolOutput, Failure> {
+    off_thread(context, move |scope| work(scope).map(|output| scope.told_of_rules(output))).await
 }
 
 /// File work on a thread that may block.

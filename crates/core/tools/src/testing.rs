@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use haft_sandbox::Supervisor;
 use haft_tool::{
-    Added, FileHistory, FileState, NewUseful, Note, Notes, OutputLimits, PortError, Progress, ReadLedger, Recalled,
-    TakeBack, TodoItem, TodoList, TokenCount, Tool, ToolContext, ToolOutput, Transcript, TranscriptLine, UndoReport,
-    UndoTarget, UsefulInfo, UsefulItem, Workspace,
+    Added, DocumentReader, FileHistory, FileState, NewUseful, Note, Notes, OutputLimits, PortError, Progress,
+    ReadLedger, Recalled, SourceOutline, TakeBack, TodoItem, TodoList, TokenCount, Tool, ToolContext, ToolOutput,
+    Transcript, TranscriptLine, UndoReport, UndoTarget, UsefulInfo, UsefulItem, Workspace,
 };
 use haft_types::{MarkAction, MarkReport, Timestamp, ToolStatus};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::{LimitsConfig, Running};
+use crate::{LimitsConfig, Readers, Running};
 
 /// A workspace to run tools in.
 pub(crate) struct Bench {
@@ -74,6 +74,7 @@ impl Bench {
             notes: Arc::<MemoryNotes>::default(),
             transcript: Arc::<MemoryTranscript>::clone(&transcript),
             tokens: Arc::new(Words),
+            documents: Some(documents()),
         };
         Self { _folder: folder, context, todo, transcript, history, progress }
     }
@@ -283,6 +284,16 @@ pub(crate) fn supervisor() -> Arc<Supervisor> {
     Arc::new(Supervisor::for_tests().unwrap())
 }
 
+/// What reads documents in a test; a PDF file is read by the test program itself, started again.
+pub(crate) fn documents() -> Arc<dyn DocumentReader> {
+    Arc::new(haft_documents::Documents::new(supervisor()))
+}
+
+/// What finds definitions in a test.
+pub(crate) fn outline() -> Arc<dyn SourceOutline> {
+    Arc::new(haft_outline::TreeSitter)
+}
+
 /// All tools.
 pub(crate) fn builtin() -> Vec<Arc<dyn Tool>> {
     crate::builtin(&running(LimitsConfig::default()))
@@ -290,7 +301,8 @@ pub(crate) fn builtin() -> Vec<Arc<dyn Tool>> {
 
 /// Where commands of a test run.
 pub(crate) fn running(limits: LimitsConfig) -> Arc<Running> {
-    Arc::new(Running::new(supervisor(), limits))
+    let readers = Readers { documents: Some(documents()), outline: Some(outline()) };
+    Arc::new(Running::new(supervisor(), limits).with_readers(readers))
 }
 
 /// What calls showed while they ran.
@@ -342,7 +354,7 @@ impl FileHistory for MemoryHistory {
 /// Runs every case in a tool's `fixtures`: with the files of `before`, the call gives the files of `after` byte for byte, or `error`
 /// and the files untouched.
 pub(crate) async fn fixtures(name: &str, least: usize, tool: &dyn Tool, call: fn(&Path) -> Value) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(name).join("fixtures");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/files").join(name).join("fixtures");
     let mut cases: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     cases.sort();
     assert!(cases.len() >= least, "only {} fixtures were found", cases.len());

@@ -2,7 +2,7 @@
 //!
 //! A source text goes in, a flat list of definitions in order of their lines comes out, each with how deep it lies in others.
 //! The tree-sitter grammars live here and nowhere else, so that nothing else is compiled again with them. This crate reads no
-//! file and knows no tool; how the list is shown is not its business.
+//! file and knows no tool; how the list is shown is not its business. [`TreeSitter`] is what a program registers.
 //!
 //! Read first: [`outline`] (the one function), [`Definition`] (what comes out), [`Language`] (for which files), and one of the
 //! queries in `languages/`, such as `rust.scm`.
@@ -21,7 +21,9 @@ mod collect;
 mod kind;
 mod language;
 mod languages;
+mod port;
 
 pub use collect::{Definition, Limits, Outline, OutlineError, outline};
 pub use kind::Kind;
 pub use language::Language;
+pub use port::TreeSitter;

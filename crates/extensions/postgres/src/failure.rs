@@ -1,7 +1,8 @@
 //! What goes wrong inside a thread, before it is known which server it was.
 
 use haft_store::StoreError;
-use haft_store::backend::DamagedRow;
+use haft_store::backend::{self, DamagedRow};
+use serde::de::DeserializeOwned;
 
 /// A failure inside a job.
 #[derive(Debug)]
@@ -44,4 +45,9 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
+}
+
+/// A value from the JSON form we wrote; `what` names it in the error.
+pub(crate) fn decode<T: DeserializeOwned>(what: impl FnOnce() -> String, text: &str) -> Result<T, Failure> {
+    Ok(backend::decode(what, text)?)
 }

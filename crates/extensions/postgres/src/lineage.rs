@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use haft_store::StoreError;
-use haft_store::backend::{MessageSpan, decode, decode_message_id, encode_short_id};
+use haft_store::backend::{MessageSpan, decode_message_id, encode_short_id};
 use haft_types::{ContentHash, ConversationId, Message, MessageId, ShortId};
 use sqlx::PgConnection;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, decode};
 
 /// Makes a new conversation the last source of itself.
 pub(crate) async fn begin(connection: &mut PgConnection, conversation: i64, step: i64) -> Result<(), Failure> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use haft_store::backend::{LISTED_COLUMNS, ListedRow, MessageSpan, OwnedScope, decode, decode_count};
+use haft_store::backend::{LISTED_COLUMNS, ListedRow, MessageSpan, OwnedScope, decode_count};
 use haft_store::{
     Conversation, ConversationDocument, Fact, Found, Listed, Namespace, Page, PageEnd, StoreError, Totals,
 };
@@ -10,7 +10,7 @@ use haft_types::{ConversationId, Message};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, PgConnection};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, decode};
 use crate::lineage;
 
 /// The parameter of a statement that is bound to the namespace of a scope.
@@ -168,7 +168,7 @@ pub(crate) async fn states(
                WHERE id = $1 AND deleted_at IS NULL AND states.name = ANY($2)";
     let rows: Vec<(String, String)> = sqlx::query_as(sql).bind(id.as_str()).bind(names).fetch_all(connection).await?;
     let decoded = rows.into_iter().map(|(name, text)| {
-        let value = decode::<_, Failure>(|| format!("the state `{name}` of conversation `{id}`"), &text)?;
+        let value = decode(|| format!("the state `{name}` of conversation `{id}`"), &text)?;
         Ok((name, value))
     });
     decoded.collect()

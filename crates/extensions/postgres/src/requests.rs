@@ -95,7 +95,7 @@ async fn keep_text(
 type Row = (i64, String, String);
 
 fn logged((number, sent_at, body): Row) -> Result<LoggedRow, Failure> {
-    LoggedRow::decode(number, &sent_at, &body)
+    Ok(LoggedRow::decode(number, &sent_at, &body)?)
 }
 
 /// The segments and the row of a request, from the last whole request on.

@@ -9,9 +9,11 @@ mod edit;
 mod hooks;
 mod jobs;
 mod knowledge;
+#[cfg(feature = "mcp")]
 mod mcp;
 mod models;
 mod permissions;
+#[cfg(feature = "rag")]
 mod rag;
 mod review;
 mod sandbox;
@@ -43,9 +45,11 @@ pub(crate) use edit::{EditArgs, EditCommand, EditHow, SummariseArgs};
 pub(crate) use hooks::{HookListArgs, HooksArgs, HooksCommand};
 pub(crate) use jobs::{AttachArgs, JobsArgs, JobsCommand, KillArgs, ListJobsArgs, LogsArgs, ShowJobArgs};
 pub(crate) use knowledge::{Lines, NotesArgs, NotesCommand, OfConversation, UsefulArgs, UsefulCommand};
+#[cfg(feature = "mcp")]
 pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpListArgs, McpNameArgs, McpTestArgs, Transport};
 pub(crate) use models::{AddArgs, CountArgs, ListArgs, ModelsArgs, ModelsCommand, RolesArgs, ShowModelArgs, TestArgs};
 pub(crate) use permissions::{ExplainArgs, PermissionsArgs, PermissionsCommand};
+#[cfg(feature = "rag")]
 pub(crate) use rag::{RagAddArgs, RagArgs, RagCommand, RagListArgs, RagQueryArgs, RagServeArgs};
 pub(crate) use review::{ReviewArgs, ReviewOf};
 pub(crate) use sandbox::{SandboxArgs, SandboxCommand, SandboxStatusArgs, SandboxTestArgs};
@@ -112,9 +116,19 @@ Options:
 
 Exit codes: 0 completed, 1 failed, 2 usage or configuration, 3 a person is needed, 4 a limit was reached, 130 cancelled.";
 
+/// The same without the commands of extensions that are not in this build.
+fn help() -> String {
+    let absent = [("mcp", cfg!(feature = "mcp")), ("rag", cfg!(feature = "rag"))];
+    let is_here = |line: &&str| {
+        let name = line.strip_prefix("  ").and_then(|line| line.split_once(' ')).map(|(name, _)| name);
+        !absent.iter().any(|(command, is_here)| !is_here && name == Some(command))
+    };
+    HELP.lines().filter(is_here).collect::<Vec<_>>().join("\n")
+}
+
 /// A coding agent for the terminal, built around a context engine.
 #[derive(Debug, Parser)]
-#[command(name = "haft", version, help_template = HELP, override_usage = "haft [PROMPT]\n       haft <COMMAND>\n       haft -p <PROMPT>", args_conflicts_with_subcommands = true)]
+#[command(name = "haft", version, help_template = help(), override_usage = "haft [PROMPT]\n       haft <COMMAND>\n       haft -p <PROMPT>", args_conflicts_with_subcommands = true)]
 pub(crate) struct Cli {
     /// Same as `haft run PROMPT`, for those who know it by this name.
     #[arg(short = 'p', long = "print")]
@@ -190,6 +204,7 @@ pub(crate) enum Command {
     /// It comes from a git repository laid out `domain/user/library`, a public one unless `haft lib proxy` names another.
     Lib(LibArgs),
     /// List, add, remove and ask collections of documents the model can search.
+    #[cfg(feature = "rag")]
     Rag(RagArgs),
     /// Keep file ranges in view of a conversation.
     Useful(UsefulArgs),
@@ -198,6 +213,7 @@ pub(crate) enum Command {
     /// List and show what the model can call, and add programs of your own.
     Tools(ToolsArgs),
     /// List, add, remove and test MCP servers, and log in to them.
+    #[cfg(feature = "mcp")]
     Mcp(McpArgs),
     /// Show what a conversation changed in files.
     Changes(ChangesArgs),
@@ -484,7 +500,18 @@ mod tests {
     fn every_command_stands_in_a_group_of_the_help() {
         for command in Cli::command().get_subcommands() {
             let line = format!("\n  {:<15}", command.get_name());
-            assert!(HELP.contains(&line), "`{}` is missing from the help", command.get_name());
+            assert!(help().contains(&line), "`{}` is missing from the help", command.get_name());
+        }
+    }
+
+    #[test]
+    fn the_help_names_no_command_that_is_not_here() {
+        let command = Cli::command();
+        let shown = help();
+        let groups = shown.split("\n\nOptions:").next().unwrap_or_default();
+        for line in groups.lines().filter_map(|line| line.strip_prefix("  ")) {
+            let name = line.split(' ').next().unwrap_or_default();
+            assert!(name == "help" || command.find_subcommand(name).is_some(), "{line}");
         }
     }
 

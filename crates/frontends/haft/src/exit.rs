@@ -1,8 +1,10 @@
 //! Exit codes, and how a failure is told to a person.
 
+use std::error::Error;
 use std::io::Write;
 use std::process::ExitCode;
 
+use haft_agent::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupError};
 use haft_types::Outcome;
 
 /// The documented exit codes.
@@ -60,7 +62,7 @@ pub(crate) fn mistake(message: impl Into<String>) -> anyhow::Error {
 /// A panic is told like any failure: on one line, without what must not be shown.
 pub(crate) fn mask_panics() {
     std::panic::set_hook(Box::new(|panic| {
-        let known = haft_sandbox::secret_values(std::env::vars_os());
+        let known = crate::wiring::environment().secret_values();
         let text = haft_text::Masker::knowing(known).mask(&panic.to_string()).replace('\n', " ");
         drop(writeln!(std::io::stderr(), "haft: this is a bug: {}", haft_text::sanitise(&text)));
     }));
@@ -70,7 +72,17 @@ pub(crate) fn mask_panics() {
 pub(crate) fn report(failure: &anyhow::Error) -> Exit {
     let text = in_one_line(failure);
     drop(writeln!(std::io::stderr(), "haft: {}", haft_text::sanitise(&text)));
-    if failure.chain().any(<dyn std::error::Error>::is::<Mistake>) { Exit::Usage } else { Exit::Failed }
+    if failure.chain().any(is_usage) { Exit::Usage } else { Exit::Failed }
+}
+
+/// Whether the user can mend it in how haft was called or configured.
+fn is_usage(cause: &(dyn Error + 'static)) -> bool {
+    cause.is::<Mistake>()
+        || cause.is::<ConfigError>()
+        || cause.is::<KeyError>()
+        || cause.downcast_ref().is_some_and(FolderError::is_usage)
+        || cause.downcast_ref().is_some_and(SandboxSetupError::is_usage)
+        || cause.downcast_ref().is_some_and(SetupError::is_usage)
 }
 
 /// The failure and its causes; a cause that only says again what was said is left out.

@@ -10,6 +10,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use haft_agent::WallClock;
 use haft_text::Masker;
 use haft_types::{Clock, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-use crate::clock::WallClock;
+use crate::wiring;
 use file::LogFolder;
 pub(crate) use file::{Follower, newest_lines};
 
@@ -96,7 +97,7 @@ pub(crate) fn mask_with(masker: Masker) {
 
 fn masker() -> Masker {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    known.get_or_insert_with(|| Masker::knowing(haft_sandbox::secret_values(std::env::vars_os()))).clone()
+    known.get_or_insert_with(|| Masker::knowing(wiring::environment().secret_values())).clone()
 }
 
 /// Writes every event it hears as a line.

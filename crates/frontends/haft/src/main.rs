@@ -1,62 +1,7 @@
-//! The `haft` binary: arguments, environment, configuration layers, output, wiring.
-//!
-//! The only crate that reads the environment, the home folder and the wall clock. `main` maps a result to an exit code and
-//! nothing else; [`cli::Cli`] is the literal command line, [`commands`] does what it says.
-
-mod agent;
-mod approve;
-mod cli;
-mod clock;
-mod commands;
-mod config;
-mod demo;
-mod exit;
-mod hooks;
-mod jobs;
-mod log;
-mod mcp;
-mod network;
-mod output;
-mod places;
-mod project;
-mod rag;
-mod sandbox;
-mod secrets;
-mod slash;
-mod spill;
-mod stream;
-mod tool_help;
-mod web;
-mod wiring;
+//! The `haft` program.
 
 use std::process::ExitCode;
 
-use crate::exit::Exit;
-
 fn main() -> ExitCode {
-    // First of all: the same executable is the supervisor of the commands it runs (SPEC 10.6).
-    if let Some(code) = haft_sandbox::helper_entry(std::env::args_os()) {
-        return code;
-    }
-    // It is the program that tries to leave the sandbox, when that is to be tested.
-    if let Some(code) = haft_sandbox::probe_entry(std::env::args_os()) {
-        return code;
-    }
-    // And it is the process that reads PDF files, which may crash.
-    if let Some(code) = haft_tools::read_pdf_entry(std::env::args_os()) {
-        return code;
-    }
-    exit::mask_panics();
-    match cli::Cli::from_process() {
-        Ok(cli) => match commands::dispatch(cli) {
-            Ok(exit) => exit.into(),
-            Err(failure) => exit::report(&failure).into(),
-        },
-        Err(error) => {
-            // clap prints help and version to stdout with success, mistakes to stderr.
-            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Completed };
-            drop(error.print());
-            exit.into()
-        }
-    }
+    haft::run()
 }

@@ -1,45 +1,40 @@
-//! Puts the parts together: store, model, session.
+//! What this binary adds to the core: what it reads of its process, and the extensions its build has.
+//!
+//! Sessions are opened through [`haft_agent::Agent`] alone; each extension has its glue in a file of its own here.
 
-use std::collections::{BTreeMap, VecDeque};
+#[cfg(feature = "mcp")]
+pub(crate) mod mcp;
+#[cfg(feature = "postgres")]
+mod postgres;
+mod prompts;
+#[cfg(feature = "rag")]
+pub(crate) mod rag;
+mod readers;
+#[cfg(feature = "web")]
+mod web;
+
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::SystemTime;
+use std::sync::{Arc, LazyLock};
 
-use haft_context::Environment;
-use haft_engine::hub::Hub;
-use haft_engine::turn::Limits;
-use haft_engine::{
-    AnswerSchema, Approver, Leftovers, Models, Notice, ProjectRules, Purse, Roles, Services, Session, SessionConfig,
-    Standby, ToolHelp, Which,
+#[cfg(not(all(feature = "mcp", feature = "rag", feature = "web")))]
+use haft_agent::AbsentExtension;
+use haft_agent::config::{Config, Section};
+use haft_agent::{
+    Agent, ConfigError, Extension, FolderError, HostEnvironment, KeyError, KeyState, Places, Project, RunPlan,
+    SetupError,
 };
-use haft_model::{Catalogue, Client, Declared, O200k, RetryConfig, Secret};
-use haft_permission::{Confinement, Permissions, PermissionsConfig, Rules};
-use haft_project::external::HelpCache;
-use haft_project::library::Libraries;
-use haft_project::{Ground, Standing, TrustList};
-use haft_sandbox::{Sandbox, Supervisor};
-use haft_store::versions::Versions;
-use haft_store::{Cached, Conversation, SqliteStore, Store};
-use haft_text::Masker;
-use haft_tool::Workspace;
-use haft_tools::{RecoveryOutcome, Running};
-use haft_types::{Message, PermissionMode};
+use haft_engine::Session;
+use haft_model::{Declared, ProviderConfig, Secret};
+use haft_store::{Conversation, Store};
+use haft_tui::TuiConfig;
+use haft_types::Message;
 
-use crate::clock::{RandomIds, WallClock};
-use crate::config::{Config, ModelRole};
-use crate::exit::mistake;
-use crate::hooks;
-use crate::log;
-use crate::mcp::{self, Mcp};
-use crate::network;
-use crate::places::Places;
-use crate::project::Project;
-use crate::rag::Rag;
-use crate::sandbox;
-use crate::secrets;
-use crate::spill;
-use crate::tool_help;
-use crate::web::Web;
+use crate::log::{self, LogLevel};
+
+pub(crate) use prompts::{OfferedPrompt, PromptSources};
+pub(crate) use readers::readers;
+
+use prompts::PromptSource;
 
 /// One thread is enough to wait for a model, and quick to start.
 pub(crate) fn runtime() -> anyhow::Result<Runtime> {
@@ -59,330 +54,161 @@ impl Runtime {
     }
 }
 
+/// The environment of this process, read once.
+pub(crate) fn environment() -> &'static HostEnvironment {
+    static PROCESS: LazyLock<HostEnvironment> = LazyLock::new(|| {
+        HostEnvironment::new(std::env::vars_os())
+            // A folder that is gone is found out by whoever works in it.
+            .in_folder(std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")))
+            // Without a path to itself haft runs no commands, and says so when it is to.
+            .supervised_by(std::env::current_exe().unwrap_or_default())
+    });
+    &PROCESS
+}
+
+/// The folders of this user.
+pub(crate) fn places() -> Result<Places, FolderError> {
+    Places::find(environment().clone())
+}
+
+/// The project around this folder, or around the current one.
+pub(crate) fn project(cwd: Option<&Path>) -> Result<Project, FolderError> {
+    Project::find(environment(), cwd)
+}
+
+/// The model of that name, as it is declared or built in.
+pub(crate) fn declared(config: &Config, model: &str) -> Result<Declared, SetupError> {
+    haft_agent::declared_model(environment(), config, model)
+}
+
+/// The key of a model's provider; none when it declares no source.
+pub(crate) fn key_of(declared: &Declared) -> Result<Option<Secret>, KeyError> {
+    haft_agent::key_of(environment(), &declared.spec.provider, &declared.provider)
+}
+
+/// Whether a provider's key is at hand, found out without running anything.
+pub(crate) fn key_state(provider: &ProviderConfig) -> KeyState {
+    haft_agent::key_state(environment(), provider)
+}
+
+/// The extensions of this build, in the order their tools are offered.
+pub(crate) fn extensions() -> Vec<Arc<dyn Extension>> {
+    vec![
+        Arc::new(readers::ReaderExtension),
+        #[cfg(feature = "mcp")]
+        Arc::new(mcp::McpExtension),
+        #[cfg(not(feature = "mcp"))]
+        Arc::new(AbsentExtension::new("mcp_servers", "mcp_server", "mcp")),
+        #[cfg(feature = "rag")]
+        Arc::new(rag::RagExtension),
+        #[cfg(not(feature = "rag"))]
+        Arc::new(AbsentExtension::new("rag", "rag", "rag")),
+        #[cfg(feature = "web")]
+        Arc::new(web::WebExtension),
+        #[cfg(not(feature = "web"))]
+        Arc::new(AbsentExtension::new("web", "web", "web")),
+        #[cfg(feature = "postgres")]
+        Arc::new(postgres::PostgresExtension),
+    ]
+}
+
+/// What prompts can call and mention, of the extensions of this build.
+#[cfg(feature = "mcp")]
+fn prompt_sources(places: &Places, config: &Config, project: &Project) -> anyhow::Result<Vec<Box<dyn PromptSource>>> {
+    let (mcp, _) = mcp::Mcp::open(places, config, project)?;
+    Ok(vec![Box::new(mcp)])
+}
+
+/// None of the extensions that have any is in this build.
+#[cfg(not(feature = "mcp"))]
+fn prompt_sources(_: &Places, _: &Config, _: &Project) -> anyhow::Result<Vec<Box<dyn PromptSource>>> {
+    Ok(Vec::new())
+}
+
+/// The sections of the configuration beside those of the core: the extensions', the terminal's, and the log's.
+pub(crate) fn sections() -> Vec<Section> {
+    let of_extensions = extensions().into_iter().flat_map(|extension| extension.sections());
+    of_extensions.chain([Section::of::<TuiConfig>("tui"), Section::of::<LogLevel>("log_level")]).collect()
+}
+
+/// The `[tui]` section.
+pub(crate) fn tui_config(config: &Config) -> Result<TuiConfig, ConfigError> {
+    config.section("tui")
+}
+
+/// How much is logged.
+pub(crate) fn log_level(config: &Config) -> Result<LogLevel, ConfigError> {
+    config.section("log_level")
+}
+
+/// Checks the text of a configuration file.
+pub(crate) fn check_config(file: &Path, text: &str) -> Result<toml::Table, ConfigError> {
+    haft_agent::config::check(file, text, &sections())
+}
+
+/// The configuration that this table alone makes.
+pub(crate) fn lower_config(table: toml::Table) -> Result<Config, ConfigError> {
+    haft_agent::config::lower(table, &sections())
+}
+
+/// The agent of these folders and this configuration, with everything this build has.
+pub(crate) fn agent(places: &Places, config: Config) -> Agent {
+    Agent::new(places.clone(), config).with_extensions(extensions()).on_masker(|masker| log::mask_with(masker.clone()))
+}
+
 /// Opens the user's conversations for one look or one change.
-pub(crate) fn open_store(places: &Places, config: &Config) -> anyhow::Result<Arc<dyn Store>> {
-    match &config.store.url {
-        Some(url) => open_server(url, config),
-        None => Ok(Arc::new(Cached::new(open_database(places, config)?, &config.store))),
-    }
+pub(crate) fn open_store(places: &Places, config: &Config) -> Result<Arc<dyn Store>, SetupError> {
+    haft_agent::open_store(places, config, &extensions())
 }
-
-/// Opens the user's conversations for a session, with backups.
-fn open_store_with_backups(places: &Places, config: &Config) -> anyhow::Result<Arc<dyn Store>> {
-    if let Some(url) = &config.store.url {
-        return open_server(url, config);
-    }
-    let mut database = open_database(places, config)?;
-    database.keep_backups(&places.backups())?;
-    Ok(Arc::new(Cached::new(database, &config.store)))
-}
-
-fn open_database(places: &Places, config: &Config) -> anyhow::Result<SqliteStore> {
-    Ok(SqliteStore::open(&places.database(), &config.store, Arc::new(WallClock))?)
-}
-
-/// What files were before haft changed them.
-pub(crate) fn versions(places: &Places, config: &Config) -> Arc<Versions> {
-    Arc::new(Versions::at(&places.versions(), &config.store, Arc::new(WallClock)))
-}
-
-#[cfg(feature = "postgres")]
-fn open_server(url: &str, config: &Config) -> anyhow::Result<Arc<dyn Store>> {
-    let server = haft_postgres::PostgresStore::connect(url, &config.store, Arc::new(WallClock))?;
-    Ok(Arc::new(Cached::new(server, &config.store)))
-}
-
-#[cfg(not(feature = "postgres"))]
-fn open_server(_url: &str, _config: &Config) -> anyhow::Result<Arc<dyn Store>> {
-    Err(mistake("`store.url` names a server, but this haft was built without it; build it with `--features postgres`"))
-}
-
-/// What a run was told, after flags and configuration are one.
-pub(crate) struct RunPlan {
-    pub(crate) model: String,
-    pub(crate) project: Project,
-    pub(crate) added_folders: Vec<PathBuf>,
-    pub(crate) roles: Roles,
-    pub(crate) mode: PermissionMode,
-    pub(crate) approver: Option<Arc<dyn Approver>>,
-    pub(crate) offered_tools: Vec<String>,
-    pub(crate) tool_profiles: BTreeMap<String, Vec<String>>,
-    pub(crate) focus_files: Vec<String>,
-    pub(crate) limits: Limits,
-    pub(crate) goal: bool,
-    /// What becomes of what still runs when a turn is over.
-    pub(crate) leftovers: Leftovers,
-    pub(crate) answer: Option<AnswerSchema>,
-    pub(crate) which: Which,
-    pub(crate) part: Option<Part>,
-}
-
-/// A run that is one step of several.
-pub(crate) struct Part {
-    /// The name its events carry.
-    pub(crate) name: String,
-    /// What all of them have used.
-    pub(crate) purse: Purse,
-}
-
-/// The namespace of the conversations of steps: beside those of the project, and never the current one.
-const STEPS: &str = "#workflows";
 
 /// Opens the session a run works in.
-pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan) -> anyhow::Result<Session> {
-    spill::sweep(&places.spill(), SystemTime::now(), config.limits.spill_days);
-    tool_help::sweep(places);
-    let store = open_store_with_backups(places, &config)?;
-    let which = plan.which.clone();
-    let declared = declared(&config, &plan.model)?;
-    let key = secrets::key_of(&declared.spec.provider, &declared.provider)?;
-    let projects = std::iter::once(&plan.project.root).chain(&plan.added_folders).cloned().collect();
-    let sandbox = sandbox::set_up(places, &config.sandbox, plan.mode, projects).await?;
-    let asking = tool_help::asking(places, &config, &plan.project)?;
-    let (mut session, services) = prepare(places, config, plan, store, sandbox, (declared, key))?;
-    session.tool_help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
-    session.notices.splice(0..0, recovered(&session.workspace.journal));
-    Ok(Box::pin(Session::open(session, services, which)).await?)
+pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan) -> Result<Session, SetupError> {
+    Box::pin(agent(places, config).open(plan)).await
 }
 
-/// One line where the project's own files are not obeyed.
-fn untrusted(standing: &Standing, root: &Path) -> Option<Notice> {
-    let why = match standing {
-        Standing::Trusted => return None,
-        Standing::Untrusted => "is not trusted".to_owned(),
-        Standing::Changed { files } => format!("is no longer trusted, because {} changed", files.join(", ")),
-    };
-    let folder = root.display();
-    let message = format!(
-        "{folder} {why}: its instruction files (AGENTS.md and the like), configuration, tools and servers are ignored; `haft trust` trusts it"
-    );
-    Some(Notice { code: "untrusted", message })
-}
-
-/// Takes back what a process that died in the middle of changing files left, in whatever project, and says so.
-fn recovered(journal: &Path) -> Vec<Notice> {
-    let code = |outcome: &RecoveryOutcome| match outcome {
-        RecoveryOutcome::NothingChanged
-        | RecoveryOutcome::AllChanged
-        | RecoveryOutcome::RolledBack
-        | RecoveryOutcome::RolledBackExcept { .. } => "recovered",
-        RecoveryOutcome::Failed { .. } => "recovery_failed",
-    };
-    match haft_tools::recover(journal) {
-        Ok(found) => found.iter().map(|one| Notice { code: code(&one.outcome), message: one.to_string() }).collect(),
-        Err(error) => {
-            let message = format!("cannot look for interrupted changes in `{}`: {error}", journal.display());
-            vec![Notice { code: "recovery_failed", message }]
-        }
-    }
-}
-
-/// Opens a conversation as these messages tell it, only to see what would be sent next. No key is asked for.
+/// Opens a conversation as these messages tell it, only to see what would be sent next.
 pub(crate) async fn look(
     places: &Places,
     config: Config,
     plan: RunPlan,
     store: Arc<dyn Store>,
-    (conversation, messages): (Conversation, Vec<Message>),
-) -> anyhow::Result<Session> {
-    let declared = declared(&config, &plan.model)?;
-    let sandbox = Sandbox::off("nothing is run");
-    let (session, services) = prepare(places, config, plan, store, sandbox, (declared, None))?;
-    Ok(Box::pin(Session::look(session, services, conversation, messages)).await?)
+    history: (Conversation, Vec<Message>),
+) -> Result<Session, SetupError> {
+    Box::pin(agent(places, config).look(plan, store, history)).await
 }
 
-/// The same for a look at which a model may be asked. Without a key it is asked without one.
+/// The same for a look at which a model may be asked.
 pub(crate) async fn look_and_ask(
     places: &Places,
     config: Config,
     plan: RunPlan,
     store: Arc<dyn Store>,
-    (conversation, messages): (Conversation, Vec<Message>),
-) -> anyhow::Result<Session> {
-    let declared = declared(&config, &plan.model)?;
-    let key = secrets::key_of(&declared.spec.provider, &declared.provider).unwrap_or_default();
-    let sandbox = Sandbox::off("nothing is run");
-    let (session, services) = prepare(places, config, plan, store, sandbox, (declared, key))?;
-    Ok(Box::pin(Session::look(session, services, conversation, messages)).await?)
+    history: (Conversation, Vec<Message>),
+) -> Result<Session, SetupError> {
+    Box::pin(agent(places, config).look_and_ask(plan, store, history)).await
 }
 
-/// The model of that name, as it is declared or built in.
-pub(crate) fn declared(config: &Config, model: &str) -> anyhow::Result<Declared> {
-    let catalogue = Catalogue::with_built_in(config.providers.clone(), config.models.clone());
-    let declared = catalogue.and_then(|catalogue| catalogue.resolve(model));
-    declared.map(network::reached).map_err(|error| mistake(error.to_string()))
-}
+#[cfg(test)]
+mod tests {
+    use haft_agent::config::{Sources, ValueOrigin, load};
 
-/// Models that wait until they are needed. Their names are checked now, their keys when they are asked.
-fn standby<'a>(config: &Config, names: impl Iterator<Item = &'a String>) -> anyhow::Result<VecDeque<Standby>> {
-    let one = |name: &String| {
-        let (declared, retry) = (declared(config, name)?, config.retry.clone());
-        Ok(Standby::new(name, move || client(declared, retry)))
-    };
-    names.map(one).collect()
-}
+    use super::*;
 
-/// The model with its key.
-fn client(declared: Declared, retry: RetryConfig) -> Result<Client, String> {
-    let key = secrets::key_of(&declared.spec.provider, &declared.provider).map_err(|error| error.to_string())?;
-    Client::new(declared, key, retry).map_err(|error| error.to_string())
-}
-
-/// The models sub-agents ask, by name.
-fn models(config: &Config) -> Models {
-    let known = config.clone();
-    let open = move |name: &str| {
-        let declared = declared(&known, name).map_err(|error| error.to_string())?;
-        client(declared, known.retry.clone())
-    };
-    Models::new(open).for_sub_agents(config.model_roles.own(ModelRole::SubAgent).first().cloned())
-}
-
-fn prepare(
-    places: &Places,
-    config: Config,
-    plan: RunPlan,
-    store: Arc<dyn Store>,
-    sandbox: Sandbox,
-    (declared, key): (Declared, Option<Secret>),
-) -> anyhow::Result<(SessionConfig, Services)> {
-    let model = declared.spec.clone();
-    let own = key.as_ref().map(|key| key.expose().to_owned());
-    let (ground, standing) = ground(places, &plan.project)?;
-    let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
-    let (found, problems) = hooks::found(places, &config.hooks, &ground);
-    let child_environment = Arc::new(haft_sandbox::child_environment(std::env::vars_os()));
-    let gathered = mcp::gathered(places, &config, &plan.project.root, &standing);
-    let (rag, web) = (Rag::of(places, &config), Web::of(&config));
-    let own = own.into_iter().chain(mcp::secrets(&gathered.servers)).chain(rag.secrets()).chain(web.secret);
-    let masker = Masker::knowing(haft_sandbox::secret_values(std::env::vars_os()).into_iter().chain(own));
-    log::mask_with(masker.clone());
-    let permissions = permissions(&config.permissions, plan.mode, sandbox::confinement(&sandbox))?;
-    let permissions = mcp::permitted(permissions, &gathered.servers);
-    let host = mcp::host(
-        places,
-        &config.sandbox,
-        &plan.project.root,
-        (Arc::clone(&supervisor), Arc::clone(&child_environment)),
-        plan.approver.clone(),
-    );
-    let mcp = Mcp::new(gathered, host);
-    let models = models(&config);
-    let namespace = plan.project.namespace();
-    let (agent, purse, conversations) = match plan.part {
-        Some(Part { name, purse }) => (name, purse, format!("{namespace}{STEPS}")),
-        None => (haft_engine::MAIN.to_owned(), Purse::default(), namespace.clone()),
-    };
-    let services = Services {
-        store,
-        versions: versions(places, &config),
-        fallbacks: standby(&config, config.models_of(ModelRole::Code).iter().filter(|name| **name != plan.model))?,
-        summarisers: standby(&config, config.model_roles.own(ModelRole::Summary).iter())?,
-        client: Client::new(declared, key, config.retry).map_err(|error| mistake(error.to_string()))?,
-        models,
-        hub: Arc::new(Hub::with_groups(config.groups)),
-        purse,
-        counter: Arc::new(O200k),
-        running: Arc::new(Running::new(Arc::clone(&supervisor), config.limits).held_in(sandbox)),
-        approver: plan.approver,
-        clock: Arc::new(WallClock),
-        ids: Arc::new(RandomIds),
-    };
-    let spill = places.spill();
-    let session = SessionConfig {
-        agent,
-        rules: ProjectRules::Told,
-        environment: environment(&plan.project),
-        policy: config.context,
-        roles: plan.roles,
-        workspace: Workspace {
-            root: plan.project.root.clone(),
-            extra: plan.added_folders,
-            cwd: plan.project.cwd.clone(),
-            spill,
-            journal: places.journal(),
-        },
-        private: vec![places.data.clone(), places.state.clone(), places.cache.clone()],
-        worktrees: places.worktrees(),
-        child_environment: Arc::clone(&child_environment),
-        masker,
-        ground,
-        tool_help: ToolHelp::new(HelpCache::at(places.tool_help()), None),
-        libraries: Libraries::at(places.libraries()),
-        permissions,
-        further_tools: mcp.tools(&model, &services.counter).into_iter().chain(rag.tools()).chain(web.tools).collect(),
-        offered_tools: plan.offered_tools,
-        tool_profiles: plan.tool_profiles,
-        plugins: Vec::new(),
-        callbacks: hooks::callbacks(found, &supervisor, &child_environment),
-        focus_files: plan.focus_files,
-        limits: plan.limits,
-        goal: plan.goal,
-        answer: plan.answer,
-        leftovers: plan.leftovers,
-        namespace: conversations,
-        notes: namespace,
-        notices: untrusted(&standing, &plan.project.root)
-            .into_iter()
-            .chain(mcp.notices())
-            .chain(rag.notices())
-            .chain(web.notice)
-            .chain(problems)
-            .collect(),
-        model,
-    };
-    Ok((session, services))
-}
-
-/// Where knowledge of the project is looked for, and how the project stands.
-pub(crate) fn ground(places: &Places, project: &Project) -> anyhow::Result<(Ground, Standing)> {
-    let standing =
-        TrustList::at(places.trust_file()).standing(&project.root).map_err(|error| mistake(error.to_string()))?;
-    let ground = Ground {
-        root: project.root.clone(),
-        cwd: project.cwd.clone(),
-        obeyed: standing.is_trusted(),
-        user: places.config.clone(),
-        home: std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()),
-    };
-    Ok((ground, standing))
-}
-
-/// What may happen without asking, by the rules of the configuration and the mode of this run.
-pub(crate) fn permissions(
-    config: &PermissionsConfig,
-    mode: PermissionMode,
-    confinement: Confinement,
-) -> anyhow::Result<Permissions> {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let rules = Rules::load(config, home.as_deref()).map_err(|error| mistake(error.to_string()))?;
-    Ok(Permissions { mode, rules, confinement })
-}
-
-/// The machine as the model is told of it. No clock: it would change the prefix of every request.
-fn environment(project: &Project) -> Environment {
-    let variable = |name: &str| std::env::var(name).unwrap_or_default();
-    Environment {
-        os: operating_system(),
-        shell: Some(variable("SHELL")).filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into()),
-        encoding: encoding(&[variable("LC_ALL"), variable("LC_CTYPE"), variable("LANG")]),
-        user: variable("USER"),
-        home: variable("HOME"),
-        cwd: project.cwd.display().to_string(),
-        safe_zone_tokens: None,
-    }
-}
-
-fn encoding(locales: &[String]) -> String {
-    let locale = locales.iter().find(|locale| !locale.is_empty()).map_or("", String::as_str);
-    locale.split_once('.').map_or("UTF-8", |(_, encoding)| encoding).to_owned()
-}
-
-fn operating_system() -> String {
-    let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
-    let name = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
-    match name {
-        Some(name) => format!("{} ({})", std::env::consts::OS, name.trim_matches('"')),
-        None => std::env::consts::OS.to_owned(),
+    #[test]
+    fn the_log_level_has_a_variable_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let user_file = folder.path().join("config.toml");
+        let level = |environment: &[(&str, &str)]| {
+            let environment =
+                environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            let (user_file, sections) = (user_file.clone(), sections());
+            let loaded = load(&Sources { user_file, environment, set: Vec::new(), sections }).unwrap();
+            (log_level(&loaded.config).unwrap(), loaded.origin("log_level"))
+        };
+        assert_eq!(level(&[]).0, LogLevel::Warn);
+        std::fs::write(&user_file, "log_level = \"off\"\n").unwrap();
+        assert_eq!(level(&[]).0, LogLevel::Off);
+        let variable = ValueOrigin::Variable("HAFT_LOG_LEVEL".into());
+        assert_eq!(level(&[("HAFT_LOG_LEVEL", "debug")]), (LogLevel::Debug, variable));
     }
 }

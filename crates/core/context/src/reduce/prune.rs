@@ -109,8 +109,6 @@ pub(crate) fn prune(line: &mut Line, cleared: Option<&Cleared>, limits: Limits<'
     pruned
 }
 
-/// The owner of a cleared message.
-
 fn is_cleanable(item: &Item, policy: &Policy) -> bool {
     match item.role() {
         _ if item.owner == MASKED => false,

@@ -33,19 +33,6 @@ fn an_edit_is_taken_back_and_brought_back() {
 }
 
 #[test]
-fn a_change_that_undo_will_not_know_of_is_named() {
-    let desk = Desk::new();
-    desk.write("a", "old");
-    assert_eq!(desk.silent_edit("1", &["a"], |desk| desk.write("a", "new")), None);
-    let said = desk.silent_edit("2", &["a"], |desk| {
-        desk.write("a", "newer");
-        desk.lose_versions();
-    });
-    let said = said.unwrap_or_default();
-    assert!(said.starts_with("[Undo may not cover this call: what it changed could not be recorded: "), "{said}");
-}
-
-#[test]
 fn a_command_is_taken_back_with_modes_links_and_folders() {
     let desk = Desk::new();
     desk.write("script", "#!/bin/sh\n");

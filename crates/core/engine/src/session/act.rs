@@ -182,6 +182,7 @@ impl Session {
             notes: Arc::clone(&self.prompt.knowledge().notes) as _,
             transcript: Arc::clone(&self.prompt.knowledge().transcript) as _,
             tokens: Arc::new(ModelTokens::new(Arc::clone(&self.services.counter), &self.config.model)),
+            documents: self.services.running.readers().documents.clone(),
         }
     }
 

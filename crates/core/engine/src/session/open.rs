@@ -6,7 +6,7 @@ use haft_context::ContextError;
 use haft_project::{Ground, modules};
 use haft_store::{Conversation, Found, NewFork, Scope, StoreError};
 use haft_tool::{CaseDocument, Registry, Source, Tool, UnknownChoice};
-use haft_tools::{PlanModeRespond, RunNamedSubagents, Running, TalkTo, TalkToGroup, UseSkill};
+use haft_tools::{Running, plan_mode_respond, run_named_subagents, talk_to, talk_to_group, use_skill};
 use haft_types::{ConversationId, Message, Metadata, PermissionMode};
 use tokio_util::sync::CancellationToken;
 
@@ -250,10 +250,10 @@ fn every_tool(config: &SessionConfig, services: &Services, company: Company<'_>)
     let mut registry = all_tools(&services.running);
     if let Some(skills) = FoundSkills::look(&config.ground, &config.masker) {
         registry.set_case(skills.listed());
-        registry.register(Arc::new(UseSkill::new(Arc::new(skills))), Source::BuiltIn);
+        registry.register(Arc::new(use_skill(Arc::new(skills))), Source::BuiltIn);
     }
     if config.permissions.mode == PermissionMode::Plan {
-        registry.register(Arc::new(PlanModeRespond::new()), Source::BuiltIn);
+        registry.register(Arc::new(plan_mode_respond()), Source::BuiltIn);
     }
     for tool in &config.further_tools {
         registry.register(Arc::clone(tool), Source::BuiltIn);
@@ -273,7 +273,7 @@ fn add_company(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, 
     };
     if let Some(household) = household {
         registry.add_case(household.listed());
-        let tool = RunNamedSubagents::new(Arc::clone(household) as _);
+        let tool = run_named_subagents(Arc::clone(household) as _);
         registry.register(Arc::new(tool), Source::BuiltIn);
     }
     let own = config.agent.as_str();
@@ -281,9 +281,9 @@ fn add_company(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, 
         return;
     }
     let post = Arc::new(HubPost::new(Arc::clone(hub), own));
-    registry.register(Arc::new(TalkTo::new(Arc::<HubPost>::clone(&post) as _)), Source::BuiltIn);
+    registry.register(Arc::new(talk_to(Arc::<HubPost>::clone(&post) as _)), Source::BuiltIn);
     if hub.has_group_for(own) {
-        registry.register(Arc::new(TalkToGroup::new(post)), Source::BuiltIn);
+        registry.register(Arc::new(talk_to_group(post)), Source::BuiltIn);
     }
     hub.described(own).into_iter().flatten().for_each(|case| registry.add_case(case));
 }
@@ -304,7 +304,7 @@ fn offered(config: &mut SessionConfig, services: &Services, company: Company<'_>
 pub(super) fn skills_now(config: &SessionConfig, running: &Arc<Running>) -> Option<(Arc<dyn Tool>, CaseDocument)> {
     let skills = FoundSkills::look(&config.ground, &config.masker)?;
     let listed = skills.listed();
-    let tool: Arc<dyn Tool> = Arc::new(UseSkill::new(Arc::new(skills)));
+    let tool: Arc<dyn Tool> = Arc::new(use_skill(Arc::new(skills)));
     let mut registry = all_tools(running);
     registry.register(Arc::clone(&tool), Source::BuiltIn);
     // One after another: what else is chosen may be a tool that is not among these.

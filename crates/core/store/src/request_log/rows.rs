@@ -50,7 +50,7 @@ pub struct LoggedRow {
 
 impl LoggedRow {
     /// Reads the columns of a row.
-    pub fn decode<E: From<DamagedRow>>(number: i64, sent_at: &str, body: &str) -> Result<Self, E> {
+    pub fn decode(number: i64, sent_at: &str, body: &str) -> Result<Self, DamagedRow> {
         let delta = decode(|| format!("logged request {number}"), body)?;
         Ok(Self { number, delta, sent_at: decode_time(sent_at)? })
     }
@@ -99,7 +99,7 @@ impl LoggedRow {
         Ok(LoggedRequest {
             summary: self.summary()?,
             segments: segments.into_iter().enumerate().map(whole).collect(),
-            tools: decode::<_, DamagedRow>(|| format!("the tools of logged request {}", self.number), tools)?,
+            tools: decode(|| format!("the tools of logged request {}", self.number), tools)?,
             max_output_tokens: self.delta.max_output_tokens,
             cache_key: self.delta.cache_key,
             encoding: encoding.map(Into::into),
@@ -130,8 +130,7 @@ impl SegmentRef {
     /// What a segment held, from the body it refers to and checked against its hash.
     pub fn decode_message(&self, body: Option<&str>) -> Result<Message, DamagedRow> {
         let gone = || DamagedRow(format!("message `{}` of a logged request is gone", self.message_id));
-        let mut message: Message =
-            decode::<_, DamagedRow>(|| format!("message `{}`", self.message_id), body.ok_or_else(gone)?)?;
+        let mut message: Message = decode(|| format!("message `{}`", self.message_id), body.ok_or_else(gone)?)?;
         message.message_id = self.message_id;
         if message.content_hash() != self.hash {
             return Err(DamagedRow(format!("message `{}` is not what was sent", self.message_id)));

@@ -6,7 +6,7 @@ use super::words::{STYLE, run_terms};
 
 /// One word or phrase.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct SearchItem {
     /// Its runs, folded, in order.
     pub(crate) runs: Vec<(Script, String)>,
     /// Its terms as the index has them, in order.
@@ -16,7 +16,7 @@ pub struct Item {
 }
 
 /// The items of a query. Empty when it holds no word.
-pub(crate) fn parse(text: &str) -> Vec<Item> {
+pub(crate) fn parse(text: &str) -> Vec<SearchItem> {
     let mut items = Vec::new();
     // Every second piece stands between quotes; an unclosed one reaches to the end.
     for (index, piece) in text.split('"').enumerate() {
@@ -29,7 +29,7 @@ pub(crate) fn parse(text: &str) -> Vec<Item> {
     items
 }
 
-fn item(text: &str) -> Option<Item> {
+fn item(text: &str) -> Option<SearchItem> {
     let runs: Vec<TextRun<'_>> = STYLE.runs(text).collect();
     let last = runs.last()?;
     let mut terms: Vec<String> = runs.iter().flat_map(run_terms).collect();
@@ -43,11 +43,11 @@ fn item(text: &str) -> Option<Item> {
         }
     }
     let runs = runs.iter().map(|run| (run.script, run.folded())).collect();
-    Some(Item { runs, terms, prefix })
+    Some(SearchItem { runs, terms, prefix })
 }
 
 /// The query in the language of FTS5. Terms hold letters and digits only, so nothing in them has a meaning there.
-pub(crate) fn fts5(items: &[Item]) -> String {
+pub(crate) fn fts5(items: &[SearchItem]) -> String {
     let phrases =
         items.iter().map(|item| format!("\"{}\"{}", item.terms.join(" "), if item.prefix { " *" } else { "" }));
     phrases.collect::<Vec<_>>().join(" AND ")

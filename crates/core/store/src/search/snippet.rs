@@ -3,7 +3,7 @@
 use haft_text::{Script, fold_char};
 
 use super::Snippet;
-use super::query::Item;
+use super::query::SearchItem;
 use super::words::STYLE;
 
 /// How many characters a snippet has around what was found.
@@ -30,7 +30,7 @@ struct Needle {
 }
 
 /// The best piece of the text for these items; none when no item is found in it.
-pub(crate) fn snippet(text: &str, items: &[Item]) -> Option<Snippet> {
+pub(crate) fn snippet(text: &str, items: &[SearchItem]) -> Option<Snippet> {
     let original: Vec<char> = text.chars().collect();
     let folded: Vec<char> = original.iter().copied().map(fold_char).collect();
     let needles: Vec<Needle> = items.iter().flat_map(needles).collect();
@@ -40,13 +40,13 @@ pub(crate) fn snippet(text: &str, items: &[Item]) -> Option<Snippet> {
 }
 
 /// The snippet of a conversation whose name or description hold every item.
-pub(crate) fn in_name(name: &str, description: &str, items: &[Item]) -> Option<Snippet> {
+pub(crate) fn in_name(name: &str, description: &str, items: &[SearchItem]) -> Option<Snippet> {
     let text = if description.is_empty() { name.to_owned() } else { format!("{name}: {description}") };
     let every = items.iter().all(|item| snippet(&text, std::slice::from_ref(item)).is_some());
     if every { snippet(&text, items) } else { None }
 }
 
-fn needles(item: &Item) -> impl Iterator<Item = Needle> + '_ {
+fn needles(item: &SearchItem) -> impl Iterator<Item = Needle> + '_ {
     let last = item.runs.len() - 1;
     item.runs.iter().enumerate().map(move |(index, (script, run))| Needle {
         letters: run.chars().collect(),

@@ -16,7 +16,7 @@ use super::{files, lineage, open};
 use crate::conversation::OwnedScope;
 use crate::error::StoreError;
 use crate::message::MessageSpan;
-use crate::search::query::{self, Item};
+use crate::search::query::{self, SearchItem};
 use crate::search::{Hit, name_snippet, terms_of_body};
 use crate::worker::Idle;
 
@@ -75,7 +75,12 @@ impl Index {
     }
 
     /// Indexes what is new, then looks for the items.
-    pub(super) fn search(&mut self, items: &[Item], place: &OwnedScope, limit: usize) -> Result<Vec<Hit>, Failure> {
+    pub(super) fn search(
+        &mut self,
+        items: &[SearchItem],
+        place: &OwnedScope,
+        limit: usize,
+    ) -> Result<Vec<Hit>, Failure> {
         match self.try_search(items, place, limit) {
             Err(Failure::Sqlite(error)) if is_damage(&error) => {
                 // The index holds nothing that is not in the conversations.
@@ -86,7 +91,7 @@ impl Index {
         }
     }
 
-    fn try_search(&mut self, items: &[Item], place: &OwnedScope, limit: usize) -> Result<Vec<Hit>, Failure> {
+    fn try_search(&mut self, items: &[SearchItem], place: &OwnedScope, limit: usize) -> Result<Vec<Hit>, Failure> {
         let connections = self.connections()?;
         while connections.fill()? == Idle::More {}
         connections.search(items, place, limit)
@@ -186,7 +191,7 @@ impl Connections {
         Ok(if left == 0 { Idle::More } else { Idle::Done })
     }
 
-    fn search(&mut self, items: &[Item], place: &OwnedScope, limit: usize) -> Result<Vec<Hit>, Failure> {
+    fn search(&mut self, items: &[SearchItem], place: &OwnedScope, limit: usize) -> Result<Vec<Hit>, Failure> {
         let mut hits = named(&self.conversations, items, place, limit)?;
         let wanted = query::fts5(items);
         let mut statement = self.index.prepare_cached(
@@ -257,7 +262,7 @@ fn owner(conversations: &Connection, entry: i64) -> Result<Option<(i64, i64)>, F
 fn hit(
     conversations: &Connection,
     (source, position): (i64, i64),
-    items: &[Item],
+    items: &[SearchItem],
     place: &OwnedScope,
 ) -> Result<Option<Hit>, Failure> {
     let sql = format!(
@@ -275,7 +280,12 @@ fn hit(
 }
 
 /// The conversations whose name or description hold every item.
-fn named(conversations: &Connection, items: &[Item], place: &OwnedScope, limit: usize) -> Result<Vec<Hit>, Failure> {
+fn named(
+    conversations: &Connection,
+    items: &[SearchItem],
+    place: &OwnedScope,
+    limit: usize,
+) -> Result<Vec<Hit>, Failure> {
     let sql = format!(
         "SELECT {LISTED_COLUMNS}, description FROM conversations WHERE {} ORDER BY updated_at DESC, key DESC",
         place.condition(PARAMETER)

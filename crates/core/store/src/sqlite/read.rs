@@ -124,7 +124,7 @@ pub(super) fn states(
     for row in statement.query_map((id.as_str(),), |row| Ok((row.get(0)?, row.get(1)?)))? {
         let (name, text): (String, String) = row?;
         if names.contains(&name) {
-            let value = rows::decode::<_, Failure>(|| format!("the state `{name}` of conversation `{id}`"), &text)?;
+            let value = rows::decode(|| format!("the state `{name}` of conversation `{id}`"), &text)?;
             found.insert(name, value);
         }
     }

@@ -103,7 +103,7 @@ fn segments_of(
 }
 
 fn logged(row: &Row<'_>) -> Result<LoggedRow, Failure> {
-    LoggedRow::decode(row.get(0)?, rows::text(row, 1)?, rows::text(row, 2)?)
+    Ok(LoggedRow::decode(row.get(0)?, rows::text(row, 1)?, rows::text(row, 2)?)?)
 }
 
 /// The log of a conversation, a line each.

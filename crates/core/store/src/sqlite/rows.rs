@@ -2,14 +2,20 @@
 
 use haft_types::ConversationId;
 use rusqlite::{Connection, OptionalExtension, Row};
+use serde::de::DeserializeOwned;
 
 use super::failure::Failure;
 use crate::conversation::{Conversation, Listed};
+use crate::encoding;
 pub(super) use crate::encoding::{
-    LISTED_COLUMNS, ListedRow, MessageRow, decode, decode_count, decode_message_id, encode, encode_short_id,
-    encode_time,
+    LISTED_COLUMNS, ListedRow, MessageRow, decode_count, decode_message_id, encode, encode_short_id, encode_time,
 };
 use crate::error::StoreError;
+
+/// A value from the JSON form we wrote; `what` names it in the error.
+pub(super) fn decode<T: DeserializeOwned>(what: impl FnOnce() -> String, text: &str) -> Result<T, Failure> {
+    Ok(encoding::decode(what, text)?)
+}
 
 /// The text in a column, without a copy.
 pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Failure> {

@@ -1,8 +1,10 @@
-//! The traits through which tools reach what the engine keeps, one file each.
+//! The traits through which tools reach what the engine keeps and what extensions can do, one file each.
 
 mod agents;
+mod documents;
 mod history;
 mod notes;
+mod outline;
 mod post;
 mod progress;
 mod reads;
@@ -14,8 +16,10 @@ mod undo;
 mod useful;
 
 pub use agents::{AgentReport, Assignment, Evidence, SubAgents, UnknownAgent, WorkOrder, WorkPlace};
+pub use documents::{DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText};
 pub use history::FileHistory;
 pub use notes::{Note, Notes};
+pub use outline::{CodeDefinition, CodeOutline, CodeOutlineError, SourceOutline};
 pub use post::{GroupDelivery, NotDelivered, Post};
 pub use progress::Progress;
 pub use reads::{FileState, ReadLedger};

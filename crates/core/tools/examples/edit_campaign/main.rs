@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use haft_testkit::test::Random;
 use haft_tool::{Tool, ToolOutput};
-use haft_tools::{LimitsConfig, Running, builtin};
+use haft_tools::{LimitsConfig, Readers, Running, builtin};
 use serde_json::Value;
 
 use crate::testing::Bench;

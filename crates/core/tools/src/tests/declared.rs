@@ -13,6 +13,7 @@ use haft_tool::{Access, FileUse, Intent, Tool};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use serde_json::{Value, json};
 
+use crate::files::read_file;
 use crate::paths;
 use crate::testing::{Bench, builtin};
 
@@ -114,14 +115,14 @@ fn calls(tool: &str) -> Vec<Value> {
 
 async fn project() -> Bench {
     let bench = Bench::new();
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/extract/fixtures");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../extensions/documents/fixtures");
     for file in ["paper.pdf", "analysis.ipynb"] {
         bench.write(&format!("docs/{file}"), fs::read(fixtures.join(file)).unwrap());
     }
     bench.write("src/.ac.mod.md", "# src\n");
     for (file, text) in [("src/a.rs", "fn a() {}\n"), ("src/b.rs", "fn b() {}\n"), ("hidden/target.txt", "t\n")] {
         bench.write(file, text);
-        bench.ok(&crate::read_file::ReadFile::new(), json!({"path": file})).await;
+        bench.ok(&read_file::tool(), json!({"path": file})).await;
     }
     symlink("hidden/target.txt", bench.path("link.txt")).unwrap();
     symlink("docs/analysis.ipynb", bench.path("linked.ipynb")).unwrap();

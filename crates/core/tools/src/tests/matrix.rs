@@ -10,9 +10,9 @@ use haft_tool::Tool;
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use serde_json::{Value, json};
 
-use crate::apply_patch::ApplyPatch;
-use crate::multi_edit::MultiEdit;
-use crate::replace_in_file::ReplaceInFile;
+use crate::files::apply_patch;
+use crate::files::multi_edit;
+use crate::files::replace_in_file;
 use crate::testing::Bench;
 
 #[derive(Clone, Copy, Debug)]
@@ -129,9 +129,9 @@ fn calls() -> [(Arc<dyn Tool>, Value); 3] {
     let patch = format!("*** Begin Patch\n*** Update File: file\n@@\n-{OLD}\n+{}\n+{}\n*** End Patch", NEW[0], NEW[1]);
     let edits = json!([{"path": "file", "old_string": OLD, "new_string": new}]);
     [
-        (Arc::new(ReplaceInFile::new()), json!({"path": "file", "diff": diff})),
-        (Arc::new(ApplyPatch::new()), json!({"patch": patch})),
-        (Arc::new(MultiEdit::new()), json!({"edits": edits})),
+        (Arc::new(replace_in_file::tool()), json!({"path": "file", "diff": diff})),
+        (Arc::new(apply_patch::tool()), json!({"patch": patch})),
+        (Arc::new(multi_edit::tool()), json!({"edits": edits})),
     ]
 }
 

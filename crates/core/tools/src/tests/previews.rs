@@ -3,18 +3,18 @@
 use haft_tool::Tool;
 use serde_json::{Value, json};
 
-use crate::apply_patch::ApplyPatch;
-use crate::multi_edit::MultiEdit;
-use crate::read_file::ReadFile;
-use crate::replace_in_file::ReplaceInFile;
+use crate::files::apply_patch;
+use crate::files::multi_edit;
+use crate::files::read_file;
+use crate::files::replace_in_file;
+use crate::files::write_to_file;
 use crate::testing::Bench;
-use crate::write_to_file::WriteToFile;
 
 /// A project with one file that was read.
 async fn project() -> Bench {
     let bench = Bench::new();
     bench.write("a.txt", "one\ntwo\nthree\n");
-    bench.ok(&ReadFile::new(), json!({"path": "a.txt"})).await;
+    bench.ok(&read_file::tool(), json!({"path": "a.txt"})).await;
     bench
 }
 
@@ -31,33 +31,33 @@ const CHANGED: &str = "--- a.txt\n+++ a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\
 async fn every_tool_that_edits_shows_the_difference_it_would_make() {
     let bench = project().await;
     let whole = json!({"path": "a.txt", "content": "one\nzwei\nthree\n"});
-    assert_eq!(preview(&bench, &WriteToFile::new(), whole).await.as_deref(), Some(CHANGED));
+    assert_eq!(preview(&bench, &write_to_file::tool(), whole).await.as_deref(), Some(CHANGED));
     let edits = json!({"edits": [
         {"path": "a.txt", "old_string": "two", "new_string": "2"},
         {"path": "a.txt", "old_string": "2", "new_string": "zwei"},
     ]});
-    assert_eq!(preview(&bench, &MultiEdit::new(), edits).await.as_deref(), Some(CHANGED));
+    assert_eq!(preview(&bench, &multi_edit::tool(), edits).await.as_deref(), Some(CHANGED));
     let diff = "<<<<<<< SEARCH\ntwo\n=======\nzwei\n>>>>>>> REPLACE\n";
     let blocks = json!({"path": "a.txt", "diff": diff});
-    assert_eq!(preview(&bench, &ReplaceInFile::new(), blocks).await.as_deref(), Some(CHANGED));
+    assert_eq!(preview(&bench, &replace_in_file::tool(), blocks).await.as_deref(), Some(CHANGED));
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+zwei\n*** End Patch\n";
-    assert_eq!(preview(&bench, &ApplyPatch::new(), json!({"patch": patch})).await.as_deref(), Some(CHANGED));
+    assert_eq!(preview(&bench, &apply_patch::tool(), json!({"patch": patch})).await.as_deref(), Some(CHANGED));
 }
 
 #[tokio::test]
 async fn files_that_come_go_or_move() {
     let bench = project().await;
     let new = json!({"path": "b.txt", "content": "x\ny"});
-    let shown = preview(&bench, &WriteToFile::new(), new).await.unwrap();
+    let shown = preview(&bench, &write_to_file::tool(), new).await.unwrap();
     assert_eq!(shown, "--- /dev/null\n+++ b.txt\n@@ -0,0 +1,2 @@\n+x\n+y\n\\ No newline at end of file\n");
     let empty = json!({"path": "b.txt", "content": ""});
-    let shown = preview(&bench, &WriteToFile::new(), empty).await.unwrap();
+    let shown = preview(&bench, &write_to_file::tool(), empty).await.unwrap();
     assert_eq!(shown, "--- /dev/null\n+++ b.txt\n");
     let patch = "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch\n";
-    let shown = preview(&bench, &ApplyPatch::new(), json!({"patch": patch})).await.unwrap();
+    let shown = preview(&bench, &apply_patch::tool(), json!({"patch": patch})).await.unwrap();
     assert_eq!(shown, "--- a.txt\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-one\n-two\n-three\n");
     let patch = "*** Begin Patch\n*** Update File: a.txt\n*** Move to: c.txt\n*** End Patch\n";
-    let shown = preview(&bench, &ApplyPatch::new(), json!({"patch": patch})).await.unwrap();
+    let shown = preview(&bench, &apply_patch::tool(), json!({"patch": patch})).await.unwrap();
     assert_eq!(shown, "--- a.txt\n+++ c.txt\n");
 }
 
@@ -66,14 +66,14 @@ async fn files_that_come_go_or_move() {
 async fn what_would_fail_has_no_preview() {
     let bench = project().await;
     let tools: [(&dyn Tool, Value); 3] = [
-        (&MultiEdit::new(), json!({"edits": [{"path": "a.txt", "old_string": "four", "new_string": "x"}]})),
-        (&WriteToFile::new(), json!({"path": "a.txt", "content": "x", "mode": "0777"})),
-        (&WriteToFile::new(), json!({"path": "a.txt", "content": "one\ntwo\nthree\n"})),
+        (&multi_edit::tool(), json!({"edits": [{"path": "a.txt", "old_string": "four", "new_string": "x"}]})),
+        (&write_to_file::tool(), json!({"path": "a.txt", "content": "x", "mode": "0777"})),
+        (&write_to_file::tool(), json!({"path": "a.txt", "content": "one\ntwo\nthree\n"})),
     ];
     for (tool, arguments) in tools {
         assert_eq!(preview(&bench, tool, arguments).await, None);
     }
     bench.write("unread.txt", "x");
     let unread = json!({"path": "unread.txt", "content": "y"});
-    assert_eq!(WriteToFile::new().preview(&bench.context, &unread).await, None);
+    assert_eq!(write_to_file::tool().preview(&bench.context, &unread).await, None);
 }

@@ -1,9 +1,9 @@
 //! `haft config`.
 
+use haft_agent::config::LoadedConfig;
 use serde_json::json;
 
 use crate::cli::ConfigCommand;
-use crate::config::Loaded;
 use crate::exit::Exit;
 use crate::output;
 
@@ -21,7 +21,7 @@ pub(super) fn run(command: &ConfigCommand) -> anyhow::Result<Exit> {
     Ok(Exit::Completed)
 }
 
-fn as_json(loaded: &Loaded) -> anyhow::Result<serde_json::Value> {
+fn as_json(loaded: &LoadedConfig) -> anyhow::Result<serde_json::Value> {
     let mut values = serde_json::Map::new();
     for (key, value) in &loaded.values {
         let value = serde_json::to_value(value)?;
@@ -30,7 +30,7 @@ fn as_json(loaded: &Loaded) -> anyhow::Result<serde_json::Value> {
     Ok(values.into())
 }
 
-fn as_text(loaded: &Loaded, with_origin: bool) -> String {
+fn as_text(loaded: &LoadedConfig, with_origin: bool) -> String {
     let lines: Vec<_> =
         loaded.values.iter().map(|(key, value)| (format!("{key} = {value}"), loaded.origin(key))).collect();
     let width = lines.iter().map(|(line, _)| haft_text::width(line)).max().unwrap_or(0).min(60);

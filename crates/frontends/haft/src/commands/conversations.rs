@@ -16,7 +16,6 @@ use haft_store::{Conversation, Found, Scope, Store, StoreError};
 
 use crate::cli::{Common, ConversationsCommand, NamespaceArgs};
 use crate::exit::{Exit, mistake};
-use crate::project::Project;
 use crate::wiring;
 
 pub(super) use change::message;
@@ -64,14 +63,14 @@ fn usage_errors(error: anyhow::Error) -> anyhow::Error {
 
 fn open(common: &Common) -> anyhow::Result<Arc<dyn Store>> {
     let (places, loaded) = super::configuration(common)?;
-    wiring::open_store(&places, &loaded.config)
+    Ok(wiring::open_store(&places, &loaded.config)?)
 }
 
 /// The namespace that is meant: the one given, or this project's.
 fn namespace(place: &NamespaceArgs) -> anyhow::Result<String> {
     match &place.namespace {
         Some(namespace) => Ok(namespace.clone()),
-        None => Ok(Project::find(None)?.namespace()),
+        None => Ok(wiring::project(None)?.namespace()),
     }
 }
 
@@ -104,7 +103,7 @@ async fn find_in(store: &dyn Store, text: &str, scope: Scope<'_>) -> anyhow::Res
 }
 
 pub(super) async fn current(store: &dyn Store) -> anyhow::Result<Conversation> {
-    current_of(store, &Project::find(None)?.namespace()).await
+    current_of(store, &wiring::project(None)?.namespace()).await
 }
 
 async fn current_of(store: &dyn Store, namespace: &str) -> anyhow::Result<Conversation> {

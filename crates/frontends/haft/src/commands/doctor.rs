@@ -5,22 +5,21 @@ mod surroundings;
 
 use std::sync::Arc;
 
+use haft_agent::config::Config;
+use haft_agent::{Places, WallClock};
 use haft_store::{Check, Health, Patient, examine};
 use serde_json::json;
 
 use crate::cli::DoctorArgs;
-use crate::clock::WallClock;
-use crate::config::Config;
 use crate::exit::Exit;
 use crate::output;
-use crate::places::Places;
 use crate::wiring;
 
 pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<Exit> {
     if let Some(folder) = &args.salvage {
         return salvage::run(folder.as_deref(), args.json);
     }
-    let places = Places::from_environment()?;
+    let places = wiring::places()?;
     let (mut checks, config) = match super::configuration(&args.common) {
         Ok((places, loaded)) => {
             let message = format!("{} is read without complaint", places.config_file().display());

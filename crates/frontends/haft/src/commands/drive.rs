@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::run::{cancel_on_signals, close, lower, printer, usage_errors};
-use crate::agent;
+use super::run::{cancel_on_signals, close, lower, printer, take_role, usage_errors};
 use crate::cli::{Compat, OutputFormat, RunArgs};
 use crate::exit::{Exit, mistake};
 use crate::stream::{Desk, Dialect, StreamApprover};
@@ -37,7 +36,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         }
         let Some(first) = first else { return Err(mistake("standard input ended without a message of type `user`")) };
         let mut plan = lower(args, &loaded.config, Some(&first))?;
-        agent::put_on(&mut plan, args, &places)?;
+        take_role(&mut plan, args, &places)?;
         let mode = plan.mode;
         if args.ask {
             plan.approver = Some(Arc::new(StreamApprover::new(Arc::clone(&desk), places.config_file())));

@@ -1,5 +1,6 @@
 //! `haft hooks`: which commands are run at points of a run, and whose they are.
 
+use haft_agent::knowledge;
 use haft_project::Level;
 use haft_project::hooks::{self, Hook};
 use serde_json::{Value, json};
@@ -7,7 +8,6 @@ use serde_json::{Value, json};
 use crate::cli::{HookListArgs, HooksCommand};
 use crate::exit::Exit;
 use crate::output::{self, Table};
-use crate::project::Project;
 use crate::wiring;
 
 pub(super) fn run(command: Option<HooksCommand>) -> anyhow::Result<Exit> {
@@ -19,7 +19,7 @@ pub(super) fn run(command: Option<HooksCommand>) -> anyhow::Result<Exit> {
 
 fn list(args: &HookListArgs) -> anyhow::Result<()> {
     let (places, loaded) = super::configuration(&args.common)?;
-    let (mut ground, standing) = wiring::ground(&places, &Project::find(None)?)?;
+    let (mut ground, standing) = knowledge(&places, &wiring::project(None)?)?;
     // They are shown whether or not they would run: that is what is asked.
     ground.obeyed = true;
     let mut problems = Vec::new();

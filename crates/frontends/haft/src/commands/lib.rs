@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use haft_agent::{Project, knowledge};
 use haft_model::O200k;
 use haft_project::library::{Change, Libraries, LibraryError};
 use haft_types::TokenCounter;
@@ -12,7 +13,6 @@ use serde_json::json;
 use crate::cli::{Common, LibCommand};
 use crate::exit::{Exit, mistake};
 use crate::output::{self, Table};
-use crate::project::Project;
 use crate::wiring;
 
 pub(super) fn run(command: Option<LibCommand>) -> anyhow::Result<Exit> {
@@ -53,7 +53,7 @@ pub(super) fn run(command: Option<LibCommand>) -> anyhow::Result<Exit> {
 
 fn place(common: &Common) -> anyhow::Result<(Libraries, Project)> {
     let (places, _) = super::configuration(common)?;
-    Ok((Libraries::at(places.libraries()), Project::find(None)?))
+    Ok((Libraries::at(places.libraries()), wiring::project(None)?))
 }
 
 fn told(error: &LibraryError) -> anyhow::Error {
@@ -76,7 +76,7 @@ fn add(name: &str, common: &Common) -> anyhow::Result<()> {
 fn list(json: bool, common: &Common) -> anyhow::Result<()> {
     let (libraries, project) = place(common)?;
     let (places, _) = super::configuration(common)?;
-    let (ground, _) = wiring::ground(&places, &project)?;
+    let (ground, _) = knowledge(&places, &project)?;
     let added = libraries.added(&project.root).map_err(|error| told(&error))?;
     let mut problems = Vec::new();
     let counted: Vec<_> = added
@@ -108,7 +108,7 @@ fn list(json: bool, common: &Common) -> anyhow::Result<()> {
 fn docs(name: &str, common: &Common) -> anyhow::Result<()> {
     let (libraries, project) = place(common)?;
     let (places, _) = super::configuration(common)?;
-    let (ground, _) = wiring::ground(&places, &project)?;
+    let (ground, _) = knowledge(&places, &project)?;
     let library = libraries.find(name).map_err(|error| told(&error))?;
     let documents = libraries.documents_of(&library, &ground, &mut Vec::new());
     if documents.is_empty() {

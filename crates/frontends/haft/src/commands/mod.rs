@@ -15,10 +15,12 @@ mod interactive;
 mod jobs;
 mod lib;
 pub(crate) mod logs;
+#[cfg(feature = "mcp")]
 mod mcp;
 mod models;
 mod notes;
 pub(crate) mod permissions;
+#[cfg(feature = "rag")]
 mod rag;
 mod review;
 mod run;
@@ -28,13 +30,14 @@ mod trust;
 mod useful;
 mod workflows;
 
+use haft_agent::Places;
+use haft_agent::config::{LoadedConfig, Sources, load};
 use haft_project::Kind;
 
 use crate::cli::{Cli, Command, Common};
-use crate::config::{Loaded, Sources, load};
 use crate::exit::Exit;
 use crate::log;
-use crate::places::Places;
+use crate::wiring;
 
 use interactive::Looks;
 
@@ -53,10 +56,12 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Commands(args)) => catalogue::run(Kind::Commands, args.command),
         Some(Command::Agents(args)) => catalogue::run(Kind::Agents, args.command),
         Some(Command::Lib(args)) => lib::run(args.command),
+        #[cfg(feature = "rag")]
         Some(Command::Rag(args)) => rag::run(args.command),
         Some(Command::Useful(args)) => useful::run(args.command),
         Some(Command::Notes(args)) => notes::run(args.command),
         Some(Command::Tools(args)) => tools::run(args.command),
+        #[cfg(feature = "mcp")]
         Some(Command::Mcp(args)) => mcp::run(args.command),
         Some(Command::Changes(args)) => changes::changes(&args),
         Some(Command::Undo(args)) => changes::undo(&args),
@@ -79,14 +84,15 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
 }
 
 /// Loads the configuration of this user with the flags of this command.
-fn configuration(common: &Common) -> anyhow::Result<(Places, Loaded)> {
-    let places = Places::from_environment()?;
-    // Names and values that are not UTF-8 cannot be ours.
-    let text = |text: std::ffi::OsString| text.into_string().ok();
-    let environment = std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?)));
-    let mut environment: Vec<_> = environment.collect();
-    environment.sort();
-    let loaded = load(&Sources { user_file: places.config_file(), environment, set: common.set.clone() })?;
-    log::start(places.log(), loaded.config.log_level);
+fn configuration(common: &Common) -> anyhow::Result<(Places, LoadedConfig)> {
+    let places = wiring::places()?;
+    let loaded = load(&Sources {
+        user_file: places.config_file(),
+        // Names and values that are not UTF-8 cannot be ours.
+        environment: places.environment.text_variables(),
+        set: common.set.clone(),
+        sections: wiring::sections(),
+    })?;
+    log::start(places.log(), wiring::log_level(&loaded.config)?);
     Ok((places, loaded))
 }

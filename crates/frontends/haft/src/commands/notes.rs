@@ -3,14 +3,13 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use haft_agent::{Project, WallClock};
 use haft_engine::StoredNotes;
 use haft_tool::{Note, Notes, PortError};
 
 use crate::cli::{Common, NotesCommand};
-use crate::clock::WallClock;
 use crate::exit::{Exit, mistake};
 use crate::output::{self, Table};
-use crate::project::Project;
 use crate::wiring;
 
 pub(super) fn run(command: Option<NotesCommand>) -> anyhow::Result<Exit> {
@@ -33,7 +32,7 @@ pub(super) fn run(command: Option<NotesCommand>) -> anyhow::Result<Exit> {
 async fn open(common: &Common) -> anyhow::Result<(Project, StoredNotes)> {
     let (places, loaded) = super::configuration(common)?;
     let store = wiring::open_store(&places, &loaded.config)?;
-    let project = Project::find(None)?;
+    let project = wiring::project(None)?;
     let notes = StoredNotes::open(store, &project.namespace(), project.root.clone(), Arc::new(WallClock)).await?;
     Ok((project, notes))
 }

@@ -4,27 +4,22 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_context::ContextError;
+use haft_agent::config::{Config, RolesConfig};
+use haft_agent::{OwnChoice, Places, RandomIds, RunPlan, SetupError, knowledge, prompt_file};
 use haft_engine::turn::Limits;
-use haft_engine::{AnswerSchema, Leftovers, OpenError, Roles, Session, Which};
+use haft_engine::{AnswerSchema, Roles, Session, Which};
 use haft_types::PermissionMode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent;
 use crate::approve::TerminalApprover;
 use crate::cli::{Compat, InputFormat, OutputFormat, RunArgs};
-use crate::clock::RandomIds;
-use crate::config::{Config, ModelRole, RolesConfig};
-use crate::exit::{Exit, Mistake, mistake};
+use crate::exit::{Exit, mistake};
 use crate::jobs::{self, Jobs};
-use crate::mcp::{self, Mcp, resources};
 use crate::output::claude::{Introduction, Messages, Pieces};
 use crate::output::{self, Printer};
-use crate::places::Places;
-use crate::project::Project;
 use crate::slash;
-use crate::wiring::{self, RunPlan};
+use crate::wiring::{self, PromptSources};
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     match args.input_format {
@@ -35,7 +30,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let piped = piped_input()?;
     let task = task(args, &places, &loaded.config, piped.as_deref())?;
     let mut plan = lower(args, &loaded.config, task.as_deref())?;
-    agent::put_on(&mut plan, args, &places)?;
+    take_role(&mut plan, args, &places)?;
     let mode = plan.mode;
     if args.bg {
         return in_background(args, &Jobs::at(places.jobs()), task.as_deref(), piped.as_deref());
@@ -99,7 +94,7 @@ pub(super) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -
 
 /// Lowers flags and configuration into what the run needs to know.
 pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyhow::Result<RunPlan> {
-    let project = Project::find(args.cwd.as_deref())?;
+    let project = wiring::project(args.cwd.as_deref())?;
     let which = match (&args.resume, args.resume_current) {
         (Some(id), _) if id.is_empty() => {
             return Err(mistake("which conversation? Give `-r ID` (`haft conversations list` shows them), or `-c`"));
@@ -114,18 +109,16 @@ pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyh
         },
     };
     let which = if args.fork_session { Which::Fork(Box::new(which)) } else { which };
+    let model = main_model(args, config)?;
+    let added_folders = args.add_dir.iter().map(|folder| added_folder(folder)).collect::<Result<_, _>>()?;
+    let configured = RunPlan::of_config(config, model, project, which);
     Ok(RunPlan {
-        model: main_model(args, config)?,
-        added_folders: args.add_dir.iter().map(|folder| added_folder(folder)).collect::<Result<_, _>>()?,
-        project,
+        added_folders,
         roles: roles(args, &config.roles)?,
-        mode: args.permission_mode.unwrap_or(config.permissions.mode),
-        approver: None,
-        offered_tools: args.allowed_tools.clone().unwrap_or_else(|| config.tools.offer.clone()),
-        tool_profiles: config.tools.profiles.clone(),
+        mode: args.permission_mode.unwrap_or(configured.mode),
+        offered_tools: args.allowed_tools.clone().unwrap_or(configured.offered_tools),
         focus_files: args.file.clone(),
         goal: goal(args)?,
-        leftovers: Leftovers::End,
         answer: args.json_schema.as_deref().map(answer_schema).transpose()?,
         limits: Limits {
             turns: args.max_turns,
@@ -133,9 +126,15 @@ pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyh
             budget_usd: args.max_budget_usd,
             wall_time: args.max_wall_time,
         },
-        which,
-        part: None,
+        ..configured
     })
+}
+
+/// `--agent NAME`: what a flag says goes before what the agent's file says.
+pub(super) fn take_role(plan: &mut RunPlan, args: &RunArgs, places: &Places) -> Result<(), SetupError> {
+    let Some(name) = &args.agent else { return Ok(()) };
+    let chosen = OwnChoice { model: args.model.is_some(), tools: args.allowed_tools.is_some() };
+    plan.take_role(places, name, chosen)
 }
 
 /// Whether the task is a goal. Without a limit nothing would ever stop a model that does not get there.
@@ -164,41 +163,23 @@ fn answer_schema(given: &str) -> anyhow::Result<AnswerSchema> {
 }
 
 fn main_model(args: &RunArgs, config: &Config) -> anyhow::Result<String> {
-    args.model.clone().or_else(|| configured_model(config)).ok_or_else(|| {
+    args.model.clone().or_else(|| haft_agent::configured_model(config)).ok_or_else(|| {
         mistake("no model is chosen; use `-m provider/model`, or set `model` in config.toml (`haft demo` needs none)")
     })
-}
-
-/// The model of the coding agent as the configuration gives it.
-pub(super) fn configured_model(config: &Config) -> Option<String> {
-    config.models_of(ModelRole::Code).into_iter().next()
 }
 
 fn added_folder(folder: &Path) -> anyhow::Result<PathBuf> {
     folder.canonicalize().map_err(|error| mistake(format!("`--add-dir {}`: {error}", folder.display())))
 }
 
+/// The roles of the configuration with what flags say in their place.
 fn roles(args: &RunArgs, config: &RolesConfig) -> anyhow::Result<Roles> {
-    let inline = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-    let from_file = |path: &Path| {
-        std::fs::read_to_string(path)
-            .map_err(|error| mistake(format!("cannot read the prompt `{}`: {error}", path.display())))
-    };
-    let of_config = |text: &str, file: Option<&String>| match file {
-        Some(path) => from_file(Path::new(path)).map(Some),
-        None => Ok(inline(text)),
-    };
     let system_prompt = match (&args.system_prompt, &args.system_prompt_file) {
-        (Some(text), _) => inline(text),
-        (None, Some(path)) => Some(from_file(path)?),
-        (None, None) => of_config(&config.system_prompt, config.system_prompt_file.as_ref())?,
+        (Some(text), _) => Some(text.to_owned()).filter(|text| !text.is_empty()),
+        (None, Some(path)) => Some(prompt_file(path)?),
+        (None, None) => config.read_system_prompt()?,
     };
-    Ok(Roles {
-        main: of_config(&config.main, config.main_file.as_ref())?,
-        system_prompt,
-        append: args.append_system_prompt.clone(),
-        completion: None,
-    })
+    Ok(Roles { main: config.read_main()?, system_prompt, append: args.append_system_prompt.clone(), completion: None })
 }
 
 /// The prompt, with piped standard input as the task itself or attached to it.
@@ -208,20 +189,20 @@ fn task(args: &RunArgs, places: &Places, config: &Config, piped: Option<&str>) -
         return Err(mistake("the prompt is empty"));
     }
     if let Some(called) = prompt.take_if(|prompt| prompt.starts_with('/')) {
-        let project = Project::find(args.cwd.as_deref())?;
-        prompt = Some(if called.trim_start_matches('/').starts_with(mcp::PREFIX) {
-            let (mcp, _) = Mcp::open(places, config, &project)?;
-            of_server(&mcp, mcp::prompts::expand(&mcp, &called))?
+        let project = wiring::project(args.cwd.as_deref())?;
+        let sources = PromptSources::open(places, config, &project)?;
+        prompt = Some(if sources.are_called(&called) {
+            asked(&sources, sources.expand(&called))?
         } else {
-            slash::expand(called, &wiring::ground(places, &project)?.0)?
+            slash::expand(called, &knowledge(places, &project)?.0)?
         });
     }
     if let Some(mentioning) = prompt.take_if(|prompt| prompt.contains('@')) {
-        let (mcp, _) = Mcp::open(places, config, &Project::find(args.cwd.as_deref())?)?;
-        let mentioned = resources::mentioned(&mentioning, &mcp);
-        prompt = Some(match mentioned.as_slice() {
-            [] => mentioning,
-            some => of_server(&mcp, resources::attach(&mentioning, some, &mcp))?,
+        let sources = PromptSources::open(places, config, &wiring::project(args.cwd.as_deref())?)?;
+        prompt = Some(if sources.are_mentioned(&mentioning) {
+            asked(&sources, sources.attach(mentioning))?
+        } else {
+            mentioning
         });
     }
     Ok(match (prompt, piped) {
@@ -231,11 +212,11 @@ fn task(args: &RunArgs, places: &Places, config: &Config, piped: Option<&str>) -
 }
 
 /// What servers say before the session begins. They are ended again: those of the session are its own.
-fn of_server(mcp: &Mcp, said: impl Future<Output = anyhow::Result<String>>) -> anyhow::Result<String> {
+fn asked(sources: &PromptSources, answer: impl Future<Output = anyhow::Result<String>>) -> anyhow::Result<String> {
     wiring::runtime()?.block_on(async {
-        let said = said.await;
-        mcp.servers.close().await;
-        said
+        let answer = answer.await;
+        sources.close().await;
+        answer
     })
 }
 
@@ -265,18 +246,9 @@ fn input_is_ready(stdin: &std::io::Stdin) -> bool {
     }
 }
 
-/// What a person can mend in how haft was called is told as such.
-pub(super) fn usage_errors(error: anyhow::Error) -> anyhow::Error {
-    match error.downcast_ref::<OpenError>() {
-        Some(
-            OpenError::NothingToContinue
-            | OpenError::Unknown(_)
-            | OpenError::Ambiguous { .. }
-            | OpenError::UnknownTool(_)
-            | OpenError::Context(ContextError::SafeZone(_)),
-        ) => Mistake(format!("{error:#}")).into(),
-        Some(OpenError::Context(_) | OpenError::Store(_)) | None => error,
-    }
+/// What a person can mend in the choice of a conversation or of tools is told as such.
+pub(super) fn usage_errors(error: SetupError) -> anyhow::Error {
+    if error.is_choice() { mistake(format!("{:#}", anyhow::Error::from(error))) } else { error.into() }
 }
 
 /// The first interrupt cancels the turn; a second one does not wait for it.

@@ -2,20 +2,19 @@
 
 use std::fmt::Write as _;
 
+use haft_agent::{Project, WallClock};
 use haft_project::{Footprint, Standing, TrustList, footprint};
 use haft_types::Clock as _;
 use serde_json::json;
 
 use crate::cli::TrustArgs;
-use crate::clock::WallClock;
 use crate::exit::Exit;
 use crate::output;
-use crate::places::Places;
-use crate::project::Project;
+use crate::wiring;
 
 pub(super) fn run(args: &TrustArgs) -> anyhow::Result<Exit> {
-    let places = Places::from_environment()?;
-    let project = Project::find(args.folder.as_deref())?;
+    let places = wiring::places()?;
+    let project = wiring::project(args.folder.as_deref())?;
     let list = TrustList::at(places.trust_file());
     if args.revoke {
         let had = list.revoke(&project.root)?;

@@ -11,7 +11,6 @@ use super::notes::told;
 use crate::cli::{Common, Lines, OfConversation, UsefulCommand};
 use crate::exit::{Exit, mistake};
 use crate::output::{self, Table};
-use crate::project::Project;
 use crate::wiring;
 
 pub(super) fn run(command: Option<UsefulCommand>) -> anyhow::Result<Exit> {
@@ -88,7 +87,7 @@ fn locate(conversation: &Conversation, given: &str, lines: Lines, description: &
     if description.is_empty() {
         return Err(mistake("the description is empty; say why the range matters"));
     }
-    let project = Project::find(None)?;
+    let project = wiring::project(None)?;
     let path = project.cwd.join(given).canonicalize().map_err(|error| mistake(format!("`{given}`: {error}")))?;
     let range = lines.start as usize..=lines.end as usize;
     let text = haft_tools::excerpt(&path, range, OutputLimits::default())

@@ -9,9 +9,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use haft_agent::config::Config;
+use haft_agent::{Places, RunPlan, WallClock};
 use haft_context::Budget;
-use haft_engine::turn::Limits;
-use haft_engine::{EventSink, Leftovers, Roles, Which};
+use haft_engine::{EventSink, Which};
 use haft_model::{ModelConfig, ProviderConfig};
 use haft_project::TrustList;
 use haft_testkit::{Script, ScriptedServer};
@@ -19,13 +20,9 @@ use haft_types::{CacheKind, CacheRule, Clock as _, Event, EventBody, Outcome, Pe
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{DemoArgs, OutputFormat};
-use crate::clock::WallClock;
-use crate::config::Config;
 use crate::exit::Exit;
 use crate::output::{self, Printer};
-use crate::places::Places;
-use crate::project::Project;
-use crate::wiring::{self, RunPlan};
+use crate::wiring;
 
 const TASK: &str = "One of the checks in test.sh fails. Find out why, fix it, and make sure that the test passes.";
 
@@ -77,27 +74,14 @@ fn run_test(project: &Path) -> anyhow::Result<bool> {
 
 async fn drive(args: &DemoArgs, home: &Path, project: &Path) -> anyhow::Result<(TurnResult, Option<Budget>)> {
     let server = ScriptedServer::start(Script::from_yaml("script.yaml", include_str!("script.yaml"))?).await?;
-    let plan = RunPlan {
-        model: "scripted/demo-model".into(),
-        project: Project::find(Some(project))?,
-        added_folders: Vec::new(),
-        roles: Roles::default(),
-        mode: PermissionMode::Yolo,
-        approver: None,
-        offered_tools: Vec::new(),
-        tool_profiles: BTreeMap::new(),
-        focus_files: Vec::new(),
-        limits: Limits::default(),
-        goal: false,
-        leftovers: Leftovers::End,
-        answer: None,
-        which: Which::New { title: TASK.into() },
-        part: None,
-    };
-    let places = Places::under(&home.join("home"));
+    let config = configuration(args, &server);
+    let which = Which::New { title: TASK.into() };
+    let plan = RunPlan::of_config(&config, "scripted/demo-model".into(), wiring::project(Some(project))?, which);
+    let plan = RunPlan { mode: PermissionMode::Yolo, ..plan };
+    let places = Places::under(&home.join("home"), wiring::environment().clone());
     // It was written here a moment ago.
     TrustList::at(places.trust_file()).trust(&plan.project.root, WallClock.now())?;
-    let mut session = wiring::open_session(&places, configuration(args, &server), plan).await?;
+    let mut session = wiring::open_session(&places, config, plan).await?;
     let mut listener = Listener { printer: Printer::new(OutputFormat::Text, false), budget: None };
     let report = session.run(Some(TASK.into()), &mut listener, &CancellationToken::new()).await;
     Ok((report.result, listener.budget))

@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use haft_agent::{RandomIds, WallClock};
 use haft_types::{Clock, IdSource};
 
 use super::{Job, Jobs, Told};
-use crate::clock::{RandomIds, WallClock};
 use crate::exit::mistake;
 
 /// How long a job has to store its task. After that it may still begin; nobody waits for it.

@@ -238,7 +238,7 @@ fn an_export_of_all_is_imported_as_it_was() {
 
 #[test]
 fn sessions_of_other_programs_are_imported_and_continued() {
-    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../../core/store/fixtures/import");
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../../extensions/imports/fixtures");
     for (name, file) in [("claude-code", "input.jsonl"), ("codex", "input.jsonl"), ("openai-chat", "input.json")] {
         let rig = rig();
         let imported = json_of(&rig, &["conversations", "import", &format!("{fixtures}/{name}/{file}"), "--json"]);

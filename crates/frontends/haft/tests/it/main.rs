@@ -13,6 +13,8 @@ mod catalogue;
 mod context;
 mod context_edit;
 mod conversations;
+#[cfg(not(any(feature = "mcp", feature = "rag", feature = "web")))]
+mod core_build;
 mod crash;
 mod doctor;
 mod edits;
@@ -27,7 +29,9 @@ mod knowledge;
 mod lib_docs;
 mod logs;
 mod long_session;
+#[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(feature = "mcp")]
 mod mcp_scope;
 mod models;
 mod modes;
@@ -35,6 +39,7 @@ mod modules;
 mod needles;
 mod permissions;
 mod protocols;
+#[cfg(feature = "rag")]
 mod rag;
 mod replay;
 mod rewind;
@@ -54,6 +59,7 @@ mod terminal_text;
 mod text_protocols;
 mod turns;
 mod undo;
+#[cfg(feature = "web")]
 mod web;
 mod workflows;
 mod worktrees;

@@ -1,13 +1,10 @@
 //! The web tools from the configuration to the model and back.
 
-#[cfg(feature = "web")]
 use std::io::{Read, Write};
-#[cfg(feature = "web")]
 use std::net::TcpListener;
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
-#[cfg(feature = "web")]
 use serde_json::json;
 
 use crate::rig::Rig;
@@ -21,7 +18,6 @@ fn rig(replies: impl IntoIterator<Item = Reply>, section: &str) -> Rig {
 }
 
 /// A site of one page that is also a search service; gives back its address.
-#[cfg(feature = "web")]
 fn site() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -47,7 +43,6 @@ fn site() -> String {
     format!("http://{address}")
 }
 
-#[cfg(feature = "web")]
 #[test]
 fn a_page_is_read_with_permission_for_its_host_only() {
     let site = site();
@@ -67,7 +62,6 @@ fn a_page_is_read_with_permission_for_its_host_only() {
     assert!(text.contains(&format!("# Stripes\n{site}/page\n\nForty stripes, all told.")), "{text}");
 }
 
-#[cfg(feature = "web")]
 #[test]
 fn a_search_asks_the_service_that_is_configured() {
     let section = format!("[web]\nsearch = \"searxng\"\nsearch_url = \"{}\"\n", site());
@@ -80,7 +74,6 @@ fn a_search_asks_the_service_that_is_configured() {
     assert!(offered.iter().all(|tool| tool.name != "web_crawl"), "only what is switched on is offered");
 }
 
-#[cfg(feature = "web")]
 #[test]
 fn a_service_without_its_key_is_told_and_costs_no_session() {
     let section = "[web]\nsearch = \"brave\"\napi_key_env = \"HAFT_TEST_NO_SUCH_KEY\"\n";
@@ -88,13 +81,4 @@ fn a_service_without_its_key_is_told_and_costs_no_session() {
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let told = ran.events().into_iter().find(|event| event["type"] == "error").expect("a notice");
     assert!(told["message"].as_str().unwrap().contains("`HAFT_TEST_NO_SUCH_KEY`"), "{told}");
-}
-
-#[cfg(not(feature = "web"))]
-#[test]
-fn a_build_without_the_web_says_so() {
-    let ran = rig([Reply::text("Done.")], "[web]\ncrawl = true\n").task(&["hello"]);
-    assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let told = ran.events().into_iter().find(|event| event["type"] == "error").expect("a notice");
-    assert!(told["message"].as_str().unwrap().contains("--features web"), "{told}");
 }

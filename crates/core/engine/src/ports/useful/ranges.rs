@@ -1,4 +1,4 @@
-//! UsefulRanges of lines that become one when they touch.
+//! Ranges of lines that become one when they touch.
 //!
 //! Invariant: two ranges of one file never touch or overlap, and there are at most [`KEPT`].
 

@@ -5,13 +5,13 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use haft_agent::WallClock;
 use haft_project::{By, Ground, Kind, Shadowed, TrustList};
 use haft_text::NameRule;
 use haft_types::Clock;
 
 use super::items::Items;
 use super::{Place, items};
-use crate::clock::WallClock;
 use crate::exit::mistake;
 use crate::output;
 

@@ -6,6 +6,8 @@ mod items;
 
 use std::fmt::Write as _;
 
+use haft_agent::config::Config;
+use haft_agent::{Places, Project, knowledge, tool_help};
 use haft_engine::ToolHelp;
 use haft_project::external::HelpCache;
 use haft_project::{By, Ground, Kind, Problem, Shadowed, Standing};
@@ -13,14 +15,9 @@ use serde_json::{Value, json};
 
 use self::items::{Item, Items};
 use crate::cli::{CatalogueCommand, Common};
-use crate::config::Config;
 use crate::exit::{Exit, mistake};
-use crate::mcp::Mcp;
-use crate::mcp::prompts::{self, Prompt};
 use crate::output::{self, Table};
-use crate::places::Places;
-use crate::project::Project;
-use crate::{tool_help, wiring};
+use crate::wiring::{self, OfferedPrompt, PromptSources};
 
 /// Where a command works.
 pub(super) struct Place {
@@ -38,11 +35,11 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn find(common: &Common) -> anyhow::Result<Self> {
         let (places, loaded) = super::configuration(common)?;
-        let project = Project::find(None)?;
-        let (ground, standing) = wiring::ground(&places, &project)?;
-        let asking = tool_help::asking(&places, &loaded.config, &project)?;
+        let project = wiring::project(None)?;
+        let (ground, standing) = knowledge(&places, &project)?;
+        let asking = tool_help(&places, &loaded.config, &project);
         let help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
-        let built_in = super::tools::registry()?.iter().map(|tool| tool.spec().name.clone()).collect();
+        let built_in = super::tools::registry().iter().map(|tool| tool.spec().name.clone()).collect();
         Ok(Self { places, project, ground, standing, help, built_in, config: loaded.config })
     }
 
@@ -51,9 +48,9 @@ impl Place {
     }
 
     /// What servers offer of a kind, as far as it is known.
-    fn prompts(&self, kind: Kind) -> anyhow::Result<Vec<Prompt>> {
+    fn prompts(&self, kind: Kind) -> anyhow::Result<Vec<OfferedPrompt>> {
         match kind {
-            Kind::Commands => Ok(prompts::known(&Mcp::open(&self.places, &self.config, &self.project)?.0.servers)),
+            Kind::Commands => Ok(PromptSources::open(&self.places, &self.config, &self.project)?.prompts()),
             Kind::Rules | Kind::Agents | Kind::Skills | Kind::Tools | Kind::Workflows => Ok(Vec::new()),
         }
     }
@@ -157,16 +154,16 @@ fn kind_column(kind: Kind) -> &'static str {
 }
 
 /// A prompt of a server among the commands.
-fn of_prompt(prompt: &Prompt) -> Value {
-    let Prompt { name, server, description, argument_hint, .. } = prompt;
+fn of_prompt(prompt: &OfferedPrompt) -> Value {
+    let OfferedPrompt { name, server, description, argument_hint, .. } = prompt;
     json!({"name": name, "from": "mcp", "server": server, "description": description, "argument_hint": argument_hint})
 }
 
 pub(super) fn show(kind: Kind, name: &str, json: bool, place: &Place) -> anyhow::Result<()> {
     if let Some(prompt) = place.prompts(kind)?.iter().find(|prompt| prompt.name == name) {
         let mut value = of_prompt(prompt);
-        value["text"] = json!(prompt.about());
-        let words = format!("{name} {}\n{}\n\n{}\n", prompt.argument_hint, prompt.description, prompt.about());
+        value["text"] = json!(prompt.about);
+        let words = format!("{name} {}\n{}\n\n{}\n", prompt.argument_hint, prompt.description, prompt.about);
         return if json { output::print_json(&value) } else { output::print(&haft_text::sanitise(&words)) };
     }
     let found = items::of(kind, &place.ground, place);

@@ -10,6 +10,8 @@ pub(super) use undo::{Direction, described};
 use std::path::Path;
 use std::sync::Arc;
 
+use haft_agent::Places;
+use haft_agent::config::Config;
 use haft_engine::files::ChangeRecord;
 use haft_store::versions::CallName;
 use haft_store::{Conversation, Store};
@@ -17,9 +19,7 @@ use serde_json::{Value, json};
 
 use super::conversations;
 use crate::cli::{ChangesArgs, Common, RedoArgs, RewindArgs, UndoArgs};
-use crate::config::Config;
 use crate::exit::Exit;
-use crate::places::Places;
 use crate::wiring;
 
 pub(super) fn undo(args: &UndoArgs) -> anyhow::Result<Exit> {
@@ -59,7 +59,7 @@ impl Opened {
             Some(id) => conversations::find(store.as_ref(), id).await?,
             None => conversations::current(store.as_ref()).await?,
         };
-        let record = ChangeRecord::new(wiring::versions(places, config), conversation.id.clone());
+        let record = ChangeRecord::new(haft_agent::versions(places, config), conversation.id.clone());
         Ok(Self { store, conversation, record })
     }
 

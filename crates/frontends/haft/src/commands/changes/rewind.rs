@@ -3,6 +3,7 @@
 //! What is stored is never changed: the conversation as it was stays, and a fork that ends at the message becomes the current
 //! one.
 
+use haft_agent::RandomIds;
 use haft_engine::files::{Mode, Report, Target, UndoError};
 use haft_store::{Conversation, NewConversation, NewFork};
 use haft_types::{ConversationId, IdSource, Message, MessageId, Origin, Role};
@@ -10,7 +11,6 @@ use serde_json::json;
 
 use super::{Opened, conversations, undo};
 use crate::cli::RewindArgs;
-use crate::clock::RandomIds;
 use crate::exit::{Exit, mistake};
 use crate::output;
 

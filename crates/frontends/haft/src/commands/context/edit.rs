@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use haft_agent::WallClock;
 use haft_context::{Chosen, ContextEdit, EditError, Quote, Reach};
 use haft_engine::{CacheState, ContextLine, EditContextError, EditNews, Session};
 use haft_store::{Store, WriteLock};
@@ -15,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::words::{count, money};
 use crate::cli::{EditArgs, EditCommand, EditHow, OutputFormat, RunArgs, SummariseArgs};
-use crate::clock::WallClock;
 use crate::commands::{configuration, conversations, run};
 use crate::exit::mistake;
 use crate::output::{self, Printer, Table};

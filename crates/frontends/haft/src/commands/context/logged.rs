@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use haft_agent::config::Config;
 use haft_model::{Encoding, O200k};
 use haft_store::{Conversation, LoggedRequest, RequestOutline, Store};
 use haft_types::{Entry, LlmMetadata, Message, ModelSpec, Request, Role, Segment, ToolSet};
@@ -10,7 +11,6 @@ use haft_types::{Entry, LlmMetadata, Message, ModelSpec, Request, Role, Segment,
 use super::next;
 use crate::cli::Common;
 use crate::commands::{configuration, conversations};
-use crate::config::Config;
 use crate::exit::mistake;
 use crate::output;
 use crate::wiring;

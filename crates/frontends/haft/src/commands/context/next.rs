@@ -1,5 +1,7 @@
 //! The request that would be sent next, built by the engine under the present configuration.
 
+use haft_agent::Project;
+use haft_agent::config::Config;
 use haft_context::{Assembly, treat_input};
 use haft_model::{Declared, Encoding, ProviderConfig};
 use haft_store::{Conversation, DEFAULT_NAMESPACE};
@@ -8,10 +10,8 @@ use haft_types::{Api, ContentHash, ConversationId, Message, MessageId, Metadata,
 use super::from_file::{self, FromFile};
 use crate::cli::{LookArgs, RunArgs};
 use crate::commands::{configuration, conversations, run};
-use crate::config::Config;
 use crate::exit::mistake;
 use crate::output;
-use crate::project::Project;
 use crate::wiring;
 
 /// What stands for the user's words while nobody has said them.
@@ -87,7 +87,7 @@ fn choose(config: &mut Config, look: &LookArgs) -> anyhow::Result<String> {
 pub(super) fn undeclared(name: &str, api: Api) -> anyhow::Result<Declared> {
     let provider = name.split_once('/').map_or(name, |(provider, _)| provider).to_owned();
     let providers = [(provider, ProviderConfig::new(api, base_url(api)))].into();
-    wiring::declared(&Config { providers, ..Config::default() }, name)
+    Ok(wiring::declared(&Config { providers, ..Config::default() }, name)?)
 }
 
 /// Nothing is sent there: an address must only look like one.

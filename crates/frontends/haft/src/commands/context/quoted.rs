@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use haft_agent::WallClock;
 use haft_context::Change;
 use haft_engine::prefix_cache_of;
 use haft_types::{Clock, MessageId};
 
 use super::logged::Log;
 use crate::cli::Common;
-use crate::clock::WallClock;
 
 /// What the next request of the current conversation writes again once its tools are others; `None` when there is none, or
 /// nothing of it is in the cache.

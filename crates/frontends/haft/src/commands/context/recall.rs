@@ -20,7 +20,7 @@ pub(super) async fn run(args: &RecallArgs) -> anyhow::Result<()> {
     let id = conversations::message(&messages, &args.message)?;
     let Some(message) = messages.iter().find(|message| message.message_id == id) else { return Ok(()) };
     // Messages of imported conversations were never looked through.
-    let masker = Masker::knowing(haft_sandbox::secret_values(std::env::vars_os()));
+    let masker = Masker::knowing(wiring::environment().secret_values());
     let text = masker.mask(&whole(message)).into_owned();
     if args.json {
         let calls = message.tool_calls().map(|call| &call.name);

@@ -11,8 +11,7 @@ use crate::commands::conversations::part_as_text;
 
 /// The text without secrets: keys of known shapes, and what the environment holds.
 pub(super) fn masked(text: &str) -> Cow<'_, str> {
-    static MASKER: LazyLock<Masker> =
-        LazyLock::new(|| Masker::knowing(haft_sandbox::secret_values(std::env::vars_os())));
+    static MASKER: LazyLock<Masker> = LazyLock::new(|| Masker::knowing(crate::wiring::environment().secret_values()));
     MASKER.mask(text)
 }
 

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use haft_agent::WallClock;
 use haft_store::Backups;
 
 use crate::cli::{BackupArgs, BackupCommand, Common};
-use crate::clock::WallClock;
 use crate::exit::mistake;
 use crate::output::{self, Table};
 

@@ -1,5 +1,6 @@
 //! `haft conversations new`, `use`, `rename`, `delete`, `restore` and `fork`.
 
+use haft_agent::RandomIds;
 use haft_store::{Conversation, NewConversation, NewFork, Scope, Store};
 use haft_types::{ConversationId, IdSource, Message, MessageId, Metadata};
 use serde_json::Value;
@@ -7,7 +8,6 @@ use serde_json::Value;
 use super::list::listed;
 use super::{find, find_in, named_or_current, namespace, open};
 use crate::cli::{DeleteArgs, ForkArgs, NewArgs, RenameArgs, RestoreArgs, UseArgs};
-use crate::clock::RandomIds;
 use crate::exit::mistake;
 use crate::output;
 

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use haft_agent::{Places, WallClock};
 use haft_store::{SalvageReport, Salvaged, damaged_copies, salvage};
 use haft_types::Clock;
 use serde_json::{Value, json};
 
 use super::super::conversations::transfer::Folder;
-use crate::clock::WallClock;
 use crate::exit::{Exit, mistake};
 use crate::output;
-use crate::places::Places;
+use crate::wiring;
 
 pub(super) fn run(folder: Option<&Path>, as_json: bool) -> anyhow::Result<Exit> {
-    let places = Places::from_environment()?;
+    let places = wiring::places()?;
     let database = places.database();
     if !database.exists() {
         return Err(mistake(format!("there is nothing to salvage: {} does not exist", database.display())));

@@ -3,17 +3,15 @@
 use std::path::Path;
 use std::time::Duration;
 
+use haft_agent::config::Config;
+use haft_agent::{Places, set_up_sandbox};
 use haft_model::{Client, RetryConfig};
-use haft_sandbox::{Capture, Command, Exit, SandboxMode, Supervisor};
+use haft_sandbox::{Capture, Command, Exit, SandboxMode};
 use haft_store::{Check, Health};
 use haft_types::{PermissionMode, SandboxLayer};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Config;
 use crate::output;
-use crate::places::Places;
-use crate::sandbox;
-use crate::secrets;
 use crate::wiring;
 
 /// How long a server has to answer.
@@ -65,7 +63,7 @@ pub(super) async fn server(places: &Places, config: &Config) -> Check {
 pub(super) async fn commands() -> Check {
     const NAME: &str = "commands";
     let run = async {
-        let supervisor = Supervisor::new(std::env::current_exe()?);
+        let supervisor = wiring::environment().supervisor();
         let command = Command::shell("exit 7", std::env::temp_dir()).timeout(PATIENCE);
         anyhow::Ok(supervisor.run(&command, &Capture::default(), &CancellationToken::new()).await?.exit)
     };
@@ -79,7 +77,7 @@ pub(super) async fn commands() -> Check {
 /// Whether commands are held in, and how.
 pub(super) async fn sandbox(places: &Places, config: &Config) -> Check {
     const NAME: &str = "sandbox";
-    let found = match sandbox::set_up(places, &config.sandbox, PermissionMode::Auto, Vec::new()).await {
+    let found = match set_up_sandbox(places, &config.sandbox, PermissionMode::Auto, Vec::new()).await {
         Ok(found) => found,
         Err(error) => return Check::new(NAME, Health::Warning, format!("the sandbox cannot be set up: {error:#}")),
     };
@@ -94,7 +92,7 @@ pub(super) async fn sandbox(places: &Places, config: &Config) -> Check {
 /// Whether the server of the main model answers. It says nothing about the store, so it is never damage.
 pub(super) async fn provider(config: &Config) -> Check {
     const NAME: &str = "model";
-    let Some(name) = super::super::run::configured_model(config) else {
+    let Some(name) = haft_agent::configured_model(config) else {
         return Check::new(NAME, Health::Skipped, "no model is chosen; set `model` in config.toml");
     };
     match ask(config, &name).await {
@@ -108,7 +106,7 @@ pub(super) async fn provider(config: &Config) -> Check {
 
 async fn ask(config: &Config, name: &str) -> anyhow::Result<usize> {
     let declared = wiring::declared(config, name)?;
-    let key = secrets::key_of(&declared.spec.provider, &declared.provider)?;
+    let key = wiring::key_of(&declared)?;
     let retry = RetryConfig { attempts: 0, ..config.retry.clone() };
     let client = Client::new(declared, key, retry)?;
     let cancel = CancellationToken::new();

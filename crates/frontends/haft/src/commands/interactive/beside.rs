@@ -4,12 +4,11 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use haft_agent::Project;
 use haft_text::{Limits, cut_lines, sanitise_bytes};
 use haft_tools::LimitsConfig;
 use haft_tui::{Desk, Message, Operation};
 use rustix::process::{Pid, Signal, kill_process_group};
-
-use crate::project::Project;
 
 /// Files that are offered at most.
 const FILES: usize = 20_000;

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use haft_agent::WallClock;
 use haft_store::Scope;
 use haft_tui::{Focus, List, Message, Offer, Operation, Row, TakeBack, Then};
 use haft_types::{self as types, Clock as _, Origin, Role, Timestamp};
 
 use super::Seat;
 use super::back::as_typed;
-use crate::clock::WallClock;
 use crate::commands::changes::Opened;
 use crate::commands::models;
 use crate::wiring;

@@ -15,6 +15,8 @@ mod turns;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use haft_agent::config::Config;
+use haft_agent::{Places, Project, knowledge};
 use haft_engine::{Leftovers, Session, Which};
 use haft_project::{Ground, commands};
 use haft_text::Masker;
@@ -24,16 +26,11 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use super::permissions;
-use super::run::{configured_model, lower, usage_errors};
-use crate::agent;
+use super::run::{lower, take_role, usage_errors};
 use crate::cli::{DemoArgs, RunArgs, at_a_terminal};
-use crate::config::Config;
 use crate::exit::{Exit, mistake};
-use crate::mcp::{Mcp, prompts, resources};
 use crate::output;
-use crate::places::Places;
-use crate::project::Project;
-use crate::wiring;
+use crate::wiring::{self, PromptSources};
 
 use beside::Beside;
 use history::History;
@@ -53,7 +50,7 @@ pub(super) fn run(args: &RunArgs, looks: Looks) -> anyhow::Result<Exit> {
         return Err(mistake("talking to the model needs a terminal; use `haft run \"…\"` or `haft -p \"…\"`"));
     }
     let (places, mut loaded) = super::configuration(&args.common)?;
-    if args.model.is_none() && configured_model(&loaded.config).is_none() {
+    if args.model.is_none() && haft_agent::configured_model(&loaded.config).is_none() {
         match setup::run(&places, &loaded.config)? {
             SetUp::Model => loaded = super::configuration(&args.common)?.1,
             SetUp::Demo => return crate::demo::run(&DemoArgs::default()),
@@ -61,31 +58,32 @@ pub(super) fn run(args: &RunArgs, looks: Looks) -> anyhow::Result<Exit> {
         }
     }
     let config = loaded.config;
+    let tui = wiring::tui_config(&config)?;
     // What is wrong with flags and configuration is told before the terminal is taken.
     let plan = lower(&without_choice(args), &config, Some(""))?;
     trusting::settle(&places, &plan.project, &mut std::io::stdin().lock())?;
-    let (ground, _) = wiring::ground(&places, &plan.project)?;
-    let masker = Masker::knowing(haft_sandbox::secret_values(std::env::vars_os()));
-    let history = History::at(places.history(&plan.project.namespace()), masker, config.tui.history);
-    let (mcp, _) = Mcp::open(&places, &config, &plan.project)?;
+    let (ground, _) = knowledge(&places, &plan.project)?;
+    let masker = Masker::knowing(wiring::environment().secret_values());
+    let history = History::at(places.history(&plan.project.namespace()), masker, tui.history);
+    let sources = PromptSources::open(&places, &config, &plan.project)?;
     let setup = Setup {
         mode: plan.mode,
         model: plan.model,
         history: history.load(),
-        editing: config.tui.editing,
-        commands: own_commands(&ground, &mcp),
-        resources: resources::known(&mcp.servers),
+        editing: tui.editing,
+        commands: own_commands(&ground, &sources),
+        resources: sources.resources(),
         first: args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
         greeting: format!("haft {} · {} · /help", env!("CARGO_PKG_VERSION"), from_home(&plan.project.cwd)),
     };
     let (desk, wanted, side) = haft_tui::link();
     let palette = palette();
-    let plain = looks == Looks::Plain || config.tui.plain || palette == Palette::Plain;
+    let plain = looks == Looks::Plain || tui.plain || palette == Palette::Plain;
     let hands = Hands { edit: Box::new(beside::edit), keep: Box::new(move |text| history.keep(text)) };
     let beside = Beside::new(desk.clone(), plan.project.clone(), args.common.set.clone(), &config.limits);
     let chosen = Chosen { mode: plan.mode, model: None, focus: plan.focus_files };
     let project = plan.project;
-    let mut seat = Seat { args, places, config, project, ground, mcp, desk, beside, chosen, session: None };
+    let mut seat = Seat { args, places, config, project, ground, sources, desk, beside, chosen, session: None };
     wiring::runtime()?.block_on(async {
         seat.look_back().await?;
         let terminal = std::thread::spawn(move || {
@@ -113,16 +111,16 @@ fn without_choice(args: &RunArgs) -> RunArgs {
 }
 
 /// The user's own commands, and the prompts of servers as far as they are known; nothing is started.
-fn own_commands(ground: &Ground, mcp: &Mcp) -> Vec<(String, String)> {
+fn own_commands(ground: &Ground, sources: &PromptSources) -> Vec<(String, String)> {
     // What is wrong with a file is told when it is called, and by `haft commands list`.
     let found = commands::load(ground, &mut Vec::new());
     let own = found.items.iter().map(|command| (command.name.clone(), command.description.clone()));
-    own.chain(prompts::known(&mcp.servers).into_iter().map(|prompt| (prompt.name, prompt.description))).collect()
+    own.chain(sources.prompts().into_iter().map(|prompt| (prompt.name, prompt.description))).collect()
 }
 
 /// A folder as people write it.
 fn from_home(folder: &Path) -> String {
-    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let home = wiring::environment().absolute_home();
     match home.as_deref().and_then(|home| folder.strip_prefix(home).ok()) {
         Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
         Some(rest) => format!("~/{}", rest.display()),
@@ -160,7 +158,7 @@ struct Seat<'a> {
     project: Project,
     ground: Ground,
     /// For what the user mentions; the session has servers of its own.
-    mcp: Mcp,
+    sources: PromptSources,
     desk: Desk,
     beside: Beside,
     chosen: Chosen,
@@ -177,7 +175,7 @@ impl Seat<'_> {
         } else if self.args.resume.is_some() || self.args.resume_current {
             // Without words there is nothing to name a new one after.
             let which = lower(self.args, &self.config, None)?.which;
-            self.open(which, "").await.map_err(usage_errors)?;
+            self.open(which, "").await?;
             self.tell_opened();
         }
         Ok(())
@@ -274,7 +272,7 @@ impl Seat<'_> {
 
     async fn open(&mut self, which: Which, words: &str) -> anyhow::Result<()> {
         let mut plan = lower(&without_choice(self.args), &self.config, Some(words))?;
-        agent::put_on(&mut plan, self.args, &self.places)?;
+        take_role(&mut plan, self.args, &self.places)?;
         plan.which = which;
         plan.leftovers = Leftovers::Keep;
         plan.mode = self.chosen.mode;
@@ -287,7 +285,8 @@ impl Seat<'_> {
             permissions::add(&file, Decision::Allow, rules).map(drop).map_err(|error| error.to_string())
         };
         plan.approver = Some(Arc::new(self.desk.approver(Box::new(remember))));
-        self.session = Some(wiring::open_session(&self.places, self.config.clone(), plan).await?);
+        let opened = wiring::open_session(&self.places, self.config.clone(), plan).await;
+        self.session = Some(opened.map_err(usage_errors)?);
         Ok(())
     }
 
@@ -328,7 +327,7 @@ impl Seat<'_> {
     async fn leave(&mut self, quit: &CancellationToken) -> Vec<String> {
         quit.cancel();
         self.beside.end();
-        self.mcp.servers.close().await;
+        self.sources.close().await;
         self.take_leave().await
     }
 }

@@ -8,17 +8,17 @@ use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use haft_agent::config::{self, Config};
+use haft_agent::{KeyState, Places};
 use haft_model::{BuiltIn, ModelError, ProviderConfig, Secret};
 use haft_tui::{Echo, ask};
 use haft_types::Api;
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use crate::commands::models::Trial;
-use crate::config::{self, Config};
 use crate::exit::mistake;
 use crate::output;
-use crate::places::Places;
-use crate::secrets::{self, KeyState};
+use crate::wiring;
 
 /// The provider's name where the user gave an address.
 const OWN: &str = "own";
@@ -130,7 +130,7 @@ fn choose_provider(config: &Config) -> anyhow::Result<Option<Choice>> {
     let mut text = String::from("\nWho serves the model?\n\n");
     for (at, name) in names.iter().enumerate() {
         let declared = Trial(config).provider(name)?;
-        let note = match (secrets::state_of(&declared), &declared.api_key_env) {
+        let note = match (wiring::key_state(&declared), &declared.api_key_env) {
             (KeyState::There, Some(variable)) => format!("{variable} is set"),
             (KeyState::There, None) => "its key is there".to_owned(),
             (KeyState::Missing, _) => "needs a key".to_owned(),
@@ -189,7 +189,7 @@ fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
 fn ask_key(places: &Places, name: &str, provider: &ProviderConfig, refused: bool) -> anyhow::Result<Option<Key>> {
     let file = key_file(places, name);
     let kept = format!("It is kept in {}, which only you can read.\n", file.display());
-    let state = secrets::state_of(provider);
+    let state = wiring::key_state(provider);
     match state {
         KeyState::There | KeyState::Command | KeyState::Keyring if !refused => return Ok(Some(Key::Declared)),
         KeyState::NotNeeded if name != OWN && !refused => return Ok(Some(Key::None)),
@@ -216,7 +216,7 @@ impl Key {
     fn secret(&self, name: &str, provider: &ProviderConfig) -> anyhow::Result<Option<Secret>> {
         match self {
             Self::None => Ok(None),
-            Self::Declared => secrets::key_of(name, provider),
+            Self::Declared => Ok(haft_agent::key_of(wiring::environment(), name, provider)?),
             Self::Typed(key) => Ok(Some(Secret::new(key.clone()))),
         }
     }
@@ -334,7 +334,7 @@ fn with_model(
         }
     }
     let after = document.to_string();
-    config::check(file, &after)?;
+    wiring::check_config(file, &after)?;
     Ok(after)
 }
 

@@ -2,15 +2,13 @@
 
 use std::io::BufRead;
 
+use haft_agent::{Places, Project, WallClock};
 use haft_project::{Standing, TrustList};
 use haft_text::reveal;
 use haft_types::Clock as _;
 
-use crate::clock::WallClock;
 use crate::commands::trust::Found;
 use crate::output;
-use crate::places::Places;
-use crate::project::Project;
 
 /// Asks whether the folder is to be trusted, if that would make a difference. Anything but a yes leaves it as it is.
 pub(super) fn settle(places: &Places, project: &Project, answers: &mut impl BufRead) -> anyhow::Result<()> {

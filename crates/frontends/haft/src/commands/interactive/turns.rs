@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 use super::beside::Beside;
 use super::{Next, Seat};
 use crate::commands::run::cancel_on_signals;
-use crate::mcp::{self, prompts, resources};
 use crate::slash;
 
 impl Seat<'_> {
@@ -98,8 +97,8 @@ impl Seat<'_> {
 
     /// The words with what they call put in its place: a command, a prompt of a server, resources.
     async fn in_full(&self, text: String) -> anyhow::Result<String> {
-        let text = if text.trim_start_matches('/').starts_with(mcp::PREFIX) && text.starts_with('/') {
-            prompts::expand(&self.mcp, &text).await?
+        let text = if self.sources.are_called(&text) {
+            self.sources.expand(&text).await?
         } else {
             let (text, problems) = slash::expand_and_tell(text, &self.ground)?;
             for text in problems {
@@ -107,10 +106,7 @@ impl Seat<'_> {
             }
             text
         };
-        match resources::mentioned(&text, &self.mcp).as_slice() {
-            [] => Ok(text),
-            mentioned => resources::attach(&text, mentioned, &self.mcp).await,
-        }
+        self.sources.attach(text).await
     }
 }
 

@@ -1,11 +1,11 @@
 //! `haft jobs list` and `haft jobs show`.
 
+use haft_agent::WallClock;
 use haft_types::{Clock, Timestamp};
 use serde_json::{Value, json};
 
 use super::{death, jobs};
 use crate::cli::{ListJobsArgs, ShowJobArgs};
-use crate::clock::WallClock;
 use crate::jobs::{Job, State};
 use crate::output::{self, Table};
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use haft_agent::config;
 use haft_text::NameRule;
 use tokio_util::sync::CancellationToken;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
@@ -9,16 +10,14 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 use super::test;
 use crate::cli::{Common, McpAddArgs, Transport};
 use crate::commands::context;
-use crate::config;
 use crate::exit::{Exit, mistake};
 use crate::output;
-use crate::places::Places;
 use crate::wiring;
 
 const SECTION: &str = "mcp_servers";
 
 pub(super) fn run(args: &McpAddArgs) -> anyhow::Result<Exit> {
-    let file = Places::from_environment()?.config_file();
+    let file = wiring::places()?.config_file();
     tell_price(&args.common)?;
     config::edit(&file, |before| with_server(&file, before, args))?;
     output::print(&format!("Declared `{}` in `{}`.\n", args.name, file.display()))?;
@@ -37,7 +36,7 @@ pub(super) fn run(args: &McpAddArgs) -> anyhow::Result<Exit> {
 }
 
 pub(super) fn remove(name: &str) -> anyhow::Result<Exit> {
-    let file = Places::from_environment()?.config_file();
+    let file = wiring::places()?.config_file();
     config::edit(&file, |before| without_server(&file, before, name))?;
     output::print(&format!("Took `{name}` out of `{}`.\n", file.display()))?;
     Ok(Exit::Completed)
@@ -72,7 +71,7 @@ fn with_server(file: &Path, before: &str, args: &McpAddArgs) -> anyhow::Result<S
     }
     servers.insert(&args.name, Item::Table(server));
     let after = document.to_string();
-    config::check(file, &after)?;
+    wiring::check_config(file, &after)?;
     Ok(after)
 }
 
@@ -89,7 +88,7 @@ fn without_server(file: &Path, before: &str, name: &str) -> anyhow::Result<Strin
 }
 
 fn parse(file: &Path, text: &str) -> anyhow::Result<DocumentMut> {
-    config::check(file, text)?;
+    wiring::check_config(file, text)?;
     text.parse().map_err(|error: toml_edit::TomlError| mistake(format!("{}: {error}", file.display())))
 }
 

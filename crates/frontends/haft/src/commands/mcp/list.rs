@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::cli::McpListArgs;
 use crate::exit::Exit;
-use crate::mcp::Mcp;
 use crate::output::{self, Table};
+use crate::wiring::mcp::Mcp;
 
 /// It is declared and not used.
 const OFF: &str = "switched off";

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::McpNameArgs;
 use crate::exit::{Exit, mistake};
 use crate::output;
-use crate::places::Places;
+use crate::wiring;
 
 /// How long a person may take on the page.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -25,7 +25,7 @@ pub(super) async fn run(args: &McpNameArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::Completed);
         }
     };
-    let tokens = Places::from_environment()?.mcp_tokens();
+    let tokens = wiring::places()?.mcp_tokens();
     let login = haft_mcp::login(server, tokens, challenge.as_deref()).await.map_err(failed)?;
     output::print(&format!("Visit this page to log in to `{}`:\n\n{}\n\n", server.name, login.url()))?;
     let finished = tokio::time::timeout(PATIENCE, login.finish()).await;

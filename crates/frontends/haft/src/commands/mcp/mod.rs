@@ -9,9 +9,8 @@ use std::path::Path;
 
 use crate::cli::{Common, McpCommand, McpListArgs};
 use crate::exit::{Exit, mistake};
-use crate::mcp::Mcp;
-use crate::project::Project;
 use crate::wiring;
+use crate::wiring::mcp::Mcp;
 
 pub(super) fn run(command: Option<McpCommand>) -> anyhow::Result<Exit> {
     match command.unwrap_or_else(|| McpCommand::List(McpListArgs::default())) {
@@ -26,7 +25,7 @@ pub(super) fn run(command: Option<McpCommand>) -> anyhow::Result<Exit> {
 /// The servers of this project and the user, and the names of those that are switched off.
 fn servers(common: &Common, cwd: Option<&Path>) -> anyhow::Result<(Mcp, Vec<String>)> {
     let (places, loaded) = super::configuration(common)?;
-    Mcp::open(&places, &loaded.config, &Project::find(cwd)?)
+    Mcp::open(&places, &loaded.config, &wiring::project(cwd)?)
 }
 
 /// The server of this name, or an error that names the others.

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use super::list;
 use crate::cli::McpTestArgs;
 use crate::exit::Exit;
-use crate::mcp::Mcp;
 use crate::output;
+use crate::wiring::mcp::Mcp;
 
 pub(super) async fn run(args: &McpTestArgs) -> anyhow::Result<Exit> {
     let (mcp, _) = super::servers(&args.common, args.cwd.as_deref())?;

@@ -4,14 +4,15 @@ use std::path::Path;
 
 use toml_edit::{DocumentMut, InlineTable, Item, Table, Value, value};
 
+use haft_agent::config;
+
 use crate::cli::AddArgs;
-use crate::config;
 use crate::exit::{Exit, mistake};
 use crate::output;
-use crate::places::Places;
+use crate::wiring;
 
 pub(super) fn run(args: &AddArgs) -> anyhow::Result<Exit> {
-    let file = Places::from_environment()?.config_file();
+    let file = wiring::places()?.config_file();
     config::edit(&file, |before| with_model(&file, before, args))?;
     output::print(&format!(
         "Declared `{}` in `{}`. `haft models test {}` tries it.\n",
@@ -24,7 +25,7 @@ pub(super) fn run(args: &AddArgs) -> anyhow::Result<Exit> {
 
 /// The text of the file with the model in it. Everything else stays as it is.
 fn with_model(file: &Path, before: &str, args: &AddArgs) -> anyhow::Result<String> {
-    config::check(file, before)?;
+    wiring::check_config(file, before)?;
     let unreadable = |error: toml_edit::TomlError| mistake(format!("{}: {error}", file.display()));
     let mut document: DocumentMut = before.parse().map_err(unreadable)?;
     let (provider, model) = args
@@ -43,9 +44,9 @@ fn with_model(file: &Path, before: &str, args: &AddArgs) -> anyhow::Result<Strin
         document.insert("model", value(&args.name));
     }
     let after = document.to_string();
-    let table = config::check(file, &after)?;
+    let table = wiring::check_config(file, &after)?;
     // The catalogue knows more than types do: an unknown provider, a life the cache does not have.
-    let config = config::lower(table)?;
+    let config = wiring::lower_config(table)?;
     super::catalogue(&config)?;
     Ok(after)
 }

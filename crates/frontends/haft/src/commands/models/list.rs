@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use haft_agent::KeyState;
+use haft_agent::config::Config;
 use haft_model::{BuiltIn, Catalogue, Declared};
 use haft_types::ModelSpec;
 use serde_json::{Value, json};
 
 use super::number;
 use crate::cli::ListArgs;
-use crate::config::Config;
 use crate::exit::{Exit, mistake};
 use crate::output::{self, Table};
-use crate::secrets::{self, KeyState};
+use crate::wiring;
 
 /// A model of the list.
 struct Row {
@@ -61,13 +62,13 @@ pub(in crate::commands) fn usable(config: &Config) -> anyhow::Result<Vec<ModelSp
 /// What was declared and the main model in any case; what is built in where there is a key, or all of it.
 fn rows(config: &Config, wanted: Wanted) -> anyhow::Result<Vec<Row>> {
     let catalogue = super::catalogue(config)?;
-    let main = super::super::run::configured_model(config);
+    let main = haft_agent::configured_model(config);
     let mut names: BTreeSet<_> = catalogue.list().map(|spec| spec.full_name()).collect();
     names.extend(main.clone());
     let mut rows = Vec::new();
     for name in names {
         let declared = catalogue.resolve(&name).map_err(|error| mistake(error.to_string()))?;
-        let key = secrets::state_of(&declared.provider);
+        let key = wiring::key_state(&declared.provider);
         let is_main = main.as_ref() == Some(&name);
         let built_in = !config.models.contains_key(&name) && !is_main;
         if wanted == Wanted::All || !built_in || key == KeyState::There {

@@ -9,10 +9,10 @@ mod trial;
 
 pub(super) use list::usable;
 
+use haft_agent::config::Config;
 use haft_model::Catalogue;
 
 use crate::cli::{ListArgs, ModelsCommand};
-use crate::config::Config;
 use crate::exit::{Exit, mistake};
 
 pub(super) use trial::Trial;

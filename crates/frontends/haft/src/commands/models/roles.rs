@@ -1,9 +1,9 @@
 //! `haft models roles`.
 
+use haft_agent::config::ModelRole;
 use serde_json::json;
 
 use crate::cli::RolesArgs;
-use crate::config::ModelRole;
 use crate::exit::Exit;
 use crate::output::{self, Table};
 

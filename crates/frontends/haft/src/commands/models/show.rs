@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
+use haft_agent::config::{self, LoadedConfig, ValueOrigin};
 use haft_model::{BuiltIn, Declared};
 use serde_json::{Map, Value, json};
 
 use crate::cli::ShowModelArgs;
-use crate::config::{self, Loaded, Origin};
 use crate::exit::{Exit, mistake};
 use crate::output;
-use crate::secrets;
+use crate::wiring;
 
 /// A value and where it comes from.
 struct Line {
@@ -33,7 +33,7 @@ pub(super) fn run(args: &ShowModelArgs) -> anyhow::Result<Exit> {
 }
 
 /// The model and its provider as the configuration would write them.
-fn lines(declared: &Declared, loaded: &Loaded) -> anyhow::Result<Vec<Line>> {
+fn lines(declared: &Declared, loaded: &LoadedConfig) -> anyhow::Result<Vec<Line>> {
     let spec = &declared.spec;
     let name = spec.full_name();
     let mut model = toml::Table::try_from(spec)?;
@@ -61,9 +61,9 @@ fn lines(declared: &Declared, loaded: &Loaded) -> anyhow::Result<Vec<Line>> {
     let mut lines = Vec::new();
     config::flatten(&whole, &mut Vec::new(), &mut |key, value| {
         let origin = match loaded.origin(&key) {
-            Origin::BuiltIn if known_keys.contains(&key) => "built-in".to_owned(),
-            Origin::BuiltIn => "default".to_owned(),
-            told @ (Origin::File(_) | Origin::Variable(_) | Origin::Flag) => told.to_string(),
+            ValueOrigin::BuiltIn if known_keys.contains(&key) => "built-in".to_owned(),
+            ValueOrigin::BuiltIn => "default".to_owned(),
+            told @ (ValueOrigin::File(_) | ValueOrigin::Variable(_) | ValueOrigin::Flag) => told.to_string(),
         };
         lines.push(Line { key, value: value.clone(), origin });
     });
@@ -82,7 +82,7 @@ fn as_json(declared: &Declared, lines: &[Line]) -> anyhow::Result<Value> {
     };
     Ok(json!({
         "name": name,
-        "key": secrets::state_of(&declared.provider).name(),
+        "key": wiring::key_state(&declared.provider).name(),
         "values": values,
         "built_in": {"model": about(&name), "provider": about(&declared.spec.provider)},
     }))
@@ -90,7 +90,7 @@ fn as_json(declared: &Declared, lines: &[Line]) -> anyhow::Result<Value> {
 
 fn as_text(declared: &Declared, lines: &[Line]) -> String {
     let spec = &declared.spec;
-    let mut text = format!("{} (key: {})\n", spec.full_name(), secrets::state_of(&declared.provider).name());
+    let mut text = format!("{} (key: {})\n", spec.full_name(), wiring::key_state(&declared.provider).name());
     let shown: Vec<_> = lines.iter().map(|line| (format!("{} = {}", line.key, line.value), &line.origin)).collect();
     let width = shown.iter().map(|(line, _)| haft_text::width(line)).max().unwrap_or(0).min(72);
     for (line, origin) in shown {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use haft_agent::RandomIds;
 use haft_model::{Client, ModelError, O200k, Reply, RetryConfig};
 use haft_types::{
     Cost, Entry, IdSource, Layer, Message, ModelSpec, Request, Role, Segment, Timestamp, TokenCounter, ToolSet, Usage,
@@ -12,10 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::number;
 use crate::cli::TestArgs;
-use crate::clock::RandomIds;
 use crate::exit::{Exit, mistake};
 use crate::output;
-use crate::secrets;
 use crate::wiring;
 
 /// Enough for a word, and for a model that reasons first.
@@ -35,11 +34,11 @@ struct Outcome {
 
 pub(super) fn run(args: &TestArgs) -> anyhow::Result<Exit> {
     let (_, loaded) = super::super::configuration(&args.common)?;
-    let main = || super::super::run::configured_model(&loaded.config);
+    let main = || haft_agent::configured_model(&loaded.config);
     let name = args.name.clone().or_else(main);
     let name = name.ok_or_else(|| mistake("which model? Give its name as `provider/model`, or set `model`"))?;
     let declared = wiring::declared(&loaded.config, &name)?;
-    let key = secrets::key_of(&declared.spec.provider, &declared.provider)?;
+    let key = wiring::key_of(&declared)?;
     let (spec, url) = (declared.spec.clone(), declared.provider.base_url.clone());
     // Whoever tests wants to know about the first failure.
     let retry = RetryConfig { attempts: 0, ..loaded.config.retry.clone() };

@@ -1,10 +1,10 @@
 //! Asks a model, or for a list of models, before anything of it is configured.
 
+use haft_agent::config::Config;
 use haft_model::{Client, ModelError, ProviderConfig, RetryConfig, Secret};
 use tokio_util::sync::CancellationToken;
 
 use super::{catalogue, number, test};
-use crate::config::Config;
 use crate::exit::mistake;
 use crate::wiring;
 

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
+use haft_agent::config;
 use haft_permission::Rule;
 use haft_types::Decision;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
-use crate::config;
 use crate::exit::mistake;
 use crate::output;
-use crate::places::Places;
+use crate::wiring;
 
 pub(super) fn run(decision: Decision, rules: &[String]) -> anyhow::Result<()> {
-    let file = Places::from_environment()?.config_file();
+    let file = wiring::places()?.config_file();
     let added = add(&file, decision, rules)?;
     let file = file.display();
     output::print(&match added {
@@ -28,15 +28,15 @@ pub(crate) fn add(file: &Path, decision: Decision, rules: &[String]) -> anyhow::
     config::edit(file, |before| {
         let after;
         (after, added) = with_rules(file, before, decision, rules)?;
-        Ok(after)
+        anyhow::Ok(after)
     })?;
     Ok(added)
 }
 
 /// The text of the file with the rules in it. Everything else stays as it is.
 fn with_rules(file: &Path, before: &str, decision: Decision, rules: &[String]) -> anyhow::Result<(String, usize)> {
-    config::check(file, before)?;
-    let home = std::env::var_os("HOME").map(std::path::PathBuf::from);
+    wiring::check_config(file, before)?;
+    let home = wiring::environment().home();
     for rule in rules {
         Rule::parse(rule, home.as_deref()).map_err(|error| mistake(error.to_string()))?;
     }
@@ -56,7 +56,7 @@ fn with_rules(file: &Path, before: &str, decision: Decision, rules: &[String]) -
         }
     }
     let after = document.to_string();
-    config::check(file, &after)?;
+    wiring::check_config(file, &after)?;
     Ok((after, added))
 }
 

@@ -1,5 +1,6 @@
 //! `haft permissions explain`.
 
+use haft_agent::{confinement, set_up_sandbox};
 use haft_permission::{Call, Confinement, Verdict};
 use haft_tool::Workspace;
 use haft_types::PermissionMode;
@@ -8,28 +9,31 @@ use serde_json::Value;
 use crate::cli::ExplainArgs;
 use crate::commands::tools;
 use crate::exit::mistake;
-use crate::mcp;
 use crate::output::{self, Table};
-use crate::project::Project;
-use crate::sandbox;
 use crate::wiring;
+#[cfg(feature = "mcp")]
+use crate::wiring::mcp;
 
 pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     let (places, loaded) = crate::commands::configuration(&args.common)?;
-    let project = Project::find(args.cwd.as_deref())?;
-    let (_, standing) = wiring::ground(&places, &project)?;
+    let project = wiring::project(args.cwd.as_deref())?;
+    #[cfg(feature = "mcp")]
+    let (_, standing) = haft_agent::knowledge(&places, &project)?;
+    #[cfg(feature = "mcp")]
     let servers = mcp::gathered(&places, &loaded.config, &project.root, &standing).servers;
     let (config, of_sandbox) = (loaded.config.permissions, loaded.config.sandbox);
     let mode = args.permission_mode.unwrap_or(config.mode);
     // Only there the sandbox makes a difference.
     let confinement = if mode == PermissionMode::Auto {
         let projects = vec![project.root.clone()];
-        let found = wiring::runtime()?.block_on(sandbox::set_up(&places, &of_sandbox, mode, projects))?;
-        sandbox::confinement(&found)
+        let found = wiring::runtime()?.block_on(set_up_sandbox(&places, &of_sandbox, mode, projects))?;
+        confinement(&found)
     } else {
         Confinement::None
     };
-    let permissions = mcp::permitted(wiring::permissions(&config, mode, confinement)?, &servers);
+    let permissions = haft_agent::permissions(wiring::environment(), &config, mode, confinement)?;
+    #[cfg(feature = "mcp")]
+    let permissions = haft_agent::with_rules(permissions, mcp::rules(&servers));
     let workspace = Workspace {
         root: project.root,
         extra: Vec::new(),
@@ -39,6 +43,7 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     };
     let verdict = match (&args.command, &args.tool) {
         (Some(line), _) => permissions.decide(&Call::command(line), &workspace),
+        #[cfg(feature = "mcp")]
         (None, Some(name)) if name.starts_with(mcp::PREFIX) => {
             let (server, tool) = mcp::named_tool(name)?;
             if !servers.iter().any(|one| one.name == server) {
@@ -49,7 +54,7 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
         (None, tool) => {
             let name = tool.as_deref().unwrap_or_default();
             let arguments = args.args.as_deref().ok_or_else(|| mistake("`--tool` needs `--args`, a JSON object"))?;
-            let registry = tools::registry()?;
+            let registry = tools::registry();
             let found = registry
                 .resolve(name)
                 .ok_or_else(|| mistake(format!("there is no tool `{name}`; `haft tools list` shows them")))?;

@@ -33,7 +33,7 @@ pub(super) fn run(command: PermissionsCommand) -> anyhow::Result<Exit> {
 fn list(as_json: bool, common: &Common) -> anyhow::Result<()> {
     let (_, loaded) = super::configuration(common)?;
     let config = loaded.config.permissions;
-    let permissions = wiring::permissions(&config, config.mode, Confinement::None)?;
+    let permissions = haft_agent::permissions(wiring::environment(), &config, config.mode, Confinement::None)?;
     let rules: Vec<_> = permissions.rules.iter().collect();
     let source = |of_project: bool| if of_project { "project" } else { "user" };
     if as_json {

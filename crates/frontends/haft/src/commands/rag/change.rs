@@ -2,23 +2,23 @@
 
 use std::path::Path;
 
+use haft_agent::config;
 use haft_rag::{CollectionConfig, Kind, Source};
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
 use crate::cli::{Common, RagAddArgs};
-use crate::config;
 use crate::exit::mistake;
 use crate::output;
-use crate::places::Places;
-use crate::rag::{self, Rag};
+use crate::wiring;
+use crate::wiring::rag::{self, Rag};
 
 const SECTION: &str = "rag";
 
 pub(super) fn add(args: &RagAddArgs) -> anyhow::Result<()> {
-    let places = Places::from_environment()?;
+    let places = wiring::places()?;
     let file = places.config_file();
     let section = section_of(args)?;
-    let source = rag::source(&args.name, &section)?;
+    let source = rag::source(&places.environment, &args.name, &section)?;
     config::edit(&file, |before| with_collection(&file, before, &args.name, &section))?;
     output::print(&format!("Declared `{}` in `{}`.\n", args.name, file.display()))?;
     if let Source::Folders(folders) = source {
@@ -105,7 +105,7 @@ fn with_collection(file: &Path, before: &str, name: &str, section: &CollectionCo
     }
     collections.insert(name, Item::Table(table));
     let after = document.to_string();
-    config::check(file, &after)?;
+    wiring::check_config(file, &after)?;
     Ok(after)
 }
 
@@ -122,7 +122,7 @@ fn without_collection(file: &Path, before: &str, name: &str) -> anyhow::Result<S
 }
 
 fn parse(file: &Path, text: &str) -> anyhow::Result<DocumentMut> {
-    config::check(file, text)?;
+    wiring::check_config(file, text)?;
     text.parse().map_err(|error: toml_edit::TomlError| mistake(format!("{}: {error}", file.display())))
 }
 

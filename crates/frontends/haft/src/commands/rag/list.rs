@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::cli::RagListArgs;
 use crate::output::{self, Table};
-use crate::rag::Rag;
+use crate::wiring::rag::Rag;
 
 pub(super) fn run(args: &RagListArgs) -> anyhow::Result<()> {
     let (places, loaded) = super::super::configuration(&args.common)?;

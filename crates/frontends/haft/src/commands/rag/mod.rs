@@ -9,7 +9,7 @@ use haft_rag::Collection;
 
 use crate::cli::{RagCommand, RagListArgs};
 use crate::exit::{Exit, mistake};
-use crate::rag::Rag;
+use crate::wiring::rag::Rag;
 
 pub(super) fn run(command: Option<RagCommand>) -> anyhow::Result<Exit> {
     match command.unwrap_or_else(|| RagCommand::List(RagListArgs::default())) {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::cli::RagQueryArgs;
 use crate::exit::mistake;
 use crate::output;
-use crate::rag::Rag;
 use crate::wiring;
+use crate::wiring::rag::Rag;
 
 pub(super) fn run(args: &RagQueryArgs) -> anyhow::Result<()> {
     let (places, loaded) = super::super::configuration(&args.common)?;

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use haft_agent::WallClock;
 use haft_rag::{Collection, Kind, Serving, Token, serve};
 use uuid::Uuid;
 
 use crate::cli::RagServeArgs;
-use crate::clock::WallClock;
 use crate::exit::mistake;
 use crate::output;
-use crate::rag::Rag;
 use crate::wiring;
+use crate::wiring::rag::Rag;
 
 pub(super) fn run(args: &RagServeArgs) -> anyhow::Result<()> {
     if !args.listen.ip().is_loopback() {
@@ -69,7 +69,7 @@ fn token(variable: Option<&str>) -> anyhow::Result<(Token, Option<String>)> {
         let word = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
         return Ok((Token::new(word.clone()), Some(word)));
     };
-    let word = std::env::var(variable).ok().map(|word| word.trim().to_owned()).filter(|word| !word.is_empty());
+    let word = wiring::environment().word(variable);
     let missing = || {
         mistake(format!(
             "the environment variable `{variable}` is not set; export the token, or leave `--token-env` out"

@@ -3,9 +3,10 @@
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 
+use haft_agent::Project;
+
 use crate::cli::ReviewOf;
 use crate::exit::mistake;
-use crate::project::Project;
 
 /// More of a diff is not sent: the reviewer reads the files instead.
 const LONGEST: usize = 400_000;

@@ -2,12 +2,12 @@
 
 mod diff;
 
+use haft_agent::knowledge;
 use haft_types::PermissionMode;
 
 use super::run;
 use crate::cli::{ReviewArgs, RunArgs};
 use crate::exit::{Exit, mistake};
-use crate::project::Project;
 use crate::wiring;
 
 const PROMPT: &str = include_str!("prompt.md");
@@ -18,9 +18,9 @@ const TOOLS: [&str; 7] =
 
 pub(super) fn run(args: ReviewArgs) -> anyhow::Result<Exit> {
     let (places, _) = super::configuration(&args.common)?;
-    let project = Project::find(None)?;
+    let project = wiring::project(None)?;
     // git runs what a repository configures, so it is not run in one that nobody trusts.
-    let (_, standing) = wiring::ground(&places, &project)?;
+    let (_, standing) = knowledge(&places, &project)?;
     if !standing.is_trusted() {
         let root = project.root.display();
         return Err(mistake(format!("`{root}` is not trusted, and git is not run in it; `haft trust` trusts it")));

@@ -4,6 +4,7 @@ mod test;
 
 use std::path::PathBuf;
 
+use haft_agent::set_up_sandbox;
 use haft_sandbox::{Confined, Network, Sandbox};
 use haft_types::PermissionMode;
 use serde_json::json;
@@ -11,8 +12,6 @@ use serde_json::json;
 use crate::cli::{SandboxCommand, SandboxStatusArgs};
 use crate::exit::Exit;
 use crate::output;
-use crate::project::Project;
-use crate::sandbox;
 use crate::wiring;
 
 pub(super) fn run(command: &SandboxCommand) -> anyhow::Result<Exit> {
@@ -24,9 +23,9 @@ pub(super) fn run(command: &SandboxCommand) -> anyhow::Result<Exit> {
 
 fn status(args: &SandboxStatusArgs) -> anyhow::Result<()> {
     let (places, loaded) = super::configuration(&args.common)?;
-    let projects = vec![Project::find(None)?.root];
+    let projects = vec![wiring::project(None)?.root];
     let config = &loaded.config.sandbox;
-    let found = wiring::runtime()?.block_on(sandbox::set_up(&places, config, PermissionMode::Auto, projects))?;
+    let found = wiring::runtime()?.block_on(set_up_sandbox(&places, config, PermissionMode::Auto, projects))?;
     let confined = found.confined();
     let policy = confined.as_ref().map(|confined| &confined.policy);
     if args.json {

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use haft_agent::Places;
 use haft_sandbox::{
     Capture, Command, Confined, Exit as Ending, Finding, Network, Outcome, PROBE_ARG, Policy, ProbeKind, Site,
     Supervisor, Way,
@@ -18,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::SandboxTestArgs;
 use crate::exit::Exit;
 use crate::output;
-use crate::places::Places;
 use crate::wiring;
 
 /// All attempts together take seconds; a machine may be slow.
@@ -79,7 +79,7 @@ async fn test(places: &Places, way: Way) -> anyhow::Result<Tested> {
     let policy = policy(&root, &site, &program)?;
     let command = Command {
         argv: vec![program.clone().into(), PROBE_ARG.into(), site.ground_file().into()],
-        env: haft_sandbox::child_environment(std::env::vars_os()),
+        env: wiring::environment().child_environment(),
         ..Command::shell("", site.ground().project.clone())
     };
     let command = command.timeout(PATIENCE).confined(Some(Arc::new(Confined { way, policy })));

@@ -24,7 +24,7 @@ struct Row<'a> {
 }
 
 pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
-    let registry = super::registry()?;
+    let registry = super::registry();
     if args.markdown {
         return output::print(&super::page::page(&registry));
     }

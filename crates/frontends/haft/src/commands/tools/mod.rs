@@ -8,7 +8,6 @@ mod stats;
 use std::sync::Arc;
 
 use haft_project::Kind;
-use haft_sandbox::Supervisor;
 use haft_tool::Registry;
 use haft_tools::{LimitsConfig, Running};
 
@@ -33,7 +32,8 @@ pub(super) fn run(command: Option<ToolsCommand>) -> anyhow::Result<Exit> {
 }
 
 /// Every tool there is.
-pub(in crate::commands) fn registry() -> anyhow::Result<Registry> {
-    let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
-    Ok(haft_engine::all_tools(&Arc::new(Running::new(supervisor, LimitsConfig::default()))))
+pub(in crate::commands) fn registry() -> Registry {
+    let supervisor = Arc::new(wiring::environment().supervisor());
+    let readers = wiring::readers(&supervisor);
+    haft_engine::all_tools(&Arc::new(Running::new(supervisor, LimitsConfig::default()).with_readers(readers)))
 }

@@ -10,6 +10,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use haft_agent::Places;
+use haft_agent::config::Config;
 use haft_engine::{Purse, RunReport};
 use haft_project::Found;
 use haft_project::agents::Agent;
@@ -22,9 +24,7 @@ use super::record::{Held, Record, StepRecord};
 use super::step::{self, Start};
 use super::told::Told;
 use crate::cli::WorkflowRunArgs;
-use crate::config::Config;
 use crate::exit::Exit;
-use crate::places::Places;
 
 /// So many steps run at the same time.
 const AT_ONCE: usize = 8;

@@ -8,6 +8,8 @@ mod told;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use haft_agent::config::Config;
+use haft_agent::knowledge;
 use haft_engine::Purse;
 use haft_project::agents::{self, Agent};
 use haft_project::workflows::{self, Workflow};
@@ -15,12 +17,10 @@ use haft_project::{Found, Ground, Kind, Problem};
 use tokio_util::sync::CancellationToken;
 
 use super::catalogue;
-use super::run::{cancel_on_signals, configured_model};
+use super::run::cancel_on_signals;
 use crate::cli::{WorkflowRunArgs, WorkflowsCommand};
-use crate::config::Config;
 use crate::exit::{Exit, mistake};
 use crate::output;
-use crate::project::Project;
 use crate::wiring;
 
 use drive::Drive;
@@ -37,8 +37,8 @@ pub(super) fn run(command: Option<WorkflowsCommand>) -> anyhow::Result<Exit> {
 
 fn run_one(args: WorkflowRunArgs) -> anyhow::Result<Exit> {
     let (places, loaded) = super::configuration(&args.common)?;
-    let project = Project::find(args.cwd.as_deref())?;
-    let (ground, standing) = wiring::ground(&places, &project)?;
+    let project = wiring::project(args.cwd.as_deref())?;
+    let (ground, standing) = knowledge(&places, &project)?;
     let untrusted = (!standing.is_trusted()).then(|| {
         format!("; `{}` is not trusted, so that nothing of it is used (`haft trust`)", project.root.display())
     });
@@ -93,9 +93,9 @@ fn check_models(
     config: &Config,
 ) -> anyhow::Result<()> {
     for step in &workflow.steps {
-        let named = step::model(step, agents, args).or_else(|| configured_model(config));
+        let named = step::model(step, agents, args).or_else(|| haft_agent::configured_model(config));
         let known = match named {
-            Some(name) => wiring::declared(config, &name).map(drop),
+            Some(name) => wiring::declared(config, &name).map(drop).map_err(anyhow::Error::from),
             None => Err(mistake("no model is chosen; use `-m provider/model`, or set `model` in config.toml")),
         };
         known.map_err(|error| {

@@ -10,11 +10,11 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use haft_agent::{RandomIds, WallClock};
 use haft_project::workflows::Workflow;
 use haft_types::{Clock, ContentHash, ConversationId, IdSource, Outcome, Timestamp, TurnResult};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::{RandomIds, WallClock};
 use crate::exit::mistake;
 
 /// So many runs are kept.

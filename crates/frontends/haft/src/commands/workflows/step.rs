@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use haft_agent::{RunPlan, RunStep, SetupError};
 use haft_engine::{OpenError, RunReport, Session};
 use haft_project::Found;
 use haft_project::agents::Agent;
@@ -12,10 +13,9 @@ use haft_types::{ConversationId, Cost, Outcome, TurnResult, Usage};
 use super::drive::Shared;
 use super::record::StepRecord;
 use super::told::StepEvents;
-use crate::agent;
 use crate::cli::{RunArgs, WorkflowRunArgs};
-use crate::commands::run::{close, lower};
-use crate::wiring::{self, Part, RunPlan};
+use crate::commands::run::{close, lower, take_role};
+use crate::wiring;
 
 /// What a step begins with.
 pub(super) struct Start {
@@ -82,8 +82,8 @@ async fn open(
         match Box::pin(wiring::open_session(&shared.places, shared.config.clone(), plan)).await {
             Ok(session) => return Ok((session, None)),
             // It was killed before its first message was stored.
-            Err(error) if matches!(error.downcast_ref(), Some(OpenError::Unknown(_))) => {}
-            Err(error) => return Err(error),
+            Err(SetupError::Open(OpenError::Unknown(_))) => {}
+            Err(error) => return Err(error.into()),
         }
     }
     let plan = plan(shared, step, None, time)?;
@@ -117,7 +117,7 @@ fn plan(
     };
     let title = format!("{}: {}", shared.workflow.name, step.name);
     let mut plan = lower(&args, &shared.config, Some(&title))?;
-    agent::put_on(&mut plan, &args, &shared.places)?;
-    plan.part = Some(Part { name: step.name.clone(), purse: shared.purse.clone() });
+    take_role(&mut plan, &args, &shared.places)?;
+    plan.step = Some(RunStep { name: step.name.clone(), purse: shared.purse.clone() });
     Ok(plan)
 }

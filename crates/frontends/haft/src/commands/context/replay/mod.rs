@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use haft_agent::config::Config;
 use haft_lab::{OUTCOME_HEADINGS, PolicyOutcome, Variant};
 use haft_model::{Encoding, O200k};
 use haft_types::{Api, CacheKind, CacheRule, ModelSpec, Price};
@@ -20,7 +21,7 @@ use serde_json::json;
 use super::next;
 use crate::cli::ReplayArgs;
 use crate::commands::configuration;
-use crate::config::Config;
+
 use crate::exit::mistake;
 use crate::output::Table;
 use crate::{output, wiring};

@@ -1,0 +1,165 @@
+//! An agent that can open sessions: folders, configuration, extensions, clock and ids in one value.
+
+use std::sync::Arc;
+
+use haft_engine::turn::Limits;
+use haft_engine::{Approver, Callback, Roles, Session, ToolHelp, Which};
+use haft_model::{Declared, Secret};
+use haft_project::external::HelpCache;
+use haft_sandbox::Sandbox;
+use haft_store::{Conversation, Store};
+use haft_text::Masker;
+use haft_tool::{Plugin, Tool};
+use haft_types::{Clock, IdSource, Message};
+
+use crate::builder::{AgentBuilder, model_of};
+use crate::clock::{RandomIds, WallClock};
+use crate::config::Config;
+use crate::error::SetupError;
+use crate::extension::Extension;
+use crate::places::Places;
+use crate::plan::RunPlan;
+use crate::project::Project;
+use crate::{keys, models, sandbox, spill, store, tool_help, wiring};
+
+/// Everything sessions are opened with that is the same for all of them.
+pub struct Agent {
+    pub(crate) places: Places,
+    pub(crate) config: Config,
+    pub(crate) extensions: Vec<Arc<dyn Extension>>,
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) callbacks: Vec<Arc<dyn Callback>>,
+    pub(crate) plugins: Vec<Arc<dyn Plugin>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    /// Where runs work that are not told otherwise.
+    pub(crate) project: Option<Project>,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) limits: Limits,
+    pub(crate) on_masker: Option<MaskerListener>,
+}
+
+/// Who is told what must not be shown, once it is known.
+pub(crate) type MaskerListener = Arc<dyn Fn(&Masker) + Send + Sync>;
+
+impl Agent {
+    /// The agent of these folders and this configuration, with the real clock and random ids.
+    pub fn new(places: Places, config: Config) -> Self {
+        Self {
+            places,
+            config,
+            extensions: Vec::new(),
+            tools: Vec::new(),
+            callbacks: Vec::new(),
+            plugins: Vec::new(),
+            clock: Arc::new(WallClock),
+            ids: Arc::new(RandomIds),
+            project: None,
+            approver: None,
+            limits: Limits::default(),
+            on_masker: None,
+        }
+    }
+
+    /// Makes one out of a model, a project and whatever else is said; see [`AgentBuilder`].
+    pub fn builder() -> AgentBuilder {
+        AgentBuilder::default()
+    }
+
+    /// The same with these extensions, after those it has.
+    #[must_use]
+    pub fn with_extensions(mut self, extensions: impl IntoIterator<Item = Arc<dyn Extension>>) -> Self {
+        self.extensions.extend(extensions);
+        self
+    }
+
+    /// The same with a listener that is told what must not be shown before a session is opened: keys out of files and of
+    /// extensions, which a log outside of the session cannot know.
+    #[must_use]
+    pub fn on_masker(self, tell: impl Fn(&Masker) + Send + Sync + 'static) -> Self {
+        Self { on_masker: Some(Arc::new(tell)), ..self }
+    }
+
+    /// What a run is told of this conversation, as the builder and the configuration have it. Further fields may be set before
+    /// it is opened.
+    pub fn plan(&self, which: Which) -> Result<RunPlan, SetupError> {
+        let project = match &self.project {
+            Some(project) => project.clone(),
+            None => Project::find(&self.places.environment, None)?,
+        };
+        let roles = Roles {
+            main: self.config.roles.read_main()?,
+            system_prompt: self.config.roles.read_system_prompt()?,
+            ..Roles::default()
+        };
+        let plan = RunPlan::of_config(&self.config, model_of(&self.config)?, project, which);
+        Ok(RunPlan { roles, approver: self.approver.clone(), limits: self.limits, ..plan })
+    }
+
+    /// Opens a new conversation, named after this task. It is stored with its first message.
+    pub async fn start(&self, task: &str) -> Result<Session, SetupError> {
+        self.open(self.plan(Which::New { title: task.to_owned() })?).await
+    }
+
+    /// Opens the conversation with this id or name again.
+    pub async fn resume(&self, name: &str) -> Result<Session, SetupError> {
+        self.open(self.plan(Which::Named(name.to_owned()))?).await
+    }
+
+    /// Opens the session a run works in.
+    pub async fn open(&self, plan: RunPlan) -> Result<Session, SetupError> {
+        let Self { places, config, .. } = self;
+        spill::sweep(&places.spill(), WallClock.now().into(), config.limits.spill_days);
+        tool_help::sweep(places);
+        let store = store::open_store_with_backups(places, config, &self.extensions)?;
+        let which = plan.which.clone();
+        let declared = models::declared_model(&places.environment, config, &plan.model)?;
+        let key = self.key(&declared)?;
+        let projects = std::iter::once(&plan.project.root).chain(&plan.added_folders).cloned().collect();
+        let sandbox = sandbox::set_up_sandbox(places, &config.sandbox, plan.mode, projects).await?;
+        let asking = tool_help(places, config, &plan.project);
+        let (mut session, services) = wiring::prepare(self, plan, store, sandbox, (declared, key))?;
+        session.tool_help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
+        session.notices.splice(0..0, wiring::recovered(&session.workspace.journal));
+        Ok(Box::pin(Session::open(session, services, which)).await?)
+    }
+
+    /// Opens a conversation as these messages tell it, only to see what would be sent next. No key is asked for.
+    pub async fn look(
+        &self,
+        plan: RunPlan,
+        store: Arc<dyn Store>,
+        history: (Conversation, Vec<Message>),
+    ) -> Result<Session, SetupError> {
+        let declared = models::declared_model(&self.places.environment, &self.config, &plan.model)?;
+        self.look_with(plan, store, history, (declared, None)).await
+    }
+
+    /// The same for a look at which a model may be asked. Without a key it is asked without one.
+    pub async fn look_and_ask(
+        &self,
+        plan: RunPlan,
+        store: Arc<dyn Store>,
+        history: (Conversation, Vec<Message>),
+    ) -> Result<Session, SetupError> {
+        let declared = models::declared_model(&self.places.environment, &self.config, &plan.model)?;
+        let key = self.key(&declared).unwrap_or_default();
+        self.look_with(plan, store, history, (declared, key)).await
+    }
+
+    async fn look_with(
+        &self,
+        plan: RunPlan,
+        store: Arc<dyn Store>,
+        (conversation, messages): (Conversation, Vec<Message>),
+        model: (Declared, Option<Secret>),
+    ) -> Result<Session, SetupError> {
+        let sandbox = Sandbox::off("nothing is run");
+        let (session, services) = wiring::prepare(self, plan, store, sandbox, model)?;
+        Ok(Box::pin(Session::look(session, services, conversation, messages)).await?)
+    }
+
+    fn key(&self, declared: &Declared) -> Result<Option<Secret>, SetupError> {
+        Ok(keys::key_of(&self.places.environment, &declared.spec.provider, &declared.provider)?)
+    }
+}

@@ -1,0 +1,248 @@
+//! An agent in a few lines, for programs that embed one.
+//!
+//! Everything has a default but the model. Whoever needs more gives a whole [`Config`], or opens a session with a [`RunPlan`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use haft_engine::turn::Limits;
+use haft_engine::{Approver, BaseLoop, Callback};
+use haft_model::{Client, ModelConfig, ProviderConfig};
+use haft_tool::{Plugin, Registry, Source, Tool};
+use haft_types::{Clock, IdSource, PermissionMode};
+
+use crate::agent::Agent;
+use crate::clock::{RandomIds, WallClock};
+use crate::config::Config;
+use crate::environment::HostEnvironment;
+use crate::error::SetupError;
+use crate::extension::Extension;
+use crate::places::Places;
+use crate::project::Project;
+use crate::{keys, models};
+
+/// Makes an [`Agent`], or a [`BaseLoop`] where there is no project.
+#[must_use]
+pub struct AgentBuilder {
+    environment: HostEnvironment,
+    home: Option<PathBuf>,
+    project: Option<PathBuf>,
+    config: Config,
+    approver: Option<Arc<dyn Approver>>,
+    limits: Limits,
+    extensions: Vec<Arc<dyn Extension>>,
+    tools: Vec<Arc<dyn Tool>>,
+    callbacks: Vec<Arc<dyn Callback>>,
+    plugins: Vec<Arc<dyn Plugin>>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+}
+
+impl Default for AgentBuilder {
+    fn default() -> Self {
+        Self {
+            environment: HostEnvironment::default(),
+            home: None,
+            project: None,
+            config: Config::default(),
+            approver: None,
+            limits: Limits::default(),
+            extensions: Vec::new(),
+            tools: Vec::new(),
+            callbacks: Vec::new(),
+            plugins: Vec::new(),
+            clock: Arc::new(WallClock),
+            ids: Arc::new(RandomIds),
+        }
+    }
+}
+
+impl AgentBuilder {
+    /// What was read of the process: keys of providers, proxies, the home folder, the helper that runs commands. Without it
+    /// nothing of the process is known.
+    pub fn environment(mut self, environment: HostEnvironment) -> Self {
+        self.environment = environment;
+        self
+    }
+
+    /// The folder under which everything is kept that lasts. Without it, the folders that the environment names.
+    pub fn home(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.home = Some(folder.into());
+        self
+    }
+
+    /// The folder to work in. Without it, the one of the environment.
+    pub fn project(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.project = Some(folder.into());
+        self
+    }
+
+    /// A whole configuration in place of the one so far; what is called after this lies over it.
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// The model, as `provider/model`: a built-in one, or one of [`Self::provider`].
+    pub fn model(mut self, name: impl Into<String>) -> Self {
+        self.config.model = Some(name.into());
+        self
+    }
+
+    /// A server of models, beside those that are built in.
+    pub fn provider(mut self, name: impl Into<String>, provider: ProviderConfig) -> Self {
+        self.config.providers.insert(name.into(), provider);
+        self
+    }
+
+    /// What is known of a model, as `provider/model`: its window, prices, cache.
+    pub fn model_config(mut self, name: impl Into<String>, model: ModelConfig) -> Self {
+        self.config.models.insert(name.into(), model);
+        self
+    }
+
+    /// How much may happen without asking; [`PermissionMode::Ask`] when nothing is said.
+    pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
+        self.config.permissions.mode = mode;
+        self
+    }
+
+    /// Who is asked. Without one, asking means no.
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.approver = Some(approver);
+        self
+    }
+
+    /// Who the model is told to be, in place of the built-in role of a coding agent.
+    pub fn role(mut self, role: impl Into<String>) -> Self {
+        self.config.roles.main = role.into();
+        self
+    }
+
+    /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when nothing is said.
+    pub fn offer(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.config.tools.offer = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// What a run may use up.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// A tool beside the built-in ones.
+    pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Who is called at the points of a run.
+    pub fn callback(mut self, callback: Arc<dyn Callback>) -> Self {
+        self.callbacks.push(callback);
+        self
+    }
+
+    /// Who sees every call of a tool before and after it runs.
+    pub fn plugin(mut self, plugin: Arc<dyn Plugin>) -> Self {
+        self.plugins.push(plugin);
+        self
+    }
+
+    /// An extension: several tools, a section of the configuration, a store.
+    pub fn with(mut self, extension: Arc<dyn Extension>) -> Self {
+        self.extensions.push(extension);
+        self
+    }
+
+    /// Another clock and other ids, for tests that compare whole requests.
+    pub fn clock_and_ids(mut self, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>) -> Self {
+        (self.clock, self.ids) = (clock, ids);
+        self
+    }
+
+    /// The agent. The folders are found and the model's name is checked; nothing is opened or sent.
+    pub fn build(self) -> Result<Agent, SetupError> {
+        let places = match &self.home {
+            Some(home) => Places::under(home, self.environment),
+            None => Places::find(self.environment)?,
+        };
+        let project = Project::find(&places.environment, self.project.as_deref())?;
+        models::declared_model(&places.environment, &self.config, &model_of(&self.config)?)?;
+        Ok(Agent {
+            extensions: self.extensions,
+            tools: self.tools,
+            callbacks: self.callbacks,
+            plugins: self.plugins,
+            clock: self.clock,
+            ids: self.ids,
+            project: Some(project),
+            approver: self.approver,
+            limits: self.limits,
+            ..Agent::new(places, self.config)
+        })
+    }
+
+    /// A loop of the model and the tools alone, told who it is by this system prompt: no project, no store, no permission, no
+    /// built-in tools. Extensions, callbacks and plugins need a session and are left out.
+    pub fn build_loop(self, system_prompt: &str) -> Result<BaseLoop, SetupError> {
+        let declared = models::declared_model(&self.environment, &self.config, &model_of(&self.config)?)?;
+        let key = keys::key_of(&self.environment, &declared.spec.provider, &declared.provider)?;
+        let client = Client::new(declared, key, self.config.retry).map_err(SetupError::Client)?;
+        let mut registry = Registry::default();
+        for tool in self.tools {
+            registry.register(tool, Source::BuiltIn);
+        }
+        Ok(BaseLoop::new(client, registry, system_prompt, self.clock, self.ids).with_limits(self.limits))
+    }
+}
+
+pub(crate) fn model_of(config: &Config) -> Result<String, SetupError> {
+    models::configured_model(config).ok_or(SetupError::NoModel)
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_types::Api;
+
+    use super::*;
+
+    fn builder() -> AgentBuilder {
+        Agent::builder().provider("mock", ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:9/v1"))
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let in_folder = || builder().home(folder.path().join("home")).project(folder.path());
+        let problem = |builder: AgentBuilder| builder.build().err().unwrap().to_string();
+        assert!(problem(in_folder()).contains("no model is chosen"));
+        assert!(problem(in_folder().model("nobody/x")).contains("nobody"));
+        assert!(problem(builder().model("mock/x").project(folder.path())).contains("HAFT_HOME"));
+        assert!(problem(in_folder().model("mock/x").project(folder.path().join("gone"))).contains("project folder"));
+        in_folder().model("mock/x").build().unwrap();
+    }
+
+    #[test]
+    fn a_plan_takes_what_the_builder_was_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let limits = Limits { turns: Some(3), ..Limits::default() };
+        let agent = builder()
+            .home(folder.path().join("home"))
+            .project(folder.path())
+            .model("mock/x")
+            .permission_mode(PermissionMode::Plan)
+            .role("You are a poet.")
+            .offer(["none"])
+            .limits(limits)
+            .build()
+            .unwrap();
+        let plan = agent.plan(haft_engine::Which::New { title: "a poem".into() }).unwrap();
+        assert_eq!((plan.model.as_str(), plan.mode, plan.limits), ("mock/x", PermissionMode::Plan, limits));
+        assert_eq!(
+            (plan.roles.main.as_deref(), plan.offered_tools),
+            (Some("You are a poet."), vec!["none".to_owned()])
+        );
+        assert_eq!(plan.project.cwd, folder.path().canonicalize().unwrap());
+    }
+}

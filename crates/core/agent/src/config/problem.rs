@@ -1,0 +1,64 @@
+//! Configuration errors as one line: where, what, and what was probably meant.
+
+use std::path::Path;
+
+use crate::error::ConfigError;
+
+/// The one line for an error in a file.
+pub(super) fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+    at(path, text, error.span().map(|span| span.start), in_words(error.message()))
+}
+
+/// The same for a problem found at this offset, or somewhere.
+pub(super) fn at(path: &Path, text: &str, offset: Option<usize>, problem: String) -> ConfigError {
+    let (line, column) = offset.map_or((1, 1), |offset| line_and_column(text, offset));
+    ConfigError::InFile { file: path.to_owned(), line, column, problem }
+}
+
+/// The error's words on one line, with a suggestion for an unknown key.
+pub(super) fn in_words(message: &str) -> String {
+    let message = message.trim().replace('\n', "; ");
+    let Some(rest) = message.strip_prefix("unknown field ") else { return message };
+    let mut names = rest.split('`').skip(1).step_by(2);
+    let unknown = names.next().unwrap_or_default();
+    unknown_key(unknown, &names.collect::<Vec<_>>())
+}
+
+/// The words for a key that is none of those that are known.
+pub(super) fn unknown_key(unknown: &str, known: &[&str]) -> String {
+    let nearest = known
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(unknown, name), *name))
+        .filter(|(distance, _)| *distance <= 1 + unknown.len() / 3)
+        .min();
+    match (nearest, known.is_empty()) {
+        (Some((_, name)), _) => format!("unknown key `{unknown}`; did you mean `{name}`?"),
+        (None, false) => format!("unknown key `{unknown}`; the keys here are {}", known.join(", ")),
+        (None, true) => format!("unknown key `{unknown}`; this section has no keys"),
+    }
+}
+
+fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_key_gets_the_nearest_known_one() {
+        let words = in_words("unknown field `modle`, expected one of `model`, `providers`, `models`");
+        assert_eq!(words, "unknown key `modle`; did you mean `model`?");
+        let words = in_words("unknown field `zzzzzz`, expected `mode`");
+        assert_eq!(words, "unknown key `zzzzzz`; the keys here are mode");
+    }
+
+    #[test]
+    fn lines_and_columns_count_from_one_in_characters() {
+        assert_eq!(line_and_column("a = 1\nü = ", 9), (2, 3));
+        assert_eq!(line_and_column("", 0), (1, 1));
+    }
+}

@@ -1,0 +1,225 @@
+//! Sections of the configuration that the core does not know: those of extensions and of front ends.
+//!
+//! Whoever registers an extension declares its section. What is written there is checked by the type of its owner as strictly as
+//! the core's own, with line and column; a section whose owner is not part of the build is taken as it is.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Serialize;
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use toml::{Spanned, Table, Value};
+
+use super::{Config, problem};
+use crate::error::ConfigError;
+
+/// A section beside those of the core.
+#[derive(Clone, Copy, Debug)]
+pub struct Section {
+    name: &'static str,
+    kind: SectionKind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum SectionKind {
+    /// Its owner is here and reads it.
+    Typed {
+        /// The section with all its defaults.
+        complete: fn(Option<&Value>) -> Result<Value, SectionError>,
+        /// Whether the section of a file's text can be read; the error has a place.
+        check_text: fn(&'static str, &str) -> Result<(), toml::de::Error>,
+    },
+    /// Its owner is not part of this build.
+    Absent,
+}
+
+/// Why a section cannot be read, or not be written again.
+enum SectionError {
+    Read(toml::de::Error),
+    Write(toml::ser::Error),
+}
+
+impl Section {
+    /// The section of this name, which is read as a `T`.
+    pub fn of<T: DeserializeOwned + Serialize + Default>(name: &'static str) -> Self {
+        Self { name, kind: SectionKind::Typed { complete: complete::<T>, check_text: check_text_as::<T> } }
+    }
+
+    /// A section whose owner is not part of this build: whatever it holds is taken, and nothing comes of it.
+    pub fn absent(name: &'static str) -> Self {
+        Self { name, kind: SectionKind::Absent }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether its owner is part of this build.
+    pub fn is_present(&self) -> bool {
+        match self.kind {
+            SectionKind::Typed { .. } => true,
+            SectionKind::Absent => false,
+        }
+    }
+}
+
+fn complete<T: DeserializeOwned + Serialize + Default>(value: Option<&Value>) -> Result<Value, SectionError> {
+    let typed = match value {
+        Some(value) => T::deserialize(value.clone()).map_err(SectionError::Read)?,
+        None => T::default(),
+    };
+    Value::try_from(typed).map_err(SectionError::Write)
+}
+
+fn check_text_as<T: DeserializeOwned>(name: &'static str, text: &str) -> Result<(), toml::de::Error> {
+    Only { name, owner: PhantomData::<T> }.deserialize(toml::Deserializer::parse(text)?)
+}
+
+/// Reads one section of a document and nothing else of it.
+struct Only<T> {
+    name: &'static str,
+    owner: PhantomData<T>,
+}
+
+impl<'de, T: DeserializeOwned> DeserializeSeed<'de> for Only<T> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, T: DeserializeOwned> Visitor<'de> for Only<T> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            if key == self.name {
+                map.next_value::<T>()?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first key that is neither of the core nor of these sections, and the words for it.
+pub(super) fn unknown_key(table: &Table, sections: &[Section]) -> Option<(String, String)> {
+    let known: Vec<_> = Config::KEYS.into_iter().chain(sections.iter().map(Section::name)).collect();
+    let unknown = table.keys().find(|key| !known.contains(&key.as_str()))?;
+    Some((unknown.clone(), problem::unknown_key(unknown, &known)))
+}
+
+/// Where a key of the top level stands in the text of a file.
+pub(super) fn offset_of(key: &str, text: &str) -> Option<usize> {
+    let keys: BTreeMap<Spanned<String>, Value> = toml::from_str(text).ok()?;
+    keys.into_keys().find(|one| one.get_ref() == key).map(|key| key.span().start)
+}
+
+/// Checks these sections in the text of a file.
+pub(super) fn check_text(text: &str, sections: &[Section]) -> Result<(), toml::de::Error> {
+    sections.iter().try_for_each(|section| match section.kind {
+        SectionKind::Typed { check_text, .. } => check_text(section.name, text),
+        SectionKind::Absent => Ok(()),
+    })
+}
+
+/// What a merged table says in these sections.
+pub(super) fn read(table: &Table, sections: &[Section]) -> Result<BTreeMap<String, Value>, toml::de::Error> {
+    let mut read = BTreeMap::new();
+    for section in sections {
+        let Some(value) = table.get(section.name) else { continue };
+        if let SectionKind::Typed { complete, .. } = section.kind
+            && let Err(SectionError::Read(error)) = complete(Some(value))
+        {
+            return Err(error);
+        }
+        read.insert(section.name.to_owned(), value.clone());
+    }
+    Ok(read)
+}
+
+/// The whole configuration as a table, with the defaults of all sections.
+pub(super) fn whole(config: &Config, sections: &[Section]) -> Result<Table, ConfigError> {
+    let mut whole = Table::try_from(config).map_err(ConfigError::NotToml)?;
+    for section in sections {
+        let value = config.sections.get(section.name);
+        let value = match section.kind {
+            SectionKind::Typed { complete, .. } => Some(complete(value).map_err(|error| match error {
+                SectionError::Read(error) => ConfigError::Value(problem::in_words(error.message())),
+                SectionError::Write(error) => ConfigError::NotToml(error),
+            })?),
+            SectionKind::Absent => value.cloned(),
+        };
+        whole.extend(value.map(|value| (section.name.to_owned(), value)));
+    }
+    Ok(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde::Deserialize;
+
+    use super::super::{Sources, check, load};
+    use super::*;
+
+    #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    struct Colours {
+        sky: String,
+        depth: u32,
+    }
+
+    fn sections() -> Vec<Section> {
+        vec![Section::of::<Colours>("colours"), Section::absent("sounds")]
+    }
+
+    fn problem_of(text: &str) -> String {
+        check(Path::new("c.toml"), text, &sections()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_keys_of_the_core_are_all_its_keys() {
+        let config = Config { model: Some("a/b".into()), ..Config::default() };
+        let keys: Vec<_> = Table::try_from(&config).unwrap().keys().cloned().collect();
+        let mut known = Config::KEYS.map(str::to_owned);
+        known.sort();
+        assert_eq!(keys, known);
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_section_has_its_place() {
+        assert_eq!(
+            problem_of("model = \"a/b\"\n[colours]\ndepht = 3\n"),
+            "c.toml:3:1: unknown key `depht`; did you mean `depth`?"
+        );
+        assert!(problem_of("\n[colours]\ndepth = \"x\"\n").starts_with("c.toml:3:9: invalid type"));
+        assert_eq!(problem_of("\n[colour]\nx = 1\n"), "c.toml:2:2: unknown key `colour`; did you mean `colours`?");
+    }
+
+    #[test]
+    fn a_section_is_read_by_its_owner_and_shown_with_its_defaults() {
+        let set = vec!["colours.sky=blue".to_owned(), "sounds.loud=true".to_owned()];
+        let loaded = load(&Sources { set, sections: sections(), ..Sources::default() }).unwrap();
+        let colours: Colours = loaded.config.section("colours").unwrap();
+        assert_eq!(colours, Colours { sky: "blue".into(), depth: 0 });
+        assert_eq!(loaded.values["colours.depth"], Value::Integer(0));
+        assert_eq!(loaded.values["sounds.loud"], Value::Boolean(true), "as it was written");
+        assert_eq!(loaded.config.section::<Colours>("other").unwrap(), Colours::default());
+    }
+
+    #[test]
+    fn a_section_that_is_not_in_the_build_takes_anything() {
+        check(Path::new("c.toml"), "[sounds.a]\nany = [1]\n", &sections()).unwrap();
+        assert!(check(Path::new("c.toml"), "[sounds.a]\nany = [1]\n", &[]).is_err());
+    }
+}

@@ -1,0 +1,114 @@
+//! The port through which an extension reaches a session: the core names none of them.
+//!
+//! A front end registers what its build has. An extension declares its sections of the configuration, says what it gives to a
+//! session that is about to be opened, and may know a server that keeps conversations.
+
+use std::sync::Arc;
+
+use haft_engine::{Approver, Callback, Notice};
+use haft_permission::Rule;
+use haft_project::Standing;
+use haft_sandbox::Supervisor;
+use haft_store::{Store, StoreConfig, StoreError};
+use haft_tool::Tool;
+use haft_tools::Readers;
+use haft_types::{Clock, Decision, ModelSpec, TokenCounter};
+
+use crate::config::{Config, Section};
+use crate::places::Places;
+use crate::project::Project;
+
+/// Something a session may have beside the core.
+pub trait Extension: Send + Sync {
+    /// The sections of the configuration that are its own.
+    fn sections(&self) -> Vec<Section> {
+        Vec::new()
+    }
+
+    /// What a session has of it. Nothing is started here: a session that never uses it must not pay for it. What is wrong with
+    /// its configuration is a notice, and costs no more than what depends on it.
+    fn contribute(&self, _context: &ExtensionContext<'_>) -> Contribution {
+        Contribution::default()
+    }
+
+    /// Connects to the server that keeps conversations, where it knows servers of this kind; none where it does not.
+    fn connect_store(
+        &self,
+        _url: &str,
+        _config: &StoreConfig,
+        _clock: Arc<dyn Clock>,
+    ) -> Option<Result<Arc<dyn Store>, StoreError>> {
+        None
+    }
+}
+
+/// What an extension may know of a session that is about to be opened.
+pub struct ExtensionContext<'a> {
+    /// Where haft keeps its files.
+    pub places: &'a Places,
+    /// The whole configuration; its own sections are read with [`Config::section`].
+    pub config: &'a Config,
+    /// The project.
+    pub project: &'a Project,
+    /// Whether the project's own files may be obeyed.
+    pub standing: &'a Standing,
+    /// Starts and ends child processes.
+    pub supervisor: &'a Arc<Supervisor>,
+    /// What child processes are given of the environment.
+    pub child_environment: &'a Arc<Vec<(String, String)>>,
+    /// Who is asked; none where nobody is there.
+    pub approver: Option<&'a Arc<dyn Approver>>,
+    /// The main model.
+    pub model: &'a ModelSpec,
+    /// Counts tokens.
+    pub counter: &'a Arc<dyn TokenCounter>,
+}
+
+/// What a session has of an extension.
+#[derive(Default)]
+pub struct Contribution {
+    /// Tools, after the built-in ones, in order.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// Who is called at the points of a run, after the user's hooks.
+    pub callbacks: Vec<Arc<dyn Callback>>,
+    /// Permission rules beside those of the configuration.
+    pub rules: Vec<(Decision, Rule)>,
+    /// What it reads of files for the built-in tools. Of several readers of a kind the first one counts.
+    pub readers: Readers,
+    /// Values that must not be shown or kept anywhere.
+    pub secrets: Vec<String>,
+    /// What the user must be told first, once.
+    pub notices: Vec<Notice>,
+}
+
+/// Stands for an extension that is not part of the build: its section loads, and a session says that nothing comes of it.
+pub struct AbsentExtension {
+    section: &'static str,
+    code: &'static str,
+    feature: &'static str,
+}
+
+impl AbsentExtension {
+    /// The owner of this section, whose notices have this code, which the build has with this feature.
+    pub fn new(section: &'static str, code: &'static str, feature: &'static str) -> Self {
+        Self { section, code, feature }
+    }
+}
+
+impl Extension for AbsentExtension {
+    fn sections(&self) -> Vec<Section> {
+        vec![Section::absent(self.section)]
+    }
+
+    fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
+        let Self { section, code, feature } = *self;
+        let is_used = |value: &toml::Value| value.as_table().is_none_or(|table| !table.is_empty());
+        if !context.config.sections.get(section).is_some_and(is_used) {
+            return Contribution::default();
+        }
+        let message = format!(
+            "`[{section}]` is configured, but this haft was built without it; build it with `--features {feature}`"
+        );
+        Contribution { notices: vec![Notice { code, message }], ..Contribution::default() }
+    }
+}

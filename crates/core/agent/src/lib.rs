@@ -1,0 +1,76 @@
+//! From settings to a running agent: configuration layers, wiring, the real clock and ids, the builder.
+//!
+//! Every front end opens sessions through this crate and nowhere else. It is given the environment of a process and the folders to
+//! work in as values ([`HostEnvironment`], [`Places`]); it reads no environment, home folder or terminal, and names no extension:
+//! those are registered through [`Extension`].
+//!
+//! Read first: [`Agent`] (who opens sessions), [`RunPlan`] (what one run is told), [`config::Config`] (what is configured),
+//! [`Extension`] (what is registered beside the core).
+//!
+//! ```
+//! use haft_agent::Agent;
+//! use haft_model::ProviderConfig;
+//! use haft_types::{Api, Event, Outcome, PermissionMode};
+//! use tokio_util::sync::CancellationToken;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # use haft_testkit::{Reply, Script, ScriptedServer};
+//! # let server = ScriptedServer::start(Script::replies([Reply::text("Nothing here yet.")])?).await?;
+//! # let (url, folder) = (server.base_url(Api::Anthropic), tempfile::tempdir()?);
+//! let agent = Agent::builder()
+//!     .provider("local", ProviderConfig::new(Api::Anthropic, url))
+//!     .model("local/any")
+//!     .home(folder.path().join("home"))
+//!     .project(folder.path())
+//!     .permission_mode(PermissionMode::Plan)
+//!     .build()?;
+//! let task = "What is in this folder?";
+//! let mut session = agent.start(task).await?;
+//! let mut on_event = |event: &Event| println!("{event:?}");
+//! let report = session.run(Some(task.into()), &mut on_event, &CancellationToken::new()).await;
+//! assert_eq!(report.result.outcome, Outcome::Completed);
+//! # Ok(())
+//! # }
+//! ```
+
+mod agent;
+mod builder;
+mod clock;
+pub mod config;
+mod environment;
+mod error;
+mod extension;
+mod hooks;
+mod keys;
+mod knowledge;
+mod machine;
+mod models;
+mod network;
+mod places;
+mod plan;
+mod project;
+mod role;
+mod sandbox;
+mod spill;
+mod store;
+mod tool_help;
+mod wiring;
+
+pub use agent::Agent;
+pub use builder::AgentBuilder;
+pub use clock::{RandomIds, WallClock};
+pub use environment::HostEnvironment;
+pub use error::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupError};
+pub use extension::{AbsentExtension, Contribution, Extension, ExtensionContext};
+pub use keys::{KeyState, key_of, key_state};
+pub use knowledge::knowledge;
+pub use models::{configured_model, declared_model};
+pub use places::Places;
+pub use plan::{RunPlan, RunStep, prompt_file};
+pub use project::Project;
+pub use role::OwnChoice;
+pub use sandbox::{confinement, set_up_sandbox};
+pub use store::{open_store, versions};
+pub use tool_help::tool_help;
+pub use wiring::{permissions, with_rules};

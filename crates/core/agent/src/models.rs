@@ -1,0 +1,54 @@
+//! The models of the configuration: how they are declared and reached, and those that wait until they are needed.
+
+use std::collections::VecDeque;
+
+use haft_engine::{Models, Standby};
+use haft_model::{Catalogue, Client, Declared, RetryConfig};
+
+use crate::config::{Config, ModelRole};
+use crate::environment::HostEnvironment;
+use crate::error::SetupError;
+use crate::keys;
+use crate::network;
+
+/// The model of that name, as it is declared or built in.
+pub fn declared_model(environment: &HostEnvironment, config: &Config, model: &str) -> Result<Declared, SetupError> {
+    let catalogue = Catalogue::with_built_in(config.providers.clone(), config.models.clone());
+    let declared = catalogue.and_then(|catalogue| catalogue.resolve(model)).map_err(SetupError::Model)?;
+    Ok(network::reached(environment, declared))
+}
+
+/// The model of the coding agent as the configuration gives it.
+pub fn configured_model(config: &Config) -> Option<String> {
+    config.models_of(ModelRole::Code).into_iter().next()
+}
+
+/// Models that wait until they are needed. Their names are checked now, their keys when they are asked.
+pub(crate) fn standby<'a>(
+    environment: &HostEnvironment,
+    config: &Config,
+    names: impl Iterator<Item = &'a String>,
+) -> Result<VecDeque<Standby>, SetupError> {
+    let one = |name: &String| {
+        let (declared, retry) = (declared_model(environment, config, name)?, config.retry.clone());
+        let environment = environment.clone();
+        Ok(Standby::new(name, move || client(&environment, declared, retry)))
+    };
+    names.map(one).collect()
+}
+
+/// The model with its key.
+fn client(environment: &HostEnvironment, declared: Declared, retry: RetryConfig) -> Result<Client, String> {
+    let key = keys::key_of(environment, &declared.spec.provider, &declared.provider);
+    Client::new(declared, key.map_err(|error| error.to_string())?, retry).map_err(|error| error.to_string())
+}
+
+/// The models sub-agents ask, by name.
+pub(crate) fn models(environment: &HostEnvironment, config: &Config) -> Models {
+    let (known, environment) = (config.clone(), environment.clone());
+    let open = move |name: &str| {
+        let declared = declared_model(&environment, &known, name).map_err(|error| error.to_string())?;
+        client(&environment, declared, known.retry.clone())
+    };
+    Models::new(open).for_sub_agents(config.model_roles.own(ModelRole::SubAgent).first().cloned())
+}

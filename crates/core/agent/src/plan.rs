@@ -1,0 +1,105 @@
+//! What one run is told, after configuration and whatever the front end adds are one.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use haft_engine::turn::Limits;
+use haft_engine::{AnswerSchema, Approver, Leftovers, Purse, Roles, Which};
+use haft_types::PermissionMode;
+
+use crate::config::{Config, RolesConfig};
+use crate::error::SetupError;
+use crate::project::Project;
+
+/// What a run is told, after flags and configuration are one.
+#[derive(Clone)]
+pub struct RunPlan {
+    /// The main model, as `provider/model`.
+    pub model: String,
+    /// The project it works in.
+    pub project: Project,
+    /// Folders beside the project that its tools may use.
+    pub added_folders: Vec<PathBuf>,
+    /// Who the model is told to be.
+    pub roles: Roles,
+    /// How much may happen without asking.
+    pub mode: PermissionMode,
+    /// Who is asked; without one, asking means no.
+    pub approver: Option<Arc<dyn Approver>>,
+    /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when empty.
+    pub offered_tools: Vec<String>,
+    /// The user's profiles of tools.
+    pub tool_profiles: BTreeMap<String, Vec<String>>,
+    /// Paths named as the focus of the task.
+    pub focus_files: Vec<String>,
+    /// What it may use up.
+    pub limits: Limits,
+    /// Whether only the model's report that the goal is reached ends a turn.
+    pub goal: bool,
+    /// What becomes of what still runs when a turn is over.
+    pub leftovers: Leftovers,
+    /// What the final answer must look like.
+    pub answer: Option<AnswerSchema>,
+    /// The conversation.
+    pub which: Which,
+    /// Which step of several it is.
+    pub step: Option<RunStep>,
+}
+
+/// A run that is one step of several.
+#[derive(Clone)]
+pub struct RunStep {
+    /// The name its events carry.
+    pub name: String,
+    /// What all of them have used.
+    pub purse: Purse,
+}
+
+impl RunPlan {
+    /// What the configuration alone says of a run of this model in this project. Its roles are not read, nobody is asked, and
+    /// what still runs at the end of a turn is ended.
+    pub fn of_config(config: &Config, model: String, project: Project, which: Which) -> Self {
+        Self {
+            model,
+            project,
+            added_folders: Vec::new(),
+            roles: Roles::default(),
+            mode: config.permissions.mode,
+            approver: None,
+            offered_tools: config.tools.offer.clone(),
+            tool_profiles: config.tools.profiles.clone(),
+            focus_files: Vec::new(),
+            limits: Limits::default(),
+            goal: false,
+            leftovers: Leftovers::End,
+            answer: None,
+            which,
+            step: None,
+        }
+    }
+}
+
+impl RolesConfig {
+    /// The role definition of the main agent, from its file where it names one.
+    pub fn read_main(&self) -> Result<Option<String>, SetupError> {
+        text_or_file(&self.main, self.main_file.as_deref())
+    }
+
+    /// The system prompt, from its file where it names one.
+    pub fn read_system_prompt(&self) -> Result<Option<String>, SetupError> {
+        text_or_file(&self.system_prompt, self.system_prompt_file.as_deref())
+    }
+}
+
+fn text_or_file(text: &str, file: Option<&str>) -> Result<Option<String>, SetupError> {
+    match file {
+        Some(path) => prompt_file(Path::new(path)).map(Some),
+        None => Ok(Some(text.to_owned()).filter(|text| !text.is_empty())),
+    }
+}
+
+/// The text of a prompt's file.
+pub fn prompt_file(file: &Path) -> Result<String, SetupError> {
+    std::fs::read_to_string(file).map_err(|error| SetupError::Prompt { file: file.to_owned(), error })
+}

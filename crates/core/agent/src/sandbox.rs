@@ -1,0 +1,127 @@
+//! The sandbox of this user's commands: from the configuration and haft's own folders to a policy.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use haft_permission::Confinement;
+use haft_sandbox::{Hosts, Network, Policy, Proxy, Sandbox, SandboxConfig};
+use haft_types::{Clock as _, PermissionMode, SandboxLayer};
+use tempfile::TempDir;
+
+use crate::clock::WallClock;
+use crate::error::SandboxSetupError;
+use crate::places::Places;
+use crate::spill;
+
+/// A private `/tmp` that its owner did not live to remove is removed after this many days.
+const OLD: u32 = 2;
+
+/// Sets up the sandbox for commands that work in these folders; `yolo` has none.
+pub async fn set_up_sandbox(
+    places: &Places,
+    config: &SandboxConfig,
+    mode: PermissionMode,
+    projects: Vec<PathBuf>,
+) -> Result<Sandbox, SandboxSetupError> {
+    if mode == PermissionMode::Yolo {
+        return Ok(Sandbox::off("there is none in permission mode `yolo`"));
+    }
+    let private = private_folder(places)?;
+    let tmp = private.path().join("tmp");
+    DirBuilder::new().mode(0o700).create(&tmp)?;
+    let (network, proxy) = network(&config.network, private.path().join("proxy"))?;
+    let policy = Policy { network, ..policy(places, config, projects, tmp)? };
+    // What a process that was killed left in projects; what cannot be removed now is for the next start.
+    let _ = haft_sandbox::remove_left_covers(&policy.notes);
+    let supervisor = places.environment.supervisor();
+    let sandbox = Sandbox::set_up(&supervisor, policy, config.mode).await.keeping(Arc::new(private));
+    Ok(match proxy {
+        Some(proxy) => sandbox.keeping(Arc::new(proxy)),
+        None => sandbox,
+    })
+}
+
+/// Sets up the sandbox in which external tools are asked how they are used: nothing can be written but a private `/tmp`, and
+/// there is no network. These folders can be seen whatever else is hidden.
+pub(crate) async fn for_help(
+    places: &Places,
+    config: &SandboxConfig,
+    seen: impl IntoIterator<Item = PathBuf>,
+) -> Result<Sandbox, SandboxSetupError> {
+    let private = private_folder(places)?;
+    let tmp = private.path().join("tmp");
+    DirBuilder::new().mode(0o700).create(&tmp)?;
+    let mut policy = Policy { writable: Vec::new(), ..policy(places, config, Vec::new(), tmp)? };
+    policy.readable.extend(seen);
+    let supervisor = places.environment.supervisor();
+    Ok(Sandbox::set_up(&supervisor, policy, config.mode).await.keeping(Arc::new(private)))
+}
+
+/// How far what may happen without asking can rely on it.
+pub fn confinement(sandbox: &Sandbox) -> Confinement {
+    match sandbox.status().layer {
+        SandboxLayer::Namespace => Confinement::Sandbox,
+        SandboxLayer::Landlock => Confinement::Folders,
+        SandboxLayer::None => Confinement::None,
+    }
+}
+
+/// A folder of this run, for the `/tmp` of its commands and the socket of its proxy.
+fn private_folder(places: &Places) -> Result<TempDir, SandboxSetupError> {
+    let folder = places.private_tmp();
+    spill::sweep(&folder, WallClock.now().into(), OLD);
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    Ok(tempfile::Builder::new().prefix("run-").tempdir_in(folder)?)
+}
+
+fn policy(
+    places: &Places,
+    config: &SandboxConfig,
+    projects: Vec<PathBuf>,
+    tmp: PathBuf,
+) -> Result<Policy, SandboxSetupError> {
+    let home = places.environment.absolute_home().map(|home| home.canonicalize().unwrap_or(home));
+    let own = [&places.config, &places.data, &places.state, &places.cache].map(PathBuf::clone);
+    let mut hidden = haft_sandbox::secret_places(home.as_deref());
+    hidden.extend(own);
+    hidden.extend(paths(&config.hidden, "hidden", home.as_deref())?);
+    let writable = paths(&config.writable, "writable", home.as_deref())?;
+    let writable = writable
+        .iter()
+        .map(|path| path.canonicalize().map_err(|error| SandboxSetupError::Missing { path: path.clone(), error }));
+    Ok(Policy {
+        projects,
+        writable: writable.collect::<Result<_, _>>()?,
+        hidden,
+        // What the model is pointed to, or told to run.
+        readable: std::iter::once(places.spill())
+            .chain(["skills", "tools", "repos"].map(|name| places.config.join(name)))
+            .collect(),
+        tmp,
+        notes: places.covers(),
+        network: Network::None,
+        home,
+    })
+}
+
+fn paths(given: &[PathBuf], key: &'static str, home: Option<&Path>) -> Result<Vec<PathBuf>, SandboxSetupError> {
+    let one = |path: &PathBuf| {
+        haft_sandbox::configured_path(path, home).ok_or_else(|| SandboxSetupError::Relative { key, path: path.clone() })
+    };
+    given.iter().map(one).collect()
+}
+
+/// The network of the configuration, and the proxy it goes through. Must be called within a runtime.
+fn network(hosts: &[String], socket: PathBuf) -> Result<(Network, Option<Proxy>), SandboxSetupError> {
+    match hosts {
+        [] => Ok((Network::None, None)),
+        [all] if all == "*" => Ok((Network::All, None)),
+        hosts => {
+            let hosts = Hosts::parse(hosts).map_err(SandboxSetupError::Hosts)?;
+            let proxy = Proxy::start(socket.clone(), hosts)?;
+            Ok((Network::Through(socket), Some(proxy)))
+        }
+    }
+}

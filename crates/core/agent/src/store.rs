@@ -1,0 +1,53 @@
+//! Opens the user's conversations, and what files were before haft changed them.
+
+use std::sync::Arc;
+
+use haft_store::versions::Versions;
+use haft_store::{Cached, SqliteStore, Store};
+
+use crate::clock::WallClock;
+use crate::config::Config;
+use crate::error::SetupError;
+use crate::extension::Extension;
+use crate::places::Places;
+
+/// Opens the user's conversations for one look or one change.
+pub fn open_store(
+    places: &Places,
+    config: &Config,
+    extensions: &[Arc<dyn Extension>],
+) -> Result<Arc<dyn Store>, SetupError> {
+    match &config.store.url {
+        Some(url) => connect(url, config, extensions),
+        None => Ok(Arc::new(Cached::new(open_database(places, config)?, &config.store))),
+    }
+}
+
+/// Opens the user's conversations for a session, with backups.
+pub(crate) fn open_store_with_backups(
+    places: &Places,
+    config: &Config,
+    extensions: &[Arc<dyn Extension>],
+) -> Result<Arc<dyn Store>, SetupError> {
+    if let Some(url) = &config.store.url {
+        return connect(url, config, extensions);
+    }
+    let mut database = open_database(places, config)?;
+    database.keep_backups(&places.backups())?;
+    Ok(Arc::new(Cached::new(database, &config.store)))
+}
+
+/// What files were before haft changed them.
+pub fn versions(places: &Places, config: &Config) -> Arc<Versions> {
+    Arc::new(Versions::at(&places.versions(), &config.store, Arc::new(WallClock)))
+}
+
+fn open_database(places: &Places, config: &Config) -> Result<SqliteStore, SetupError> {
+    Ok(SqliteStore::open(&places.database(), &config.store, Arc::new(WallClock))?)
+}
+
+/// The first extension that knows such servers opens it.
+fn connect(url: &str, config: &Config, extensions: &[Arc<dyn Extension>]) -> Result<Arc<dyn Store>, SetupError> {
+    let connected = |extension: &Arc<dyn Extension>| extension.connect_store(url, &config.store, Arc::new(WallClock));
+    Ok(extensions.iter().find_map(connected).ok_or(SetupError::NoServer)??)
+}

@@ -1,0 +1,73 @@
+//! Where external tools are asked how they are used: a sandbox of their own, whatever the permission mode of the run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use haft_engine::{Asking, HelpCell};
+use haft_project::{Kind, TrustList};
+use haft_sandbox::{Confined, Sandbox, SandboxConfig};
+use haft_types::Clock as _;
+use tokio::sync::OnceCell;
+
+use crate::clock::WallClock;
+use crate::config::Config;
+use crate::knowledge::knowledge;
+use crate::places::Places;
+use crate::project::Project;
+use crate::{sandbox, spill};
+
+/// What tools said is forgotten after so many days.
+const OLD: u32 = 90;
+
+/// Forgets what tools said long ago.
+pub(crate) fn sweep(places: &Places) {
+    spill::sweep(&places.tool_help(), WallClock.now().into(), OLD);
+}
+
+/// How external tools are asked for their help; none when the configuration says that they are not.
+pub fn tool_help(places: &Places, config: &Config, project: &Project) -> Option<Asking> {
+    if config.tools.help_timeout == 0 {
+        return None;
+    }
+    let cell = Cell {
+        places: places.clone(),
+        config: config.sandbox.clone(),
+        project: project.clone(),
+        sandbox: OnceCell::new(),
+    };
+    Some(Asking {
+        supervisor: Arc::new(places.environment.supervisor()),
+        cell: Arc::new(cell),
+        environment: Arc::new(places.environment.child_environment()),
+        timeout: Duration::from_secs(config.tools.help_timeout.into()),
+        wait: Duration::from_secs(config.tools.help_wait.into()),
+    })
+}
+
+/// The sandbox, once it was needed.
+struct Cell {
+    places: Places,
+    config: SandboxConfig,
+    project: Project,
+    sandbox: OnceCell<Option<Sandbox>>,
+}
+
+#[async_trait]
+impl HelpCell for Cell {
+    async fn confined(&self) -> Option<Arc<Confined>> {
+        // Where there is no sandbox to be had, what the files say has to do.
+        let set_up = async || {
+            let (ground, _) = knowledge(&self.places, &self.project).ok()?;
+            let folders = ground.folders(Kind::Tools).into_iter().map(|folder| folder.path);
+            let seen = std::iter::once(ground.root.clone()).chain(folders);
+            sandbox::for_help(&self.places, &self.config, seen).await.ok()
+        };
+        self.sandbox.get_or_init(set_up).await.as_ref()?.confined()
+    }
+
+    fn is_trusted(&self) -> bool {
+        let standing = TrustList::at(self.places.trust_file()).standing(&self.project.root);
+        standing.is_ok_and(|standing| standing.is_trusted())
+    }
+}

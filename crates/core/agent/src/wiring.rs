@@ -1,0 +1,193 @@
+//! Puts the parts of a session together: store, model, sandbox, permissions, tools, and what extensions give.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use haft_engine::hub::Hub;
+use haft_engine::{Notice, ProjectRules, Purse, Services, SessionConfig, ToolHelp};
+use haft_model::{Client, Declared, O200k, Secret};
+use haft_permission::{Confinement, Permissions, PermissionsConfig, Rule, Rules};
+use haft_project::external::HelpCache;
+use haft_project::library::Libraries;
+use haft_sandbox::Sandbox;
+use haft_store::Store;
+use haft_text::Masker;
+use haft_tool::Workspace;
+use haft_tools::{RecoveryOutcome, Running};
+use haft_types::{Decision, PermissionMode, TokenCounter};
+
+use crate::agent::Agent;
+use crate::config::ModelRole;
+use crate::environment::HostEnvironment;
+use crate::error::{ConfigError, SetupError};
+use crate::extension::{Contribution, ExtensionContext};
+use crate::plan::{RunPlan, RunStep};
+use crate::{hooks, knowledge, machine, models, sandbox, store};
+
+/// The namespace of the conversations of steps: beside those of the project, and never the current one.
+const STEPS: &str = "#workflows";
+
+/// What a session is opened with.
+pub(crate) fn prepare(
+    agent: &Agent,
+    plan: RunPlan,
+    store: Arc<dyn Store>,
+    sandbox: Sandbox,
+    (declared, key): (Declared, Option<Secret>),
+) -> Result<(SessionConfig, Services), SetupError> {
+    let Agent { places, config, .. } = agent;
+    let config = config.clone();
+    let host = &places.environment;
+    let model = declared.spec.clone();
+    let own = key.as_ref().map(|key| key.expose().to_owned());
+    let (ground, standing) = knowledge(places, &plan.project)?;
+    let supervisor = Arc::new(host.supervisor());
+    let child_environment = Arc::new(host.child_environment());
+    let counter: Arc<dyn TokenCounter> = Arc::new(O200k);
+    let (found, problems) = hooks::found(places, &config.hooks, &ground);
+    let given = contributions(
+        agent,
+        &ExtensionContext {
+            places,
+            config: &config,
+            project: &plan.project,
+            standing: &standing,
+            supervisor: &supervisor,
+            child_environment: &child_environment,
+            approver: plan.approver.as_ref(),
+            model: &model,
+            counter: &counter,
+        },
+    );
+    let masker = Masker::knowing(host.secret_values().into_iter().chain(own).chain(given.secrets));
+    if let Some(tell) = &agent.on_masker {
+        tell(&masker);
+    }
+    let permissions = permissions(host, &config.permissions, plan.mode, sandbox::confinement(&sandbox))?;
+    let permissions = with_rules(permissions, given.rules);
+    let namespace = plan.project.namespace();
+    let (name, purse, conversations) = match plan.step {
+        Some(RunStep { name, purse }) => (name, purse, format!("{namespace}{STEPS}")),
+        None => (haft_engine::MAIN.to_owned(), Purse::default(), namespace.clone()),
+    };
+    let services = Services {
+        store,
+        versions: store::versions(places, &config),
+        fallbacks: models::standby(
+            host,
+            &config,
+            config.models_of(ModelRole::Code).iter().filter(|name| **name != plan.model),
+        )?,
+        summarisers: models::standby(host, &config, config.model_roles.own(ModelRole::Summary).iter())?,
+        models: models::models(host, &config),
+        client: Client::new(declared, key, config.retry).map_err(SetupError::Client)?,
+        hub: Arc::new(Hub::with_groups(config.groups)),
+        purse,
+        counter,
+        running: Arc::new(
+            Running::new(Arc::clone(&supervisor), config.limits).held_in(sandbox).with_readers(given.readers),
+        ),
+        approver: plan.approver,
+        clock: Arc::clone(&agent.clock),
+        ids: Arc::clone(&agent.ids),
+    };
+    let session = SessionConfig {
+        agent: name,
+        rules: ProjectRules::Told,
+        environment: machine::described(host, &plan.project),
+        policy: config.context,
+        roles: plan.roles,
+        workspace: Workspace {
+            root: plan.project.root.clone(),
+            extra: plan.added_folders,
+            cwd: plan.project.cwd.clone(),
+            spill: places.spill(),
+            journal: places.journal(),
+        },
+        private: vec![places.data.clone(), places.state.clone(), places.cache.clone()],
+        worktrees: places.worktrees(),
+        child_environment: Arc::clone(&child_environment),
+        masker,
+        ground,
+        tool_help: ToolHelp::new(HelpCache::at(places.tool_help()), None),
+        libraries: Libraries::at(places.libraries()),
+        permissions,
+        further_tools: given.tools,
+        offered_tools: plan.offered_tools,
+        tool_profiles: plan.tool_profiles,
+        plugins: agent.plugins.clone(),
+        callbacks: hooks::callbacks(found, &supervisor, &child_environment)
+            .into_iter()
+            .chain(given.callbacks)
+            .collect(),
+        focus_files: plan.focus_files,
+        limits: plan.limits,
+        goal: plan.goal,
+        answer: plan.answer,
+        leftovers: plan.leftovers,
+        namespace: conversations,
+        notes: namespace,
+        notices: knowledge::untrusted(&standing, &plan.project.root)
+            .into_iter()
+            .chain(given.notices)
+            .chain(problems)
+            .collect(),
+        model,
+    };
+    Ok((session, services))
+}
+
+/// What all extensions give together, in the order they were registered, and after them the agent's own.
+fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution {
+    let mut all = Contribution::default();
+    for extension in &agent.extensions {
+        let Contribution { tools, callbacks, rules, readers, secrets, notices } = extension.contribute(context);
+        all.readers.documents = all.readers.documents.or(readers.documents);
+        all.readers.outline = all.readers.outline.or(readers.outline);
+        all.tools.extend(tools);
+        all.callbacks.extend(callbacks);
+        all.rules.extend(rules);
+        all.secrets.extend(secrets);
+        all.notices.extend(notices);
+    }
+    all.tools.extend(agent.tools.iter().cloned());
+    all.callbacks.extend(agent.callbacks.iter().cloned());
+    all
+}
+
+/// Takes back what a process that died in the middle of changing files left, in whatever project, and says so.
+pub(crate) fn recovered(journal: &Path) -> Vec<Notice> {
+    let code = |outcome: &RecoveryOutcome| match outcome {
+        RecoveryOutcome::NothingChanged
+        | RecoveryOutcome::AllChanged
+        | RecoveryOutcome::RolledBack
+        | RecoveryOutcome::RolledBackExcept { .. } => "recovered",
+        RecoveryOutcome::Failed { .. } => "recovery_failed",
+    };
+    match haft_tools::recover(journal) {
+        Ok(found) => found.iter().map(|one| Notice { code: code(&one.outcome), message: one.to_string() }).collect(),
+        Err(error) => {
+            let message = format!("cannot look for interrupted changes in `{}`: {error}", journal.display());
+            vec![Notice { code: "recovery_failed", message }]
+        }
+    }
+}
+
+/// What may happen without asking, by the rules of the configuration and the mode of this run.
+pub fn permissions(
+    environment: &HostEnvironment,
+    config: &PermissionsConfig,
+    mode: PermissionMode,
+    confinement: Confinement,
+) -> Result<Permissions, ConfigError> {
+    let rules = Rules::load(config, environment.home().as_deref()).map_err(ConfigError::Rules)?;
+    Ok(Permissions { mode, rules, confinement })
+}
+
+/// The permissions with further rules.
+pub fn with_rules(mut permissions: Permissions, rules: impl IntoIterator<Item = (Decision, Rule)>) -> Permissions {
+    for (decision, rule) in rules {
+        permissions.rules = std::mem::take(&mut permissions.rules).with(decision, rule);
+    }
+    permissions
+}

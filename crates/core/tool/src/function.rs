@@ -1,0 +1,218 @@
+//! A tool made of a parameter struct, a prompt and a function, which is what nearly every tool is.
+//!
+//! The arguments of a call are read in one place, so every tool says the same of arguments that do not fit. What a call reads and
+//! writes is asked of the arguments as they came, before anybody looks at whether they fit; see [`Intent`].
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use haft_types::{Envelope, ToolSpec};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{Access, Intent, InvalidArguments, Manual, Tool, ToolContext, ToolOutput, parse_arguments, schema_of};
+
+type IntentOf = Box<dyn Fn(&Value) -> Intent + Send + Sync>;
+type Run<P> = Box<dyn for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, ToolOutput> + Send + Sync>;
+type Preview<P> = Box<dyn for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, Option<String>> + Send + Sync>;
+
+/// What is known of a tool before its function: what the model is told of it, and what its calls may do.
+///
+/// ```
+/// use std::future::ready;
+///
+/// use haft_tool::{Access, Group, Intent, Manual, Tool, ToolDefinition};
+/// use haft_types::Envelope;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// #[serde(deny_unknown_fields)]
+/// struct Parameters {
+///     /// Whom to greet.
+///     name: String,
+/// }
+///
+/// static MANUAL: Manual = Manual::of(Group::Others);
+///
+/// fn greet(Parameters { name }: Parameters) -> Result<Envelope, Envelope> {
+///     if name.is_empty() {
+///         return Err(Envelope::failure("invalid_arguments", "`name` is empty; say who it is"));
+///     }
+///     Ok(Envelope::success(format!("Hello, {name}.")))
+/// }
+///
+/// let tool = ToolDefinition::new("greet", "Greets somebody.", &MANUAL, Access::Read, |_| Intent::Nothing)
+///     .runs(|_, parameters| Box::pin(ready(greet(parameters))));
+/// assert_eq!(tool.spec().parameters["required"][0], "name");
+/// ```
+pub struct ToolDefinition {
+    name: &'static str,
+    description: String,
+    manual: &'static Manual,
+    access: Access,
+    intent: IntentOf,
+}
+
+impl ToolDefinition {
+    /// A tool of this name, with the text the model reads of it. `intent` is given the arguments as they came.
+    pub fn new(
+        name: &'static str,
+        prompt: &str,
+        manual: &'static Manual,
+        access: Access,
+        intent: impl Fn(&Value) -> Intent + Send + Sync + 'static,
+    ) -> Self {
+        Self { name, description: prompt.trim_end().to_owned(), manual, access, intent: Box::new(intent) }
+    }
+
+    /// The tool whose calls this function carries out. It gets arguments that fit `P`; either arm of what it gives back is
+    /// something the model reads.
+    pub fn runs<P, O, E>(
+        self,
+        run: impl for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, Result<O, E>> + Send + Sync + 'static,
+    ) -> FunctionTool<P>
+    where
+        P: DeserializeOwned + JsonSchema + Send + 'static,
+        O: Into<ToolOutput> + 'static,
+        E: Into<ToolOutput> + 'static,
+    {
+        let Self { name, description, manual, access, intent } = self;
+        let spec = ToolSpec { name: name.to_owned(), description, parameters: schema_of::<P>() };
+        let run: Run<P> = Box::new(move |context, parameters| {
+            let result = run(context, parameters);
+            Box::pin(async move { result.await.map_or_else(Into::into, Into::into) })
+        });
+        FunctionTool { name, spec, manual, access, intent, preview: None, run }
+    }
+}
+
+/// A tool whose calls a function carries out; made by [`ToolDefinition::runs`].
+pub struct FunctionTool<P> {
+    name: &'static str,
+    spec: ToolSpec,
+    manual: &'static Manual,
+    access: Access,
+    intent: IntentOf,
+    preview: Option<Preview<P>>,
+    run: Run<P>,
+}
+
+impl<P> FunctionTool<P> {
+    /// The same with a function that tells what a call would change in files; see [`Tool::preview`].
+    #[must_use]
+    pub fn previews(
+        self,
+        preview: impl for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, Option<String>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { preview: Some(Box::new(preview)), ..self }
+    }
+}
+
+#[async_trait]
+impl<P: DeserializeOwned + Send + 'static> Tool for FunctionTool<P> {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        self.manual
+    }
+
+    fn access(&self) -> Access {
+        self.access
+    }
+
+    fn intent(&self, arguments: &Value) -> Intent {
+        (self.intent)(arguments)
+    }
+
+    async fn preview(&self, context: &ToolContext, arguments: &Value) -> Option<String> {
+        let preview = self.preview.as_ref()?;
+        preview(context, parse_arguments(self.name, arguments.clone()).ok()?).await
+    }
+
+    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
+        match parse_arguments(self.name, arguments) {
+            Ok(parameters) => (self.run)(context, parameters).await,
+            Err(error) => error.into(),
+        }
+    }
+}
+
+impl From<InvalidArguments> for ToolOutput {
+    fn from(error: InvalidArguments) -> Self {
+        Envelope::failure("invalid_arguments", error.to_string()).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use serde::Deserialize;
+    use serde_json::json;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::{FileUse, Group};
+
+    static MANUAL: Manual = Manual { example_of: "Trying it", ..Manual::of(Group::Files) };
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Parameters {
+        /// Where.
+        path: String,
+    }
+
+    fn tool() -> impl Tool {
+        let definition = ToolDefinition::new("touch", "Touches a file.\n", &MANUAL, Access::Write, |arguments| {
+            Intent::parsed(arguments, |Parameters { path }| Intent::Files(vec![FileUse::Write(path)]))
+        });
+        definition
+            .runs(|context, Parameters { path }| {
+                let call = context.call_id.as_str();
+                Box::pin(async move {
+                    match path.as_str() {
+                        "" => Err(Envelope::failure("invalid_path", "`path` is empty")),
+                        path => Ok(Envelope::success(format!("{call}: {path}"))),
+                    }
+                })
+            })
+            .previews(|_, Parameters { path }| Box::pin(ready(Some(format!("+++ {path}")))))
+    }
+
+    fn context() -> ToolContext {
+        ToolContext::bare("/nowhere", "call-1", CancellationToken::new())
+    }
+
+    #[test]
+    fn what_is_defined_is_what_the_model_is_told() {
+        let tool = tool();
+        let ToolSpec { name, description, parameters } = tool.spec();
+        assert_eq!((name.as_str(), description.as_str()), ("touch", "Touches a file."));
+        assert_eq!(parameters["properties"]["path"], json!({"description": "Where.", "type": "string"}));
+        assert_eq!((tool.access(), tool.manual().example_of), (Access::Write, "Trying it"));
+    }
+
+    #[tokio::test]
+    async fn both_arms_of_a_function_are_read_by_the_model() {
+        let (tool, context) = (tool(), context());
+        assert_eq!(tool.call(&context, json!({"path": "a"})).await.envelope.text, "call-1: a");
+        let error = tool.call(&context, json!({"path": ""})).await.envelope.error.unwrap();
+        assert_eq!((error.code.as_str(), error.message.as_str()), ("invalid_path", "`path` is empty"));
+        assert_eq!(tool.preview(&context, &json!({"path": "a"})).await.as_deref(), Some("+++ a"));
+    }
+
+    #[tokio::test]
+    async fn arguments_that_do_not_fit_reach_no_function_and_declare_nothing() {
+        let (tool, context) = (tool(), context());
+        for arguments in [json!({}), json!({"path": 1}), json!({"path": "a", "more": true})] {
+            let error = tool.call(&context, arguments.clone()).await.envelope.error.unwrap();
+            assert_eq!(error.code, "invalid_arguments");
+            assert!(error.message.starts_with("invalid arguments for `touch`: "), "{}", error.message);
+            assert_eq!(tool.preview(&context, &arguments).await, None);
+            assert_eq!(tool.intent(&arguments), Intent::Nothing);
+        }
+        assert_eq!(tool.intent(&json!({"path": "a"})), Intent::Files(vec![FileUse::Write("a".to_owned())]));
+    }
+}

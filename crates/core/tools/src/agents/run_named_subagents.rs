@@ -1,0 +1,84 @@
+//! `run_named_subagents`: work for other agents, and their answers.
+//!
+//! Registered only where there are agents, and never for a sub-agent.
+
+mod plan;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use haft_tool::{
+    Access, Assignment, Intent, SubAgents, Tool, ToolContext, ToolDefinition, ToolOutput, UnknownAgent, WorkOrder,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::failure::{Coded, Failure};
+use crate::manual::{Group, Manual};
+
+use plan::Written;
+
+/// The name of the tool.
+pub const RUN_SUBAGENTS: &str = "run_named_subagents";
+
+static MANUAL: Manual = Manual {
+    example_of: "Having two things looked into at the same time",
+    example: r#"{"subagents": "mode: parallel\nsubagents:\n  - name: reviewer\n    task: Review src/parser.rs for mistakes in error handling.\n  - name: tester\n    task: Say which public functions of src/parser.rs no test calls."}"#,
+    ..Manual::of(Group::Others)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The agents and their tasks, as YAML text.
+    #[schemars(with = "String")]
+    subagents: Written,
+}
+
+/// The tool that gives work to these agents. Starting them changes nothing, and each of their own calls is permitted for itself;
+/// but since it may do whatever they may do, it is noted before it begins, and it never begins twice.
+pub fn tool(agents: Arc<dyn SubAgents>) -> impl Tool {
+    ToolDefinition::new(RUN_SUBAGENTS, include_str!("run_named_subagents/prompt.md"), &MANUAL, Access::Write, |_| {
+        Intent::Nothing
+    })
+    .runs(move |context, parameters| Box::pin(run(Arc::clone(&agents), context, parameters)))
+}
+
+/// The work a call of the tool gives out, for those who have to know after the call was interrupted.
+pub fn assignments_of(arguments: &str) -> Option<(WorkOrder, Vec<Assignment>)> {
+    let Parameters { subagents } = serde_json::from_str(arguments).ok()?;
+    subagents.read().ok()
+}
+
+async fn run(
+    agents: Arc<dyn SubAgents>,
+    context: &ToolContext,
+    Parameters { subagents }: Parameters,
+) -> Result<ToolOutput, Failure> {
+    let (order, work) = subagents.read().map_err(|what| BadPlan { what, names: agents.names() })?;
+    let reports = agents.run(context, order, work).await?;
+    let envelope = report::envelope(order, &reports, context.limits);
+    let changes = reports.into_iter().flat_map(|report| report.changes).collect();
+    Ok(ToolOutput { changes, ..envelope.into() })
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("nothing was started: {what}. Agents are: {}", .names.join(", "))]
+struct BadPlan {
+    what: String,
+    names: Vec<String>,
+}
+
+impl Coded for BadPlan {
+    fn code(&self) -> &'static str {
+        "invalid_plan"
+    }
+}
+
+impl Coded for UnknownAgent {
+    fn code(&self) -> &'static str {
+        "unknown_agent"
+    }
+}

@@ -1,0 +1,116 @@
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use haft_tool::{AgentReport, Evidence, WorkPlace};
+use haft_types::{Outcome, ToolStatus, Usage};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::testing::Bench;
+
+/// Agents that only write down what they are given.
+#[derive(Default)]
+struct Asked(Mutex<Vec<(WorkOrder, Vec<Assignment>)>>);
+
+#[async_trait]
+impl SubAgents for Asked {
+    fn names(&self) -> Vec<String> {
+        vec!["reviewer".into(), "tester".into()]
+    }
+
+    async fn run(
+        &self,
+        _context: &ToolContext,
+        order: WorkOrder,
+        work: Vec<Assignment>,
+    ) -> Result<Vec<AgentReport>, UnknownAgent> {
+        if let Some(unknown) = work.iter().find(|one| !self.names().contains(&one.name)) {
+            return Err(UnknownAgent { name: unknown.name.clone(), names: self.names() });
+        }
+        let report = |one: &Assignment| AgentReport {
+            name: one.name.clone(),
+            outcome: if one.task == "fail" { Outcome::Failed } else { Outcome::Completed },
+            code: "x".into(),
+            message: "It broke.".into(),
+            answer: format!("did {}", one.task),
+            conversation: Some("c-1".into()),
+            evidence: vec![Evidence { id: "1a2b3c4d".into(), what: "read_file a.rs".into() }],
+            merged: if one.place == Some(WorkPlace::Worktree) {
+                "Merged into the project: `a`.".into()
+            } else {
+                String::new()
+            },
+            changes: Vec::new(),
+            turns: 2,
+            usage: Usage::default(),
+            cost: None,
+        };
+        let reports = work.iter().map(report).collect();
+        self.0.lock().unwrap().push((order, work));
+        Ok(reports)
+    }
+}
+
+async fn call(arguments: Value) -> (ToolOutput, Vec<(WorkOrder, Vec<Assignment>)>) {
+    let asked = Arc::new(Asked::default());
+    let tool = tool(Arc::<Asked>::clone(&asked) as _);
+    let output = Bench::new().run(&tool, arguments).await;
+    let given = asked.0.lock().unwrap().clone();
+    (output, given)
+}
+
+fn task(name: &str, task: &str) -> Assignment {
+    Assignment { name: name.into(), task: task.into(), conversation: None, place: None }
+}
+
+#[tokio::test]
+async fn text_and_objects_mean_the_same() {
+    let yaml =
+        "mode: serial\nsubagents:\n  - name: reviewer\n    task: |\n      look: here\n  - {name: tester, task: try}\n";
+    let object = json!({"mode": "serial", "subagents": [{"name": "reviewer", "task": "look: here"}, {"name": "tester", "task": "try"}]});
+    for written in [json!(yaml), object] {
+        let (output, given) = call(json!({ "subagents": written })).await;
+        assert_eq!(output.envelope.status, ToolStatus::Success, "{}", output.envelope.text);
+        assert_eq!(given, [(WorkOrder::Serial, vec![task("reviewer", "look: here"), task("tester", "try")])]);
+    }
+    let written = "- {name: tester, task: try, worktree: true}\n- {name: tester, task: try, worktree: false}";
+    let (output, given) = call(json!({ "subagents": written })).await;
+    let places: Vec<_> = given[0].1.iter().map(|one| one.place).collect();
+    assert_eq!(places, [Some(WorkPlace::Worktree), Some(WorkPlace::Project)]);
+    assert!(output.envelope.text.contains("\n\nMerged into the project: `a`.\n\nEvidence"), "{}", output.envelope.text);
+    let (_, given) = call(json!({"subagents": "- {name: tester, task: try, conversation: c-9}"})).await;
+    let full = Assignment { conversation: Some("c-9".into()), ..task("tester", "try") };
+    assert_eq!(given, [(WorkOrder::Parallel, vec![full])], "parallel is the default");
+}
+
+#[tokio::test]
+async fn what_is_wrong_starts_nothing_and_names_the_agents() {
+    for (written, says) in [
+        ("mode: both\nsubagents: [{name: tester, task: x}]", "not `both`"),
+        ("subagents: []", "empty"),
+        ("subagents: [{name: tester}]", "task"),
+        ("subagents: [{name: tester, task: ' '}]", "entry 1"),
+        ("subagents: [{name: tester, task: x, tasc: y}]", "tasc"),
+        ("subagents: [", "YAML"),
+        ("just words", "YAML"),
+        ("subagents: [{name: teter, task: x}]", "no agent `teter`"),
+    ] {
+        let (output, given) = call(json!({ "subagents": written })).await;
+        let text = &output.envelope.text;
+        assert_eq!((output.envelope.status, given.len()), (ToolStatus::Error, 0), "{written}");
+        assert!(text.contains(says) && text.contains("reviewer, tester"), "{written}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_failure_is_told_beside_the_answers() {
+    let (output, _) = call(json!({"subagents": "- {name: tester, task: fail}\n- {name: reviewer, task: look}"})).await;
+    assert_eq!(output.envelope.status, ToolStatus::Partial);
+    assert_eq!(
+        output.envelope.text,
+        "## tester: failed\n\nIt broke.\n\ndid fail\n\nEvidence: 1a2b3c4d (read_file a.rs)\nConversation: c-1\n\n\
+         ## reviewer: completed\n\ndid look\n\nEvidence: 1a2b3c4d (read_file a.rs)\nConversation: c-1"
+    );
+    let (output, _) = call(json!({"subagents": "- {name: tester, task: fail}"})).await;
+    assert_eq!(output.envelope.status, ToolStatus::Error);
+}

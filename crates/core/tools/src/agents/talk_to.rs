@@ -1,0 +1,59 @@
+//! `talk_to`: a message to another running agent.
+//!
+//! Registered only where there is somebody to talk to.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use haft_tool::{Access, Intent, NotDelivered, Post, Tool, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::{Coded, Failure};
+use crate::manual::{Group, Manual};
+
+const NAME: &str = "talk_to";
+
+static MANUAL: Manual = Manual {
+    example_of: "Telling another agent what it should know",
+    example: r#"{"agent": "tester", "message": "parse() now returns Result; its tests need `?`."}"#,
+    ..Manual::of(Group::Others)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// Who it is for.
+    agent: String,
+    /// What to say.
+    message: String,
+}
+
+/// The tool that gives messages to this post.
+pub fn tool(post: Arc<dyn Post>) -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("talk_to/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+        .runs(move |_, parameters| Box::pin(run(Arc::clone(&post), parameters)))
+}
+
+impl Coded for NotDelivered {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::NobodyThere { .. } => "unknown_agent",
+            Self::NoGroup { .. } => "unknown_group",
+            Self::Full { .. } => "mailbox_full",
+        }
+    }
+}
+
+async fn run(post: Arc<dyn Post>, Parameters { agent, message }: Parameters) -> Result<ToolOutput, Failure> {
+    if message.trim().is_empty() {
+        return Err(Failure::new("invalid_arguments", "`message` is empty; nothing was sent"));
+    }
+    post.send(agent.trim(), message.trim()).await?;
+    let text = format!("Delivered to `{}`.", agent.trim());
+    Ok(Envelope::success(text).with_data(json!({ "agent": agent.trim() })).into())
+}

@@ -1,0 +1,66 @@
+//! `talk_to_group`: a message to every running agent of a group.
+//!
+//! Registered only where a group has somebody else in it.
+
+use std::sync::Arc;
+
+use haft_tool::{Access, GroupDelivery, Intent, Post, Tool, ToolDefinition, ToolOutput};
+use haft_types::{Envelope, ToolError, ToolStatus};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::manual::{Group, Manual};
+
+const NAME: &str = "talk_to_group";
+
+static MANUAL: Manual = Manual {
+    example_of: "Telling everybody in a group what changed",
+    example: r#"{"group": "reviewers", "message": "The parser moved to src/parse/; look there."}"#,
+    ..Manual::of(Group::Others)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// Who it is for.
+    group: String,
+    /// What to say.
+    message: String,
+}
+
+/// The tool that gives messages to this post.
+pub fn tool(post: Arc<dyn Post>) -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("talk_to_group/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+        .runs(move |_, parameters| Box::pin(run(Arc::clone(&post), parameters)))
+}
+
+async fn run(post: Arc<dyn Post>, Parameters { group, message }: Parameters) -> Result<ToolOutput, Failure> {
+    if message.trim().is_empty() {
+        return Err(Failure::new("invalid_arguments", "`message` is empty; nothing was sent"));
+    }
+    let GroupDelivery { reached, failed } = post.send_to_group(group.trim(), message.trim()).await?;
+    let mut said = Vec::new();
+    if !reached.is_empty() {
+        let names: Vec<_> = reached.iter().map(|name| format!("`{name}`")).collect();
+        said.push(format!("Delivered to {}.", names.join(", ")));
+    }
+    if !failed.is_empty() {
+        let why: Vec<_> = failed.iter().map(|(_, why)| why.to_string()).collect();
+        said.push(format!("Not reached: {}.", why.join("; ")));
+    }
+    if said.is_empty() {
+        said.push("Nobody else is in this group.".to_owned());
+    }
+    let status = match (reached.is_empty(), failed.is_empty()) {
+        (_, true) => ToolStatus::Success,
+        (false, false) => ToolStatus::Partial,
+        (true, false) => ToolStatus::Error,
+    };
+    let error =
+        (status == ToolStatus::Error).then(|| ToolError { code: "nobody_reached".to_owned(), message: said.join(" ") });
+    let failed: Vec<_> = failed.iter().map(|(name, _)| name).collect();
+    let data = json!({ "group": group.trim(), "reached": reached, "failed": failed });
+    Ok(Envelope { status, error, ..Envelope::success(said.join(" ")).with_data(data) }.into())
+}

@@ -1,0 +1,50 @@
+//! `ask_followup_question`: hands a question to the user; the engine puts the answer in place of the result.
+
+use std::future::ready;
+
+use haft_tool::{Access, Flow, Intent, Tool, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::manual::{Group, Manual};
+
+const NAME: &str = "ask_followup_question";
+
+static MANUAL: Manual = Manual {
+    example_of: "Asking for a decision that only the user can take",
+    example: r#"{"question": "Should names that are too long be refused or cut?", "options": ["Refuse them", "Cut them"]}"#,
+    ..Manual::of(Group::Dialogue)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The question.
+    question: String,
+    /// Short answers to choose from.
+    options: Option<Vec<String>>,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("ask_followup_question/prompt.md"), &MANUAL, Access::State, |_| {
+        Intent::Nothing
+    })
+    .runs(|_, parameters| Box::pin(ready(ask(parameters))))
+}
+
+fn ask(Parameters { question, options }: Parameters) -> Result<ToolOutput, Failure> {
+    if question.trim().is_empty() {
+        return Err(Failure::new("invalid_arguments", "`question` is empty; say what you need to know"));
+    }
+    let options = options.unwrap_or_default();
+    let envelope =
+        Envelope::success("The user was asked.").with_data(json!({ "question": question, "options": options }));
+    Ok(ToolOutput { flow: Flow::Ask { question, options }, ..envelope.into() })
+}
+
+#[cfg(test)]
+mod tests;

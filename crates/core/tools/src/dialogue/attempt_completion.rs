@@ -1,0 +1,50 @@
+//! `attempt_completion`: the model's word that the task is done.
+
+use std::future::ready;
+
+use haft_tool::{Access, Flow, Intent, Tool, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::manual::{Group, Manual};
+
+const NAME: &str = "attempt_completion";
+
+static MANUAL: Manual = Manual {
+    example_of: "Reporting that the task is done",
+    example: r#"{"result": "Names may now be 64 characters long; the tests of the parser pass.", "command": "cargo test -p parser"}"#,
+    ..Manual::of(Group::Dialogue)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The final report.
+    result: String,
+    /// A command that shows the result.
+    command: Option<String>,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("attempt_completion/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+        .runs(|_, parameters| Box::pin(ready(complete(parameters))))
+}
+
+fn complete(Parameters { result, command }: Parameters) -> Result<ToolOutput, Failure> {
+    if result.trim().is_empty() {
+        return Err(Failure::new("invalid_arguments", "`result` is empty; report what was done"));
+    }
+    let mut data = json!({ "result": result });
+    if let Some(command) = &command {
+        data["command"] = command.as_str().into();
+    }
+    let envelope = Envelope::success("The result was presented to the user.").with_data(data);
+    Ok(ToolOutput { flow: Flow::Complete { result, command }, ..envelope.into() })
+}
+
+#[cfg(test)]
+mod tests;

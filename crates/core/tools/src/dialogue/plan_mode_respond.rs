@@ -1,0 +1,61 @@
+//! `plan_mode_respond`: puts a plan before the user; the engine puts their word in place of the result.
+
+use std::future::ready;
+
+use haft_tool::{Access, Flow, Intent, Tool, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::manual::{Group, Manual};
+
+const NAME: &str = "plan_mode_respond";
+
+static MANUAL: Manual = Manual {
+    example_of: "Presenting a plan",
+    example: r#"{"response": "1. `src/names.rs`: raise `LONGEST` from 32 to 64.\n2. `tests/names.rs`: a name of 64 characters passes, one of 65 does not.\n\nCheck: `cargo test names`."}"#,
+    guideline: "You are in plan mode: nothing can be changed and no command can be run. Read and search until you know what has to be done, then present the plan with `plan_mode_respond`; once the user agrees, you will be told that plan mode is over.",
+    ..Manual::of(Group::Dialogue)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The plan.
+    response: String,
+    /// Short answers to choose from.
+    options: Option<Vec<String>>,
+}
+
+/// The tool. It belongs to plan mode, so it is not among those that are always there.
+pub fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("plan_mode_respond/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+        .runs(|_, parameters| Box::pin(ready(present(parameters))))
+}
+
+fn present(Parameters { response, options }: Parameters) -> Result<ToolOutput, Failure> {
+    if response.trim().is_empty() {
+        return Err(Failure::new("invalid_arguments", "`response` is empty; say what you plan to do"));
+    }
+    let options = options.unwrap_or_default();
+    let envelope =
+        Envelope::success("The plan was presented.").with_data(json!({ "response": response, "options": options }));
+    Ok(ToolOutput { flow: Flow::Plan { response, options }, ..envelope.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Bench;
+
+    #[tokio::test]
+    async fn a_plan_is_put_before_the_user() {
+        let bench = Bench::new();
+        let output = bench.ok(&tool(), json!({"response": "1. a", "options": ["yes"]})).await;
+        assert_eq!(output.flow, Flow::Plan { response: "1. a".into(), options: vec!["yes".into()] });
+        let empty = bench.run(&tool(), json!({"response": " "})).await;
+        assert_eq!((empty.flow, empty.envelope.error.unwrap().code.as_str()), (Flow::Continue, "invalid_arguments"));
+    }
+}

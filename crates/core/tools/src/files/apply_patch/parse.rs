@@ -1,0 +1,298 @@
+//! From the text of a patch to its sections.
+//!
+//! Every marker begins its line, so nothing is guessed; what is not part of the format is an error that names its line. Two
+//! habits of models are let pass, because they can mean only one thing: an empty line stands for an empty unchanged line, and the
+//! line numbers of a unified diff after `@@` are ignored.
+
+use crate::failure::Coded;
+use crate::files::edit::blocks::{Block, Piece, Place};
+use crate::visible;
+
+const BEGIN: &str = "*** Begin Patch";
+const END: &str = "*** End Patch";
+const ADD: &str = "*** Add File:";
+const UPDATE: &str = "*** Update File:";
+const DELETE: &str = "*** Delete File:";
+const MOVE: &str = "*** Move to:";
+const END_OF_FILE: &str = "*** End of File";
+
+/// What a patch says about one file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Section {
+    pub(super) path: String,
+    pub(super) action: Action,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Add { text: String },
+    Delete,
+    Update { move_to: Option<String>, chunks: Vec<Block> },
+}
+
+/// A text that is no patch. Lines are those of the patch, from 1.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum PatchError {
+    #[error("a patch begins with a line `{BEGIN}`")]
+    NoBegin,
+    #[error("the line `{END}` is missing: the patch may be cut off, send it whole")]
+    NoEnd,
+    #[error("line {line} of the patch stands after `{END}`: `{text}`; a patch has one end")]
+    AfterEnd { line: usize, text: String },
+    #[error("the patch changes no file: it has no `{ADD}`, `{UPDATE}` or `{DELETE}`")]
+    NoSections,
+    #[error(
+        "line {line} of the patch belongs to no file: `{text}`; a section begins with `{ADD}`, `{UPDATE}` or `{DELETE}`"
+    )]
+    Outside { line: usize, text: String },
+    #[error("line {line} of the patch names no file")]
+    NoPath { line: usize },
+    #[error(
+        "line {line} of the patch is no marker: `{text}`; the markers are `{ADD}`, `{UPDATE}`, `{MOVE}`, `{DELETE}`, `{END_OF_FILE}` and `{END}`"
+    )]
+    Marker { line: usize, text: String },
+    #[error("line {line} of the patch is part of a new file and must begin with `+`: `{text}`")]
+    NotAdded { line: usize, text: String },
+    #[error("line {line} of the patch must begin with ` `, `-`, `+` or `@@`: `{text}`")]
+    NoSign { line: usize, text: String },
+    #[error("line {line} of the patch comes after `{END_OF_FILE}`; begin the next chunk with `@@`")]
+    AfterEndOfFile { line: usize },
+    #[error("`{MOVE}` in line {line} of the patch must follow its `{UPDATE}` line at once")]
+    Misplaced { line: usize },
+    #[error(
+        "the chunk of `{path}` that ends before line {line} of the patch has no lines; give what changes below its `@@`"
+    )]
+    EmptyChunk { path: String, line: usize },
+    #[error("the patch updates `{path}` but has no chunk for it; give what changes")]
+    NoChunks { path: String },
+}
+
+impl Coded for PatchError {
+    fn code(&self) -> &'static str {
+        "invalid_patch"
+    }
+}
+
+/// The sections of a patch, in order.
+pub(super) fn parse(patch: &str) -> Result<Vec<Section>, PatchError> {
+    let mut lines = patch.lines().enumerate().map(|(index, line)| (index + 1, line));
+    match lines.by_ref().find(|(_, line)| !line.trim().is_empty()) {
+        Some((_, line)) if line.trim() == BEGIN => {}
+        Some(_) | None => return Err(PatchError::NoBegin),
+    }
+    let mut reader = Reader::default();
+    let mut ended = false;
+    for (line, text) in lines {
+        if ended {
+            if !text.trim().is_empty() {
+                return Err(PatchError::AfterEnd { line, text: shown(text) });
+            }
+        } else if text.trim_end() == END {
+            reader.close(line)?;
+            ended = true;
+        } else {
+            reader.read(line, text)?;
+        }
+    }
+    match (ended, reader.sections.is_empty()) {
+        (false, _) => Err(PatchError::NoEnd),
+        (true, true) => Err(PatchError::NoSections),
+        (true, false) => Ok(reader.sections),
+    }
+}
+
+fn shown(line: &str) -> String {
+    visible::prefix(&visible::line(line), 80).to_owned()
+}
+
+/// The section being read.
+#[derive(Default)]
+enum Open {
+    #[default]
+    Nothing,
+    Add {
+        path: String,
+        lines: Vec<String>,
+        /// Empty lines that belong to the file only if more of it follows.
+        blank: usize,
+    },
+    Update {
+        path: String,
+        move_to: Option<String>,
+        chunks: Vec<Block>,
+        chunk: Option<Chunk>,
+    },
+}
+
+#[derive(Default)]
+struct Chunk {
+    block: Block,
+    /// Empty lines that belong to the chunk only if more of it follows.
+    blank: usize,
+    ended: bool,
+}
+
+impl Chunk {
+    fn push(&mut self, piece: Piece) {
+        if !self.block.pieces.is_empty() {
+            self.block.pieces.extend((0..self.blank).map(|_| Piece::Keep(String::new())));
+        }
+        self.blank = 0;
+        self.block.pieces.push(piece);
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    sections: Vec<Section>,
+    open: Open,
+}
+
+impl Reader {
+    fn read(&mut self, line: usize, text: &str) -> Result<(), PatchError> {
+        if text.starts_with("*** ") {
+            return self.marker(line, text.trim_end());
+        }
+        match &mut self.open {
+            Open::Nothing if text.trim().is_empty() => Ok(()),
+            Open::Nothing => Err(PatchError::Outside { line, text: shown(text) }),
+            Open::Add { lines, blank, .. } => match text.strip_prefix('+') {
+                Some(added) => {
+                    lines.extend(std::iter::repeat_n(String::new(), std::mem::take(blank)));
+                    lines.push(added.to_owned());
+                    Ok(())
+                }
+                None if text.trim().is_empty() => {
+                    *blank += 1;
+                    Ok(())
+                }
+                None => Err(PatchError::NotAdded { line, text: shown(text) }),
+            },
+            Open::Update { path, chunks, chunk, .. } => update(path, chunks, chunk, line, text),
+        }
+    }
+
+    fn marker(&mut self, line: usize, text: &str) -> Result<(), PatchError> {
+        let path_after = |marker: &str| text.strip_prefix(marker).map(|path| path.trim().to_owned());
+        if let Some(path) = path_after(MOVE) {
+            return match &mut self.open {
+                Open::Update { move_to: to @ None, chunks, chunk: None, .. } if chunks.is_empty() => {
+                    *to = Some(named(path, line)?);
+                    Ok(())
+                }
+                Open::Nothing | Open::Add { .. } | Open::Update { .. } => Err(PatchError::Misplaced { line }),
+            };
+        }
+        if text == END_OF_FILE {
+            return match &mut self.open {
+                Open::Update { chunk: Some(chunk), .. } if !chunk.block.pieces.is_empty() && !chunk.ended => {
+                    chunk.block.place = Place::AtEnd;
+                    chunk.ended = true;
+                    Ok(())
+                }
+                Open::Nothing | Open::Add { .. } | Open::Update { .. } => {
+                    Err(PatchError::Outside { line, text: shown(text) })
+                }
+            };
+        }
+        let open = if let Some(path) = path_after(ADD) {
+            Open::Add { path: named(path, line)?, lines: Vec::new(), blank: 0 }
+        } else if let Some(path) = path_after(UPDATE) {
+            Open::Update { path: named(path, line)?, move_to: None, chunks: Vec::new(), chunk: None }
+        } else if let Some(path) = path_after(DELETE) {
+            self.close(line)?;
+            self.sections.push(Section { path: named(path, line)?, action: Action::Delete });
+            return Ok(());
+        } else {
+            return Err(PatchError::Marker { line, text: shown(text) });
+        };
+        self.close(line)?;
+        self.open = open;
+        Ok(())
+    }
+
+    /// Ends the section that is open, before this line.
+    fn close(&mut self, line: usize) -> Result<(), PatchError> {
+        let section = match std::mem::take(&mut self.open) {
+            Open::Nothing => return Ok(()),
+            Open::Add { path, lines, .. } => {
+                let text = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+                Section { path, action: Action::Add { text } }
+            }
+            Open::Update { path, move_to, mut chunks, chunk } => {
+                finish(&path, &mut chunks, chunk, line)?;
+                if chunks.is_empty() && move_to.is_none() {
+                    return Err(PatchError::NoChunks { path });
+                }
+                Section { path, action: Action::Update { move_to, chunks } }
+            }
+        };
+        self.sections.push(section);
+        Ok(())
+    }
+}
+
+fn named(path: String, line: usize) -> Result<String, PatchError> {
+    if path.is_empty() { Err(PatchError::NoPath { line }) } else { Ok(path) }
+}
+
+/// A line of an update.
+fn update(
+    path: &str,
+    chunks: &mut Vec<Block>,
+    chunk: &mut Option<Chunk>,
+    line: usize,
+    text: &str,
+) -> Result<(), PatchError> {
+    if let Some(heading) = text.strip_prefix("@@") {
+        // Several `@@` lines in a row lead from outer to inner.
+        if chunk.as_ref().is_some_and(|chunk| !chunk.block.pieces.is_empty()) {
+            finish(path, chunks, chunk.take(), line)?;
+        }
+        let headings = &mut chunk.get_or_insert_default().block.headings;
+        headings.extend(
+            Some(heading.strip_prefix(' ').unwrap_or(heading)).filter(|text| is_heading(text)).map(str::to_owned),
+        );
+        return Ok(());
+    }
+    let chunk = chunk.get_or_insert_default();
+    if text.is_empty() {
+        chunk.blank += 1;
+        return Ok(());
+    }
+    if chunk.ended {
+        return Err(PatchError::AfterEndOfFile { line });
+    }
+    let rest = || text.get(1..).unwrap_or_default().to_owned();
+    chunk.push(match text.as_bytes().first() {
+        Some(b' ') => Piece::Keep(rest()),
+        Some(b'-') => Piece::Remove(rest()),
+        Some(b'+') => Piece::Add(rest()),
+        Some(_) | None => return Err(PatchError::NoSign { line, text: shown(text) }),
+    });
+    Ok(())
+}
+
+/// Whether the text after `@@` names a line: not when it is empty or holds the line numbers of a unified diff.
+fn is_heading(text: &str) -> bool {
+    let numbers = |word: &str, sign: char| {
+        word.strip_prefix(sign).is_some_and(|word| word.chars().all(|one| one.is_ascii_digit() || one == ','))
+    };
+    let mut words = text.split_whitespace();
+    match (words.next(), words.next()) {
+        (None, _) => false,
+        (Some(old), Some(new)) => !(numbers(old, '-') && numbers(new, '+')),
+        (Some(_), None) => true,
+    }
+}
+
+fn finish(path: &str, chunks: &mut Vec<Block>, chunk: Option<Chunk>, line: usize) -> Result<(), PatchError> {
+    match chunk {
+        Some(chunk) if !chunk.block.pieces.is_empty() => chunks.push(chunk.block),
+        // Empty lines between sections.
+        Some(Chunk { block, .. }) if block.headings.is_empty() && !chunks.is_empty() => {}
+        Some(_) => return Err(PatchError::EmptyChunk { path: path.to_owned(), line }),
+        None => {}
+    }
+    Ok(())
+}

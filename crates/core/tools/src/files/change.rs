@@ -1,0 +1,183 @@
+//! Changing files: any number of them, all or none.
+//!
+//! Every tool that writes goes through [`apply`]. Invariants:
+//!
+//! - At every moment a path holds either the whole old content or the whole new one, and a failure leaves all files as they
+//!   were: no temporary file, no empty folder.
+//! - No link is followed after a path was resolved ([`folder`]).
+//! - A file that someone else changed since it was read is never overwritten: what a step takes out of its place is compared
+//!   with what was read, and put back if it differs ([`place`]).
+//! - A process that dies in the middle leaves a journal ([`journal`]), and the next start takes back what was done
+//!   ([`recover`]).
+//! - Mode, owner and extended attributes are those of the old file ([`keep`]). A file with several hard links becomes one of its
+//!   own; that is said.
+
+mod commit;
+mod folder;
+mod journal;
+mod keep;
+mod place;
+mod recover;
+mod stored_path;
+
+use std::fmt::Write as _;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use haft_tool::FileState;
+use serde_json::{Value, json};
+
+use crate::failure::{Coded, Failure};
+use crate::files::disk::Loaded;
+use crate::scope::Scope;
+
+use commit::{Left, Written};
+
+pub(crate) use folder::reach;
+pub use recover::{Recovery, RecoveryOutcome, recover};
+
+/// What is done to one file.
+pub(crate) struct Change<'a> {
+    /// Its resolved path.
+    pub(crate) path: &'a Path,
+    /// The path as the model may write it.
+    pub(crate) name: &'a str,
+    pub(crate) step: Step<'a>,
+}
+
+/// What becomes of a file.
+pub(crate) enum Step<'a> {
+    /// It is made; there must be none. Missing folders are made too.
+    Create { bytes: &'a [u8] },
+    /// As before, with mode, owner and attributes of another one: the second half of a move.
+    CreateLike { bytes: &'a [u8], like: &'a Loaded },
+    /// It gets new content, if it is still what was read.
+    Replace { old: &'a Loaded, bytes: &'a [u8] },
+    /// It is removed, if it is still what was read.
+    Delete { old: &'a Loaded },
+}
+
+/// Files that could not be changed. They are as they were, unless the message says otherwise.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChangeError {
+    #[error("cannot {doing} `{name}`: {source}; nothing was changed")]
+    Io { doing: &'static str, name: String, source: io::Error },
+    #[error("a symbolic link was put in the way of `{name}` just now; it is not followed, nothing was changed")]
+    Link { name: String },
+    #[error("cannot keep a note of the change in `{}`: {source}; nothing was changed", .at.display())]
+    Journal { at: PathBuf, source: io::Error },
+    #[error("`{name}` was changed by someone else while it was being written; nothing was changed, read it again")]
+    Overtaken { name: String },
+    #[error("cannot keep the owner (user {uid}, group {gid}) of `{name}`: {source}; nothing was changed")]
+    Owner { name: String, uid: u32, gid: u32, source: io::Error },
+    #[error("{cause}, but what someone else changed at the same moment was left: {}", list(.left))]
+    Left { cause: Box<ChangeError>, left: Vec<Left> },
+    #[error(
+        "{cause}, or would have been: taking the change back failed too ({source}). What was under way is noted in `{}`; look at these files before anything else",
+        .journal.display()
+    )]
+    Stuck { cause: Box<ChangeError>, source: io::Error, journal: PathBuf },
+}
+
+impl Coded for ChangeError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Io { .. } | Self::Journal { .. } => "io",
+            Self::Link { .. } => "link_in_the_way",
+            Self::Overtaken { .. } => "changed_since_read",
+            Self::Owner { .. } => "owner",
+            Self::Left { cause, .. } => cause.code(),
+            Self::Stuck { .. } => "half_changed",
+        }
+    }
+}
+
+impl ChangeError {
+    fn with_left(self, left: Vec<Left>) -> Self {
+        if left.is_empty() { self } else { Self::Left { cause: Box::new(self), left } }
+    }
+}
+
+/// Files that had to be left as someone else left them, as part of a sentence.
+fn list(left: &[Left]) -> String {
+    let mut text = String::new();
+    for one in left {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        let _ = write!(text, "`{}`", one.path.display());
+        if let Some(earlier) = &one.earlier {
+            let _ = write!(text, " (its earlier content is kept in `{}`)", earlier.display());
+        }
+    }
+    text
+}
+
+/// What a change did.
+pub(crate) struct Done {
+    /// How each file looks now, in the order of the changes; `None` for one that is gone.
+    pub(crate) states: Vec<Option<FileState>>,
+    /// What is not as one might expect, as sentences, for each file.
+    pub(crate) notes: Vec<Vec<String>>,
+}
+
+impl Done {
+    /// What a result carries so that the ledger can be rebuilt from it.
+    pub(crate) fn context(&self, changes: &[Change<'_>]) -> Value {
+        let files: Vec<Value> =
+            changes.iter().zip(&self.states).filter_map(|(change, state)| Some(seen(change.path, (*state)?))).collect();
+        match <[Value; 1]>::try_from(files) {
+            Ok([file]) => json!({ "file": file }),
+            Err(files) if files.is_empty() => Value::Null,
+            Err(files) => json!({ "files": files }),
+        }
+    }
+
+    /// All sentences, one a line.
+    pub(crate) fn note(&self) -> Option<String> {
+        let sentences = self.notes.concat();
+        (!sentences.is_empty()).then(|| sentences.join("\n"))
+    }
+}
+
+/// What is remembered of a file, as results carry it.
+pub(crate) fn seen(path: &Path, state: FileState) -> Value {
+    json!({ "path": path.display().to_string(), "size": state.size, "mtime_ns": state.mtime_ns, "hash": state.hash })
+}
+
+/// Carries out a change over any number of files, all or none, each named once: saves what they are for undo, changes them, and
+/// notes what they are now.
+pub(crate) fn apply(scope: &Scope, changes: &[Change<'_>]) -> Result<Done, Failure> {
+    let paths: Vec<&Path> = changes.iter().map(|change| change.path).collect();
+    scope.history.save(&scope.call_id, &paths)?;
+    let written = commit::commit(&scope.workspace.journal, changes)?;
+    // The files have changed: whatever happens now, that is what the model must be told.
+    let unrecorded = scope.history.changed(&scope.call_id, &paths).err();
+
+    let mut done = Done { states: Vec::with_capacity(changes.len()), notes: Vec::with_capacity(changes.len()) };
+    for (change, Written { state, mut notes }) in changes.iter().zip(written) {
+        if let Some(state) = state {
+            scope.reads.saw(change.path, state);
+        }
+        notes.extend(broken_links(change));
+        done.states.push(state);
+        done.notes.push(notes);
+    }
+    if let (Some(error), Some(last)) = (unrecorded, done.notes.last_mut()) {
+        last.push(format!("The change is made, but could not be noted for undo: {error}."));
+    }
+    Ok(done)
+}
+
+/// What a rename does to a file with several names.
+fn broken_links(change: &Change<'_>) -> Option<String> {
+    let Step::Replace { old, .. } = &change.step else { return None };
+    let others = old.metadata.nlink().checked_sub(1).filter(|others| *others > 0)?;
+    let names =
+        if others == 1 { "1 other name (hard link)".into() } else { format!("{others} other names (hard links)") };
+    Some(format!("`{}` had {names}; what they name keeps the old content.", change.name))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! Carrying out a change: all of it, or nothing.
+//!
+//! The steps, each on disk before the next: the journal; the temporary files beside their targets; the journal's second stage;
+//! each file in its place; for several files the journal's third stage. A failure before that takes everything back; from then on
+//! the change is done and only temporary files are left to be removed.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use haft_tool::FileState;
+
+use super::folder::Folder;
+use super::journal::{self, Entry, Journal, Print, Record, Stage};
+use super::keep::{self, KeepError};
+use super::place::{self, Folders, Placed, TakenBack};
+use super::{Change, ChangeError, Step};
+use crate::files::disk::{Loaded, state_of};
+
+/// What the kernel says of a link that was not followed.
+const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
+
+/// A temporary file begins with this.
+const PREFIX: &str = ".haft-";
+
+/// A file after the change.
+#[derive(Debug)]
+pub(crate) struct Written {
+    /// How it looks now; `None` when it is gone.
+    pub(crate) state: Option<FileState>,
+    /// What could not be kept of it, as sentences.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Carries out a change. Files must be named once each.
+pub(super) fn commit(journal: &Path, changes: &[Change<'_>]) -> Result<Vec<Written>, ChangeError> {
+    let noted = |source| ChangeError::Journal { at: journal.to_owned(), source };
+    let record = plan(changes).map_err(noted)?;
+    let mut journal = Journal::begin(journal, &record).map_err(noted)?;
+    let mut folders = Folders::default();
+    let stages = if changes.len() == 1 { (Stage::Single, None) } else { (Stage::Placing, Some(Stage::Done)) };
+    let prepared = write_temporaries(changes, &record, &mut folders)
+        .and_then(|written| journal.advance(stages.0).map(|()| written).map_err(noted));
+    let written = match prepared {
+        Ok(written) => written,
+        Err(error) => {
+            discard(&record, &mut folders);
+            journal.remove();
+            return Err(error);
+        }
+    };
+    let placed = place_all(changes, &record, &mut folders)
+        .inspect(|()| folders.sync())
+        .and_then(|()| stages.1.map_or(Ok(()), |done| journal.advance(done)).map_err(noted));
+    if let Err(error) = placed {
+        return Err(match roll_back(&record, &mut folders) {
+            Ok(left) => {
+                journal.remove();
+                error.with_left(left)
+            }
+            Err(source) => ChangeError::Stuck { cause: Box::new(error), source, journal: journal.give_up() },
+        });
+    }
+    discard_temporaries(&record, &mut folders);
+    journal.remove();
+    Ok(written)
+}
+
+fn plan(changes: &[Change<'_>]) -> io::Result<Record> {
+    let mut record = Record::default();
+    for change in changes {
+        let (before, after) = match &change.step {
+            Step::Create { bytes } | Step::CreateLike { bytes, .. } => (None, Some(*bytes)),
+            Step::Replace { old, bytes } => (Some(*old), Some(*bytes)),
+            Step::Delete { old } => (Some(*old), None),
+        };
+        let before = before.map(|old| Print { size: old.state.size, hash: old.state.hash });
+        let entry = Entry {
+            path: change.path.to_owned(),
+            temporary: format!("{PREFIX}{}.tmp", journal::random_name()?),
+            before,
+            after: after.map(Print::of),
+        };
+        if before.is_none() {
+            for path in Folder::missing(entry.folder()) {
+                if !record.folders.iter().any(|known| known.path == path) {
+                    record.folders.push(journal::Folder { path });
+                }
+            }
+        }
+        record.entries.push(entry);
+    }
+    Ok(record)
+}
+
+fn write_temporaries(
+    changes: &[Change<'_>],
+    record: &Record,
+    folders: &mut Folders,
+) -> Result<Vec<Written>, ChangeError> {
+    let mut written = Vec::with_capacity(changes.len());
+    for (change, entry) in changes.iter().zip(&record.entries) {
+        let folder = folders.get(entry.folder(), Folder::open_or_make).map_err(|source| {
+            let name = change.name.to_owned();
+            match source.raw_os_error() {
+                Some(LOOP) => ChangeError::Link { name },
+                _ => ChangeError::Io { doing: "open the folder of", name, source },
+            }
+        })?;
+        written.push(match &change.step {
+            Step::Create { bytes } => write_temporary(&folder, entry, change, bytes, None)?,
+            Step::CreateLike { bytes, like } => write_temporary(&folder, entry, change, bytes, Some(like))?,
+            Step::Replace { old, bytes } => write_temporary(&folder, entry, change, bytes, Some(old))?,
+            Step::Delete { .. } => Written { state: None, notes: Vec::new() },
+        });
+    }
+    Ok(written)
+}
+
+fn write_temporary(
+    folder: &Folder,
+    entry: &Entry,
+    change: &Change<'_>,
+    bytes: &[u8],
+    like: Option<&Loaded>,
+) -> Result<Written, ChangeError> {
+    let fail = |doing| move |source| ChangeError::Io { doing, name: change.name.to_owned(), source };
+    // What replaces a private file is private from the first byte on; a new file is what the umask makes of 0666.
+    let mode = if like.is_some() { 0o600 } else { 0o666 };
+    let mut file: File = folder.create(entry.temporary(), mode).map_err(fail("make a temporary file beside"))?;
+    file.write_all(bytes).map_err(fail("write"))?;
+    let mut notes = Vec::new();
+    if let Some(like) = like {
+        let lost = keep::take_after(&file, like).map_err(|error| match error {
+            KeepError::Owner { uid, gid, source } => {
+                ChangeError::Owner { name: change.name.to_owned(), uid, gid, source }
+            }
+            KeepError::Mode(source) => fail("set the mode of")(source),
+        })?;
+        notes.extend(
+            lost.iter().map(|name| format!("The extended attribute `{name}` of `{}` could not be kept.", change.name)),
+        );
+    }
+    file.sync_all().map_err(fail("sync"))?;
+    let metadata = file.metadata().map_err(fail("look at"))?;
+    Ok(Written { state: Some(state_of(bytes, &metadata)), notes })
+}
+
+fn place_all(changes: &[Change<'_>], record: &Record, folders: &mut Folders) -> Result<(), ChangeError> {
+    for (change, entry) in changes.iter().zip(&record.entries) {
+        let placed = folders.get(entry.folder(), Folder::open).and_then(|folder| place::place(&folder, entry));
+        match placed {
+            Ok(Placed::Yes) => {}
+            Ok(Placed::Overtaken) => return Err(ChangeError::Overtaken { name: change.name.to_owned() }),
+            Err(source) => return Err(ChangeError::Io { doing: "replace", name: change.name.to_owned(), source }),
+        }
+    }
+    Ok(())
+}
+
+/// A file that someone else changed after haft did, so that it could not be taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub(super) path: PathBuf,
+    /// Where the content is that it had before.
+    pub(super) earlier: Option<PathBuf>,
+}
+
+/// Takes back every step of a change, the last first, and names the files that had to be left.
+pub(super) fn roll_back(record: &Record, folders: &mut Folders) -> io::Result<Vec<Left>> {
+    let mut left = Vec::new();
+    for entry in record.entries.iter().rev() {
+        let folder = match folders.get(entry.folder(), Folder::open) {
+            // With its folder the file is gone, and with it everything that could be taken back.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            result => result?,
+        };
+        let earlier = match place::take_back(&folder, entry)? {
+            TakenBack::Yes => continue,
+            TakenBack::Left => None,
+            TakenBack::LeftWithEarlier => Some(folder.path().join(entry.temporary())),
+        };
+        left.push(Left { path: entry.path.clone(), earlier });
+    }
+    folders.sync();
+    remove_folders(record);
+    Ok(left)
+}
+
+/// Removes what was made while no file had changed yet.
+pub(super) fn discard(record: &Record, folders: &mut Folders) {
+    discard_temporaries(record, folders);
+    remove_folders(record);
+}
+
+/// Removes the temporary files. A failure leaves one lying about, which is no reason to fail.
+pub(super) fn discard_temporaries(record: &Record, folders: &mut Folders) {
+    for entry in &record.entries {
+        if let Ok(folder) = folders.get(entry.folder(), Folder::open) {
+            let _ = folder.settle(entry.temporary(), entry.name());
+            let _ = folder.remove(entry.temporary());
+        }
+    }
+}
+
+/// Removes the folders that were made, if they are empty: what someone else put there stays.
+fn remove_folders(record: &Record) {
+    for made in record.folders.iter().rev() {
+        if let (Some(parent), Some(name)) = (made.path.parent(), made.path.file_name())
+            && let Ok(parent) = Folder::open(parent)
+        {
+            let _ = parent.remove_folder(name);
+        }
+    }
+}

@@ -1,0 +1,414 @@
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+use rustix::fs::{XattrFlags, getxattr, setxattr};
+
+use super::commit::commit;
+use super::folder::Folder;
+use super::journal::{Entry, Journal, Print, Record, Stage};
+use super::*;
+use crate::files::disk;
+use crate::testing::Bench;
+
+fn load(path: &Path) -> Loaded {
+    disk::load(path, "file").unwrap()
+}
+
+fn replace<'a>(path: &'a Path, old: &'a Loaded, bytes: &'a [u8]) -> Change<'a> {
+    Change { path, name: "file", step: Step::Replace { old, bytes } }
+}
+
+fn create<'a>(path: &'a Path, bytes: &'a [u8]) -> Change<'a> {
+    Change { path, name: "file", step: Step::Create { bytes } }
+}
+
+fn delete<'a>(path: &'a Path, old: &'a Loaded) -> Change<'a> {
+    Change { path, name: "file", step: Step::Delete { old } }
+}
+
+fn run(bench: &Bench, changes: &[Change<'_>]) -> Result<Vec<Written>, ChangeError> {
+    let result = commit(&bench.workspace().journal, changes);
+    let journals = fs::read_dir(&bench.workspace().journal).unwrap().count();
+    assert_eq!(journals, 0, "a journal was left");
+    result
+}
+
+#[test]
+fn files_are_made_changed_and_removed_together() {
+    let bench = Bench::new();
+    let (changed, removed) = (bench.write("changed", "old"), bench.write("removed", "gone"));
+    let (one, two) = (load(&changed), load(&removed));
+    let made = bench.path("new/folder/made");
+    let written =
+        run(&bench, &[replace(&changed, &one, b"new"), delete(&removed, &two), create(&made, b"made")]).unwrap();
+    assert_eq!(bench.files(), ["changed", "new", "new/folder", "new/folder/made"]);
+    assert_eq!((bench.read("changed"), bench.read("new/folder/made")), (b"new".to_vec(), b"made".to_vec()));
+    assert_eq!(written[0].state, Some(load(&changed).state));
+    assert_eq!(written[1].state, None);
+    assert_eq!(fs::metadata(&bench.workspace().journal).unwrap().mode() & 0o777, 0o700);
+}
+
+#[test]
+fn one_file_that_was_overtaken_takes_all_back() {
+    let bench = Bench::new();
+    let (first, removed, last) = (bench.write("a", "a1"), bench.write("b", "b1"), bench.write("c", "c1"));
+    let (one, two, three) = (load(&first), load(&removed), load(&last));
+    let made = bench.path("folder/new");
+    // Of the same size, and with the time it had: only the content tells.
+    fs::write(&last, "c2").unwrap();
+    fs::File::options().write(true).open(&last).unwrap().set_modified(three.metadata.modified().unwrap()).unwrap();
+    let changes =
+        [replace(&first, &one, b"a2"), delete(&removed, &two), create(&made, b"new"), replace(&last, &three, b"c3")];
+    let error = run(&bench, &changes).unwrap_err();
+    assert_eq!(error.code(), "changed_since_read");
+    assert_eq!(bench.files(), ["a", "b", "c"]);
+    assert_eq!((bench.read("a"), bench.read("b"), bench.read("c")), (b"a1".into(), b"b1".into(), b"c2".into()));
+}
+
+#[test]
+fn what_took_the_place_of_a_file_is_left_alone() {
+    type Change = fn(&Path);
+    let cases: [(&str, Change); 4] = [
+        ("gone", |path| fs::remove_file(path).unwrap()),
+        ("a link", |path| {
+            fs::remove_file(path).unwrap();
+            symlink("elsewhere", path).unwrap();
+        }),
+        ("a folder", |path| {
+            fs::remove_file(path).unwrap();
+            fs::create_dir(path).unwrap();
+        }),
+        ("other content", |path| fs::write(path, "theirs").unwrap()),
+    ];
+    for (what, happens) in cases {
+        for removing in [false, true] {
+            let bench = Bench::new();
+            let path = bench.write("a", "mine");
+            let old = load(&path);
+            happens(&path);
+            let before = path.symlink_metadata().map(|now| (now.ino(), now.file_type())).ok();
+            let change = if removing { delete(&path, &old) } else { replace(&path, &old, b"new") };
+            let error = run(&bench, &[change]).unwrap_err();
+            assert_eq!(error.code(), "changed_since_read", "{what}");
+            let after = path.symlink_metadata().map(|now| (now.ino(), now.file_type())).ok();
+            assert_eq!(before, after, "{what}");
+            assert!(bench.files().iter().all(|name| name == "a"), "{what}: {:?}", bench.files());
+        }
+    }
+}
+
+#[test]
+fn a_new_file_never_takes_the_place_of_another() {
+    let bench = Bench::new();
+    let path = bench.write("a", "theirs");
+    assert_eq!(run(&bench, &[create(&path, b"mine")]).unwrap_err().code(), "changed_since_read");
+    assert_eq!(bench.read("a"), b"theirs");
+    assert_eq!(bench.files(), ["a"]);
+}
+
+#[test]
+fn mode_owner_attributes_and_access_list_are_kept() {
+    let bench = Bench::new();
+    let path = bench.write("a", "old");
+    // An access list for one more user: owner rw-, user 65534 r--, group r--, mask r--, others ---.
+    let entry = |tag: u16, permissions: u16, id: u32| {
+        [tag.to_le_bytes().as_slice(), &permissions.to_le_bytes(), &id.to_le_bytes()].concat()
+    };
+    let none = u32::MAX;
+    let list = [
+        2_u32.to_le_bytes().to_vec(),
+        entry(0x01, 6, none),
+        entry(0x02, 4, 65534),
+        entry(0x04, 4, none),
+        entry(0x10, 4, none),
+        entry(0x20, 0, none),
+    ]
+    .concat();
+    let supported = setxattr(&path, "user.note", b"kept", XattrFlags::empty()).is_ok()
+        && setxattr(&path, "system.posix_acl_access", &list, XattrFlags::empty()).is_ok();
+    if !supported {
+        return println!("skipped: this file system has no extended attributes");
+    }
+    let old = load(&path);
+    let written = run(&bench, &[replace(&path, &old, b"new")]).unwrap();
+    assert!(written[0].notes.is_empty(), "{:?}", written[0].notes);
+    let value = |name: &str| {
+        let mut value = vec![0; 200];
+        let length = getxattr(&path, name, value.as_mut_slice()).unwrap();
+        value.truncate(length);
+        value
+    };
+    assert_eq!(value("user.note"), b"kept");
+    assert_eq!(value("system.posix_acl_access"), list);
+    let now = fs::metadata(&path).unwrap();
+    assert_eq!((now.mode(), now.uid(), now.gid()), (old.metadata.mode(), old.metadata.uid(), old.metadata.gid()));
+}
+
+#[test]
+fn a_list_that_new_files_inherit_is_not_given_to_an_old_one() {
+    let bench = Bench::new();
+    let path = bench.write("a", "old");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    let entry = |tag: u16, permissions: u16, id: u32| {
+        [tag.to_le_bytes().as_slice(), &permissions.to_le_bytes(), &id.to_le_bytes()].concat()
+    };
+    let none = u32::MAX;
+    let list = [
+        2_u32.to_le_bytes().to_vec(),
+        entry(0x01, 7, none),
+        entry(0x02, 7, 65534),
+        entry(0x04, 5, none),
+        entry(0x10, 7, none),
+        entry(0x20, 5, none),
+    ]
+    .concat();
+    if setxattr(bench.path(""), "system.posix_acl_default", &list, XattrFlags::empty()).is_err() {
+        return println!("skipped: this file system has no access lists");
+    }
+    let old = load(&path);
+    run(&bench, &[replace(&path, &old, b"new")]).unwrap();
+    let mut value = [0; 200];
+    assert!(getxattr(&path, "system.posix_acl_access", &mut value[..]).is_err(), "user 65534 may read it now");
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o640);
+}
+
+#[test]
+fn other_names_of_a_file_are_told_of() {
+    let bench = Bench::new();
+    let path = bench.write("a", "old");
+    fs::hard_link(&path, bench.path("b")).unwrap();
+    let old = load(&path);
+    let note = broken_links(&replace(&path, &old, b"new")).unwrap();
+    assert_eq!(note, "`file` had 1 other name (hard link); what they name keeps the old content.");
+    run(&bench, &[replace(&path, &old, b"new")]).unwrap();
+    assert_eq!((bench.read("a"), bench.read("b")), (b"new".to_vec(), b"old".to_vec()));
+}
+
+#[test]
+fn a_folder_swapped_for_a_link_is_not_followed() {
+    let bench = Bench::new();
+    let path = bench.write("folder/a", "old");
+    let outside = bench.workspace().root.with_file_name("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("a"), "old").unwrap();
+    let old = load(&path);
+    fs::rename(bench.path("folder"), bench.path("moved")).unwrap();
+    symlink(&outside, bench.path("folder")).unwrap();
+    let made = bench.path("folder/new");
+    for change in [replace(&path, &old, b"new"), delete(&path, &old), create(&made, b"new")] {
+        let error = run(&bench, &[change]).unwrap_err();
+        assert_eq!(error.code(), "link_in_the_way", "{error}");
+        assert!(disk::load(&path, "a").is_err());
+    }
+    assert_eq!(fs::read(outside.join("a")).unwrap(), b"old");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+}
+
+/// What a process leaves that dies at one of the stages of a change of three files.
+struct Dead {
+    bench: Bench,
+    record: Record,
+}
+
+impl Dead {
+    fn at(stage: Stage) -> Self {
+        let bench = Bench::new();
+        bench.write("changed", "old");
+        bench.write("removed", "gone");
+        let entry = |name: &str, before: Option<&str>, after: Option<&str>| Entry {
+            path: bench.path(name),
+            temporary: format!(".haft-{name}.tmp"),
+            before: before.map(|text| Print::of(text.as_bytes())),
+            after: after.map(|text| Print::of(text.as_bytes())),
+        };
+        let entries = vec![
+            entry("changed", Some("old"), Some("new")),
+            entry("removed", Some("gone"), None),
+            entry("made", None, Some("made")),
+        ];
+        let record = Record { folders: Vec::new(), entries };
+        let mut journal = Journal::begin(&bench.workspace().journal, &record).unwrap();
+        if stage != Stage::Writing {
+            journal.advance(stage).unwrap();
+        }
+        drop(journal);
+        bench.write(".haft-changed.tmp", "new");
+        bench.write(".haft-made.tmp", "made");
+        Self { bench, record }
+    }
+
+    fn place(&self, count: usize) {
+        let folder = Folder::open(&self.bench.path("")).unwrap();
+        for entry in self.record.entries.iter().take(count) {
+            place::place(&folder, entry).unwrap();
+        }
+    }
+
+    fn recover(&self) -> Recovery {
+        let mut found = recover(&self.bench.workspace().journal).unwrap();
+        assert_eq!(found.len(), 1);
+        assert!(recover(&self.bench.workspace().journal).unwrap().is_empty(), "found twice");
+        found.pop().unwrap()
+    }
+
+    fn is_old(&self) {
+        assert_eq!(self.bench.files(), ["changed", "removed"]);
+        assert_eq!((self.bench.read("changed"), self.bench.read("removed")), (b"old".to_vec(), b"gone".to_vec()));
+    }
+}
+
+#[test]
+fn a_dead_change_is_taken_back_however_far_it_came() {
+    for placed in 0..=3 {
+        let dead = Dead::at(Stage::Placing);
+        dead.place(placed);
+        let recovery = dead.recover();
+        assert!(matches!(recovery.outcome, RecoveryOutcome::RolledBack), "{recovery}");
+        dead.is_old();
+    }
+    let dead = Dead::at(Stage::Writing);
+    fs::write(dead.bench.path(".haft-made.tmp"), "ma").unwrap();
+    let recovery = dead.recover();
+    assert!(recovery.to_string().ends_with("was cleared away: nothing had been changed yet."), "{recovery}");
+    dead.is_old();
+}
+
+#[test]
+fn a_dead_change_that_was_done_stays_done() {
+    let dead = Dead::at(Stage::Done);
+    dead.place(3);
+    let recovery = dead.recover();
+    assert!(matches!(recovery.outcome, RecoveryOutcome::AllChanged), "{recovery}");
+    assert_eq!(dead.bench.files(), ["changed", "made"]);
+    assert_eq!((dead.bench.read("changed"), dead.bench.read("made")), (b"new".to_vec(), b"made".to_vec()));
+}
+
+#[test]
+fn a_dead_change_of_one_file_stays_as_it_is() {
+    // Every change of one file, placed or not, with what then stands there.
+    type Files<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(Option<&str>, Option<&str>, bool, Files<'_>); 6] = [
+        (Some("old"), Some("new"), false, &[("a", "old")]),
+        (Some("old"), Some("new"), true, &[("a", "new")]),
+        (None, Some("new"), false, &[]),
+        (None, Some("new"), true, &[("a", "new")]),
+        (Some("old"), None, false, &[("a", "old")]),
+        (Some("old"), None, true, &[]),
+    ];
+    for (before, after, placed, expected) in cases {
+        let bench = Bench::new();
+        let print = |text: &str| Print::of(text.as_bytes());
+        let (path, temporary) = (bench.path("a"), ".haft-a.tmp".to_owned());
+        let entry = Entry { path, temporary, before: before.map(print), after: after.map(print) };
+        before.map(|text| bench.write("a", text));
+        after.map(|text| bench.write(".haft-a.tmp", text));
+        if placed {
+            place::place(&Folder::open(&bench.path("")).unwrap(), &entry).unwrap();
+        }
+        let record = Record { folders: Vec::new(), entries: vec![entry] };
+        Journal::begin(&bench.workspace().journal, &record).unwrap().advance(Stage::Single).unwrap();
+        let found = recover(&bench.workspace().journal).unwrap();
+        let what = format!("{before:?} {after:?} {placed}: {}", found[0]);
+        match found[0].outcome {
+            RecoveryOutcome::AllChanged => assert!(placed, "{what}"),
+            RecoveryOutcome::NothingChanged => assert!(!placed, "{what}"),
+            _ => panic!("{what}"),
+        }
+        let there: Vec<_> = bench.files().into_iter().map(|name| (bench.read(&name), name)).collect();
+        let expected: Vec<_> =
+            expected.iter().map(|(name, text)| (text.as_bytes().to_vec(), (*name).to_owned())).collect();
+        assert_eq!(there, expected, "{what}");
+    }
+}
+
+#[test]
+fn what_a_dead_change_of_one_file_took_by_mistake_is_put_back() {
+    let bench = Bench::new();
+    let print = |text: &str| Some(Print::of(text.as_bytes()));
+    let (path, temporary) = (bench.path("a"), ".haft-a.tmp".to_owned());
+    let entry = Entry { path, temporary, before: print("old"), after: print("new") };
+    // Someone else wrote just before the exchange, and the process died right after it.
+    bench.write("a", "new");
+    bench.write(".haft-a.tmp", "theirs");
+    let record = Record { folders: Vec::new(), entries: vec![entry] };
+    Journal::begin(&bench.workspace().journal, &record).unwrap().advance(Stage::Single).unwrap();
+    recover(&bench.workspace().journal).unwrap();
+    assert_eq!(bench.read("a"), b"theirs");
+    assert_eq!(bench.files(), ["a"]);
+}
+
+#[test]
+fn what_others_changed_after_the_death_is_left() {
+    let dead = Dead::at(Stage::Placing);
+    dead.place(3);
+    dead.bench.write("changed", "theirs");
+    dead.bench.write("removed", "theirs too");
+    let recovery = dead.recover();
+    let RecoveryOutcome::RolledBackExcept { left } = &recovery.outcome else { panic!("{recovery}") };
+    assert!(left.contains("changed") && left.contains("removed") && left.contains(".tmp"), "{left}");
+    assert_eq!((dead.bench.read("changed"), dead.bench.read("removed")), (b"theirs".into(), b"theirs too".into()));
+    assert_eq!(dead.bench.read(".haft-changed.tmp"), b"old", "nothing is lost");
+    assert!(!dead.bench.path("made").exists());
+}
+
+#[test]
+fn a_file_others_made_in_the_same_place_is_left() {
+    let dead = Dead::at(Stage::Placing);
+    dead.place(3);
+    dead.bench.write("made", "theirs");
+    let recovery = dead.recover();
+    assert!(matches!(recovery.outcome, RecoveryOutcome::RolledBackExcept { .. }), "{recovery}");
+    assert_eq!(dead.bench.read("made"), b"theirs");
+}
+
+#[test]
+fn the_change_of_a_living_process_is_left_alone() {
+    let bench = Bench::new();
+    let journal = Journal::begin(&bench.workspace().journal, &Record::default()).unwrap();
+    assert!(recover(&bench.workspace().journal).unwrap().is_empty());
+    drop(journal);
+    assert_eq!(recover(&bench.workspace().journal).unwrap().len(), 1);
+}
+
+#[test]
+fn a_journal_cut_short_stands_for_nothing_and_a_damaged_one_is_kept() {
+    let bench = Bench::new();
+    let folder = &bench.workspace().journal;
+    assert!(recover(folder).unwrap().is_empty(), "no folder, nothing to do");
+    fs::create_dir(folder).unwrap();
+    fs::write(folder.join("1.writing"), "{\"fold").unwrap();
+    fs::write(folder.join("2.placing"), "{\"fold").unwrap();
+    fs::write(folder.join("3.single"), "").unwrap();
+    fs::write(folder.join("notes"), "not a journal").unwrap();
+    let found = recover(folder).unwrap();
+    assert_eq!(found.len(), 1);
+    assert!(matches!(&found[0].outcome, RecoveryOutcome::Failed { journal, .. } if journal.exists()), "{}", found[0]);
+    assert!(recover(folder).unwrap().is_empty());
+}
+
+#[test]
+fn folders_made_for_a_dead_change_go_if_they_are_empty() {
+    for foreign in [false, true] {
+        let bench = Bench::new();
+        let folders: Vec<_> =
+            ["new", "new/deep"].map(|name| journal::Folder { path: bench.path(name) }).into_iter().collect();
+        let record = Record { folders, entries: Vec::new() };
+        drop(Journal::begin(&bench.workspace().journal, &record).unwrap());
+        fs::create_dir_all(bench.path("new/deep")).unwrap();
+        if foreign {
+            bench.write("new/theirs", "");
+        }
+        recover(&bench.workspace().journal).unwrap();
+        assert_eq!(bench.files(), if foreign { vec!["new", "new/theirs"] } else { vec![] });
+    }
+}
+
+#[test]
+fn a_path_that_is_no_text_survives_the_journal() {
+    use std::os::unix::ffi::OsStrExt;
+    let path = PathBuf::from(std::ffi::OsStr::from_bytes(b"/p/\xFF"));
+    let entry = Entry { path, temporary: "t".into(), before: None, after: Some(Print::of(b"x")) };
+    let record = Record { folders: Vec::new(), entries: vec![entry] };
+    let text = serde_json::to_string(&record).unwrap();
+    assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
+}

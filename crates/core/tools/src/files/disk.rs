@@ -1,0 +1,128 @@
+//! Opening and loading regular files, and what makes one refused.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use haft_tool::FileState;
+use haft_types::{ContentHash, Timestamp};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use crate::failure::Coded;
+use crate::files::change::reach;
+
+/// The largest file that is held in memory whole: for hashing, decoding and editing.
+pub(crate) const MAX_LOADED: u64 = 32 * 1024 * 1024;
+
+/// A file that could not be loaded. `name` is the path as the model may write it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DiskError {
+    #[error("`{name}` does not exist; look for it with `list_files` or `search_files`")]
+    NotFound { name: String },
+    #[error("`{name}` is a folder, not a file; use `list_files` to see what is in it")]
+    Folder { name: String },
+    #[error("`{name}` is not a regular file (a pipe, socket or device) and is never opened")]
+    Special { name: String },
+    #[error("a symbolic link was put in the way of `{name}` just now; it is not followed, look again")]
+    Link { name: String },
+    #[error(
+        "`{name}` has {size} bytes; files of more than {MAX_LOADED} bytes cannot be edited or overwritten here, use `execute_command`"
+    )]
+    TooLarge { name: String, size: u64 },
+    #[error("cannot {doing} `{name}`: {source}")]
+    Io { doing: &'static str, name: String, source: io::Error },
+}
+
+impl Coded for DiskError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "not_found",
+            Self::Folder { .. } => "is_folder",
+            Self::Special { .. } => "not_a_file",
+            Self::Link { .. } => "link_in_the_way",
+            Self::TooLarge { .. } => "too_large",
+            Self::Io { .. } => "io",
+        }
+    }
+}
+
+/// A whole file in memory, and what must be kept when it is replaced.
+pub(crate) struct Loaded {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) state: FileState,
+    pub(crate) metadata: Metadata,
+    /// The file itself, for what else it has.
+    pub(crate) file: File,
+}
+
+/// Opens a resolved path if it is a regular file. No link is followed: the path was resolved already.
+pub(crate) fn open(path: &Path, name: &str) -> Result<(File, Metadata), DiskError> {
+    let fail = |source: io::Error| match source.kind() {
+        io::ErrorKind::NotFound => DiskError::NotFound { name: name.to_owned() },
+        _ if source.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => DiskError::Link { name: name.to_owned() },
+        _ => DiskError::Io { doing: "open", name: name.to_owned(), source },
+    };
+    // Looked at before it is opened: opening a device can have effects of its own.
+    let place = File::from(reach(path, OFlags::PATH).map_err(fail)?);
+    check_kind(&place.metadata().map_err(fail)?, name)?;
+    // A pipe put there in between must not block.
+    let file = File::from(reach(path, OFlags::RDONLY | OFlags::NONBLOCK).map_err(fail)?);
+    let metadata = file.metadata().map_err(fail)?;
+    check_kind(&metadata, name)?;
+    Ok((file, metadata))
+}
+
+/// Opens what a walk said is a regular file, with as few calls as that takes.
+pub(crate) fn open_walked(path: &Path) -> io::Result<File> {
+    let file = File::from(reach(path, OFlags::RDONLY | OFlags::NONBLOCK)?);
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a regular file")) }
+}
+
+fn check_kind(metadata: &Metadata, name: &str) -> Result<(), DiskError> {
+    if metadata.is_dir() {
+        Err(DiskError::Folder { name: name.to_owned() })
+    } else if metadata.is_symlink() {
+        Err(DiskError::Link { name: name.to_owned() })
+    } else if metadata.is_file() {
+        Ok(())
+    } else {
+        Err(DiskError::Special { name: name.to_owned() })
+    }
+}
+
+/// Loads a whole regular file.
+pub(crate) fn load(path: &Path, name: &str) -> Result<Loaded, DiskError> {
+    let (file, metadata) = open(path, name)?;
+    load_open(file, &metadata, name)
+}
+
+/// Loads a file that [`open`] opened.
+pub(crate) fn load_open(file: File, metadata: &Metadata, name: &str) -> Result<Loaded, DiskError> {
+    let fail = |source| DiskError::Io { doing: "read", name: name.to_owned(), source };
+    let mut bytes = Vec::with_capacity(metadata.len().min(MAX_LOADED) as usize);
+    let mut reader = file.take(MAX_LOADED + 1);
+    reader.read_to_end(&mut bytes).map_err(fail)?;
+    if bytes.len() as u64 > MAX_LOADED {
+        return Err(DiskError::TooLarge { name: name.to_owned(), size: metadata.len() });
+    }
+    // Taken after reading, so that the time is never older than the content.
+    let metadata = reader.get_ref().metadata().map_err(fail)?;
+    Ok(Loaded { state: state_of(&bytes, &metadata), bytes, metadata, file: reader.into_inner() })
+}
+
+/// What is remembered of a file with this content.
+pub(crate) fn state_of(bytes: &[u8], metadata: &Metadata) -> FileState {
+    FileState { size: bytes.len() as u64, mtime_ns: mtime_ns(metadata), hash: ContentHash::of(bytes) }
+}
+
+/// A file's modification time in nanoseconds since 1970.
+pub(crate) fn mtime_ns(metadata: &Metadata) -> i64 {
+    metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
+}
+
+/// A modification time for people and models.
+pub(crate) fn show_mtime(mtime_ns: i64) -> Option<String> {
+    Timestamp::from_nanosecond(i128::from(mtime_ns)).ok().map(|time| time.to_string())
+}

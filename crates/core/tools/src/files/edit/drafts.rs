@@ -1,0 +1,253 @@
+//! Files as a call wants them, before anything is written.
+//!
+//! Invariant: a file is loaded and checked once, and everything that can be refused is refused before the first file is
+//! changed; the change itself is then all or nothing.
+
+use std::fmt::{self, Write as _};
+
+use haft_tool::{FileChange, ToolOutput};
+use haft_types::{ChangeKind, Envelope};
+use serde_json::{Map, Value, json};
+
+use super::report::{self, Difference, NOWHERE, Room};
+use super::source::{Free, Source, SourceError, Text};
+use crate::failure::Failure;
+use crate::files::change::{self, Change, Step};
+use crate::files::encoding::{Decoded, decode};
+use crate::scope::Scope;
+
+/// How many of what: a tool's word for one of its changes, such as `block`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Count(pub(crate) usize, pub(crate) &'static str);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(count, unit) = self;
+        write!(f, "{count} {unit}{}", if *count == 1 { "" } else { "s" })
+    }
+}
+
+/// What is to become of a file.
+pub(crate) enum Draft {
+    Add {
+        place: Free,
+        text: String,
+    },
+    Edit {
+        old: Box<Text>,
+        text: String,
+        /// What was applied.
+        applied: Count,
+        /// What should be known about the edits, as sentences.
+        remarks: Vec<String>,
+    },
+    Move {
+        old: Box<Text>,
+        to: Free,
+        text: String,
+        applied: Count,
+        remarks: Vec<String>,
+    },
+    /// Moved as it is, text or not.
+    Rename {
+        old: Box<Source>,
+        to: Free,
+    },
+    Delete {
+        old: Box<Source>,
+    },
+}
+
+/// A draft in bytes.
+struct Ready<'a> {
+    draft: &'a Draft,
+    bytes: Vec<u8>,
+}
+
+impl Draft {
+    fn bytes(&self) -> Result<Vec<u8>, SourceError> {
+        match self {
+            Self::Add { text, .. } => Ok(text.clone().into_bytes()),
+            Self::Edit { old, text, .. } if *text == old.as_str() => {
+                Err(SourceError::NoChange { name: old.source.name.clone() })
+            }
+            Self::Edit { old, text, .. } | Self::Move { old, text, .. } => old.encode(text),
+            Self::Rename { old, .. } => Ok(old.loaded.bytes.clone()),
+            Self::Delete { .. } => Ok(Vec::new()),
+        }
+    }
+}
+
+impl Ready<'_> {
+    fn changes(&self) -> Vec<Change<'_>> {
+        let bytes = self.bytes.as_slice();
+        match self.draft {
+            Draft::Add { place: Free { path, name }, .. } => {
+                vec![Change { path, name, step: Step::Create { bytes } }]
+            }
+            Draft::Edit { old, .. } => {
+                let Source { path, name, loaded } = &old.source;
+                vec![Change { path, name, step: Step::Replace { old: loaded, bytes } }]
+            }
+            Draft::Move { old, to, .. } => moved(&old.source, to, bytes),
+            Draft::Rename { old, to } => moved(old, to, bytes),
+            Draft::Delete { old } => {
+                let Source { path, name, loaded } = old.as_ref();
+                vec![Change { path, name, step: Step::Delete { old: loaded } }]
+            }
+        }
+    }
+}
+
+fn moved<'a>(old: &'a Source, to: &'a Free, bytes: &'a [u8]) -> Vec<Change<'a>> {
+    let Source { path, name, loaded } = old;
+    let taken = Change { path, name, step: Step::Delete { old: loaded } };
+    vec![taken, Change { path: &to.path, name: &to.name, step: Step::CreateLike { bytes, like: loaded } }]
+}
+
+/// A change that was carried out.
+pub(crate) struct Outcome {
+    /// What each file became, for people and for the data.
+    pub(crate) files: Vec<Shown>,
+    /// What the result carries for the ledger.
+    context: Value,
+    changes: Vec<FileChange>,
+    notes: Option<String>,
+}
+
+/// One file of a result.
+pub(crate) struct Shown {
+    pub(crate) text: String,
+    pub(crate) data: Map<String, Value>,
+}
+
+impl Outcome {
+    /// The result of the call: these words first, then every file.
+    pub(crate) fn into_output(mut self, heading: &str, mut data: Map<String, Value>) -> ToolOutput {
+        let mut text = heading.to_owned();
+        let mut files = Vec::with_capacity(self.files.len());
+        for file in std::mem::take(&mut self.files) {
+            let _ = write!(text, "\n{}", file.text);
+            files.push(Value::Object(file.data));
+        }
+        data.insert("files".into(), files.into());
+        self.finish(text, data)
+    }
+
+    /// The result of a call about one file.
+    pub(crate) fn into_single(mut self) -> ToolOutput {
+        let Some(Shown { text, data }) = self.files.pop() else { return ToolOutput::default() };
+        self.finish(text, data)
+    }
+
+    fn finish(mut self, mut text: String, mut data: Map<String, Value>) -> ToolOutput {
+        if let Some(note) = self.notes.take() {
+            let _ = write!(text, "\n{note}");
+            data.insert("note".into(), note.into());
+        }
+        let mut envelope = Envelope::success(text).with_data(Value::Object(data));
+        envelope.context = self.context;
+        ToolOutput { changes: self.changes, ..envelope.into() }
+    }
+}
+
+/// What carrying out the drafts would change, whole, as unified diffs.
+pub(crate) fn foresee(drafts: &[Draft]) -> Result<String, Failure> {
+    let mut diffs = String::new();
+    for draft in drafts {
+        draft.bytes()?;
+        let diff = match draft {
+            Draft::Add { place, text } => report::whole_diff((NOWHERE, &place.name), "", text),
+            Draft::Edit { old, text, .. } => {
+                let name = old.source.name.as_str();
+                report::whole_diff((name, name), old.as_str(), text)
+            }
+            Draft::Move { old, to, text, .. } => report::whole_diff((&old.source.name, &to.name), old.as_str(), text),
+            Draft::Rename { old, to } => format!("--- {}\n+++ {}\n", old.name, to.name),
+            Draft::Delete { old } => match decode(&old.loaded.bytes) {
+                Some(Decoded { text, .. }) => report::whole_diff((&old.name, NOWHERE), &text, ""),
+                None => format!("--- {}\n+++ {NOWHERE}\n", old.name),
+            },
+        };
+        diffs.push_str(&diff);
+    }
+    Ok(diffs)
+}
+
+/// Carries out all drafts or none.
+pub(crate) fn carry_out(scope: &Scope, drafts: &[Draft]) -> Result<Outcome, Failure> {
+    let mut ready = Vec::with_capacity(drafts.len());
+    for draft in drafts {
+        ready.push(Ready { draft, bytes: draft.bytes()? });
+    }
+    let changes: Vec<Change<'_>> = ready.iter().flat_map(Ready::changes).collect();
+    let done = change::apply(scope, &changes)?;
+    let mut room = Room::default();
+    Ok(Outcome {
+        files: drafts.iter().map(|draft| show(draft, &mut room)).collect(),
+        context: done.context(&changes),
+        changes: changes.iter().map(told).collect(),
+        notes: done.note(),
+    })
+}
+
+fn told(change: &Change<'_>) -> FileChange {
+    let kind = match change.step {
+        Step::Create { .. } | Step::CreateLike { .. } => ChangeKind::Added,
+        Step::Replace { .. } => ChangeKind::Modified,
+        Step::Delete { .. } => ChangeKind::Deleted,
+    };
+    FileChange { path: change.path.to_owned(), kind }
+}
+
+fn show(draft: &Draft, room: &mut Room) -> Shown {
+    let mut data = Map::new();
+    let mut text;
+    match draft {
+        Draft::Add { place, text: new } => {
+            let lines = new.lines().count();
+            text = format!("Created `{}`: {lines} lines.", place.name);
+            data.extend(fields(json!({ "path": place.name, "change": "created", "lines": lines })));
+        }
+        Draft::Rename { old, to } => {
+            text = format!("Moved `{}` to `{}`.", old.name, to.name);
+            data.extend(fields(json!({ "path": to.name, "change": "moved", "from": old.name })));
+        }
+        Draft::Delete { old } => {
+            text = format!("Deleted `{}`.", old.name);
+            data.extend(fields(json!({ "path": old.name, "change": "deleted" })));
+        }
+        Draft::Edit { old, text: new, applied, remarks } => {
+            let difference = Difference::between(old.as_str(), new);
+            text = format!("Changed `{}`: {applied} applied, {difference}.", old.source.name);
+            data.extend(fields(json!({ "path": old.source.name, "change": "edited", "applied": applied.0 })));
+            add_remarks(remarks, &mut text, &mut data);
+            room.show(&difference, &mut text, &mut data);
+        }
+        Draft::Move { old, to, text: new, applied, remarks } => {
+            let difference = Difference::between(old.as_str(), new);
+            let from = &old.source.name;
+            text = format!("Moved `{from}` to `{}`: {applied} applied, {difference}.", to.name);
+            data.extend(fields(json!({ "path": to.name, "change": "moved", "from": from, "applied": applied.0 })));
+            add_remarks(remarks, &mut text, &mut data);
+            room.show(&difference, &mut text, &mut data);
+        }
+    }
+    Shown { text, data }
+}
+
+fn add_remarks(remarks: &[String], text: &mut String, data: &mut Map<String, Value>) {
+    for remark in remarks {
+        let _ = write!(text, "\n{remark}");
+    }
+    if !remarks.is_empty() {
+        data.insert("fallback".into(), "whitespace".into());
+    }
+}
+
+fn fields(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,107 @@
+//! Files that are to be changed, as they are: loaded, checked, decoded.
+
+use std::path::PathBuf;
+
+use crate::failure::{Coded, Failure};
+use crate::files::disk::{self, DiskError, Loaded};
+use crate::files::encoding::{Decoded, decode, describe_binary, encode};
+use crate::files::guard::{self, Knowledge, Refusal};
+use crate::paths;
+use crate::scope::Scope;
+
+/// Why a text could not be changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SourceError {
+    #[error("`{name}` is {kind}, not text, and cannot be edited")]
+    Binary { name: String, kind: &'static str },
+    #[error("nothing would change in `{name}`: the old and the new text are the same")]
+    NoChange { name: String },
+    #[error(
+        "`{name}` is written in {encoding}, which has no `{character}`; use other characters, or convert the file first"
+    )]
+    Unencodable { name: String, encoding: &'static str, character: char },
+    #[error("`{name}` exists already; nothing was changed. {hint}")]
+    Exists { name: String, hint: &'static str },
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+impl Coded for SourceError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Binary { .. } => "binary_file",
+            Self::NoChange { .. } => "no_change",
+            Self::Unencodable { .. } => "unencodable",
+            Self::Exists { .. } => "exists",
+            Self::Refused(refusal) => refusal.code(),
+        }
+    }
+}
+
+/// A file as it is.
+pub(crate) struct Source {
+    pub(crate) path: PathBuf,
+    pub(crate) name: String,
+    pub(super) loaded: Loaded,
+}
+
+impl Source {
+    /// Loads a file that is to be changed, if it may be.
+    pub(crate) fn load(scope: &Scope, given: &str) -> Result<Self, Failure> {
+        let path = paths::resolve(&scope.workspace, given)?;
+        let name = paths::shown(&scope.workspace, &path);
+        let loaded = disk::load(&path, &name)?;
+        guard::check(scope, &path, &name, &loaded, Knowledge::Proven)?;
+        Ok(Self { path, name, loaded })
+    }
+
+    /// Its text.
+    pub(crate) fn text(self, scope: &Scope) -> Result<Text, SourceError> {
+        guard::check_is_no_document(scope, &self.path, &self.name, &self.loaded)?;
+        match decode(&self.loaded.bytes) {
+            Some(decoded) => Ok(Text { source: self, decoded }),
+            None => Err(SourceError::Binary { kind: describe_binary(&self.loaded.bytes), name: self.name }),
+        }
+    }
+}
+
+/// A text file as it is.
+pub(crate) struct Text {
+    pub(crate) source: Source,
+    pub(super) decoded: Decoded,
+}
+
+impl Text {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.decoded.text
+    }
+
+    /// Another text in the bytes of this one's encoding.
+    pub(super) fn encode(&self, text: &str) -> Result<Vec<u8>, SourceError> {
+        let Decoded { encoding, mark, .. } = self.decoded;
+        encode(text, encoding, mark).map_err(|character| SourceError::Unencodable {
+            name: self.source.name.clone(),
+            encoding: encoding.name(),
+            character,
+        })
+    }
+}
+
+/// A place that is free for a new file.
+pub(crate) struct Free {
+    pub(crate) path: PathBuf,
+    pub(crate) name: String,
+}
+
+impl Free {
+    /// The place a path means, if nothing is there; the hint says what to do otherwise.
+    pub(crate) fn find(scope: &Scope, given: &str, hint: &'static str) -> Result<Self, Failure> {
+        let path = paths::resolve(&scope.workspace, given)?;
+        let name = paths::shown(&scope.workspace, &path);
+        match disk::open(&path, &name) {
+            Err(DiskError::NotFound { .. }) => Ok(Self { path, name }),
+            Err(DiskError::Folder { .. }) | Ok(_) => Err(SourceError::Exists { name, hint }.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

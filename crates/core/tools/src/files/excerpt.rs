@@ -1,0 +1,129 @@
+//! Lines of a file as they are now, for whoever shows them without a tool call.
+
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use haft_tool::OutputLimits;
+
+use crate::failure::Coded;
+use crate::files::disk::{self, DiskError};
+use crate::files::edit::lines;
+use crate::files::encoding::{decode, describe_binary};
+use crate::visible;
+
+/// Why lines could not be shown. The file is not named: whoever asks knows it.
+#[derive(Debug, thiserror::Error)]
+pub enum ExcerptError {
+    /// The file is not there.
+    #[error("the file does not exist")]
+    Missing,
+    /// The path leads through a link, so it may be another file than it was.
+    #[error("its path goes through a symbolic link now")]
+    Link,
+    /// It is not text.
+    #[error("it is {0}, not text")]
+    Binary(&'static str),
+    /// It has fewer lines.
+    #[error("the file has {total} lines")]
+    Beyond {
+        /// How many it has.
+        total: usize,
+    },
+    /// There is no room for the lines.
+    #[error("too long to be shown here; use `read_file`")]
+    TooLong,
+    /// It could not be opened or read.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+impl Coded for ExcerptError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Missing => "not_found",
+            Self::Link => "outside_workspace",
+            Self::Binary(_) => "binary_file",
+            Self::Beyond { .. } => "out_of_range",
+            Self::TooLong => "too_large",
+            Self::Unreadable(_) => "io",
+        }
+    }
+}
+
+/// The lines of this range that the file has now, with control characters made visible. `path` must be absolute and free of
+/// links. Lines that do not fit the limits are an error, not cut: half a range misleads.
+pub fn excerpt(path: &Path, lines: RangeInclusive<usize>, limits: OutputLimits) -> Result<String, ExcerptError> {
+    // The path was free of links when it was noted; one put there since could lead out of the project.
+    match path.canonicalize() {
+        Ok(resolved) if resolved == path => {}
+        Ok(_) => return Err(ExcerptError::Link),
+        // A missing file and one that cannot be looked at are told apart below.
+        Err(_) => {}
+    }
+    let loaded = disk::load(path, &path.display().to_string()).map_err(|error| match error {
+        DiskError::NotFound { .. } => ExcerptError::Missing,
+        DiskError::Link { .. } => ExcerptError::Link,
+        DiskError::Folder { .. } | DiskError::Special { .. } | DiskError::TooLarge { .. } | DiskError::Io { .. } => {
+            ExcerptError::Unreadable(error.to_string())
+        }
+    })?;
+    let decoded = decode(&loaded.bytes).ok_or_else(|| ExcerptError::Binary(describe_binary(&loaded.bytes)))?;
+    let mut text = String::new();
+    let (mut total, mut shown) = (0, 0);
+    for line in lines::split(&decoded.text) {
+        total += 1;
+        if !lines.contains(&total) {
+            continue;
+        }
+        shown += 1;
+        let line = visible::line(line.text);
+        if shown > limits.lines || text.len() + line.len() > limits.bytes {
+            return Err(ExcerptError::TooLong);
+        }
+        text.push_str(&line);
+        text.push('\n');
+    }
+    if shown == 0 { Err(ExcerptError::Beyond { total }) } else { Ok(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::testing::Bench;
+
+    #[test]
+    fn a_range_is_read_as_it_is_now() {
+        let bench = Bench::new();
+        let path = bench.write("a", "one\ntwo\nthree\n");
+        let read = |lines| excerpt(&path, lines, OutputLimits::default());
+        assert_eq!(read(2..=3).unwrap(), "two\nthree\n");
+        assert_eq!(read(3..=9).unwrap(), "three\n", "what is there of it");
+        bench.write("a", "\x1b[1mone\n");
+        assert_eq!(read(1..=1).unwrap(), "␛[1mone\n");
+        assert_eq!(read(2..=3).unwrap_err().to_string(), "the file has 1 lines");
+        fs::remove_file(&path).unwrap();
+        assert!(matches!(read(1..=1), Err(ExcerptError::Missing)));
+    }
+
+    #[test]
+    fn what_does_not_fit_or_is_no_text_is_refused_whole() {
+        let bench = Bench::new();
+        let path = bench.write("a", "one\ntwo\nthree\n");
+        for limits in [OutputLimits { lines: 2, bytes: 100 }, OutputLimits { lines: 9, bytes: 10 }] {
+            assert!(matches!(excerpt(&path, 1..=3, limits), Err(ExcerptError::TooLong)));
+        }
+        let program = bench.write("program", b"\x7FELF\0\0\0");
+        assert!(matches!(excerpt(&program, 1..=1, OutputLimits::default()), Err(ExcerptError::Binary(_))));
+        assert!(matches!(excerpt(&bench.path(""), 1..=1, OutputLimits::default()), Err(ExcerptError::Unreadable(_))));
+    }
+
+    #[test]
+    fn a_link_put_in_the_way_is_not_followed() {
+        let bench = Bench::new();
+        bench.write("real/a", "one\n");
+        std::os::unix::fs::symlink(bench.path("real"), bench.path("way")).unwrap();
+        assert!(matches!(excerpt(&bench.path("way/a"), 1..=1, OutputLimits::default()), Err(ExcerptError::Link)));
+    }
+}

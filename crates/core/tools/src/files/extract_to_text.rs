@@ -1,0 +1,120 @@
+//! `extract_to_text`: the text of a document as a file of its own.
+
+use std::fmt::Write as _;
+
+use haft_tool::{Access, FileChange, FileUse, Intent, Tool, ToolDefinition, ToolOutput};
+use haft_types::{ChangeKind, Envelope};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::{Coded, Failure};
+use crate::files::change::{self, Change, Step};
+use crate::files::disk::{self, DiskError, MAX_LOADED};
+use crate::files::documents::{self, Document};
+use crate::files::guard::{self, Knowledge};
+use crate::manual::{Group, Manual};
+use crate::paths;
+use crate::scope::{OnFiles, Scope};
+
+const NAME: &str = "extract_to_text";
+
+static MANUAL: Manual = Manual {
+    example_of: "Making a long PDF searchable",
+    example: r#"{"path": "docs/manual.pdf", "output": "notes/manual.txt"}"#,
+    ..Manual::of(Group::Files)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The document.
+    path: String,
+    /// The text file to write; default: beside the document.
+    output: Option<String>,
+}
+
+impl Parameters {
+    /// The file the text goes to, by its path as it is declared and as it is written: beside the path that was given, not
+    /// beside what a link there leads to.
+    fn target(&self) -> String {
+        self.output.clone().unwrap_or_else(|| format!("{}.txt", self.path))
+    }
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("extract_to_text/prompt.md"), &MANUAL, Access::Write, |arguments| {
+        Intent::parsed(arguments, |parameters: Parameters| {
+            let target = parameters.target();
+            Intent::Files(vec![FileUse::Read(parameters.path), FileUse::Write(target)])
+        })
+    })
+    .on_files(run)
+}
+
+#[derive(Debug, thiserror::Error)]
+enum ToTextError {
+    #[error("`{name}` is no document that is understood here; if it is text, use `read_file`")]
+    NoDocument { name: String },
+}
+
+impl Coded for ToTextError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::NoDocument { .. } => "unknown_format",
+        }
+    }
+}
+
+fn run(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+    let path = paths::resolve(&scope.workspace, &parameters.path)?;
+    let name = paths::shown(&scope.workspace, &path);
+    let target = paths::resolve(&scope.workspace, &parameters.target())?;
+    let (file, metadata) = disk::open(&path, &name)?;
+    if metadata.len() > MAX_LOADED {
+        return Err(documents::too_large(&name, metadata.len()).into());
+    }
+    let document = disk::load_open(file, &metadata, &name)?;
+    let Some(format) = documents::format_of(scope, &path, &document.bytes) else {
+        return Err(ToTextError::NoDocument { name }.into());
+    };
+    // Asked before the work: a refusal should not take a minute.
+    let target_name = paths::shown(&scope.workspace, &target);
+    let old = match disk::load(&target, &target_name) {
+        Ok(old) => Some(old),
+        Err(DiskError::NotFound { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(old) = &old {
+        guard::check(scope, &target, &target_name, old, Knowledge::MustBeRead)?;
+    }
+    let extracted = documents::extract(scope, &Document { path: &path, name: &name, bytes: &document.bytes, format })?;
+    let bytes = extracted.text.as_bytes();
+    let (step, kind, verb) = match &old {
+        None => (Step::Create { bytes }, ChangeKind::Added, "created"),
+        Some(old) => (Step::Replace { old, bytes }, ChangeKind::Modified, "overwritten"),
+    };
+    let changes = [Change { path: &target, name: &target_name, step }];
+    let done = change::apply(scope, &changes)?;
+
+    let (lines, size, what) = (extracted.text.lines().count(), bytes.len(), format.name);
+    let mut text = format!("Wrote the text of `{name}`, {what}, to `{target_name}`: {lines} lines, {size} bytes.");
+    let mut data = json!({
+        "path": target_name, "change": verb, "from": name, "document": format.id, "lines": lines, "bytes": size,
+    });
+    if extracted.cut {
+        text.push_str(" The document holds more text than was taken out of it.");
+        data["truncated"] = true.into();
+    }
+    if let Some(note) = done.note() {
+        let _ = write!(text, "\n{note}");
+        data["note"] = note.into();
+    }
+    let mut envelope = Envelope::success(text).with_data(data);
+    envelope.context = done.context(&changes);
+    Ok(ToolOutput { changes: vec![FileChange { path: target, kind }], ..envelope.into() })
+}
+
+#[cfg(test)]
+mod tests;

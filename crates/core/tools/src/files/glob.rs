@@ -1,0 +1,184 @@
+//! `glob`: files by their names, the newest first.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
+use ignore::{DirEntry, WalkState};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::{Coded, Failure};
+use crate::files::disk::mtime_ns;
+use crate::files::pattern::Pattern;
+use crate::files::walk;
+use crate::files::walk::GitFolder;
+use crate::manual::{Alias, Group, Manual};
+use crate::scope::{OnFiles, Scope};
+use crate::{paths, visible};
+
+const NAME: &str = "glob";
+
+static MANUAL: Manual = Manual {
+    example_of: "Finding all tests of a package",
+    example: r#"{"pattern": "packages/core/**/*.test.ts"}"#,
+    aliases: &[Alias { name: "Glob", translate: |arguments| arguments }],
+    ..Manual::of(Group::Files)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The glob, such as `src/**/*.rs`.
+    pattern: String,
+    /// The folder to look in; default the working directory.
+    path: Option<String>,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("glob/prompt.md"), &MANUAL, Access::Read, |arguments| {
+        Intent::reads_or(arguments, "path", ".")
+    })
+    .on_files(find)
+}
+
+#[derive(Debug, thiserror::Error)]
+enum GlobError {
+    #[error("`{name}` does not exist; look for it with `list_files`")]
+    NotFound { name: String },
+    #[error("`{name}` is a file, not a folder; `path` is the folder to look in")]
+    NotAFolder { name: String },
+    #[error("`pattern` is not a valid glob: {source}")]
+    Pattern { source: globset::Error },
+    #[error("`pattern` is empty; `**` stands for every file")]
+    Empty,
+    #[error("`{pattern}` is not below `{root}`; give the folder as `path` and the pattern relative to it")]
+    Absolute { pattern: String, root: PathBuf },
+    #[error("looking for files in `{name}` was cancelled")]
+    Cancelled { name: String },
+}
+
+impl Coded for GlobError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "not_found",
+            Self::NotAFolder { .. } => "not_a_folder",
+            Self::Pattern { .. } | Self::Empty | Self::Absolute { .. } => "invalid_pattern",
+            Self::Cancelled { .. } => "cancelled",
+        }
+    }
+}
+
+fn find(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+    let root = paths::resolve(&scope.workspace, parameters.path.as_deref().unwrap_or("."))?;
+    let name = paths::shown(&scope.workspace, &root);
+    let pattern = compile(&root, &parameters.pattern)?;
+    if !root.is_dir() {
+        let missing = !root.exists();
+        return Err(if missing { GlobError::NotFound { name } } else { GlobError::NotAFolder { name } }.into());
+    }
+    let newest = Mutex::new(Newest::new(scope.limits.lines));
+    let mut builder = walk::builder(scope, &root, GitFolder::Skipped);
+    builder.hidden(false);
+    walk::in_parallel(&mut builder, || {
+        Box::new(|found| {
+            let take = |act: &dyn Fn(&mut Newest)| act(&mut newest.lock().unwrap_or_else(PoisonError::into_inner));
+            match found {
+                _ if scope.cancel.is_cancelled() => return WalkState::Quit,
+                Ok(entry) if is_file(&entry) && pattern.matches(&root, entry.path()) => {
+                    let mtime = entry.metadata().map_or(i64::MIN, |metadata| mtime_ns(&metadata));
+                    take(&|newest| newest.add(mtime, entry.path()));
+                }
+                Ok(_) => {}
+                // An unreadable folder must not hide the rest.
+                Err(_) => take(&|newest| newest.unreadable += 1),
+            }
+            WalkState::Continue
+        })
+    });
+    if scope.cancel.is_cancelled() {
+        return Err(GlobError::Cancelled { name }.into());
+    }
+    let newest = newest.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(newest.show(scope, &name, &parameters.pattern).into())
+}
+
+fn compile(root: &Path, pattern: &str) -> Result<Pattern, GlobError> {
+    let below = match Path::new(pattern).strip_prefix(root) {
+        // A pattern that begins with the folder is meant below it, and on the path.
+        Ok(below) => format!("./{}", below.display()),
+        Err(_) if pattern.starts_with('/') => {
+            return Err(GlobError::Absolute { pattern: pattern.to_owned(), root: root.to_owned() });
+        }
+        Err(_) => pattern.to_owned(),
+    };
+    if below.trim_start_matches("./").is_empty() {
+        return Err(GlobError::Empty);
+    }
+    Pattern::new(&below).map_err(|source| GlobError::Pattern { source })
+}
+
+/// Files, and links, which are shown and not followed.
+fn is_file(entry: &DirEntry) -> bool {
+    entry.file_type().is_some_and(|kind| !kind.is_dir())
+}
+
+/// The newest files found so far, and the count of all.
+struct Newest {
+    most: usize,
+    /// The oldest on top, so that it can go when a newer one comes. Of the same age, the first by name counts as newer.
+    heap: BinaryHeap<(Reverse<i64>, PathBuf)>,
+    total: usize,
+    unreadable: usize,
+}
+
+impl Newest {
+    fn new(most: usize) -> Self {
+        Self { most, heap: BinaryHeap::new(), total: 0, unreadable: 0 }
+    }
+
+    fn add(&mut self, mtime: i64, path: &Path) {
+        self.total += 1;
+        self.heap.push((Reverse(mtime), path.to_owned()));
+        if self.heap.len() > self.most {
+            self.heap.pop();
+        }
+    }
+
+    fn show(self, scope: &Scope, name: &str, pattern: &str) -> Envelope {
+        let mut entries = Vec::new();
+        let mut bytes = 0;
+        for (_, path) in self.heap.into_sorted_vec() {
+            let line = visible::line(&paths::shown(&scope.workspace, &path)).into_owned();
+            bytes += line.len() + 1;
+            if bytes > scope.limits.bytes {
+                break;
+            }
+            entries.push(line);
+        }
+        let mut text = entries.join("\n");
+        let more = self.total - entries.len();
+        if self.total == 0 {
+            text = format!("No files in `{name}` match `{pattern}`.");
+        } else if more > 0 {
+            let _ = write!(text, "\n[{more} more of {} files, all older. Use a narrower pattern.]", self.total);
+        }
+        if self.unreadable > 0 {
+            let _ = write!(text, "\n[{} folders could not be read.]", self.unreadable);
+        }
+        let mut data = json!({ "path": name, "pattern": pattern, "total": self.total, "entries": entries });
+        if more > 0 {
+            data["truncated"] = true.into();
+        }
+        Envelope::success(text).with_data(data)
+    }
+}
+
+#[cfg(test)]
+mod tests;

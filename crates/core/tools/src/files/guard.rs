@@ -1,0 +1,90 @@
+//! What must hold before a file may be changed.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use haft_tool::FileState;
+
+use crate::failure::Coded;
+use crate::files::disk::{Loaded, show_mtime};
+use crate::files::documents;
+use crate::scope::Scope;
+
+/// Why a file may not be changed. `name` is the path as the model may write it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("`{name}` exists and was not read in this conversation; read it first with `read_file`, then write it")]
+    Unread { name: String },
+    #[error(
+        "`{name}` was changed by someone else since it was read ({change}); read it again with `read_file`, then repeat the change"
+    )]
+    Changed { name: String, change: String },
+    #[error(
+        "`{name}` has no write permission for its owner (mode {mode:o}) and is left alone; ask the user if it should be changed"
+    )]
+    ReadOnly { name: String, mode: u32 },
+    #[error(
+        "`{name}` is {kind}: what `read_file` shows of it is not its content, so it cannot be edited or overwritten as text; use `execute_command` with a program that knows the format, or write to another path"
+    )]
+    Document { name: String, kind: &'static str },
+}
+
+impl Coded for Refusal {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Unread { .. } => "not_read",
+            Self::Changed { .. } => "changed_since_read",
+            Self::ReadOnly { .. } => "read_only",
+            Self::Document { .. } => "document",
+        }
+    }
+}
+
+/// Whether a change proves by itself that the model knows the content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Knowledge {
+    /// The whole content is replaced: it must have been read.
+    MustBeRead,
+    /// The change names the text it replaces, or removes the file by its name.
+    Proven,
+}
+
+/// Checks that this file, as it is now, may be changed.
+pub(crate) fn check(scope: &Scope, path: &Path, name: &str, now: &Loaded, knowledge: Knowledge) -> Result<(), Refusal> {
+    let mode = now.metadata.mode() & 0o7777;
+    // Asked of the mode and not of the kernel: root may write everything, and still should not.
+    if mode & 0o200 == 0 {
+        return Err(Refusal::ReadOnly { name: name.to_owned(), mode });
+    }
+    match knowledge {
+        Knowledge::MustBeRead => check_is_no_document(scope, path, name, now)?,
+        // Whoever removes or moves a file needs not read it.
+        Knowledge::Proven => {}
+    }
+    match (scope.reads.last_seen(path), knowledge) {
+        (Some(seen), _) if seen.hash == now.state.hash => Ok(()),
+        (Some(seen), _) => Err(Refusal::Changed { name: name.to_owned(), change: describe(seen, now.state) }),
+        (None, Knowledge::MustBeRead) => Err(Refusal::Unread { name: name.to_owned() }),
+        (None, Knowledge::Proven) => Ok(()),
+    }
+}
+
+/// Checks that a file is not one of which only the text is ever shown.
+pub(crate) fn check_is_no_document(scope: &Scope, path: &Path, name: &str, now: &Loaded) -> Result<(), Refusal> {
+    match documents::format_of(scope, path, &now.bytes) {
+        Some(format) => Err(Refusal::Document { name: name.to_owned(), kind: format.name }),
+        None => Ok(()),
+    }
+}
+
+fn describe(seen: FileState, now: FileState) -> String {
+    let size = if seen.size == now.size {
+        format!("still {} bytes, but other content", now.size)
+    } else {
+        format!("{} bytes then, {} bytes now", seen.size, now.size)
+    };
+    match show_mtime(now.mtime_ns) {
+        Some(time) if seen.mtime_ns != now.mtime_ns => format!("{size}, last modified {time}"),
+        _ => size,
+    }
+}

@@ -1,0 +1,171 @@
+//! `list_files`: what is in a folder, flat or recursive.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
+use ignore::{DirEntry, WalkBuilder};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::{Coded, Failure};
+use crate::files::walk;
+use crate::files::walk::GitFolder;
+use crate::manual::{Alias, Arguments, Group, Manual, forget};
+use crate::scope::{OnFiles, Scope};
+use crate::{paths, visible};
+
+const NAME: &str = "list_files";
+
+static MANUAL: Manual = Manual {
+    example_of: "Seeing what a folder holds",
+    example: r#"{"path": "src", "recursive": true}"#,
+    aliases: &[Alias { name: "LS", translate: classic }],
+    ..Manual::of(Group::Files)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The folder to list.
+    path: String,
+    /// Whether to list everything below it too; default false.
+    recursive: Option<bool>,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("list_files/prompt.md"), &MANUAL, Access::Read, |arguments| {
+        Intent::reads(arguments, "path")
+    })
+    .on_files(list)
+}
+
+#[derive(Debug, thiserror::Error)]
+enum ListError {
+    #[error("`{name}` does not exist; list the folder above it to see what there is")]
+    NotFound { name: String },
+    #[error("`{name}` is a file, not a folder; use `read_file` to see its content")]
+    NotAFolder { name: String },
+    #[error("cannot list `{name}`: {source}")]
+    Walk { name: String, source: ignore::Error },
+    #[error("listing `{name}` was cancelled")]
+    Cancelled { name: String },
+}
+
+impl Coded for ListError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "not_found",
+            Self::NotAFolder { .. } => "not_a_folder",
+            Self::Walk { .. } => "io",
+            Self::Cancelled { .. } => "cancelled",
+        }
+    }
+}
+
+fn list(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+    let folder = paths::resolve(&scope.workspace, &parameters.path)?;
+    let name = paths::shown(&scope.workspace, &folder);
+    if !folder.is_dir() {
+        return Err(if folder.exists() {
+            ListError::NotAFolder { name }.into()
+        } else {
+            ListError::NotFound { name }.into()
+        });
+    }
+    let recursive = parameters.recursive.unwrap_or(false);
+    let mut listing = Listing::default();
+    for found in walker(scope, &folder, recursive).build() {
+        if scope.cancel.is_cancelled() {
+            return Err(ListError::Cancelled { name }.into());
+        }
+        match found {
+            Ok(entry) if entry.depth() == 0 => {}
+            Ok(entry) => listing.add(scope, &entry),
+            // An unreadable folder further down must not hide the rest.
+            Err(error) if error.depth().is_some_and(|depth| depth > 0) => listing.unreadable += 1,
+            Err(source) => return Err(ListError::Walk { name, source }.into()),
+        }
+    }
+    Ok(listing.show(&name, recursive).into())
+}
+
+fn walker(scope: &Scope, folder: &Path, recursive: bool) -> WalkBuilder {
+    let git = if recursive { GitFolder::Skipped } else { GitFolder::Entered };
+    let mut builder = walk::builder(scope, folder, git);
+    builder.hidden(false).sort_by_file_name(Ord::cmp);
+    if !recursive {
+        builder.standard_filters(false).max_depth(Some(1));
+    }
+    builder
+}
+
+/// The entries that fit, and the count of all.
+#[derive(Default)]
+struct Listing {
+    entries: Vec<String>,
+    bytes: usize,
+    files: usize,
+    folders: usize,
+    unreadable: usize,
+    full: bool,
+}
+
+impl Listing {
+    fn add(&mut self, scope: &Scope, entry: &DirEntry) {
+        let kind = entry.file_type();
+        let mut line = visible::line(&paths::shown(&scope.workspace, entry.path())).into_owned();
+        if kind.is_some_and(|kind| kind.is_dir()) {
+            self.folders += 1;
+            line.push('/');
+        } else {
+            self.files += 1;
+            if kind.is_some_and(|kind| kind.is_symlink())
+                && let Ok(target) = entry.path().read_link()
+            {
+                let _ = write!(line, " -> {}", visible::line(&target.display().to_string()));
+            }
+        }
+        self.full |= self.entries.len() >= scope.limits.lines || self.bytes + line.len() + 1 > scope.limits.bytes;
+        if !self.full {
+            self.bytes += line.len() + 1;
+            self.entries.push(line);
+        }
+    }
+
+    fn show(self, name: &str, recursive: bool) -> Envelope {
+        let total = self.files + self.folders;
+        let mut text = self.entries.join("\n");
+        if total == 0 {
+            text = format!("`{name}` is empty.");
+        }
+        if self.full {
+            let more = total - self.entries.len();
+            let _ =
+                write!(text, "\n[{more} more of {total} entries in `{name}`. List a folder further down to see them.]");
+        }
+        if self.unreadable > 0 {
+            let _ = write!(text, "\n[{} folders could not be read.]", self.unreadable);
+        }
+        let mut data = json!({
+            "path": name, "recursive": recursive, "total": total, "files": self.files, "folders": self.folders,
+            "entries": self.entries,
+        });
+        if self.full {
+            data["truncated"] = true.into();
+        }
+        Envelope::success(text).with_data(data)
+    }
+}
+
+/// A folder alone; what to leave out is in the project's ignore files.
+fn classic(mut arguments: Arguments) -> Arguments {
+    forget(&mut arguments, &["ignore"]);
+    arguments
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! `read_file`: a range of lines with their numbers, of a text file or of the text of a document, or a picture.
+//!
+//! Every whole read is noted in the ledger with the hash of the file's bytes; that is what later protects the file from being
+//! overwritten unseen.
+
+mod document;
+mod module;
+mod notes;
+mod page;
+mod picture;
+mod stream;
+
+use std::path::Path;
+
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::failure::{Coded, Failure};
+use crate::files::disk::{self, Loaded, MAX_LOADED, mtime_ns, show_mtime};
+use crate::files::documents::{self, Document};
+use crate::files::edit::lines;
+use crate::files::encoding::{Encoding, decode, describe_binary};
+use crate::manual::{Alias, Arguments, Group, Manual, rename};
+use crate::paths;
+use crate::scope::{Scope, blocking};
+
+use page::{Page, Range};
+
+const NAME: &str = "read_file";
+
+static MANUAL: Manual = Manual {
+    example_of: "Reading one function of a large file",
+    example: r#"{"path": "src/parser.rs", "start_line": 120, "end_line": 180}"#,
+    aliases: &[Alias { name: "Read", translate: classic }],
+    ..Manual::of(Group::Files)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The file to read.
+    path: String,
+    /// The first line to read, from 1.
+    #[schemars(range(min = 1))]
+    start_line: Option<usize>,
+    /// The last line to read, included.
+    #[schemars(range(min = 1))]
+    end_line: Option<usize>,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("read_file/prompt.md"), &MANUAL, Access::Read, |arguments| {
+        Intent::reads(arguments, "path")
+    })
+    .runs(|context, parameters| Box::pin(run(context, parameters)))
+}
+
+async fn run(context: &ToolContext, parameters: Parameters) -> Result<ToolOutput, Failure> {
+    let path = paths::resolve(&context.workspace, &parameters.path).ok();
+    let mut output = blocking(context, move |scope| read(scope, &parameters)).await?;
+    if let Some(path) = path {
+        module::add(context, &path, &mut output.envelope);
+        notes::add(context, &path, &mut output.envelope).await;
+    }
+    Ok(output)
+}
+
+/// Why a file was not shown.
+#[derive(Debug, thiserror::Error)]
+enum ReadError {
+    #[error("`{name}` is {kind} of {size} bytes, not text; use `execute_command` with a program that reads it")]
+    Binary { name: String, kind: &'static str, size: u64 },
+    #[error(
+        "`{name}` is a picture of {size} bytes; at most {limit} bytes are sent to the model, make it smaller first"
+    )]
+    LargePicture { name: String, size: u64, limit: usize },
+    #[error("`start_line` and `end_line` count from 1, with `start_line` not after `end_line` (got {start} and {end})")]
+    Range { start: usize, end: String },
+    #[error("`{name}` has {total} lines; `start_line` {start} is beyond its end")]
+    Beyond { name: String, total: usize, start: usize },
+}
+
+impl Coded for ReadError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Binary { .. } => "binary_file",
+            Self::LargePicture { .. } => "too_large",
+            Self::Range { .. } => "invalid_range",
+            Self::Beyond { .. } => "out_of_range",
+        }
+    }
+}
+
+/// Reads a file from its first line on, for another tool.
+pub(crate) fn read_whole(scope: &Scope, path: &str) -> Result<ToolOutput, Failure> {
+    read(scope, &Parameters { path: path.to_owned(), start_line: None, end_line: None })
+}
+
+fn read(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+    let range = Range::new(parameters.start_line, parameters.end_line)?;
+    let path = paths::resolve(&scope.workspace, &parameters.path)?;
+    let name = paths::shown(&scope.workspace, &path);
+    let (file, metadata) = disk::open(&path, &name)?;
+    if metadata.len() > MAX_LOADED {
+        documents::check_size(scope, &path, &name, metadata.len())?;
+        // Too large to hold or hash: shown by range, but not noted as read, so it can't be overwritten.
+        let (page, total) = stream::page(file, &name, range, scope)?;
+        return Ok(show(&name, &page, total, mtime_ns(&metadata))?.into());
+    }
+    let loaded = disk::load_open(file, &metadata, &name)?;
+    if let Some(format) = documents::format_of(scope, &path, &loaded.bytes) {
+        let document = Document { path: &path, name: &name, bytes: &loaded.bytes, format };
+        return document::read(scope, &document, range, loaded.state.mtime_ns);
+    }
+    documents::check_reader(scope, &path, &name, &loaded.bytes)?;
+    if let Some(media_type) = picture::media_type(&loaded.bytes) {
+        return picture::show(scope, &path, &name, &loaded, media_type);
+    }
+    let Some(decoded) = decode(&loaded.bytes) else {
+        let kind = describe_binary(&loaded.bytes);
+        return Err(ReadError::Binary { name, kind, size: loaded.state.size }.into());
+    };
+    let mut page = Page::new(range, scope.limits);
+    let mut total = 0;
+    for line in lines::split(&decoded.text) {
+        total += 1;
+        page.offer(total, line.text, line.text.len());
+    }
+    let mut envelope = show(&name, &page, total, loaded.state.mtime_ns)?;
+    match decoded.encoding {
+        Encoding::Utf8 => {}
+        other @ (Encoding::Utf16Le | Encoding::Utf16Be | Encoding::Legacy(_)) => {
+            add_line(&mut envelope.text, &format!("[Read as {}.]", other.name()));
+        }
+    }
+    note_state(scope, &path, &name, &loaded, &mut envelope);
+    Ok(envelope.into())
+}
+
+/// The page as text and data, with one line saying what of the file it is.
+fn show(name: &str, page: &Page, total: usize, mtime: i64) -> Result<Envelope, ReadError> {
+    let start = page.range().start();
+    if total == 0 && start == 1 {
+        let data = json!({
+            "path": name, "start_line": 0, "end_line": 0, "total_lines": 0, "mtime": show_mtime(mtime), "content": "",
+        });
+        return Ok(Envelope::success(format!("`{name}` is empty.")).with_data(data));
+    }
+    let Some(last) = page.last() else {
+        return Err(ReadError::Beyond { name: name.to_owned(), total, start });
+    };
+    let mut text = page.numbered().to_owned();
+    for remark in page.remarks() {
+        add_line(&mut text, &remark);
+    }
+    if page.is_full() {
+        add_line(&mut text, &format!("[Lines {start}-{last} of {total}. Read on with start_line {}.]", last + 1));
+    } else if (start, last) != (1, total) {
+        add_line(&mut text, &format!("[Lines {start}-{last} of {total}.]"));
+    }
+    let mut data = json!({
+        "path": name, "start_line": start, "end_line": last, "total_lines": total, "mtime": show_mtime(mtime),
+        "content": page.content(),
+    });
+    if page.is_full() {
+        data["truncated"] = true.into();
+    }
+    Ok(Envelope::success(text).with_data(data))
+}
+
+/// Notes the read, and says so when the file is not what it was when haft last saw it.
+fn note_state(scope: &Scope, path: &Path, name: &str, loaded: &Loaded, envelope: &mut Envelope) {
+    if scope.reads.last_seen(path).is_some_and(|seen| seen.hash != loaded.state.hash) {
+        let note = format!("Note: {name} was modified externally.");
+        add_line(&mut envelope.text, &note);
+        envelope.data["note"] = note.into();
+    }
+    envelope.context = scope.saw(path, loaded.state);
+}
+
+fn add_line(text: &mut String, line: &str) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(line);
+}
+
+/// `file_path`, `offset` (the first line) and `limit` (how many).
+fn classic(mut arguments: Arguments) -> Arguments {
+    rename(&mut arguments, "file_path", "path");
+    rename(&mut arguments, "offset", "start_line");
+    let start = arguments.get("start_line").and_then(Value::as_u64).unwrap_or(1).max(1);
+    if let Some(limit) = arguments.shift_remove("limit").as_ref().and_then(Value::as_u64) {
+        arguments.entry("end_line").or_insert_with(|| start.saturating_add(limit.max(1) - 1).into());
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests;

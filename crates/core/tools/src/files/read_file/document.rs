@@ -1,0 +1,29 @@
+//! Documents that are not text files, shown as their text.
+
+use haft_tool::ToolOutput;
+
+use super::page::{Page, Range};
+use super::{add_line, show};
+use crate::failure::Failure;
+use crate::files::documents::{Document, extract};
+use crate::scope::Scope;
+
+/// A range of the lines of a document's text. The read is not noted: what was shown is not what is in the file, so it proves
+/// nothing to whoever wants to overwrite it.
+pub(super) fn read(scope: &Scope, document: &Document<'_>, range: Range, mtime_ns: i64) -> Result<ToolOutput, Failure> {
+    let extracted = extract(scope, document)?;
+    let mut page = Page::new(range, scope.limits);
+    let mut total = 0;
+    for line in extracted.text.lines() {
+        total += 1;
+        page.offer(total, line, line.len());
+    }
+    let mut envelope = show(document.name, &page, total, mtime_ns)?;
+    if extracted.cut {
+        add_line(&mut envelope.text, "[The document holds more text than is taken out of it.]");
+    }
+    let remark = format!("[This is the text of {}; it cannot be edited as text.]", document.format.name);
+    add_line(&mut envelope.text, &remark);
+    envelope.data["document"] = document.format.id.into();
+    Ok(envelope.into())
+}

@@ -1,0 +1,52 @@
+//! Pictures a model can look at.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use haft_tool::ToolOutput;
+use haft_types::{Envelope, Image};
+use serde_json::json;
+
+use super::{ReadError, note_state};
+use crate::failure::Failure;
+use crate::files::disk::{Loaded, show_mtime};
+use crate::scope::Scope;
+
+/// What fits into the 5 MB that providers accept once it is base64.
+const MAX_PICTURE: usize = 3_750_000;
+
+/// The media type of a picture, by its first bytes: names can lie.
+pub(super) fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    if bytes.starts_with(b"\x89PNG\r\n\x1A\n") {
+        Some("image/png")
+    } else if bytes.starts_with(b"\xFF\xD8\xFF") {
+        Some("image/jpeg")
+    } else if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
+        Some("image/gif")
+    } else if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+        Some("image/webp")
+    } else {
+        None
+    }
+}
+
+/// The picture itself, with one line about it.
+pub(super) fn show(
+    scope: &Scope,
+    path: &Path,
+    name: &str,
+    loaded: &Loaded,
+    media_type: &str,
+) -> Result<ToolOutput, Failure> {
+    let size = loaded.bytes.len();
+    if size > MAX_PICTURE {
+        return Err(ReadError::LargePicture { name: name.to_owned(), size: size as u64, limit: MAX_PICTURE }.into());
+    }
+    let mut envelope = Envelope::success(format!("`{name}` is a picture ({media_type}, {size} bytes).")).with_data(
+        json!({ "path": name, "media_type": media_type, "bytes": size, "mtime": show_mtime(loaded.state.mtime_ns) }),
+    );
+    note_state(scope, path, name, loaded, &mut envelope);
+    let image = Image { media_type: media_type.to_owned(), data: STANDARD.encode(&loaded.bytes) };
+    Ok(ToolOutput { images: vec![image], ..envelope.into() })
+}

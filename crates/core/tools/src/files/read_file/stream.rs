@@ -1,0 +1,82 @@
+//! Ranges of files too large to hold: one pass, bounded memory whatever the length of a line.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+use super::ReadError;
+use super::page::{Page, Range};
+use crate::failure::Failure;
+use crate::files::disk::DiskError;
+use crate::files::encoding::describe_binary;
+use crate::scope::Scope;
+
+const BUFFER: usize = 256 * 1024;
+
+/// The lines of a range and how many lines the file has.
+pub(super) fn page(file: File, name: &str, range: Range, scope: &Scope) -> Result<(Page, usize), Failure> {
+    let size = file.metadata().map_or(0, |metadata| metadata.len());
+    let fail = |source| DiskError::Io { doing: "read", name: name.to_owned(), source };
+    let mut reader = BufReader::with_capacity(BUFFER, file);
+    let mut page = Page::new(range, scope.limits);
+    let mut line = Line { kept: Vec::new(), keep: scope.limits.bytes, length: 0 };
+    let mut number = 0;
+    let mut first = true;
+    loop {
+        if scope.cancel.is_cancelled() {
+            return Err(Failure::new("cancelled", format!("reading `{name}` was cancelled")));
+        }
+        let chunk = reader.fill_buf().map_err(fail)?;
+        if chunk.is_empty() {
+            break;
+        }
+        if first && chunk.contains(&0) {
+            return Err(ReadError::Binary { name: name.to_owned(), kind: describe_binary(chunk), size }.into());
+        }
+        first = false;
+        let mut rest = chunk;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let (head, tail) = rest.split_at(end);
+            line.add(head);
+            number += 1;
+            line.finish(number, &mut page);
+            rest = tail.get(1..).unwrap_or_default();
+        }
+        line.add(rest);
+        let used = chunk.len();
+        reader.consume(used);
+    }
+    if line.length > 0 {
+        number += 1;
+        line.finish(number, &mut page);
+    }
+    Ok((page, number))
+}
+
+/// The beginning of the line being read, and how long it is so far.
+struct Line {
+    kept: Vec<u8>,
+    keep: usize,
+    length: usize,
+}
+
+impl Line {
+    fn add(&mut self, bytes: &[u8]) {
+        let room = self.keep.saturating_sub(self.kept.len()).min(bytes.len());
+        self.kept.extend_from_slice(bytes.get(..room).unwrap_or_default());
+        self.length += bytes.len();
+    }
+
+    fn finish(&mut self, number: usize, page: &mut Page) {
+        if self.length == self.kept.len() {
+            if self.kept.last() == Some(&b'\r') {
+                self.kept.pop();
+            }
+            let text = String::from_utf8_lossy(&self.kept);
+            page.offer(number, &text, text.len());
+        } else {
+            page.offer(number, &String::from_utf8_lossy(&self.kept), self.length);
+        }
+        self.kept.clear();
+        self.length = 0;
+    }
+}

@@ -1,0 +1,118 @@
+//! `replace_in_file`: SEARCH/REPLACE blocks on an existing file.
+//!
+//! The file needs not have been read before: a SEARCH text that fits proves that its content is known.
+
+mod parse;
+
+use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::failure::{Coded, Failure};
+use crate::files::edit::blocks::{self, Applied, Block, Match, Misfit, Why};
+use crate::files::edit::drafts::{self, Count, Draft};
+use crate::files::edit::nearest::Words;
+use crate::files::edit::report;
+use crate::files::edit::source::Source;
+use crate::manual::{Group, Manual};
+use crate::scope::{OnFiles, PreviewsFiles, Scope};
+
+const NAME: &str = "replace_in_file";
+
+static MANUAL: Manual = Manual {
+    example_of: "Changing two places of a file",
+    example: r#"{"path": "src/limits.rs", "diff": "<<<<<<< SEARCH\nconst LONGEST: usize = 32;\n=======\nconst LONGEST: usize = 64;\n>>>>>>> REPLACE\n<<<<<<< SEARCH\n    // TODO: check the length\n=======\n>>>>>>> REPLACE"}"#,
+    ..Manual::of(Group::Files)
+};
+
+const WORDS: Words = Words { old: "SEARCH", new: "The REPLACE part" };
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The file to change.
+    path: String,
+    /// One or more SEARCH/REPLACE blocks.
+    diff: String,
+    /// What to do when SEARCH fits more than one place; default `unique`.
+    r#match: Option<Match>,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("replace_in_file/prompt.md"), &MANUAL, Access::Write, |arguments| {
+        Intent::writes(arguments, "path")
+    })
+    .on_files(replace)
+    .previews_files(|scope, parameters| drafts::foresee(&[draft(scope, parameters)?]))
+}
+
+/// A block that does not fit, in this tool's words.
+#[derive(Debug, thiserror::Error)]
+enum ReplaceError {
+    #[error(
+        "the SEARCH part of block {block} is empty; give the lines to replace, or write the whole file with `write_to_file`"
+    )]
+    EmptySearch { block: usize },
+    #[error("the SEARCH part of block {block} is not in the file; nothing was changed.{hint}")]
+    NotFound { block: usize, hint: String },
+    #[error(
+        "the SEARCH part of block {block} fits only at line {line}, which another block changes too; nothing was changed. Make one block of both"
+    )]
+    Overlap { block: usize, line: usize },
+    #[error("the SEARCH part of block {block} fits {} places, at lines {}; nothing was changed. Add neighbouring lines until it fits only one, or pass `match` = `first`", .lines.len(), report::list(.lines))]
+    Ambiguous { block: usize, lines: Vec<usize> },
+}
+
+impl Coded for ReplaceError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::EmptySearch { .. } => "invalid_diff",
+            Self::NotFound { .. } => "no_match",
+            Self::Overlap { .. } => "overlapping_blocks",
+            Self::Ambiguous { .. } => "ambiguous_match",
+        }
+    }
+}
+
+impl From<Misfit> for ReplaceError {
+    fn from(Misfit { block, why }: Misfit) -> Self {
+        match why {
+            Why::NotFound { hint } => Self::NotFound { block, hint },
+            // Blocks of this tool have no headings.
+            Why::NoHeading { heading } => Self::NotFound { block, hint: format!(" There is no line `{heading}`.") },
+            Why::Overlap { line } => Self::Overlap { block, line },
+            Why::Ambiguous { lines } => Self::Ambiguous { block, lines },
+        }
+    }
+}
+
+fn replace(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+    Ok(drafts::carry_out(scope, &[draft(scope, parameters)?])?.into_single())
+}
+
+fn draft(scope: &Scope, parameters: &Parameters) -> Result<Draft, Failure> {
+    let blocks = parse::parse(&parameters.diff)?;
+    let old = Source::load(scope, &parameters.path)?.text(scope)?;
+    let applied = apply(old.as_str(), &blocks, parameters.r#match.unwrap_or_default())?;
+    Ok(Draft::Edit {
+        old: Box::new(old),
+        text: applied.text,
+        applied: Count(blocks.len(), "block"),
+        remarks: report::tolerance("Block", &applied.tolerant),
+    })
+}
+
+fn apply(text: &str, blocks: &[parse::Block], matching: Match) -> Result<Applied, ReplaceError> {
+    // An empty text is the only one in which nothing can be found.
+    if let Some(empty) = blocks.iter().position(|block| block.search.is_empty())
+        && (!text.is_empty() || blocks.len() > 1)
+    {
+        return Err(ReplaceError::EmptySearch { block: empty + 1 });
+    }
+    let blocks: Vec<_> = blocks.iter().map(|block| Block::replacing(&block.search, &block.replace)).collect();
+    Ok(blocks::apply(text, &blocks, matching, WORDS)?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! `search_files`: lines that match a regular expression, with a line of context.
+
+mod collect;
+mod folder;
+mod reader;
+mod report;
+mod sink;
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use grep_matcher::LineTerminator;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::failure::{Coded, Failure};
+use crate::files::disk;
+use crate::files::pattern::Pattern;
+use crate::manual::{Alias, Arguments, Group, Manual, forget, rename};
+use crate::paths;
+use crate::scope::{OnFiles, Scope};
+
+use collect::{Collected, Trouble};
+use reader::{MAX_LINE, Source};
+use report::Question;
+use sink::{Found, Kind, Sink};
+
+const NAME: &str = "search_files";
+
+static MANUAL: Manual = Manual {
+    example_of: "Finding every use of a function in Rust files",
+    example: r#"{"path": ".", "regex": "\\bparse_limit\\(", "file_pattern": "*.rs"}"#,
+    aliases: &[Alias { name: "Grep", translate: classic }],
+    ..Manual::of(Group::Files)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The folder or file to search.
+    path: String,
+    /// The regular expression, in Rust syntax.
+    regex: String,
+    /// A glob that limits the files, such as `*.rs`.
+    file_pattern: Option<String>,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("search_files/prompt.md"), &MANUAL, Access::Read, |arguments| {
+        Intent::reads(arguments, "path")
+    })
+    .on_files(search)
+}
+
+#[derive(Debug, thiserror::Error)]
+enum SearchError {
+    #[error("`{name}` does not exist; look for it with `list_files`")]
+    NotFound { name: String },
+    #[error("`regex` is not a valid Rust regular expression: {reason}")]
+    Regex { reason: String },
+    #[error("`file_pattern` is not a valid glob: {source}")]
+    Pattern { source: globset::Error },
+    #[error("cannot search `{name}`: {source}")]
+    Io { name: String, source: io::Error },
+    #[error("`{name}` is a binary file and was not searched; use `execute_command` with a program that reads it")]
+    Binary { name: String },
+    #[error("searching `{name}` was cancelled")]
+    Cancelled { name: String },
+}
+
+impl Coded for SearchError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "not_found",
+            Self::Regex { .. } => "invalid_regex",
+            Self::Pattern { .. } => "invalid_pattern",
+            Self::Io { .. } => "io",
+            Self::Binary { .. } => "binary_file",
+            Self::Cancelled { .. } => "cancelled",
+        }
+    }
+}
+
+fn search(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+    let root = paths::resolve(&scope.workspace, &parameters.path)?;
+    let name = paths::shown(&scope.workspace, &root);
+    let matcher = matcher(&parameters.regex)?;
+    let pattern = parameters.file_pattern.as_deref().map(Pattern::new).transpose();
+    let pattern = pattern.map_err(|source| SearchError::Pattern { source })?;
+    if !root.exists() {
+        return Err(SearchError::NotFound { name }.into());
+    }
+    let collected = if root.is_dir() {
+        folder::search(scope, &root, &matcher, pattern.as_ref())
+    } else {
+        search_one(scope, &root, &name, &matcher)?
+    };
+    if scope.cancel.is_cancelled() {
+        return Err(SearchError::Cancelled { name }.into());
+    }
+    let question = Question { name: &name, regex: &parameters.regex, file_pattern: parameters.file_pattern.as_deref() };
+    Ok(report::show(&collected.finish(), &scope.workspace, scope.limits, &question).into())
+}
+
+/// Searches a file that was named.
+fn search_one(scope: &Scope, path: &Path, name: &str, matcher: &RegexMatcher) -> Result<Collected, Failure> {
+    let (file, _) = disk::open(path, name)?;
+    let searched = search_file(scope, &mut searcher(), matcher, file);
+    let searched = searched.map_err(|source| SearchError::Io { name: name.to_owned(), source })?;
+    match searched.kind {
+        Kind::Binary => Err(SearchError::Binary { name: name.to_owned() }.into()),
+        Kind::Text => {
+            let mut collected = Collected::new(scope.limits);
+            collected.take(path, searched);
+            Ok(collected)
+        }
+    }
+}
+
+fn searcher() -> Searcher {
+    SearcherBuilder::new()
+        .line_terminator(LineTerminator::crlf())
+        .before_context(1)
+        .after_context(1)
+        .binary_detection(BinaryDetection::quit(0))
+        // For the longest line that comes, and the one before it.
+        .heap_limit(Some(4 * MAX_LINE))
+        .build()
+}
+
+fn matcher(regex: &str) -> Result<RegexMatcher, SearchError> {
+    let fail = |reason| SearchError::Regex { reason };
+    // Compiled alone first: the matcher wraps the expression, and its error would point into the wrapping.
+    regex::Regex::new(regex).map_err(|error| fail(error.to_string()))?;
+    RegexMatcherBuilder::new().multi_line(true).crlf(true).build(regex).map_err(|error| fail(error.to_string()))
+}
+
+/// What became of a file.
+struct Searched {
+    found: Found,
+    kind: Kind,
+    trouble: Option<Trouble>,
+}
+
+fn search_file(scope: &Scope, searcher: &mut Searcher, matcher: &RegexMatcher, file: File) -> io::Result<Searched> {
+    let mut source = Source::new(file, &scope.cancel);
+    let mut sink = Sink::new(matcher, scope.limits);
+    searcher.search_reader(matcher, &mut source, &mut sink)?;
+    let trouble = source.cut.then_some(Trouble::LongLines);
+    Ok(Searched { found: sink.found, kind: sink.kind, trouble })
+}
+
+/// `pattern`, `glob` and `-i`. Context lines and line numbers always come, and matches are always shown as lines.
+fn classic(mut arguments: Arguments) -> Arguments {
+    rename(&mut arguments, "pattern", "regex");
+    rename(&mut arguments, "glob", "file_pattern");
+    arguments.entry("path").or_insert_with(|| ".".into());
+    let insensitive = arguments.shift_remove("-i") == Some(Value::Bool(true));
+    if let (true, Some(Value::String(regex))) = (insensitive, arguments.get_mut("regex")) {
+        regex.insert_str(0, "(?i)");
+    }
+    forget(&mut arguments, &["output_mode", "-n", "-A", "-B", "-C", "head_limit"]);
+    arguments
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! `undo_edit`: takes back what earlier calls changed.
+
+use std::fmt::Write as _;
+
+use haft_tool::{
+    Access, FileChange, FileUse, Intent, PortError, Tool, ToolDefinition, ToolOutput, UndoOutcome, UndoReport,
+    UndoTarget, UndoneFile,
+};
+use haft_types::{ChangeKind, Envelope, ToolError, ToolStatus};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::manual::{Group, Manual};
+use crate::scope::{OnFiles, Scope};
+use crate::{paths, visible};
+
+const NAME: &str = "undo_edit";
+
+static MANUAL: Manual = Manual {
+    example_of: "Taking back the last change of one file",
+    example: r#"{"path": "src/limits.rs"}"#,
+    ..Manual::of(Group::Files)
+};
+
+/// Lines of each diff that are shown.
+const MAX_DIFF: usize = 60;
+/// Bytes of one of them that are shown.
+const MAX_DIFF_LINE: usize = 500;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The only file to take a change back of.
+    path: Option<String>,
+    /// The call to take back; default the last one that changed files.
+    call_id: Option<String>,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("undo_edit/prompt.md"), &MANUAL, Access::Write, intent).on_files(undo)
+}
+
+fn intent(arguments: &Value) -> Intent {
+    match arguments.get("path").and_then(Value::as_str) {
+        Some(path) => Intent::Files(vec![FileUse::Write(path.to_owned())]),
+        // Which files the call changed that is to be taken back, only the record tells.
+        None => Intent::Unknown,
+    }
+}
+
+fn undo(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+    let target = match parameters {
+        Parameters { path: None, call_id: None } => UndoTarget::Last,
+        Parameters { path: None, call_id: Some(id) } => UndoTarget::Call(id.clone()),
+        Parameters { path: Some(path), call_id: None } => UndoTarget::File(paths::resolve(&scope.workspace, path)?),
+        Parameters { path: Some(_), call_id: Some(_) } => {
+            return Err(Failure::new(
+                "invalid_arguments",
+                "`path` and `call_id` are both given; give only one of them",
+            ));
+        }
+    };
+    let report = scope.take_back.undo(&scope.call_id, &target).map_err(|error| unknown(&target, error))?;
+    Ok(show(scope, &report))
+}
+
+fn unknown(target: &UndoTarget, error: PortError) -> Failure {
+    let PortError::Unknown { .. } = error else { return error.into() };
+    let message = match target {
+        UndoTarget::Last => {
+            "there is nothing to take back: no call of this conversation changed files that were not taken back already"
+                .to_owned()
+        }
+        UndoTarget::Call(id) => {
+            format!(
+                "call `{id}` changed no files, or they were taken back already; leave `call_id` out to take back the last call that did"
+            )
+        }
+        UndoTarget::File(path) => {
+            format!("no change of `{}` in this conversation is left to take back", path.display())
+        }
+    };
+    Failure::new("nothing_to_undo", message)
+}
+
+fn show(scope: &Scope, report: &UndoReport) -> ToolOutput {
+    let tools: Vec<_> = report.tools.iter().map(|tool| format!("`{tool}`")).collect();
+    let mut text = format!("Changes of {}:", tools.join(", "));
+    let mut diffs = String::new();
+    let (mut changes, mut seen, mut files) = (Vec::new(), Vec::new(), Vec::new());
+    for file in &report.files {
+        let name = paths::shown(&scope.workspace, &file.path);
+        let (word, reason) = words(&file.outcome);
+        // Writing to a String cannot fail.
+        let _ = match reason {
+            Some(reason) => write!(text, "\n- {word} `{name}`: {reason}"),
+            None => write!(text, "\n- {word} `{name}`"),
+        };
+        files.push(json!({ "path": name, "outcome": word, "reason": reason }));
+        changes.extend(change(file));
+        let told_whole = add_diff(&mut diffs, &name, file);
+        // What the model knew of the file it knows again; what it did not know it must still read.
+        if let Some(state) = file.state.filter(|_| told_whole && scope.reads.last_seen(&file.path).is_some()) {
+            seen.push(scope.saw(&file.path, state)["file"].take());
+        }
+    }
+    text.push_str(&diffs);
+    let mut envelope = Envelope::success(text).with_data(json!({ "tools": report.tools, "files": files }));
+    envelope.context = json!({ "files": seen });
+    let left = report.files.iter().filter(|file| matches!(file.outcome, UndoOutcome::Left(_))).count();
+    if left > 0 && left == report.files.len() {
+        envelope.status = ToolStatus::Error;
+        let message = "nothing was taken back: the files are not as the call left them".to_owned();
+        envelope.error = Some(ToolError { code: "conflict".to_owned(), message });
+    } else if left > 0 {
+        envelope.status = ToolStatus::Partial;
+    }
+    ToolOutput { changes, ..envelope.into() }
+}
+
+/// The word for what was done, and why something was not.
+fn words(outcome: &UndoOutcome) -> (&'static str, Option<&str>) {
+    match outcome {
+        UndoOutcome::Restored => ("restored", None),
+        UndoOutcome::Recreated => ("recreated", None),
+        UndoOutcome::Removed => ("removed", None),
+        UndoOutcome::Unchanged => ("unchanged", None),
+        UndoOutcome::Left(reason) => ("left as it is", Some(reason)),
+    }
+}
+
+fn change(file: &UndoneFile) -> Option<FileChange> {
+    let kind = match file.outcome {
+        UndoOutcome::Restored => ChangeKind::Modified,
+        UndoOutcome::Recreated => ChangeKind::Added,
+        UndoOutcome::Removed => ChangeKind::Deleted,
+        UndoOutcome::Unchanged | UndoOutcome::Left(_) => return None,
+    };
+    Some(FileChange { path: file.path.clone(), kind })
+}
+
+/// Shows what changed in a restored file, and says whether that was all of it.
+fn add_diff(text: &mut String, name: &str, file: &UndoneFile) -> bool {
+    match file.outcome {
+        UndoOutcome::Restored => {}
+        UndoOutcome::Unchanged => return true,
+        UndoOutcome::Recreated | UndoOutcome::Removed | UndoOutcome::Left(_) => return false,
+    }
+    // The first two lines only name the sides.
+    let lines: Vec<_> = file.diff.lines().skip(2).collect();
+    let whole = lines.len() <= MAX_DIFF && lines.iter().all(|line| line.len() <= MAX_DIFF_LINE);
+    if !lines.is_empty() {
+        let _ = write!(text, "\n\n`{name}`, with what was taken back:");
+    }
+    for line in lines.iter().take(MAX_DIFF) {
+        let _ = write!(text, "\n{}", visible::prefix(&visible::line(line), MAX_DIFF_LINE));
+    }
+    if !whole {
+        let _ = write!(text, "\n[The difference is longer. Read `{name}` again before you edit it.]");
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests;

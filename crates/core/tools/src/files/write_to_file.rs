@@ -1,0 +1,107 @@
+//! `write_to_file`: creates a file or replaces one whole.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use haft_tool::{Access, FileChange, Intent, Tool, ToolDefinition, ToolOutput};
+use haft_types::{ChangeKind, Envelope};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::files::change::{self, Change, Step};
+use crate::files::disk::{self, DiskError, Loaded};
+use crate::files::edit::report::{NOWHERE, whole_diff};
+use crate::files::encoding::decode;
+use crate::files::guard::{self, Knowledge};
+use crate::manual::{Alias, Arguments, Group, Manual, rename};
+use crate::paths;
+use crate::scope::{OnFiles, PreviewsFiles, Scope};
+
+const NAME: &str = "write_to_file";
+
+static MANUAL: Manual = Manual {
+    example_of: "Creating a file",
+    example: r#"{"path": "docs/limits.md", "content": "Limits\n\nNames are at most 64 characters long.\n"}"#,
+    aliases: &[Alias { name: "Write", translate: classic }],
+    ..Manual::of(Group::Files)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The file to write.
+    path: String,
+    /// The complete new content.
+    content: String,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("write_to_file/prompt.md"), &MANUAL, Access::Write, |arguments| {
+        Intent::writes(arguments, "path")
+    })
+    .on_files(write)
+    .previews_files(foresee)
+}
+
+/// Writes a file whole, for another tool.
+pub(crate) fn write_whole(scope: &Scope, path: &str, content: &str) -> Result<ToolOutput, Failure> {
+    write(scope, &Parameters { path: path.to_owned(), content: content.to_owned() })
+}
+
+/// The file as it is, if there is one and it may be replaced.
+fn replaceable(scope: &Scope, path: &Path, name: &str) -> Result<Option<Loaded>, Failure> {
+    match disk::load(path, name) {
+        Ok(old) => {
+            guard::check(scope, path, name, &old, Knowledge::MustBeRead)?;
+            Ok(Some(old))
+        }
+        Err(DiskError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn foresee(scope: &Scope, parameters: &Parameters) -> Result<String, Failure> {
+    let path = paths::resolve(&scope.workspace, &parameters.path)?;
+    let name = paths::shown(&scope.workspace, &path);
+    let old = replaceable(scope, &path, &name)?;
+    let from = if old.is_some() { name.as_str() } else { NOWHERE };
+    // What is no text is gone as a whole.
+    let text = old.and_then(|old| decode(&old.bytes)).map_or_else(String::new, |decoded| decoded.text);
+    Ok(whole_diff((from, &name), &text, &parameters.content))
+}
+
+fn write(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+    let path = paths::resolve(&scope.workspace, &parameters.path)?;
+    let name = paths::shown(&scope.workspace, &path);
+    let old = replaceable(scope, &path, &name)?;
+    let bytes = parameters.content.as_bytes();
+    let (step, kind, change, verb) = match &old {
+        None => (Step::Create { bytes }, ChangeKind::Added, "created", "Created"),
+        Some(old) => (Step::Replace { old, bytes }, ChangeKind::Modified, "overwritten", "Overwrote"),
+    };
+    let changes = [Change { path: &path, name: &name, step }];
+    let done = change::apply(scope, &changes)?;
+
+    let lines = parameters.content.lines().count();
+    let mut text = format!("{verb} `{name}`: {lines} lines, {} bytes.", bytes.len());
+    let mut data = json!({ "path": name, "change": change, "lines": lines, "bytes": bytes.len() });
+    if let Some(note) = done.note() {
+        let _ = write!(text, "\n{note}");
+        data["note"] = note.into();
+    }
+    let mut envelope = Envelope::success(text).with_data(data);
+    envelope.context = done.context(&changes);
+    Ok(ToolOutput { changes: vec![FileChange { path, kind }], ..envelope.into() })
+}
+
+/// `file_path`.
+fn classic(mut arguments: Arguments) -> Arguments {
+    rename(&mut arguments, "file_path", "path");
+    arguments
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! `ac_mod_list`: the folders that have a module document.
+
+use haft_text::{Limits, cut_lines};
+use haft_tool::{Access, Intent, Tool, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::files::walk;
+use crate::files::walk::GitFolder;
+use crate::knowledge::modules;
+use crate::manual::{Group, Manual, Set};
+use crate::paths;
+use crate::scope::{OnFiles, Scope};
+
+const NAME: &str = "ac_mod_list";
+
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    example_of: "Seeing which modules there are below a folder",
+    example: r#"{"path": "src"}"#,
+    ..Manual::of(Group::Knowledge)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The folder to look below; default the whole project.
+    path: Option<String>,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("ac_mod_list/prompt.md"), &MANUAL, Access::Read, intent).on_files(list)
+}
+
+fn intent(arguments: &Value) -> Intent {
+    // Without a path it is the project, which may be read but for what rules deny.
+    Intent::reads(arguments, "path")
+}
+
+fn list(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+    let folder = match &parameters.path {
+        Some(path) => modules::folder(&scope.workspace, path)?,
+        None => scope.workspace.root.clone(),
+    };
+    let name = paths::shown(&scope.workspace, &folder);
+    let mut builder = walk::builder(scope, &folder, GitFolder::Skipped);
+    builder.hidden(false).sort_by_file_name(Ord::cmp);
+    let mut found = Vec::new();
+    for entry in builder.build().flatten() {
+        if scope.cancel.is_cancelled() {
+            return Err(Failure::new("cancelled", "looking for modules was cancelled".to_owned()));
+        }
+        if entry.file_name() == modules::DOCUMENT && entry.path().is_file() {
+            let module = entry.path().parent().unwrap_or(entry.path());
+            found.push((paths::shown(&scope.workspace, module), modules::about(entry.path())));
+        }
+    }
+    let data = json!({
+        "path": name,
+        "total": found.len(),
+        "modules": found.iter().map(|(path, about)| json!({ "path": path, "about": about })).collect::<Vec<_>>(),
+    });
+    if found.is_empty() {
+        return Ok(Envelope::success(format!("There are no module documents below `{name}`.")).with_data(data).into());
+    }
+    let line = |(path, about): &(String, Option<String>)| match about {
+        Some(about) => format!("- `{path}`: {about}"),
+        None => format!("- `{path}`"),
+    };
+    let lines: Vec<_> = found.iter().map(line).collect();
+    let limits = Limits { lines: scope.limits.lines, bytes: scope.limits.bytes };
+    Ok(Envelope::success(cut_lines(&lines.join("\n"), limits).text).with_data(data).into())
+}
+
+#[cfg(test)]
+mod tests;

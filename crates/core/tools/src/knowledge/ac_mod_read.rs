@@ -1,0 +1,59 @@
+//! `ac_mod_read`: the module document of a folder.
+
+use haft_tool::{Access, FileUse, Intent, Tool, ToolDefinition, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::files::read_file::read_whole;
+use crate::knowledge::modules;
+use crate::manual::{Group, Manual, Set};
+use crate::paths;
+use crate::scope::{OnFiles, Scope};
+
+const NAME: &str = "ac_mod_read";
+
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    example_of: "Reading what a module is before changing it",
+    example: r#"{"path": "src/billing"}"#,
+    ..Manual::of(Group::Knowledge)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The folder of the module.
+    path: String,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("ac_mod_read/prompt.md"), &MANUAL, Access::Read, intent).on_files(read)
+}
+
+/// It is the document that is read.
+fn intent(arguments: &Value) -> Intent {
+    modules::intent(arguments, FileUse::Read)
+}
+
+fn read(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+    let folder = modules::folder(&scope.workspace, &parameters.path)?;
+    let document = folder.join(modules::DOCUMENT);
+    if document.is_file() {
+        return read_whole(scope, &modules::named(&parameters.path));
+    }
+    let name = paths::shown(&scope.workspace, &folder);
+    let nearest = match modules::around(&scope.workspace, &document.with_file_name("any")) {
+        Some(above) => {
+            let above = above.parent().unwrap_or(&above);
+            format!("the nearest module above it is `{}`", paths::shown(&scope.workspace, above))
+        }
+        None => "there is none above it either".to_owned(),
+    };
+    Err(Failure::new("not_found", format!("`{name}` has no module document; {nearest}, and `ac_mod_list` shows all")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! `ac_mod_write`: writes the module document of a folder.
+
+use haft_tool::{Access, FileUse, Intent, Tool, ToolDefinition, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::files::write_to_file::write_whole;
+use crate::knowledge::modules;
+use crate::manual::{Group, Manual, Set};
+use crate::scope::{OnFiles, Scope};
+
+const NAME: &str = "ac_mod_write";
+
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    example_of: "Describing a module that has no document yet",
+    example: r##"{"path": "src/billing", "content": "# billing\n\nTurns orders into invoices.\n"}"##,
+    ..Manual::of(Group::Knowledge)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The folder of the module.
+    path: String,
+    /// The complete document.
+    content: String,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("ac_mod_write/prompt.md"), &MANUAL, Access::Write, intent).on_files(write)
+}
+
+/// It is the document that is written.
+fn intent(arguments: &Value) -> Intent {
+    modules::intent(arguments, FileUse::Write)
+}
+
+fn write(scope: &Scope, parameters: &Parameters) -> Result<ToolOutput, Failure> {
+    if parameters.content.trim().is_empty() {
+        return Err(Failure::new("invalid_arguments", "`content` is empty; say what the module is".to_owned()));
+    }
+    modules::folder(&scope.workspace, &parameters.path)?;
+    write_whole(scope, &modules::named(&parameters.path), &parameters.content)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! `conversation_message_ids_write`: marks messages for deletion.
+
+use std::fmt::Write as _;
+
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_types::{Envelope, MarkAction, MarkReport, ToolStatus};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::knowledge::{failure, one_line};
+use crate::manual::{Group, Manual};
+
+const NAME: &str = "conversation_message_ids_write";
+
+static MANUAL: Manual = Manual {
+    example_of: "Leaving out two results that are no longer needed",
+    example: r#"{"message_ids": "1a2b3c4d,5e6f7a8b", "action": "append"}"#,
+    ..Manual::of(Group::Knowledge)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// Ids of messages, separated by commas.
+    message_ids: String,
+    /// `create` replaces the list of marked messages, `append` adds to it, `delete` takes ids off it.
+    action: MarkAction,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("conversation_message_ids_write/prompt.md"), &MANUAL, Access::State, |_| {
+        Intent::Nothing
+    })
+    .runs(|context, parameters| Box::pin(run(context, parameters)))
+}
+
+async fn run(context: &ToolContext, Parameters { message_ids, action }: Parameters) -> Result<ToolOutput, Failure> {
+    let names_none = message_ids.split(',').all(|id| id.trim().is_empty());
+    match action {
+        MarkAction::Append | MarkAction::Delete if names_none => {
+            let message = "`message_ids` names no message; `conversation_message_ids_read` lists them";
+            return Err(Failure::new("invalid_arguments", message));
+        }
+        // An empty list is a list: it clears the one before.
+        MarkAction::Create | MarkAction::Append | MarkAction::Delete => {}
+    }
+    let marked = context.transcript.mark(action, &message_ids).await;
+    let report = marked.map_err(|error| failure(&error, "try again"))?;
+    Ok(show(action, &report).into())
+}
+
+fn show(action: MarkAction, report: &MarkReport) -> Envelope {
+    let MarkReport { changed, unchanged, refused, unknown, marked } = report;
+    let (verb, already) = match action {
+        MarkAction::Create | MarkAction::Append => ("marked", "already marked"),
+        MarkAction::Delete => ("taken off the list", "not on the list"),
+    };
+    let mut text = format!("{changed} {verb}, {unchanged} {already}, {} unknown.", unknown.len());
+    if !unknown.is_empty() {
+        let _ = write!(text, "\nNo message of this conversation: {}.", one_line(&unknown.join(", ")));
+    }
+    if !refused.is_empty() {
+        let ids = refused.join(", ");
+        let _ = write!(text, "\nCannot be marked (system, summary or current request): {ids}.");
+    }
+    let _ = write!(text, "\nMarked now: {marked}. This acts from the next request on.");
+    let data = json!({
+        "action": action, "changed": changed, "unchanged": unchanged, "unknown": unknown, "refused": refused,
+        "marked": marked,
+    });
+    let whole = unknown.is_empty() && refused.is_empty();
+    let status = if whole { ToolStatus::Success } else { ToolStatus::Partial };
+    Envelope { status, ..Envelope::success(text).with_data(data) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! `count_tokens`: how much of the context a file or a text would take.
+
+use std::sync::Arc;
+
+use haft_tool::{Access, Intent, TokenCount, Tool, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::{Coded, Failure};
+use crate::files::disk;
+use crate::files::documents::{self, Document};
+use crate::files::encoding::{decode, describe_binary};
+use crate::manual::{Group, Manual};
+use crate::paths;
+use crate::scope::{Scope, blocking};
+
+const NAME: &str = "count_tokens";
+
+static MANUAL: Manual = Manual {
+    example_of: "Seeing whether a file can be read whole",
+    example: r#"{"path": "docs/reference.md"}"#,
+    ..Manual::of(Group::Knowledge)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The file to count.
+    path: Option<String>,
+    /// The text to count.
+    text: Option<String>,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("count_tokens/prompt.md"), &MANUAL, Access::Read, |arguments| {
+        Intent::reads(arguments, "path")
+    })
+    .runs(|context, parameters| {
+        let tokens = Arc::clone(&context.tokens);
+        Box::pin(blocking(context, move |scope| count(scope, tokens.as_ref(), parameters)))
+    })
+}
+
+#[derive(Debug, thiserror::Error)]
+enum CountError {
+    #[error("give either `path` or `text`, and not both")]
+    Either,
+    #[error("`{name}` is {kind}, not text; its tokens cannot be counted")]
+    Binary { name: String, kind: &'static str },
+}
+
+impl Coded for CountError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Either => "invalid_arguments",
+            Self::Binary { .. } => "binary_file",
+        }
+    }
+}
+
+fn count(scope: &Scope, tokens: &dyn TokenCount, parameters: Parameters) -> Result<ToolOutput, Failure> {
+    let (name, text) = match parameters {
+        Parameters { path: Some(path), text: None } => {
+            let (name, text) = text_of(scope, &path)?;
+            (Some(name), text)
+        }
+        Parameters { path: None, text: Some(text) } => (None, text),
+        Parameters { path: Some(_), text: Some(_) } | Parameters { path: None, text: None } => {
+            return Err(CountError::Either.into());
+        }
+    };
+    let (count, window) = (tokens.count(&text), tokens.window());
+    let (lines, bytes) = (text.lines().count(), text.len());
+    let share = count as f64 / window.max(1) as f64 * 100.0;
+    let what = name.as_ref().map_or_else(|| "The text".to_owned(), |name| format!("`{name}`"));
+    let shown = format!(
+        "{what} has about {count} tokens ({lines} lines, {bytes} bytes), {share:.1} % of the context window of {window}."
+    );
+    let mut data = json!({ "tokens": count, "lines": lines, "bytes": bytes, "window": window });
+    if let Some(name) = name {
+        data["path"] = name.into();
+    }
+    Ok(Envelope::success(shown).with_data(data).into())
+}
+
+/// A file as it would be read.
+fn text_of(scope: &Scope, given: &str) -> Result<(String, String), Failure> {
+    let path = paths::resolve(&scope.workspace, given)?;
+    let name = paths::shown(&scope.workspace, &path);
+    let loaded = disk::load(&path, &name)?;
+    if let Some(format) = documents::format_of(scope, &path, &loaded.bytes) {
+        let document = Document { path: &path, name: &name, bytes: &loaded.bytes, format };
+        return Ok((name.clone(), documents::extract(scope, &document)?.text));
+    }
+    match decode(&loaded.bytes) {
+        Some(decoded) => Ok((name, decoded.text)),
+        None => Err(CountError::Binary { name, kind: describe_binary(&loaded.bytes) }.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

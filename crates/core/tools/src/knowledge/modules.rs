@@ -1,0 +1,70 @@
+//! Module documents: a `.ac.mod.md` in a folder says what the folder is, how it is used and what it depends on.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use haft_tool::{FileUse, Intent, Workspace};
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::{paths, visible};
+
+/// The file.
+pub(crate) const DOCUMENT: &str = ".ac.mod.md";
+/// How much of a document is looked at for what it is about.
+const HEAD: u64 = 4 * 1024;
+/// The longest line about a module in a list.
+const LONGEST: usize = 120;
+
+/// The document that a path means: that of a folder, or the file itself.
+pub(crate) fn named(given: &str) -> String {
+    if Path::new(given).file_name().is_some_and(|name| name == DOCUMENT) {
+        return given.to_owned();
+    }
+    format!("{}/{DOCUMENT}", given.trim_end_matches('/'))
+}
+
+/// The folder of the module that a path means, which must be there.
+pub(crate) fn folder(workspace: &Workspace, given: &str) -> Result<PathBuf, Failure> {
+    let document = paths::resolve(workspace, &named(given))?;
+    let folder = document.parent().unwrap_or(&document);
+    if folder.is_dir() {
+        return Ok(folder.to_owned());
+    }
+    let message = format!("`{}` is not a folder; a module is a folder", paths::shown(workspace, folder));
+    Err(Failure::new("not_a_folder", message))
+}
+
+/// The document of the nearest module around a file, within the folders worked in.
+pub(crate) fn around(workspace: &Workspace, file: &Path) -> Option<PathBuf> {
+    if file.file_name().is_some_and(|name| name == DOCUMENT) {
+        return None;
+    }
+    let above = file.ancestors().skip(1).take_while(|folder| workspace.contains(folder));
+    above.map(|folder| folder.join(DOCUMENT)).find(|document| document.is_file())
+}
+
+/// What a document says it is about: its first line of text, else its first heading.
+pub(crate) fn about(document: &Path) -> Option<String> {
+    let mut bytes = Vec::new();
+    File::open(document).ok()?.take(HEAD).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && *line != "---");
+    let heading = lines().find_map(|line| line.strip_prefix('#')).map(|line| line.trim_start_matches('#').trim());
+    let line = lines().find(|line| !line.starts_with('#')).or(heading)?;
+    let short = match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    };
+    Some(visible::line(&short).into_owned())
+}
+
+/// What a call about the module in `path` reads or writes: its document.
+pub(crate) fn intent(arguments: &Value, usage: fn(String) -> FileUse) -> Intent {
+    match arguments.get("path").and_then(Value::as_str) {
+        Some(path) => Intent::Files(vec![usage(named(path))]),
+        // It will say itself what is missing.
+        None => Intent::Nothing,
+    }
+}

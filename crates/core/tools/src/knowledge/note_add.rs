@@ -1,0 +1,46 @@
+//! `note_add`: writes a note on a folder or file.
+
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::knowledge::{failure, one_line, project_path, words};
+use crate::manual::{Group, Manual};
+use crate::scope::off_thread;
+
+const NAME: &str = "note_add";
+
+static MANUAL: Manual = Manual {
+    example_of: "Leaving a note for later conversations",
+    example: r#"{"path": "src/parser.rs", "note": "Generated from grammar.pest; change that file instead."}"#,
+    ..Manual::of(Group::Knowledge)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The folder or file.
+    path: String,
+    /// What is worth knowing, in one to three sentences.
+    note: String,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("note_add/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+        .runs(|context, parameters| Box::pin(run(context, parameters)))
+}
+
+async fn run(context: &ToolContext, Parameters { path, note }: Parameters) -> Result<ToolOutput, Failure> {
+    let note = one_line(words("note", &note)?);
+    let path = off_thread(context, move |scope| project_path(&scope.workspace, &path)).await?;
+    let note = context.notes.add(&path, &note).await.map_err(|error| failure(&error, "try again"))?;
+    let text = format!("Added note {} on `{}`.", note.id, note.path);
+    Ok(Envelope::success(text).with_data(json!({ "note": note })).into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+//! `note_delete`: takes a note away.
+
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::knowledge::{failure, one_line};
+use crate::manual::{Group, Manual};
+
+const NAME: &str = "note_delete";
+
+static MANUAL: Manual = Manual {
+    example_of: "Removing a note that no longer holds",
+    example: r#"{"note_id": "n3"}"#,
+    ..Manual::of(Group::Knowledge)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The id of the note, such as `n7`.
+    note_id: String,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("note_delete/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+        .runs(|context, parameters| Box::pin(run(context, parameters)))
+}
+
+async fn run(context: &ToolContext, Parameters { note_id }: Parameters) -> Result<ToolOutput, Failure> {
+    let deleted = context.notes.delete(&note_id).await;
+    let note = deleted.map_err(|error| failure(&error, "`note_query` shows the ids"))?;
+    let text = format!("Deleted note {} on `{}`: {}", note.id, note.path, one_line(&note.note));
+    Ok(Envelope::success(text).with_data(json!({ "note": note })).into())
+}

@@ -1,0 +1,61 @@
+//! `note_query`: the notes of the project.
+
+use haft_text::{Limits, cut_lines};
+use haft_tool::{Access, Intent, Note, OutputLimits, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::knowledge::{failure, one_line, project_path};
+use crate::manual::{Group, Manual};
+use crate::scope::off_thread;
+
+const NAME: &str = "note_query";
+
+static MANUAL: Manual = Manual {
+    example_of: "Looking for notes on a folder",
+    example: r#"{"path": "src"}"#,
+    ..Manual::of(Group::Knowledge)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// A folder or file: the notes on it, above it and below it; all notes when absent.
+    path: Option<String>,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("note_query/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
+        .runs(|context, parameters| Box::pin(run(context, parameters)))
+}
+
+async fn run(context: &ToolContext, Parameters { path }: Parameters) -> Result<ToolOutput, Failure> {
+    let path = match path {
+        Some(path) => Some(off_thread(context, move |scope| project_path(&scope.workspace, &path)).await?),
+        None => None,
+    };
+    let mut notes = context.notes.list().await.map_err(|error| failure(&error, "try again"))?;
+    if let Some(path) = &path {
+        notes.retain(|note| note.concerns(path));
+    }
+    Ok(show(&notes, path.as_deref(), context.limits).into())
+}
+
+fn show(notes: &[Note], path: Option<&str>, limits: OutputLimits) -> Envelope {
+    let data = json!({ "path": path, "notes": notes });
+    if notes.is_empty() {
+        let about = path.map_or_else(|| "in this project".to_owned(), |path| format!("about `{path}`"));
+        return Envelope::success(format!("There are no notes {about}.")).with_data(data);
+    }
+    let lines: Vec<_> = notes.iter().map(line).collect();
+    let cut = cut_lines(&lines.join("\n"), Limits { lines: limits.lines, bytes: limits.bytes });
+    Envelope::success(cut.text).with_data(data)
+}
+
+fn line(note: &Note) -> String {
+    format!("{} `{}`: {}", note.id, note.path, one_line(&note.note))
+}

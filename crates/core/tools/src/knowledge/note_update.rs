@@ -1,0 +1,42 @@
+//! `note_update`: replaces the text of a note.
+
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::knowledge::{failure, one_line, words};
+use crate::manual::{Group, Manual};
+
+const NAME: &str = "note_update";
+
+static MANUAL: Manual = Manual {
+    example_of: "Correcting a note",
+    example: r#"{"note_id": "n3", "note": "Generated from grammar.pest by `make grammar`."}"#,
+    ..Manual::of(Group::Knowledge)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The id of the note, such as `n7`.
+    note_id: String,
+    /// The whole new text, in one to three sentences.
+    note: String,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("note_update/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+        .runs(|context, parameters| Box::pin(run(context, parameters)))
+}
+
+async fn run(context: &ToolContext, Parameters { note_id, note }: Parameters) -> Result<ToolOutput, Failure> {
+    let note = one_line(words("note", &note)?);
+    let updated = context.notes.update(&note_id, &note).await;
+    let note = updated.map_err(|error| failure(&error, "`note_query` shows the ids"))?;
+    let text = format!("Changed note {} on `{}`.", note.id, note.path);
+    Ok(Envelope::success(text).with_data(json!({ "note": note })).into())
+}

@@ -1,0 +1,92 @@
+//! `recall`: a message of the conversation as it was stored.
+
+use std::fs::DirBuilder;
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use haft_text::{Limits, cut_lines};
+use haft_tool::{Access, Intent, OutputLimits, Recalled, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_types::{Envelope, ToolStatus};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tempfile::NamedTempFile;
+
+use crate::failure::Failure;
+use crate::knowledge::failure;
+use crate::manual::{Group, Manual};
+use crate::scope::{Scope, off_thread};
+
+const NAME: &str = "recall";
+
+static MANUAL: Manual = Manual {
+    example_of: "Reading a result again that was cut short",
+    example: r#"{"message_id": "1a2b3c4d"}"#,
+    ..Manual::of(Group::Knowledge)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The 8 digits of its id, or its full UUID.
+    message_id: String,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("recall/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
+        .runs(|context, parameters| Box::pin(run(context, parameters)))
+}
+
+async fn run(context: &ToolContext, Parameters { message_id }: Parameters) -> Result<ToolOutput, Failure> {
+    let found = context.transcript.recall(&message_id).await;
+    let message = found.map_err(|error| failure(&error, "`conversation_message_ids_read` lists the messages"))?;
+    off_thread(context, move |scope| Ok(show(&message, scope).into())).await
+}
+
+fn show(message: &Recalled, scope: &Scope) -> Envelope {
+    let heading = heading(message);
+    // One line is for the heading, one for where the whole is.
+    let OutputLimits { lines, bytes } = scope.limits;
+    let cut = cut_lines(&message.text, Limits { lines: lines.saturating_sub(2), bytes });
+    let mut text = format!("{heading}\n{}", cut.text);
+    let mut data = json!({ "message_id": message.id.to_string(), "role": message.role, "tools": message.tools });
+    if cut.is_cut() {
+        let size = format!("The whole message has {} lines and {} bytes", cut.total_lines, cut.total_bytes);
+        let whereabouts = match spill(message, &scope.workspace.spill) {
+            Ok(path) => {
+                data["spill"] = json!([path.display().to_string()]);
+                format!("[{size}. It is in `{}`: use `read_file` with a range, or `search_files`.]", path.display())
+            }
+            Err(error) => format!("[{size}; it could not be written to a file: {error}.]"),
+        };
+        text = format!("{}\n{whereabouts}", text.trim_end_matches('\n'));
+        data["truncated"] = true.into();
+    }
+    Envelope::success(text).with_data(data)
+}
+
+fn heading(message: &Recalled) -> String {
+    let Recalled { id, role, tools, status, .. } = message;
+    let tools = tools.join(", ");
+    match status {
+        Some(ToolStatus::Success) => format!("[Message {id}: the result of {tools}]"),
+        Some(ToolStatus::Partial) => format!("[Message {id}: the result of {tools}, done in part]"),
+        Some(ToolStatus::Error) => format!("[Message {id}: the result of {tools}, which failed]"),
+        None => format!("[Message {id}: {role}]"),
+    }
+}
+
+/// Puts the whole text where the model can read it by range. The same message gives the same file.
+fn spill(message: &Recalled, folder: &Path) -> io::Result<PathBuf> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let mut file = NamedTempFile::new_in(folder)?;
+    file.write_all(message.text.as_bytes())?;
+    let path = folder.join(format!("recall-{}.txt", message.id));
+    file.persist(&path).map_err(|error| error.error)?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests;

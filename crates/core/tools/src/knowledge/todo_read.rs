@@ -1,0 +1,67 @@
+//! `todo_read`: the TODO list as it is.
+
+use std::fmt::Write as _;
+
+use haft_tool::{Access, Intent, TodoItem, TodoState, Tool, ToolContext, ToolDefinition};
+use haft_types::Envelope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::manual::{Alias, Arguments, Group, Manual};
+use crate::visible;
+
+const NAME: &str = "todo_read";
+
+static MANUAL: Manual = Manual {
+    example_of: "Looking at the list again",
+    example: "{}",
+    aliases: &[Alias { name: "TodoRead", translate: classic }],
+    ..Manual::of(Group::Knowledge)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("todo_read/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
+        .runs(|context, parameters| Box::pin(read(context, parameters)))
+}
+
+async fn read(context: &ToolContext, _: Parameters) -> Result<Envelope, Failure> {
+    let items = context.todo.read().await;
+    let items = items.map_err(|reason| Failure::new("store", format!("the TODO list could not be read: {reason}")))?;
+    Ok(show(&items))
+}
+
+/// The list as both TODO tools show it.
+pub(crate) fn show(items: &[TodoItem]) -> Envelope {
+    let count = |state| items.iter().filter(|item| item.status == state).count();
+    let (pending, in_progress, completed) =
+        (count(TodoState::Pending), count(TodoState::InProgress), count(TodoState::Completed));
+    let text = if items.is_empty() { "The TODO list is empty.".to_owned() } else { render(items) };
+    Envelope::success(text).with_data(json!({
+        "items": items, "pending": pending, "in_progress": in_progress, "completed": completed,
+    }))
+}
+
+fn render(items: &[TodoItem]) -> String {
+    let mut text = String::new();
+    for item in items {
+        let mark = match item.status {
+            TodoState::Pending => "[ ]",
+            TodoState::InProgress => "[~]",
+            TodoState::Completed => "[x]",
+        };
+        let _ = writeln!(text, "{mark} {}", visible::line(&item.content));
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+fn classic(arguments: Arguments) -> Arguments {
+    arguments
+}

@@ -1,0 +1,62 @@
+//! `todo_write`: replaces the TODO list.
+
+use haft_tool::{Access, Intent, TodoItem, TodoState, Tool, ToolContext, ToolDefinition, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::knowledge::todo_read;
+use crate::manual::{Alias, Arguments, Group, Manual, forget};
+
+const NAME: &str = "todo_write";
+
+static MANUAL: Manual = Manual {
+    example_of: "Keeping the list while working",
+    example: r#"{"todos": [{"content": "Find where limits are checked", "status": "completed"}, {"content": "Raise the limit to 64", "status": "in_progress"}, {"content": "Run the tests", "status": "pending"}]}"#,
+    aliases: &[Alias { name: "TodoWrite", translate: classic }],
+    ..Manual::of(Group::Knowledge)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The whole new list, in order.
+    todos: Vec<TodoItem>,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("todo_write/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+        .runs(|context, parameters| Box::pin(write(context, parameters)))
+}
+
+async fn write(context: &ToolContext, Parameters { todos }: Parameters) -> Result<ToolOutput, Failure> {
+    if let Some(at) = todos.iter().position(|item| item.content.trim().is_empty()) {
+        return Err(Failure::new(
+            "invalid_arguments",
+            format!("item {} of `todos` has no content; say what is to be done", at + 1),
+        ));
+    }
+    let mut envelope = todo_read::show(&todos);
+    if todos.iter().filter(|item| item.status == TodoState::InProgress).count() > 1 {
+        envelope.text.push_str("\nMore than one item is in progress; it is clearer to work on one at a time.");
+    }
+    let stored = context.todo.write(todos).await;
+    stored.map_err(|reason| {
+        Failure::new("store", format!("the TODO list could not be stored and is unchanged: {reason}"))
+    })?;
+    Ok(envelope.into())
+}
+
+/// Items with more fields than are kept here.
+fn classic(mut arguments: Arguments) -> Arguments {
+    let items = arguments.get_mut("todos").and_then(Value::as_array_mut);
+    for item in items.into_iter().flatten().filter_map(Value::as_object_mut) {
+        forget(item, &["id", "priority", "activeForm"]);
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests;

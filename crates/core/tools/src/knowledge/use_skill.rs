@@ -1,0 +1,64 @@
+//! `use_skill`: the instructions for a kind of task, read when one comes up.
+//!
+//! Registered only where there are skills.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use haft_text::{Limits, cut_lines};
+use haft_tool::{Access, Intent, OpenedSkill, SkillShelf, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::{Coded, Failure};
+use crate::manual::{Group, Manual};
+
+const NAME: &str = "use_skill";
+
+static MANUAL: Manual = Manual {
+    example_of: "Reading how a release is made before making one",
+    example: r#"{"name": "release"}"#,
+    ..Manual::of(Group::Knowledge)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The name of the skill.
+    name: String,
+}
+
+/// The tool over these skills.
+pub fn tool(shelf: Arc<dyn SkillShelf>) -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("use_skill/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
+        .runs(move |context, parameters| Box::pin(ready(run(shelf.as_ref(), context, parameters))))
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("there is no skill `{name}`; there are {}", .names.join(", "))]
+struct Unknown {
+    name: String,
+    names: Vec<String>,
+}
+
+impl Coded for Unknown {
+    fn code(&self) -> &'static str {
+        "unknown_skill"
+    }
+}
+
+fn run(shelf: &dyn SkillShelf, context: &ToolContext, Parameters { name }: Parameters) -> Result<ToolOutput, Failure> {
+    let Some(OpenedSkill { text, folder, files }) = shelf.open(name.trim()) else {
+        return Err(Unknown { name, names: shelf.names() }.into());
+    };
+    let folder = context.workspace.display(&folder);
+    let mut shown = text;
+    if !files.is_empty() {
+        let lines: Vec<_> = files.iter().map(|file| format!("- {folder}/{file}")).collect();
+        shown = format!("{shown}\n\nFiles of this skill:\n{}", lines.join("\n"));
+    }
+    let cut = cut_lines(&shown, Limits { lines: context.limits.lines, bytes: context.limits.bytes });
+    Ok(Envelope::success(cut.text).with_data(json!({ "name": name, "folder": folder, "files": files })).into())
+}

@@ -1,0 +1,112 @@
+//! `useful_info_add`: keeps a file range in view.
+
+use std::fmt::Write as _;
+
+use haft_tool::{Access, Added, Intent, NewUseful, OutputLimits, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::{Coded, Failure};
+use crate::files::excerpt::{ExcerptError, excerpt};
+use crate::knowledge::useful_info_list;
+use crate::knowledge::{failure, one_line, words};
+use crate::manual::{Group, Manual};
+use crate::paths;
+use crate::scope::{Scope, off_thread};
+
+const NAME: &str = "useful_info_add";
+
+static MANUAL: Manual = Manual {
+    example_of: "Keeping a range in view for the rest of the work",
+    example: r#"{"path": "src/limits.rs", "start_line": 10, "end_line": 42, "description": "all limits and where they are checked"}"#,
+    ..Manual::of(Group::Knowledge)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The file.
+    path: String,
+    /// The first line, from 1.
+    #[schemars(range(min = 1))]
+    start_line: u32,
+    /// The last line, included.
+    #[schemars(range(min = 1))]
+    end_line: u32,
+    /// Why it matters, in a few words.
+    description: String,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("useful_info_add/prompt.md"), &MANUAL, Access::State, |arguments| {
+        Intent::reads(arguments, "path")
+    })
+    .runs(|context, parameters| Box::pin(run(context, parameters)))
+}
+
+async fn run(context: &ToolContext, parameters: Parameters) -> Result<ToolOutput, Failure> {
+    let description = one_line(words("description", &parameters.description)?);
+    let new = off_thread(context, move |scope| locate(scope, &parameters, description)).await?;
+    let added = context.useful.add(new).await.map_err(|error| failure(&error, "try again"))?;
+    Ok(show(&added).into())
+}
+
+/// The range as it is in the file now: what is not there cannot be kept in view.
+fn locate(scope: &Scope, parameters: &Parameters, description: String) -> Result<NewUseful, Failure> {
+    let Parameters { path, start_line, end_line, .. } = parameters;
+    if *start_line == 0 || end_line < start_line {
+        let message = format!(
+            "`start_line` and `end_line` count from 1, with `start_line` not after `end_line` (got {start_line} and {end_line})"
+        );
+        return Err(Failure::new("invalid_range", message));
+    }
+    let resolved = paths::resolve(&scope.workspace, path)?;
+    let text = excerpt(&resolved, *start_line as usize..=*end_line as usize, OutputLimits::default())
+        .map_err(|error| refused(path, &error))?;
+    // Fewer lines than asked for: the file ends before.
+    let lines = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
+    Ok(NewUseful {
+        path: scope.workspace.display(&resolved),
+        start_line: *start_line,
+        end_line: start_line.saturating_add(lines.saturating_sub(1)),
+        description,
+    })
+}
+
+fn refused(path: &str, error: &ExcerptError) -> Failure {
+    let message = match error {
+        ExcerptError::TooLong => {
+            let OutputLimits { lines, bytes } = OutputLimits::default();
+            format!("the range of `{path}` has more than {lines} lines or {bytes} bytes; choose the part you need")
+        }
+        ExcerptError::Missing
+        | ExcerptError::Link
+        | ExcerptError::Binary(_)
+        | ExcerptError::Beyond { .. }
+        | ExcerptError::Unreadable(_) => format!("lines of `{path}` cannot be kept in view: {error}"),
+    };
+    Failure::new(error.code(), message)
+}
+
+fn show(added: &Added) -> Envelope {
+    let Added { item, merged, dropped } = added;
+    let mut text = format!("Kept in view: {}", useful_info_list::line(item));
+    match merged {
+        0 => {}
+        1 => text.push_str("\nIt touched a known range and is one range with it now."),
+        more => {
+            let _ = write!(text, "\nIt touched {more} known ranges and is one range with them now.");
+        }
+    }
+    if !dropped.is_empty() {
+        let numbers: Vec<_> = dropped.iter().map(u32::to_string).collect();
+        let _ = write!(text, "\nToo many ranges: the oldest is no longer kept ({}).", numbers.join(", "));
+    }
+    Envelope::success(text).with_data(json!({ "item": item, "merged": merged, "dropped": dropped }))
+}
+
+#[cfg(test)]
+mod tests;

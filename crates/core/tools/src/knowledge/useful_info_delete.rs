@@ -1,0 +1,41 @@
+//! `useful_info_delete`: takes a file range out of view.
+
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
+use haft_types::Envelope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::knowledge::failure;
+use crate::knowledge::useful_info_list;
+use crate::manual::{Group, Manual};
+
+const NAME: &str = "useful_info_delete";
+
+static MANUAL: Manual = Manual {
+    example_of: "Dropping a range that is no longer needed",
+    example: r#"{"number": 2}"#,
+    ..Manual::of(Group::Knowledge)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The number of the range.
+    #[schemars(range(min = 1))]
+    number: u32,
+}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("useful_info_delete/prompt.md"), &MANUAL, Access::State, |_| Intent::Nothing)
+        .runs(|context, parameters| Box::pin(run(context, parameters)))
+}
+
+async fn run(context: &ToolContext, Parameters { number }: Parameters) -> Result<ToolOutput, Failure> {
+    let deleted = context.useful.delete(number).await;
+    let item = deleted.map_err(|error| failure(&error, "`useful_info_list` shows the numbers"))?;
+    let text = format!("No longer kept in view: {}", useful_info_list::line(&item));
+    Ok(Envelope::success(text).with_data(json!({ "item": item })).into())
+}

@@ -1,0 +1,39 @@
+//! `useful_info_list`: the file ranges kept in view.
+
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput, UsefulItem};
+use haft_types::Envelope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::knowledge::{failure, one_line};
+use crate::manual::{Group, Manual};
+
+const NAME: &str = "useful_info_list";
+
+static MANUAL: Manual =
+    Manual { example_of: "Seeing what is kept in view", example: "{}", ..Manual::of(Group::Knowledge) };
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {}
+
+/// The tool.
+pub(crate) fn tool() -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("useful_info_list/prompt.md"), &MANUAL, Access::Read, |_| Intent::Nothing)
+        .runs(|context, parameters| Box::pin(run(context, parameters)))
+}
+
+async fn run(context: &ToolContext, _: Parameters) -> Result<ToolOutput, Failure> {
+    let items = context.useful.list().await.map_err(|error| failure(&error, "try again"))?;
+    let lines: Vec<_> = items.iter().map(line).collect();
+    let text = if items.is_empty() { "No useful information is kept.".to_owned() } else { lines.join("\n") };
+    Ok(Envelope::success(text).with_data(json!({ "items": items })).into())
+}
+
+/// A range as these tools show it.
+pub(crate) fn line(item: &UsefulItem) -> String {
+    let UsefulItem { number, path, start_line, end_line, description } = item;
+    format!("{number}. `{path}` lines {start_line}-{end_line}: {}", one_line(description))
+}

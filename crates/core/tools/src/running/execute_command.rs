@@ -1,0 +1,127 @@
+//! `execute_command`: a command line under the supervisor.
+//!
+//! A command that ends with another status than 0 has run: the result is an error to the model, with the output whole, but no
+//! failure of the tool.
+
+mod progress;
+mod report;
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use haft_sandbox::{Capture, Finished, Live, SandboxError};
+use haft_text::Limits;
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::failure::Failure;
+use crate::manual::{Alias, Arguments, Group, Manual, forget};
+use crate::running::Running;
+use crate::running::shell::{self, Line, Place};
+
+use progress::{GLANCE, SHOWN, Watcher};
+use report::Ran;
+
+const NAME: &str = "execute_command";
+
+static MANUAL: Manual = Manual {
+    example_of: "Running the tests of one module",
+    example: r#"{"command": "cargo test -p parser limits", "requires_approval": false, "timeout": 300}"#,
+    aliases: &[Alias { name: "Bash", translate: classic }],
+    ..Manual::of(Group::Running)
+};
+const DEFAULT_TIMEOUT: u64 = 120;
+const MAX_TIMEOUT: u64 = 3600;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The command line.
+    command: String,
+    /// Whether the user must agree first.
+    #[expect(dead_code, reason = "permission is decided before the call, from the arguments themselves")]
+    requires_approval: bool,
+    /// The folder to run in.
+    cwd: Option<String>,
+    /// Seconds after which it is ended; default 120.
+    #[schemars(range(min = 1, max = MAX_TIMEOUT))]
+    timeout: Option<u64>,
+    /// `outside` to leave the sandbox, which asks the user; default `inside`.
+    sandbox: Option<Place>,
+}
+
+/// The tool. What it starts belongs to `running`.
+pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("execute_command/prompt.md"), &MANUAL, Access::Execute, Intent::command)
+        .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
+}
+
+async fn run(
+    running: Arc<Running>,
+    context: &ToolContext,
+    Parameters { command, requires_approval: _, cwd, timeout, sandbox }: Parameters,
+) -> Result<ToolOutput, Failure> {
+    let timeout = shell::seconds(timeout, DEFAULT_TIMEOUT, 1, MAX_TIMEOUT)?;
+    let line = Line::check(context, &running, command, cwd.as_deref(), sandbox)?;
+    let limits = shell::limits(context);
+    // Whatever is not kept below is removed again.
+    let folder = shell::output_folder(context, "command-").ok();
+    let capture = capture(&running, limits, folder.as_ref());
+    let mut watcher = Watcher::new();
+    let finished = watch(&running, &line.command(context, timeout), &capture, context, &mut watcher).await?;
+    let cwd = line.shown_cwd(context);
+    let ran = Ran { finished, command: line.text, cwd, timeout, awaited: watcher.awaits };
+    let report = ran.report(limits);
+    if let (true, Some(folder)) = (report.names_files, folder) {
+        let _ = folder.keep();
+    }
+    Ok(report.envelope.into())
+}
+
+/// Runs the command and shows what it does meanwhile.
+async fn watch(
+    running: &Running,
+    command: &haft_sandbox::Command,
+    capture: &Capture,
+    context: &ToolContext,
+    watcher: &mut Watcher,
+) -> Result<Finished, SandboxError> {
+    let live = Live::keeping(SHOWN);
+    let mut run = pin!(running.supervisor.run_watched(command, capture, &context.cancel, &live));
+    loop {
+        tokio::select! {
+            finished = &mut run => return finished,
+            () = tokio::time::sleep(GLANCE) => watcher.look(&live, context.progress.as_ref()),
+        }
+    }
+}
+
+/// Each stream is kept in memory and spilled as if it got half the room: together they may exceed it when neither does, and
+/// then the whole must be in a file too. Head and tail of half the room each are still enough for a stream that gets it all.
+fn capture(running: &Running, limits: Limits, folder: Option<&TempDir>) -> Capture {
+    let half = Limits { lines: limits.lines / 2, bytes: limits.bytes.div_ceil(2) };
+    Capture {
+        limits: half,
+        spill: folder.map(|folder| folder.path().join("output")),
+        spill_bytes: running.limits.spill_bytes,
+        ..Capture::default()
+    }
+}
+
+/// `timeout` in milliseconds, and a description for people. Whether to ask is decided by the rules.
+fn classic(mut arguments: Arguments) -> Arguments {
+    forget(&mut arguments, &["description"]);
+    arguments.entry("requires_approval").or_insert(Value::Bool(false));
+    if let Some(timeout) = arguments.get_mut("timeout")
+        && let Some(milliseconds) = timeout.as_u64()
+    {
+        *timeout = milliseconds.div_ceil(1_000).clamp(1, MAX_TIMEOUT).into();
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+use crate::LimitsConfig;
+use crate::files::read_file;
+use crate::testing::{Bench, running};
+
+fn tool() -> impl Tool {
+    super::tool(running(LimitsConfig::default()))
+}
+
+fn line(command: &str) -> Value {
+    json!({"command": command, "requires_approval": false})
+}
+
+fn spilled(bench: &Bench) -> Vec<PathBuf> {
+    fs::read_dir(&bench.workspace().spill).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[tokio::test]
+async fn output_and_exit_code_come_back() {
+    let bench = Bench::new();
+    let output = bench.ok(&tool(), line("echo out; echo err >&2; pwd")).await;
+    let root = bench.path("");
+    let root = root.display();
+    assert_eq!(output.envelope.text, format!("Exit code 0.\n--- stdout ---\nout\n{root}\n--- stderr ---\nerr"));
+    let mut data = output.envelope.data.clone();
+    assert!(data.as_object_mut().unwrap().remove("duration_ms").unwrap().is_u64());
+    assert_eq!(
+        data,
+        json!({
+            "command": "echo out; echo err >&2; pwd", "cwd": ".", "exit_code": 0,
+            "stdout": format!("out\n{root}\n"), "stderr": "err\n",
+            "stdout_lines": 2, "stdout_bytes": 5 + root.to_string().len(), "stderr_lines": 1, "stderr_bytes": 4,
+        })
+    );
+    assert_eq!(spilled(&bench), Vec::<PathBuf>::new());
+    assert_eq!(bench.ok(&tool(), line("true")).await.envelope.text, "Exit code 0. No output.");
+}
+
+#[tokio::test]
+async fn another_status_is_an_error_that_keeps_the_output() {
+    let bench = Bench::new();
+    let output = bench.run(&tool(), line("echo broken; exit 3")).await;
+    assert_eq!(output.envelope.text, "Exit code 3.\n--- stdout ---\nbroken");
+    let error = output.envelope.error.unwrap();
+    assert_eq!((error.code.as_str(), error.message.as_str()), ("exit_status", "exit status 3"));
+    assert_eq!(output.envelope.data["exit_code"], 3);
+
+    let output = bench.run(&tool(), line("kill -9 $$")).await;
+    assert_eq!(output.envelope.text, "Ended by signal 9 (SIGKILL). No output.");
+    assert_eq!(output.envelope.error.unwrap().code, "signal");
+}
+
+#[tokio::test]
+async fn it_runs_where_it_is_told_with_the_environment_it_is_given() {
+    let bench = Bench::new();
+    bench.write("sub/file", "");
+    let arguments = json!({"command": "ls; env | grep -c HOME; true", "requires_approval": false, "cwd": "sub"});
+    let text = bench.ok(&tool(), arguments).await.envelope.text;
+    assert!(text.contains("file\n0"), "{text}");
+    for (cwd, code) in [("nope", "not_a_folder"), ("sub/file", "not_a_folder"), ("/etc", "outside_workspace")] {
+        let arguments = json!({"command": "ls", "requires_approval": false, "cwd": cwd});
+        assert_eq!(bench.err(&tool(), arguments).await.0, code, "{cwd}");
+    }
+}
+
+#[tokio::test]
+async fn long_output_is_cut_and_kept_whole_in_a_private_file() {
+    let bench = Bench::new().with_limits(20, 1_000);
+    let output = bench.ok(&tool(), line("seq 1 5000")).await;
+    let text = &output.envelope.text;
+    assert!(text.starts_with("Exit code 0.\n--- stdout ---\n1\n2\n"), "{text}");
+    assert!(text.contains("\n5000\n[The whole stdout has 5000 lines and 23893 bytes. It is in `"), "{text}");
+    assert!(text.lines().count() <= 24, "{text}");
+    let spill = PathBuf::from(output.envelope.data["spill"][0].as_str().unwrap());
+    let whole: String = (1..=5000).map(|number| number.to_string() + "\n").collect();
+    assert_eq!(fs::read_to_string(&spill).unwrap(), whole);
+    assert_eq!(fs::metadata(&spill).unwrap().permissions().mode() & 0o777, 0o600);
+    // The model can read it by range.
+    let read = bench.ok(&read_file::tool(), json!({"path": spill, "start_line": 4999, "end_line": 4999})).await;
+    assert_eq!(read.envelope.text, "4999\t4999\n[Lines 4999-4999 of 5000.]");
+}
+
+#[tokio::test]
+async fn two_streams_that_are_too_long_only_together_share_the_room_and_are_kept() {
+    let bench = Bench::new().with_limits(1_000, 1_000);
+    let output = bench.ok(&tool(), line("seq 1000 1159; seq 1000 1159 >&2")).await;
+    let text = &output.envelope.text;
+    assert_eq!(text.matches("omitted").count(), 2, "{text}");
+    assert_eq!(text.matches("1159").count(), 2, "{text}");
+    assert_eq!(output.envelope.data["spill"].as_array().unwrap().len(), 2);
+
+    // Long alone but not too long: nothing is cut, so nothing is left behind.
+    let bench = Bench::new().with_limits(1_000, 1_000);
+    let output = bench.ok(&tool(), line("seq 1000 1159")).await;
+    assert!(!output.envelope.text.contains("omitted"));
+    assert_eq!(output.envelope.data.get("truncated"), None);
+    assert_eq!(spilled(&bench), Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
+async fn terminal_sequences_never_arrive() {
+    let bench = Bench::new();
+    let output = bench.ok(&tool(), line(r"printf '\033[31mred\033[0m\033]0;title\007 10%%\r100%%\n'")).await;
+    assert!(!output.envelope.text.contains('\u{1b}'));
+    assert!(!output.envelope.data["stdout"].as_str().unwrap().contains('\u{1b}'));
+}
+
+#[tokio::test]
+async fn a_timeout_is_said_and_ends_the_command() {
+    let bench = Bench::new();
+    let arguments = json!({"command": "echo begun; sleep 600", "requires_approval": false, "timeout": 1});
+    let output = bench.run(&tool(), arguments).await;
+    assert!(output.envelope.text.starts_with("Timed out after 1 s;"), "{}", output.envelope.text);
+    assert!(output.envelope.text.ends_with("--- stdout ---\nbegun"), "{}", output.envelope.text);
+    assert_eq!(output.envelope.error.unwrap().code, "timed_out");
+    assert_eq!(output.envelope.data["timed_out"], true);
+}
+
+#[tokio::test]
+async fn a_cancelled_command_is_said_to_be() {
+    let bench = Bench::new();
+    let cancel = bench.context.cancel.clone();
+    let marker = bench.path("begun");
+    let watch = tokio::spawn(async move {
+        while !marker.exists() {
+            tokio::task::yield_now().await;
+        }
+        cancel.cancel();
+    });
+    let output = bench.run(&tool(), line("touch begun; sleep 600")).await;
+    watch.await.unwrap();
+    assert_eq!(output.envelope.error.unwrap().code, "cancelled");
+    assert!(output.envelope.text.starts_with("Cancelled;"), "{}", output.envelope.text);
+}
+
+#[tokio::test]
+async fn wrong_arguments_run_nothing() {
+    let bench = Bench::new();
+    for arguments in [
+        json!({"command": " ", "requires_approval": false}),
+        json!({"command": "touch made"}),
+        json!({"command": "touch made", "requires_approval": false, "timeout": 0}),
+        json!({"command": "touch made", "requires_approval": false, "timeout": 3601}),
+        json!({"command": "touch made", "requires_approval": false, "background": true}),
+    ] {
+        assert_eq!(bench.err(&tool(), arguments).await.0, "invalid_arguments");
+    }
+    assert_eq!(bench.err(&tool(), line("touch made; echo \0")).await.0, "cannot_run");
+    assert!(bench.files().is_empty());
+}
+
+#[tokio::test]
+async fn people_see_what_a_command_does_while_it_runs() {
+    let bench = Bench::new();
+    // It goes on only once something of it was shown.
+    let watched = Arc::clone(&bench.progress);
+    let marker = bench.path("go");
+    let watch = tokio::spawn(async move {
+        while !watched.0.lock().unwrap().iter().any(|text| text.contains("begun")) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        fs::write(marker, "").unwrap();
+    });
+    let line =
+        line(r"printf 'begun \033[31mred\033[0m\n'; yes | head -c 100000; while [ ! -e go ]; do sleep 0.01; done");
+    bench.ok(&tool(), line).await;
+    watch.await.unwrap();
+    let shown = bench.progress.0.lock().unwrap();
+    assert!(shown.iter().all(|text| text.len() <= 2_000 && !text.contains('\u{1b}')), "{shown:?}");
+}
+
+#[tokio::test]
+async fn one_that_wants_a_terminal_is_told_where_to_find_one() {
+    let bench = Bench::new();
+    for command in ["read answer < /dev/tty", "sh -c ': > /dev/tty'", "echo 'sudo: a terminal is required' >&2; exit 1"]
+    {
+        let text = bench.run(&tool(), line(command)).await.envelope.text;
+        assert!(text.ends_with("give the answers as options.]") && text.contains("session_start"), "{text}");
+    }
+    let text = bench.run(&tool(), line("echo /dev/tty; exit 0")).await.envelope.text;
+    assert!(!text.contains("session_start"), "only when it failed: {text}");
+}
+
+#[tokio::test]
+async fn one_that_waits_at_its_own_terminal_until_its_time_is_over_is_told_so() {
+    let bench = Bench::new();
+    if bench.run(&tool(), line("python3 --version")).await.envelope.error.is_some() {
+        return eprintln!("skipped: there is no python3");
+    }
+    // Its parent holds the other side and never types.
+    bench.write("ask.py", "import os, pty\npid, fd = pty.fork()\nif pid == 0: input()\nos.waitpid(pid, 0)\n");
+    // Long enough that a busy machine starts it and sees it wait.
+    let command = "python3 ask.py";
+    let output = bench.run(&tool(), json!({"command": command, "requires_approval": false, "timeout": 25})).await;
+    assert!(output.envelope.text.contains("[It was waiting for input at a terminal"), "{}", output.envelope.text);
+    assert!(bench.progress.0.lock().unwrap().iter().any(|text| text.contains("waits for input")));
+}

@@ -1,0 +1,68 @@
+//! `session_interactive`: types into a session and reads what comes of it.
+
+mod keys;
+
+use std::sync::Arc;
+
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::manual::{Group, Manual};
+use crate::running::session_start::{DEFAULT_WAIT, MAX_WAIT, speak};
+use crate::running::{Running, shell};
+
+const NAME: &str = "session_interactive";
+
+static MANUAL: Manual = Manual {
+    example_of: "Answering a program that waits for a line",
+    example: r#"{"session_id": "s1", "input": "check(64)"}"#,
+    ..Manual::of(Group::Running)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The session, such as `s1`.
+    session_id: String,
+    /// The text to type.
+    input: Option<String>,
+    /// Keys to press after it, such as `ctrl-c` or `up`.
+    keys: Option<Vec<String>>,
+    /// Seconds to wait for what comes of it; default 10.
+    #[schemars(range(min = 0, max = MAX_WAIT))]
+    timeout: Option<u64>,
+}
+
+/// The tool. What it starts belongs to `running`.
+pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("session_interactive/prompt.md"), &MANUAL, Access::Execute, intent)
+        .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
+}
+
+async fn run(
+    running: Arc<Running>,
+    context: &ToolContext,
+    Parameters { session_id, input, keys, timeout }: Parameters,
+) -> Result<ToolOutput, Failure> {
+    let wait = shell::seconds(timeout, DEFAULT_WAIT, 0, MAX_WAIT)?;
+    let typed = keys::typed(input.as_deref(), keys.as_deref())?;
+    let session = running.sessions.find(&session_id)?;
+    speak(&running, context, &session, &typed, wait).await
+}
+
+fn intent(arguments: &Value) -> Intent {
+    Intent::parsed(arguments, |Parameters { input, keys, .. }| match (input, keys) {
+        // Only a look at what it shows.
+        (None, None) => Intent::Nothing,
+        (input, keys) => {
+            let keys = keys.unwrap_or_default().join(" ");
+            Intent::Input(format!("{} {keys}", input.unwrap_or_default()).trim().to_owned())
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! `session_start`: a command at a terminal of its own, to which the model types with `session_interactive`.
+
+mod report;
+
+use std::sync::Arc;
+
+use haft_sandbox::{Pause, TerminalSize};
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use crate::manual::{Group, Manual};
+use crate::running::shell::{self, Line, Place};
+use crate::running::{Running, Session};
+
+pub(crate) use report::Spoken;
+
+pub(crate) const NAME: &str = "session_start";
+
+static MANUAL: Manual = Manual {
+    example_of: "Trying an expression in a REPL",
+    example: r#"{"command": "python3 -i src/limits.py"}"#,
+    ..Manual::of(Group::Running)
+};
+/// Seconds a call waits for what comes of it.
+pub(crate) const DEFAULT_WAIT: u64 = 10;
+pub(crate) const MAX_WAIT: u64 = 600;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The command line.
+    command: String,
+    /// The folder to run in.
+    cwd: Option<String>,
+    /// Seconds to wait for its first output; default 10.
+    #[schemars(range(min = 0, max = MAX_WAIT))]
+    timeout: Option<u64>,
+    /// Lines of its terminal; default 40.
+    #[schemars(range(min = 1, max = 1000))]
+    rows: Option<u16>,
+    /// Characters a line of its terminal; default 160.
+    #[schemars(range(min = 1, max = 1000))]
+    columns: Option<u16>,
+    /// `outside` to leave the sandbox, which asks the user; default `inside`.
+    sandbox: Option<Place>,
+}
+
+/// The tool. What it starts belongs to `running`.
+pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("session_start/prompt.md"), &MANUAL, Access::Execute, Intent::command)
+        .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
+}
+
+async fn run(
+    running: Arc<Running>,
+    context: &ToolContext,
+    Parameters { command, cwd, timeout, rows, columns, sandbox }: Parameters,
+) -> Result<ToolOutput, Failure> {
+    let wait = shell::seconds(timeout, DEFAULT_WAIT, 0, MAX_WAIT)?;
+    let size = TerminalSize {
+        rows: within("rows", rows, TerminalSize::default().rows)?,
+        columns: within("columns", columns, TerminalSize::default().columns)?,
+    };
+    let line = Line::check(context, &running, command, cwd.as_deref(), sandbox)?;
+    let Running { supervisor, limits, sessions, .. } = running.as_ref();
+    let session = sessions.open(supervisor, limits, context, line, size)?;
+    speak(&running, context, &session, &[], wait).await
+}
+
+fn within(name: &str, given: Option<u16>, default: u16) -> Result<u16, Failure> {
+    match given.unwrap_or(default) {
+        fits @ 1..=1000 => Ok(fits),
+        given => Err(Failure::new("invalid_arguments", format!("`{name}` is {given}; it must be from 1 to 1000"))),
+    }
+}
+
+/// Types these bytes, waits for what comes of it, and says so. A session that has ended is closed by that.
+pub(crate) async fn speak(
+    running: &Running,
+    context: &ToolContext,
+    session: &Session,
+    typed: &[u8],
+    wait: std::time::Duration,
+) -> Result<ToolOutput, Failure> {
+    let pause = tokio::select! {
+        pause = session.terminal.interact(typed, wait) => pause?,
+        () = context.cancel.cancelled() => Pause::Busy,
+    };
+    let spoken = Spoken::new(session, pause, wait);
+    let envelope = spoken.envelope(shell::limits(context))?;
+    if let Some(how) = spoken.ending() {
+        running.sessions.close(session, &how);
+    }
+    Ok(envelope.into())
+}
+
+#[cfg(test)]
+mod tests;

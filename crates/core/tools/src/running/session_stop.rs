@@ -1,0 +1,49 @@
+//! `session_stop`: ends a session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_sandbox::Pause;
+use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use crate::manual::{Group, Manual};
+use crate::running::session_start::Spoken;
+use crate::running::{Running, shell};
+
+const NAME: &str = "session_stop";
+
+static MANUAL: Manual = Manual {
+    example_of: "Ending a session that is no longer needed",
+    example: r#"{"session_id": "s1"}"#,
+    ..Manual::of(Group::Running)
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The session, such as `s1`.
+    session_id: String,
+}
+
+/// The tool. What it starts belongs to `running`.
+pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
+    ToolDefinition::new(NAME, include_str!("session_stop/prompt.md"), &MANUAL, Access::Execute, |_| Intent::Nothing)
+        .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
+}
+
+async fn run(
+    running: Arc<Running>,
+    context: &ToolContext,
+    Parameters { session_id }: Parameters,
+) -> Result<ToolOutput, Failure> {
+    let session = running.sessions.find(&session_id)?;
+    session.terminal.stop();
+    session.terminal.ended().await;
+    let spoken = Spoken::new(&session, Pause::Ended, Duration::ZERO);
+    let envelope = spoken.envelope(shell::limits(context));
+    running.sessions.close(&session, &spoken.ending().unwrap_or_default());
+    Ok(envelope?.into())
+}

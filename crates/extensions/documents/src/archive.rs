@@ -1,0 +1,93 @@
+//! The parts of an archive, bounded whatever it says about itself.
+//!
+//! Invariant: no more than [`MAX_PART`] bytes come out of one part and [`MAX_TOTAL`] out of all of them, and nothing that is
+//! packed much tighter than any real document is unpacked at all.
+
+use std::io::{BufReader, Cursor, Read};
+
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+use super::DocumentError;
+use super::xml::XmlError;
+
+/// More parts than any real document has.
+const MAX_PARTS: usize = 20_000;
+/// The most bytes of one part, unpacked.
+const MAX_PART: u64 = 64 * 1024 * 1024;
+/// The most bytes of all parts that are read.
+const MAX_TOTAL: u64 = 160 * 1024 * 1024;
+/// A part larger than this must not be packed tighter than [`MAX_RATIO`].
+const SMALL: u64 = 4 * 1024 * 1024;
+/// XML of real spreadsheets packs to a twentieth or so.
+const MAX_RATIO: u64 = 250;
+
+/// An archive in memory.
+pub(super) struct Archive<'a> {
+    zip: ZipArchive<Cursor<&'a [u8]>>,
+    left: u64,
+}
+
+impl<'a> Archive<'a> {
+    pub(super) fn open(bytes: &'a [u8]) -> Result<Self, DocumentError> {
+        let zip = ZipArchive::new(Cursor::new(bytes))
+            .map_err(|error| DocumentError::Damaged(format!("its archive is damaged ({error})")))?;
+        if zip.len() > MAX_PARTS {
+            return Err(DocumentError::TooLarge(format!("its archive holds {} files", zip.len())));
+        }
+        Ok(Self { zip, left: MAX_TOTAL })
+    }
+
+    /// Whether there is such a part.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.zip.index_for_name(name).is_some()
+    }
+
+    /// A part, unpacked while it is read.
+    pub(super) fn part(&mut self, name: &str) -> Result<BufReader<Part<'_>>, DocumentError> {
+        let limit = self.left.min(MAX_PART);
+        let left = &mut self.left;
+        let entry = self.zip.by_name(name).map_err(|error| match error {
+            ZipError::FileNotFound => DocumentError::Damaged(format!("its part `{name}` is missing")),
+            other => DocumentError::Damaged(format!("its part `{name}` is damaged ({other})")),
+        })?;
+        if entry.encrypted() {
+            return Err(DocumentError::Encrypted);
+        }
+        let (packed, size) = (entry.compressed_size().max(1), entry.size());
+        if size > SMALL && size / packed > MAX_RATIO {
+            return Err(DocumentError::TooLarge(format!("`{name}` unpacks to {size} bytes from {packed}")));
+        }
+        let budget = packed.saturating_mul(MAX_RATIO).max(SMALL).min(limit);
+        Ok(BufReader::new(Part { entry: Box::new(entry), left, budget }))
+    }
+
+    /// A small part as text; none if there is none.
+    pub(super) fn small(&mut self, name: &str) -> Option<String> {
+        const MOST: u64 = 4 * 1024 * 1024;
+        let mut text = String::new();
+        self.part(name).ok()?.take(MOST).read_to_string(&mut text).ok()?;
+        Some(text)
+    }
+}
+
+/// A part that is being unpacked.
+pub(super) struct Part<'a> {
+    entry: Box<dyn Read + 'a>,
+    left: &'a mut u64,
+    /// What it may still unpack to; what it says of itself is not believed.
+    budget: u64,
+}
+
+impl Read for Part<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.entry.read(buffer)?;
+        let used = count as u64;
+        if used > self.budget {
+            return Err(std::io::Error::other(XmlError::TooLarge("a part of it unpacks to too much".to_owned())));
+        }
+        self.budget -= used;
+        *self.left = self.left.saturating_sub(used);
+        Ok(count)
+    }
+}

@@ -1,0 +1,148 @@
+//! Jupyter notebooks: cells with their outputs. Pictures are named, not dumped.
+
+use std::collections::BTreeMap;
+
+use haft_text::sanitise;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::flow::Flow;
+use super::{DocumentError, DocumentText};
+
+/// Whether a file seems to be a notebook of the format everybody uses: other files may end the same way.
+pub(super) fn looks_like_one(bytes: &[u8]) -> bool {
+    let begins = bytes.trim_ascii_start().starts_with(b"{");
+    let holds = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
+    begins && holds(b"\"cells\"") && holds(b"\"nbformat\"")
+}
+
+#[derive(Deserialize)]
+struct Notebook {
+    cells: Vec<Cell>,
+    #[serde(default)]
+    metadata: Value,
+}
+
+#[derive(Deserialize)]
+struct Cell {
+    #[serde(rename = "cell_type")]
+    kind: String,
+    #[serde(default)]
+    source: Text,
+    #[serde(default)]
+    execution_count: Option<u64>,
+    #[serde(default)]
+    outputs: Vec<Output>,
+}
+
+#[derive(Deserialize)]
+struct Output {
+    #[serde(rename = "output_type")]
+    kind: String,
+    /// Of a stream, which one it is.
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    text: Text,
+    #[serde(default)]
+    data: BTreeMap<String, Value>,
+    #[serde(default)]
+    ename: String,
+    #[serde(default)]
+    evalue: String,
+    #[serde(default)]
+    traceback: Vec<String>,
+}
+
+/// A text, or its lines.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Text {
+    One(String),
+    Lines(Vec<String>),
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self::One(String::new())
+    }
+}
+
+impl Text {
+    fn joined(&self) -> String {
+        match self {
+            Self::One(text) => text.clone(),
+            Self::Lines(lines) => lines.concat(),
+        }
+    }
+}
+
+/// The text of a notebook.
+pub(super) fn text(bytes: &[u8]) -> Result<DocumentText, DocumentError> {
+    let notebook: Notebook = serde_json::from_slice(bytes)
+        .map_err(|error| DocumentError::Damaged(format!("it is no valid notebook ({error})")))?;
+    let language = notebook.metadata["language_info"]["name"].as_str().unwrap_or("code").to_owned();
+    let mut flow = Flow::default();
+    for (number, cell) in (1..).zip(&notebook.cells) {
+        let source = cell.source.joined();
+        match cell.kind.as_str() {
+            "code" => {
+                let count = cell.execution_count.map_or_else(String::new, |count| format!(", run {count}"));
+                flow.heading(&format!("## Cell {number} ({language}{count})"));
+                add(&mut flow, &source);
+                for output in &cell.outputs {
+                    show(&mut flow, output);
+                }
+            }
+            kind => {
+                flow.heading(&format!("## Cell {number} ({kind})"));
+                add(&mut flow, &source);
+            }
+        }
+    }
+    Ok(flow.finish())
+}
+
+fn show(flow: &mut Flow, output: &Output) {
+    match output.kind.as_str() {
+        "stream" => {
+            flow.line(if output.name == "stderr" { "[Standard error:]" } else { "[Output:]" });
+            add(flow, &output.text.joined());
+        }
+        "error" => {
+            flow.line(&sanitise(&format!("[Error: {}: {}]", output.ename, output.evalue)));
+            for part in &output.traceback {
+                add(flow, part);
+            }
+        }
+        _ => {
+            flow.line("[Result:]");
+            show_data(flow, &output.data);
+        }
+    }
+}
+
+/// What a result is besides its text is named; where there is more than a stand-in, the text is shown.
+fn show_data(flow: &mut Flow, data: &BTreeMap<String, Value>) {
+    let size = |value: &Value| match value {
+        Value::String(text) => text.len(),
+        Value::Array(lines) => lines.iter().filter_map(Value::as_str).map(str::len).sum(),
+        other => other.to_string().len(),
+    };
+    for (kind, value) in data.iter().filter(|(kind, _)| *kind != "text/plain") {
+        // Base64 takes four characters for three bytes.
+        let bytes =
+            if kind.starts_with("image/") && kind != "image/svg+xml" { size(value) / 4 * 3 } else { size(value) };
+        flow.line(&sanitise(&format!("[{kind}, {bytes} bytes]")));
+    }
+    if let Some(plain) = data.get("text/plain").and_then(|value| Text::deserialize(value).ok()) {
+        add(flow, &plain.joined());
+    }
+}
+
+/// Lines as they are, without colours.
+fn add(flow: &mut Flow, text: &str) {
+    for line in sanitise(text).lines() {
+        flow.line(line.trim_end());
+    }
+}

@@ -1,0 +1,254 @@
+//! OpenDocument: texts, spreadsheets and presentations, which share their elements.
+//!
+//! Rows and cells that are repeated to the edge of a sheet hold nothing and are left out.
+
+use super::archive::Archive;
+use super::flow::Flow;
+use super::grid::{Row, heading, with_formula};
+use super::xml::{Element, Node, XmlError, walk};
+use super::{DocumentError, DocumentText, Format};
+
+/// The most times that something repeated is written.
+const MAX_REPEATS: usize = 1_000;
+
+/// The format of an archive, if it is one of these.
+pub(super) fn format(archive: &mut Archive<'_>) -> Option<Format> {
+    match archive.small("mimetype")?.trim() {
+        "application/vnd.oasis.opendocument.text" => Some(Format::OpenText),
+        "application/vnd.oasis.opendocument.spreadsheet" => Some(Format::OpenSpreadsheet),
+        "application/vnd.oasis.opendocument.presentation" => Some(Format::OpenPresentation),
+        _ => None,
+    }
+}
+
+/// The text of a document.
+pub(super) fn text(
+    archive: &mut Archive<'_>,
+    format: Format,
+    stop: &dyn Fn() -> bool,
+) -> Result<DocumentText, DocumentError> {
+    if archive.small("META-INF/manifest.xml").is_some_and(|manifest| manifest.contains("encryption-data")) {
+        return Err(DocumentError::Encrypted);
+    }
+    let mut reading = Reading { sheets: format == Format::OpenSpreadsheet, ..Reading::default() };
+    if format == Format::OpenText && archive.has("styles.xml") {
+        for (element, label) in [("header", "Header"), ("footer", "Footer")] {
+            let words = page_text(archive, element, stop)?;
+            if !words.is_empty() {
+                reading.flow.line(&format!("[{label}: {words}]"));
+            }
+        }
+        reading.flow.line("");
+    }
+    walk(archive.part("content.xml")?, stop, |node| reading.visit(&node))?;
+    let mut flow = reading.flow;
+    if !reading.notes.is_empty() {
+        flow.line("");
+    }
+    for note in reading.notes {
+        flow.line(&note);
+    }
+    Ok(flow.finish())
+}
+
+/// What stands at the top or the bottom of every page.
+fn page_text(archive: &mut Archive<'_>, element: &str, stop: &dyn Fn() -> bool) -> Result<String, DocumentError> {
+    let (mut words, mut inside) = (String::new(), 0_usize);
+    walk(archive.part("styles.xml")?, stop, |node| {
+        match node {
+            Node::Open(open) if inside > 0 || open.name() == element => inside += 1,
+            Node::Close(_) if inside > 0 => inside -= 1,
+            Node::Text(text) if inside > 0 => words.push_str(text),
+            Node::Open(_) | Node::Close(_) | Node::Text(_) => {}
+        }
+        Ok(())
+    })?;
+    Ok(words.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// A document while it is being read.
+#[derive(Default)]
+struct Reading {
+    flow: Flow,
+    sheets: bool,
+    /// How many paragraphs, or headings, the walk is in.
+    paragraphs: usize,
+    level: usize,
+    lists: usize,
+    slides: usize,
+    /// A note or comment in the middle of a paragraph, and how deep in it the walk is.
+    aside: Option<(String, usize)>,
+    notes: Vec<String>,
+    /// For each frame, whether something of it was seen: what follows stands for the same.
+    frames: Vec<bool>,
+    /// Whether the notes of a slide begin with the next words.
+    notes_begin: bool,
+    row: Row,
+    row_number: usize,
+    row_repeats: usize,
+    column: usize,
+    cell_repeats: usize,
+    cell: String,
+    formula: String,
+}
+
+impl Reading {
+    fn visit(&mut self, node: &Node<'_>) -> Result<(), XmlError> {
+        if self.aside.is_some() {
+            self.visit_aside(node);
+        } else {
+            match node {
+                Node::Open(element) => self.open(element),
+                Node::Close(name) => self.close(name),
+                Node::Text(text) if self.paragraphs > 0 => self.push(text),
+                Node::Text(_) => {}
+            }
+        }
+        self.flow.go_on()
+    }
+
+    fn visit_aside(&mut self, node: &Node<'_>) {
+        let Some((words, depth)) = &mut self.aside else { return };
+        match node {
+            Node::Open(element) => {
+                // The number a note goes by is its label.
+                if element.name() == "note-body" {
+                    let label = words.trim().to_owned();
+                    self.flow.push(&format!("[^{label}]"));
+                    *words = format!("[^{label}]: ");
+                } else if element.name() == "date" {
+                    words.push_str("]: ");
+                }
+                *depth += 1;
+            }
+            Node::Text(text) => words.push_str(text),
+            Node::Close(name) => {
+                *depth -= 1;
+                if *name == "date" {
+                    // When a comment was made is not said.
+                    let kept = words.rfind("]: ").map_or(words.len(), |at| at + 3);
+                    words.truncate(kept);
+                }
+                if *depth == 0 {
+                    let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
+                    self.notes.push(line);
+                    self.aside = None;
+                }
+            }
+        }
+    }
+
+    fn push(&mut self, text: &str) {
+        if self.notes_begin && !text.trim().is_empty() {
+            self.flow.line("");
+            self.flow.line("Notes:");
+            self.notes_begin = false;
+        }
+        if self.sheets { self.cell.push_str(text) } else { self.flow.push(text) }
+    }
+
+    /// Notes that something of the innermost frame was seen, and says whether it is the first.
+    fn first_of_frame(&mut self) -> bool {
+        self.frames.last_mut().is_none_or(|seen| !std::mem::replace(seen, true))
+    }
+
+    fn open(&mut self, element: &Element<'_>) {
+        match element.name() {
+            "p" => self.paragraphs += 1,
+            "h" => {
+                self.paragraphs += 1;
+                self.level = element.number("outline-level").unwrap_or(1).clamp(1, 6);
+            }
+            "list" => self.lists += 1,
+            "tab" => self.push("\t"),
+            "line-break" => self.push("\n"),
+            "s" => self.push(&" ".repeat(element.number("c").unwrap_or(1).min(100))),
+            "note" => self.aside = Some((String::new(), 1)),
+            "annotation" => self.aside = Some(("[Comment by ".to_owned(), 1)),
+            "frame" => self.frames.push(false),
+            "text-box" => drop(self.first_of_frame()),
+            "image" if self.first_of_frame() => self.push("[Picture]"),
+            "page" => {
+                self.slides += 1;
+                self.flow.heading(&format!("## Slide {}", self.slides));
+            }
+            "notes" => self.notes_begin = true,
+            "table" if self.sheets => {
+                self.flow.heading(&heading(&element.attribute("name").unwrap_or_default(), ""));
+                self.row_number = 0;
+            }
+            "table-row" if self.sheets => {
+                self.row_repeats = element.number("number-rows-repeated").unwrap_or(1);
+                self.column = 0;
+            }
+            "table-cell" | "covered-table-cell" if self.sheets => {
+                self.cell.clear();
+                self.cell_repeats = element.number("number-columns-repeated").unwrap_or(1);
+                let formula = element.attribute("formula").unwrap_or_default();
+                let formula = formula.strip_prefix("of:").unwrap_or(&formula);
+                // `[.A1:.B2]` is what everybody else writes as `A1:B2`.
+                self.formula = formula.replace("[.", "").replace(":.", ":").replace(']', "");
+            }
+            "table" => {
+                self.first_of_frame();
+                self.flow.open_table();
+            }
+            "table-cell" => self.flow.open_cell(),
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, name: &str) {
+        match name {
+            "p" | "h" => {
+                self.paragraphs = self.paragraphs.saturating_sub(1);
+                if self.sheets {
+                    self.cell.push(' ');
+                } else {
+                    let prefix = match (self.level, self.lists) {
+                        (0, 0) => String::new(),
+                        (0, depth) => format!("{}- ", "  ".repeat(depth.min(9) - 1)),
+                        (level, _) => format!("{} ", "#".repeat(level)),
+                    };
+                    self.flow.end_paragraph(&prefix);
+                    self.level = 0;
+                }
+            }
+            "list" => self.lists = self.lists.saturating_sub(1),
+            "frame" => {
+                self.frames.pop();
+                // A picture on a slide is in no paragraph.
+                if self.paragraphs == 0 && !self.sheets {
+                    self.flow.end_open_paragraph();
+                }
+            }
+            "notes" => self.notes_begin = false,
+            "table-cell" | "covered-table-cell" if self.sheets => self.end_cell(),
+            "table-row" if self.sheets => self.end_row(),
+            "table-cell" => self.flow.close_cell(),
+            "table-row" => self.flow.close_row(),
+            "table" if !self.sheets => self.flow.close_table(),
+            _ => {}
+        }
+    }
+
+    fn end_cell(&mut self) {
+        let cell = with_formula(self.cell.trim(), &self.formula);
+        if !cell.is_empty() {
+            for step in 0..self.cell_repeats.min(MAX_REPEATS) {
+                self.row.set(self.column + step, &cell);
+            }
+        }
+        self.column = self.column.saturating_add(self.cell_repeats);
+    }
+
+    fn end_row(&mut self) {
+        if !self.row.is_empty() {
+            let row = std::mem::take(&mut self.row);
+            for step in 0..self.row_repeats.min(MAX_REPEATS) {
+                row.clone().write(self.row_number + step + 1, &mut self.flow);
+            }
+        }
+        self.row_number = self.row_number.saturating_add(self.row_repeats);
+    }
+}

@@ -1,0 +1,208 @@
+//! Excel: every sheet, row by row, values with the formulas they come from.
+
+use super::dates::{self, Epoch};
+use super::{main_part, parts_of_kind, relations};
+use crate::archive::Archive;
+use crate::flow::Flow;
+use crate::grid::{Row, column_of, heading, with_formula};
+use crate::xml::{Node, XmlError, walk};
+use crate::{DocumentError, DocumentText, MAX_TEXT};
+
+/// The text of a workbook.
+pub(in super::super) fn text(
+    archive: &mut Archive<'_>,
+    stop: &dyn Fn() -> bool,
+) -> Result<DocumentText, DocumentError> {
+    let main = main_part(archive)?;
+    let related = relations(archive, &main);
+    let (sheets, epoch) = sheets(archive, &main, stop)?;
+    let mut book = Book { epoch, ..Book::default() };
+    for part in parts_of_kind(&related, "sharedStrings") {
+        book.strings = shared_strings(archive, &part, stop)?;
+    }
+    for part in parts_of_kind(&related, "styles") {
+        book.dates = date_styles(archive, &part, stop)?;
+    }
+    let mut flow = Flow::default();
+    for sheet in sheets {
+        flow.heading(&heading(&sheet.name, if sheet.hidden { " (hidden)" } else { "" }));
+        // Sheets that hold only a chart are no worksheets.
+        let Some(relation) = related.get(&sheet.id).filter(|relation| relation.kind == "worksheet") else { continue };
+        let mut reading = Reading::new(&book, &mut flow);
+        walk(archive.part(&relation.part)?, stop, |node| reading.visit(&node))?;
+    }
+    Ok(flow.finish())
+}
+
+/// A sheet as the workbook names it.
+struct Sheet {
+    name: String,
+    id: String,
+    hidden: bool,
+}
+
+/// What all sheets share.
+#[derive(Default)]
+struct Book {
+    strings: Vec<String>,
+    /// For each style of a cell, whether it shows a date.
+    dates: Vec<bool>,
+    epoch: Epoch,
+}
+
+fn sheets(
+    archive: &mut Archive<'_>,
+    part: &str,
+    stop: &dyn Fn() -> bool,
+) -> Result<(Vec<Sheet>, Epoch), DocumentError> {
+    let (mut sheets, mut epoch) = (Vec::new(), Epoch::default());
+    walk(archive.part(part)?, stop, |node| {
+        if let Node::Open(element) = node {
+            match element.name() {
+                "sheet" => sheets.push(Sheet {
+                    name: element.attribute("name").unwrap_or_default(),
+                    id: element.attribute("r:id").unwrap_or_default(),
+                    hidden: element.attribute("state").is_some_and(|state| state != "visible"),
+                }),
+                "workbookPr" if element.attribute("date1904").is_some_and(|value| value == "1" || value == "true") => {
+                    epoch = Epoch::From1904;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    })?;
+    Ok((sheets, epoch))
+}
+
+fn shared_strings(
+    archive: &mut Archive<'_>,
+    part: &str,
+    stop: &dyn Fn() -> bool,
+) -> Result<Vec<String>, DocumentError> {
+    let (mut strings, mut current, mut size) = (Vec::new(), String::new(), 0);
+    let (mut in_text, mut in_hint) = (false, false);
+    walk(archive.part(part)?, stop, |node| {
+        match node {
+            Node::Open(element) => match element.name() {
+                "t" => in_text = true,
+                // How Japanese is pronounced is not part of it.
+                "rPh" => in_hint = true,
+                _ => {}
+            },
+            Node::Close("t") => in_text = false,
+            Node::Close("rPh") => in_hint = false,
+            Node::Close("si") => strings.push(std::mem::take(&mut current)),
+            Node::Text(text) if in_text && !in_hint => {
+                size += text.len();
+                current.push_str(text);
+            }
+            Node::Close(_) | Node::Text(_) => {}
+        }
+        if size > 4 * MAX_TEXT { Err(XmlError::TooLarge("it holds too much text".to_owned())) } else { Ok(()) }
+    })?;
+    Ok(strings)
+}
+
+fn date_styles(archive: &mut Archive<'_>, part: &str, stop: &dyn Fn() -> bool) -> Result<Vec<bool>, DocumentError> {
+    let (mut formats, mut styles, mut in_cells) = (Vec::new(), Vec::new(), false);
+    walk(archive.part(part)?, stop, |node| {
+        match node {
+            Node::Open(element) => match element.name() {
+                "numFmt" => formats.extend(element.number("numFmtId").zip(element.attribute("formatCode"))),
+                "cellXfs" => in_cells = true,
+                "xf" if in_cells => {
+                    let id = element.number("numFmtId").unwrap_or(0);
+                    let code = formats.iter().find(|(known, _)| *known == id).map(|(_, code)| code.as_str());
+                    styles.push(dates::is_date(id, code));
+                }
+                _ => {}
+            },
+            Node::Close("cellXfs") => in_cells = false,
+            Node::Close(_) | Node::Text(_) => {}
+        }
+        Ok(())
+    })?;
+    Ok(styles)
+}
+
+/// A worksheet while it is being read.
+struct Reading<'a> {
+    book: &'a Book,
+    flow: &'a mut Flow,
+    row: Row,
+    number: usize,
+    column: usize,
+    kind: String,
+    style: usize,
+    value: String,
+    formula: String,
+    within: Within,
+}
+
+/// In which part of a cell the walk is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Nothing,
+    Value,
+    Formula,
+}
+
+impl<'a> Reading<'a> {
+    fn new(book: &'a Book, flow: &'a mut Flow) -> Self {
+        let (row, kind, value, formula) = (Row::default(), String::new(), String::new(), String::new());
+        Self { book, flow, row, number: 0, column: 0, kind, style: 0, value, formula, within: Within::Nothing }
+    }
+
+    fn visit(&mut self, node: &Node<'_>) -> Result<(), XmlError> {
+        match node {
+            Node::Open(element) => match element.name() {
+                "row" => self.number = element.number("r").unwrap_or(self.number + 1),
+                "c" => {
+                    let column = element.attribute("r").and_then(|reference| column_of(&reference));
+                    self.column = column.unwrap_or(self.column);
+                    self.kind = element.attribute("t").unwrap_or_default();
+                    self.style = element.number("s").unwrap_or(0);
+                    self.value.clear();
+                    self.formula.clear();
+                }
+                "v" | "t" => self.within = Within::Value,
+                "f" => self.within = Within::Formula,
+                _ => {}
+            },
+            Node::Close("v" | "t" | "f") => self.within = Within::Nothing,
+            Node::Close("c") => {
+                let cell = with_formula(&self.shown(), &self.formula);
+                self.row.set(self.column, &cell);
+                self.column += 1;
+            }
+            Node::Close("row") => {
+                self.row.write(self.number, self.flow);
+                self.column = 0;
+            }
+            Node::Text(text) => match self.within {
+                Within::Value => self.value.push_str(text),
+                Within::Formula => self.formula.push_str(text),
+                Within::Nothing => {}
+            },
+            Node::Close(_) => {}
+        }
+        self.flow.go_on()
+    }
+
+    /// The value of the current cell as a person sees it.
+    fn shown(&self) -> String {
+        match self.kind.as_str() {
+            "s" => {
+                let index: Option<usize> = self.value.trim().parse().ok();
+                index.and_then(|index| self.book.strings.get(index)).cloned().unwrap_or_default()
+            }
+            "b" => if self.value.trim() == "1" { "true" } else { "false" }.to_owned(),
+            "" | "n" if self.book.dates.get(self.style).copied().unwrap_or(false) => {
+                let days: Option<f64> = self.value.trim().parse().ok();
+                days.and_then(|days| dates::show(days, self.book.epoch)).unwrap_or_else(|| self.value.clone())
+            }
+            _ => self.value.clone(),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! PowerPoint: the slides in their order, with their notes.
+
+use super::{main_part, parts_of_kind, relations};
+use crate::archive::Archive;
+use crate::flow::Flow;
+use crate::xml::{Node, walk};
+use crate::{DocumentError, DocumentText};
+
+/// The text of a presentation.
+pub(in super::super) fn text(
+    archive: &mut Archive<'_>,
+    stop: &dyn Fn() -> bool,
+) -> Result<DocumentText, DocumentError> {
+    let main = main_part(archive)?;
+    let related = relations(archive, &main);
+    let mut order = Vec::new();
+    walk(archive.part(&main)?, stop, |node| {
+        if let Node::Open(element) = node
+            && element.name() == "sldId"
+        {
+            order.extend(element.attribute("r:id"));
+        }
+        Ok(())
+    })?;
+    let mut flow = Flow::default();
+    for (number, id) in (1..).zip(order) {
+        let Some(slide) = related.get(&id).map(|relation| relation.part.clone()) else { continue };
+        flow.heading(&format!("## Slide {number}"));
+        read(archive, &slide, &mut flow, stop)?;
+        let beside = relations(archive, &slide);
+        for notes in parts_of_kind(&beside, "notesSlide") {
+            flow.line("");
+            flow.line("Notes:");
+            read(archive, &notes, &mut flow, stop)?;
+        }
+    }
+    Ok(flow.finish())
+}
+
+fn read(archive: &mut Archive<'_>, part: &str, flow: &mut Flow, stop: &dyn Fn() -> bool) -> Result<(), DocumentError> {
+    // Numbers and dates of a slide are fields that say nothing about it.
+    let (mut in_text, mut in_field, mut skipped) = (false, false, 0_usize);
+    walk(archive.part(part)?, stop, |node| {
+        match node {
+            // A fallback repeats what its choice says.
+            Node::Open(element) if skipped > 0 || element.name() == "Fallback" => skipped += 1,
+            Node::Close(_) if skipped > 0 => skipped -= 1,
+            Node::Open(element) => match element.name() {
+                "t" => in_text = true,
+                "fld" => in_field = true,
+                "br" => flow.push("\n"),
+                "tbl" => flow.open_table(),
+                "tc" => flow.open_cell(),
+                "pic" => flow.push("[Picture]"),
+                _ => {}
+            },
+            Node::Close(name) => match name {
+                "t" => in_text = false,
+                "fld" => in_field = false,
+                "p" | "pic" => flow.end_paragraph(""),
+                "tc" => flow.close_cell(),
+                "tr" => flow.close_row(),
+                "tbl" => flow.close_table(),
+                _ => {}
+            },
+            Node::Text(text) if in_text && !in_field => flow.push(text),
+            Node::Text(_) => {}
+        }
+        flow.go_on()
+    })?;
+    Ok(())
+}

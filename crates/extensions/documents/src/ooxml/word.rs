@@ -1,0 +1,195 @@
+//! Word: paragraphs, headings, lists, tables; headers, footers, footnotes and comments apart.
+//!
+//! What was deleted with changes recorded is left out, what was inserted is there.
+
+use std::collections::HashMap;
+
+use super::{main_part, parts_of_kind, relations};
+use crate::archive::Archive;
+use crate::flow::Flow;
+use crate::xml::{Element, Node, XmlError, walk};
+use crate::{DocumentError, DocumentText};
+
+/// The text of a Word document.
+pub(in super::super) fn text(
+    archive: &mut Archive<'_>,
+    stop: &dyn Fn() -> bool,
+) -> Result<DocumentText, DocumentError> {
+    let main = main_part(archive)?;
+    let related = relations(archive, &main);
+    let mut headings = HashMap::new();
+    for part in parts_of_kind(&related, "styles") {
+        headings = heading_styles(archive, &part, stop)?;
+    }
+    let mut flow = Flow::default();
+    for (kind, label) in [("header", "Header"), ("footer", "Footer")] {
+        let mut seen = Vec::new();
+        for part in parts_of_kind(&related, kind) {
+            let words = plain(archive, &part, stop)?;
+            if !words.is_empty() && !seen.contains(&words) {
+                flow.line(&format!("[{label}: {words}]"));
+                seen.push(words);
+            }
+        }
+    }
+    flow.line("");
+    let mut body = Body { flow, headings, ..Body::default() };
+    walk(archive.part(&main)?, stop, |node| body.visit(&node))?;
+    let mut flow = body.flow;
+    for (kind, element, mark) in
+        [("footnotes", "footnote", "[^"), ("endnotes", "endnote", "[^e"), ("comments", "comment", "[Comment ")]
+    {
+        for part in parts_of_kind(&related, kind) {
+            notes(archive, &part, element, mark, &mut flow, stop)?;
+        }
+    }
+    Ok(flow.finish())
+}
+
+/// The styles that are headings, by id: ids are in the language of whoever made the document, names are not.
+fn heading_styles(
+    archive: &mut Archive<'_>,
+    part: &str,
+    stop: &dyn Fn() -> bool,
+) -> Result<HashMap<String, usize>, DocumentError> {
+    let mut styles = HashMap::new();
+    let mut current = None;
+    walk(archive.part(part)?, stop, |node| {
+        match node {
+            Node::Open(element) if element.name() == "style" => current = element.attribute("styleId"),
+            Node::Open(element) if element.name() == "name" => {
+                let name = element.attribute("val").unwrap_or_default().to_lowercase();
+                let level = match name.as_str() {
+                    "title" => Some(1),
+                    other => other.strip_prefix("heading ").and_then(|level| level.parse().ok()),
+                };
+                if let (Some(style), Some(level)) = (current.clone(), level) {
+                    styles.insert(style, level);
+                }
+            }
+            Node::Open(_) | Node::Close(_) | Node::Text(_) => {}
+        }
+        Ok(())
+    })?;
+    Ok(styles)
+}
+
+/// The main part while it is being read.
+#[derive(Default)]
+struct Body {
+    flow: Flow,
+    headings: HashMap<String, usize>,
+    /// What stands before the current paragraph.
+    prefix: String,
+    in_text: bool,
+    /// How deep in something that says what was said already.
+    skipped: usize,
+}
+
+impl Body {
+    fn visit(&mut self, node: &Node<'_>) -> Result<(), XmlError> {
+        match node {
+            // A fallback repeats what its choice says.
+            Node::Open(element) if self.skipped > 0 || element.name() == "Fallback" => self.skipped += 1,
+            Node::Close(_) if self.skipped > 0 => self.skipped -= 1,
+            Node::Open(element) => self.open(element),
+            Node::Close(name) => self.close(name),
+            Node::Text(text) if self.in_text => self.flow.push(text),
+            Node::Text(_) => {}
+        }
+        self.flow.go_on()
+    }
+
+    fn open(&mut self, element: &Element<'_>) {
+        match element.name() {
+            "p" => self.prefix.clear(),
+            "pStyle" => {
+                let level = element.attribute("val").and_then(|style| self.headings.get(&style).copied());
+                if let Some(level) = level {
+                    self.prefix = format!("{} ", "#".repeat(level.clamp(1, 6)));
+                }
+            }
+            "numPr" if self.prefix.is_empty() => self.prefix.push_str("- "),
+            "ilvl" if self.prefix.ends_with("- ") => {
+                let depth = element.number("val").unwrap_or(0).min(8);
+                self.prefix = format!("{}- ", "  ".repeat(depth));
+            }
+            "t" => self.in_text = true,
+            "tab" => self.flow.push("\t"),
+            "br" | "cr" => self.flow.push("\n"),
+            "noBreakHyphen" => self.flow.push("-"),
+            "footnoteReference" => self.flow.push(&format!("[^{}]", element.attribute("id").unwrap_or_default())),
+            "endnoteReference" => self.flow.push(&format!("[^e{}]", element.attribute("id").unwrap_or_default())),
+            "docPr" => {
+                let named = element.attribute("descr").filter(|text| !text.is_empty());
+                let name = named.or_else(|| element.attribute("name")).unwrap_or_default();
+                self.flow.push(&format!("[Picture: {name}]"));
+            }
+            "tbl" => self.flow.open_table(),
+            "tc" => self.flow.open_cell(),
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, name: &str) {
+        match name {
+            "t" => self.in_text = false,
+            "p" => self.flow.end_paragraph(&self.prefix),
+            "tc" => self.flow.close_cell(),
+            "tr" => self.flow.close_row(),
+            "tbl" => self.flow.close_table(),
+            // Tab stops are called tabs too, and stand before the text of a paragraph.
+            "pPr" => self.flow.forget(),
+            _ => {}
+        }
+    }
+}
+
+/// All words of a part on one line.
+fn plain(archive: &mut Archive<'_>, part: &str, stop: &dyn Fn() -> bool) -> Result<String, DocumentError> {
+    let mut body = Body::default();
+    walk(archive.part(part)?, stop, |node| body.visit(&node))?;
+    Ok(body.flow.finish().text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Footnotes, endnotes or comments, one a line.
+fn notes(
+    archive: &mut Archive<'_>,
+    part: &str,
+    element: &str,
+    mark: &str,
+    flow: &mut Flow,
+    stop: &dyn Fn() -> bool,
+) -> Result<(), DocumentError> {
+    let mut body = Body::default();
+    let mut current = None;
+    let mut lines = Vec::new();
+    walk(archive.part(part)?, stop, |node| {
+        match &node {
+            Node::Open(open) if open.name() == element => {
+                // Separators between text and notes are notes of their own.
+                let real = open.attribute("type").is_none_or(|kind| kind == "normal");
+                let label = open.attribute("author").or_else(|| open.attribute("id")).unwrap_or_default();
+                current = real.then_some(label);
+                body = Body::default();
+            }
+            Node::Close(name) if *name == element => {
+                let words = std::mem::take(&mut body).flow.finish().text;
+                if let Some(label) = current.take() {
+                    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+                    let by = if element == "comment" { format!("by {label}") } else { label };
+                    lines.push(format!("{mark}{by}]: {words}"));
+                }
+            }
+            Node::Open(_) | Node::Close(_) | Node::Text(_) => body.visit(&node)?,
+        }
+        Ok(())
+    })?;
+    if !lines.is_empty() {
+        flow.line("");
+    }
+    for line in lines {
+        flow.line(&line);
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! PDF, read by a child process.
+//!
+//! The library that reads PDF files can panic, overflow its stack, never end and ask for any amount of memory when a file is
+//! made for it. So it runs in a process of its own, under the supervisor, with limits of the system: whatever happens to it,
+//! the call fails and haft goes on. The process is the same program again, started with [`CHILD_ARG`].
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use haft_sandbox::{Capture, Command, Exit, Stdin, Supervisor};
+use pdf_extract::{Document, Error, OutputError, PlainTextOutput, output_doc_page};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use tempfile::NamedTempFile;
+use tokio::runtime::Handle;
+
+use super::flow::Flow;
+use super::{DocumentError, DocumentSource, DocumentText, MAX_TEXT};
+
+/// The first argument with which the program is started to read a PDF file; the file and where its text goes follow. No dash is
+/// in it, so that it is also the name of the test that plays this part in a test program.
+const CHILD_ARG: &str = "__haft_read_pdf";
+
+/// How long reading may take.
+const TIME: Duration = Duration::from_mins(1);
+/// How much memory it may take.
+const MEMORY: u64 = 2 * 1024 * 1024 * 1024;
+/// What ends a page in the text the child writes.
+const PAGE_END: char = '\u{c}';
+/// What stands for a page that could not be read.
+const BAD_PAGE: &str = "[This page could not be read.]";
+/// How the child says that a password is needed.
+const STATUS_ENCRYPTED: u8 = 3;
+/// How the child says that a file is damaged.
+const STATUS_DAMAGED: u8 = 4;
+
+/// The text of a PDF file. Blocks.
+pub(super) fn text(supervisor: &Supervisor, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError> {
+    let failed = |error: io::Error| DocumentError::Damaged(format!("no process could be started for it ({error})"));
+    DirBuilder::new().recursive(true).mode(0o700).create(source.spill).map_err(failed)?;
+    let out = NamedTempFile::new_in(source.spill).map_err(failed)?;
+    let command = Command {
+        argv: vec![supervisor.program().into(), CHILD_ARG.into(), source.path.into(), out.path().into()],
+        cwd: "/".into(),
+        env: Vec::new(),
+        timeout: TIME,
+        stdin: Stdin::Null,
+        confined: None,
+    };
+    let finished = Handle::current()
+        .block_on(supervisor.run(&command, &Capture::default(), source.cancel))
+        .map_err(|error| DocumentError::Damaged(error.to_string()))?;
+    match finished.exit {
+        Exit::Code(0) => {}
+        Exit::Cancelled => return Err(DocumentError::Cancelled),
+        Exit::TimedOut => {
+            return Err(DocumentError::TooLarge(format!("reading it took more than {} s", TIME.as_secs())));
+        }
+        Exit::Code(code) if code == i32::from(STATUS_ENCRYPTED) => return Err(DocumentError::Encrypted),
+        Exit::Code(code) if code == i32::from(STATUS_DAMAGED) => {
+            return Err(DocumentError::Damaged("it is damaged or uses something that is not understood".to_owned()));
+        }
+        Exit::Code(_) | Exit::Signal(_) => {
+            return Err(DocumentError::Damaged("the process that read it crashed".to_owned()));
+        }
+    }
+    let text = fs::read_to_string(out.path()).map_err(failed)?;
+    Ok(arrange(&text))
+}
+
+/// The pages under headings, with no more empty lines than needed.
+fn arrange(text: &str) -> DocumentText {
+    let mut flow = Flow::default();
+    let mut empty = true;
+    for (number, page) in (1..).zip(text.trim_end_matches(PAGE_END).split(PAGE_END)) {
+        flow.heading(&format!("## Page {number}"));
+        for line in page.trim().lines() {
+            empty &= line.trim().is_empty();
+            flow.push(&without_ligatures(line.trim()));
+            flow.end_paragraph("");
+        }
+    }
+    if empty {
+        flow.line("[There is no text in it: its pages may be pictures.]");
+    }
+    flow.finish()
+}
+
+/// Letters that fonts draw as one, apart again: whoever searches for `office` writes it with five letters.
+fn without_ligatures(line: &str) -> Cow<'_, str> {
+    const LIGATURES: [(char, &str); 7] =
+        [('ﬀ', "ff"), ('ﬁ', "fi"), ('ﬂ', "fl"), ('ﬃ', "ffi"), ('ﬄ', "ffl"), ('ﬅ', "st"), ('ﬆ', "st")];
+    if !line.contains(|one| ('ﬀ'..='ﬆ').contains(&one)) {
+        return Cow::Borrowed(line);
+    }
+    let letters = |one| LIGATURES.iter().find(|(ligature, _)| *ligature == one).map(|(_, letters)| *letters);
+    let mut apart = String::with_capacity(line.len());
+    for one in line.chars() {
+        match letters(one) {
+            Some(letters) => apart.push_str(letters),
+            None => apart.push(one),
+        }
+    }
+    Cow::Owned(apart)
+}
+
+/// Reads a PDF file if the program was started for that, and says how it ended. To be called first thing in `main`, with the
+/// program's arguments.
+pub fn read_pdf_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    let mut arguments = arguments.into_iter().skip(1);
+    if arguments.next()? != CHILD_ARG {
+        return None;
+    }
+    let (path, out) = (arguments.next()?, arguments.next()?);
+    Some(ExitCode::from(child(Path::new(&path), Path::new(&out))))
+}
+
+fn child(path: &Path, out: &Path) -> u8 {
+    let limit = |resource, most| setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
+    let limits = [
+        limit(Resource::As, MEMORY),
+        limit(Resource::Cpu, TIME.as_secs()),
+        limit(Resource::Fsize, 2 * MAX_TEXT as u64),
+        limit(Resource::Core, 0),
+    ];
+    if limits.iter().any(Result::is_err) {
+        return 1;
+    }
+    // A panic is expected here; nobody reads what it says.
+    std::panic::set_hook(Box::new(|_| {}));
+    let read = catch_unwind(|| pages(path)).unwrap_or(Err(STATUS_DAMAGED));
+    match read {
+        Ok(text) => u8::from(fs::write(out, text).is_err()),
+        Err(status) => status,
+    }
+}
+
+/// The text of all pages, each followed by [`PAGE_END`].
+fn pages(path: &Path) -> Result<String, u8> {
+    let mut document = Document::load(path).map_err(|_| STATUS_DAMAGED)?;
+    // Many files have a password only for those who want to change them.
+    if document.is_encrypted() {
+        document.decrypt("").map_err(|error| match error {
+            Error::Decryption(_) | Error::InvalidPassword => STATUS_ENCRYPTED,
+            _ => STATUS_DAMAGED,
+        })?;
+    }
+    let mut text = String::new();
+    for number in document.get_pages().into_keys() {
+        match catch_unwind(AssertUnwindSafe(|| page(&document, number))) {
+            Ok(Ok(page)) => text.push_str(&page.replace(PAGE_END, "\n")),
+            // One bad page must not hide the others.
+            Ok(Err(_)) | Err(_) => text.push_str(BAD_PAGE),
+        }
+        text.push(PAGE_END);
+        if text.len() > MAX_TEXT {
+            break;
+        }
+    }
+    Ok(text)
+}
+
+fn page(document: &Document, number: u32) -> Result<String, OutputError> {
+    let mut text = String::new();
+    output_doc_page(document, &mut PlainTextOutput::new(&mut text), number)?;
+    Ok(text)
+}

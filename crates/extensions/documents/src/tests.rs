@@ -1,0 +1,254 @@
+//! Documents made by other programs (see `fixtures/make.sh`), and documents made to hurt.
+
+use std::fs;
+use std::io::{Cursor, Write as _};
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use tokio_util::sync::CancellationToken;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+use super::*;
+
+/// In a test program, this test is the process that reads PDF files.
+#[test]
+fn __haft_read_pdf() {
+    if let Some(code) = read_pdf_entry(std::env::args_os()) {
+        // A test that returns would be a success whatever was read.
+        let code = if code == std::process::ExitCode::SUCCESS { 0 } else { status_of(code) };
+        std::process::exit(code);
+    }
+}
+
+/// The number of an exit code, which has no other way of telling.
+fn status_of(code: std::process::ExitCode) -> i32 {
+    (1..=255).find(|number| code == std::process::ExitCode::from(*number)).map_or(1, i32::from)
+}
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
+}
+
+/// Reads a file of this name and content with a token that can be cancelled before.
+async fn read_with(
+    file: &str,
+    bytes: impl AsRef<[u8]>,
+    cancel: CancellationToken,
+) -> Result<DocumentText, DocumentError> {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, spill) = (folder.path().join(file), folder.path().join("spill"));
+    let bytes = bytes.as_ref().to_vec();
+    fs::write(&path, &bytes).unwrap();
+    let reader = Documents::new(Arc::new(Supervisor::for_tests().unwrap()));
+    assert!(reader.format(&path, &bytes).is_some(), "{file} is no document");
+    let work = move || reader.read(&DocumentSource { path: &path, bytes: &bytes, spill: &spill, cancel: &cancel });
+    tokio::task::spawn_blocking(work).await.unwrap()
+}
+
+async fn read(file: &str, bytes: impl AsRef<[u8]>) -> Result<String, DocumentError> {
+    let text = read_with(file, bytes, CancellationToken::new()).await?.text;
+    Ok(format!("{}\n", text.lines().collect::<Vec<_>>().join("\n")))
+}
+
+#[tokio::test]
+async fn documents_of_other_programs_are_read_as_a_person_reads_them() {
+    let mut seen = 0;
+    for entry in fs::read_dir(fixtures()).unwrap() {
+        let path = entry.unwrap().path();
+        let expected = path.with_added_extension("txt");
+        if expected.exists() {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let text = read(name, fs::read(&path).unwrap()).await.unwrap();
+            assert_eq!(text, fs::read_to_string(&expected).unwrap(), "{name}");
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 11);
+}
+
+#[tokio::test]
+async fn a_document_is_known_by_its_content_and_not_by_its_name() {
+    let text = read("renamed.bin", fs::read(fixtures().join("report.docx")).unwrap()).await.unwrap();
+    assert!(text.contains("Quarterly report"), "{text}");
+    let reader = Documents::new(Arc::new(Supervisor::for_tests().unwrap()));
+    for (file, text) in [("plain.pdf", "no document\n"), ("other.ipynb", "{\"cells\": 1}\n")] {
+        assert_eq!(reader.format(Path::new(file), text.as_bytes()), None, "{file}");
+    }
+    assert!(reader.is_likely(Path::new("a.PDF")) && !reader.is_likely(Path::new("a.rs")));
+}
+
+#[tokio::test]
+async fn passwords_are_said_to_be_there() {
+    for file in ["encrypted.docx", "encrypted.ods", "encrypted.pdf"] {
+        let error = read(file, fs::read(fixtures().join(file)).unwrap()).await.unwrap_err();
+        assert_eq!(error, DocumentError::Encrypted, "{file}");
+    }
+    let old = [b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1".as_slice(), &[0; 600]].concat();
+    assert_eq!(read("old.doc", old).await.unwrap_err(), DocumentError::Legacy);
+}
+
+/// An archive with these parts.
+fn archive(parts: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
+    for (name, content) in parts {
+        writer.start_file(*name, options).unwrap();
+        writer.write_all(content).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+const TYPES: &[u8] = br#"<Types><Override PartName="/word/document.xml"
+    ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>"#;
+
+fn word(document: &[u8]) -> Vec<u8> {
+    archive(&[("[Content_Types].xml", TYPES), ("word/document.xml", document)])
+}
+
+#[tokio::test]
+async fn what_unpacks_to_too_much_is_refused() {
+    let bomb = word(&vec![b' '; 40 * 1024 * 1024]);
+    assert!(bomb.len() < 100_000, "{}", bomb.len());
+    let error = read("bomb.docx", &bomb).await.unwrap_err();
+    assert!(matches!(error, DocumentError::TooLarge(_)), "{error:?}");
+
+    // The same, but it says it is small, in both places where an archive says so.
+    let mut liar = bomb.clone();
+    let size = (40_u32 * 1024 * 1024).to_le_bytes();
+    let places: Vec<usize> = (0..liar.len() - 4).filter(|at| liar[*at..at + 4] == size).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        liar[at..at + 4].copy_from_slice(&1_000_u32.to_le_bytes());
+    }
+    let error = read("liar.docx", &liar).await.unwrap_err();
+    assert!(matches!(error, DocumentError::TooLarge(_) | DocumentError::Damaged(_)), "{error:?}");
+
+    let names: Vec<String> = (0..20_001).map(|number| format!("part{number}")).collect();
+    let parts: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b""[..])).collect();
+    assert!(Archive::open(&archive(&parts)).is_err());
+}
+
+#[tokio::test]
+async fn entities_a_document_defines_are_not_resolved() {
+    let document = br#"<!DOCTYPE d [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>
+        <d><p><t>&b;&lt;&#233;&#x6F22;</t></p></d>"#;
+    let text = read("entities.docx", word(document)).await.unwrap();
+    assert_eq!(text, "&b;<é漢\n");
+}
+
+#[tokio::test]
+async fn tables_in_tables_fallbacks_and_deletions_are_read_once_or_not_at_all() {
+    let document = br#"<w:document><w:tbl><w:tr><w:tc><w:p><w:r><w:t>outer</w:t></w:r></w:p>
+        <w:tbl><w:tr><w:tc><w:p><w:t>in</w:t></w:p></w:tc><w:tc><w:p><w:t>ner</w:t></w:p></w:tc></w:tr></w:tbl></w:tc>
+        <w:tc><w:p/></w:tc></w:tr></w:tbl>
+        <w:p><mc:AlternateContent><mc:Choice><w:t>once</w:t></mc:Choice><mc:Fallback><w:t>twice</w:t></mc:Fallback></mc:AlternateContent>
+        <w:del><w:r><w:delText>gone</w:delText></w:r></w:del><w:ins><w:r><w:t xml:space="preserve"> here</w:t></w:r></w:ins></w:p></w:document>"#;
+    let text = read("nested.docx", word(document)).await.unwrap();
+    assert_eq!(text, "| outer \\| in \\| ner \\| |  |\n\nonce here\n");
+}
+
+#[tokio::test]
+async fn damaged_documents_say_so() {
+    for (file, bytes) in [
+        ("cut.docx", word(b"<w:document><w:p><w:t>text</w:p>")),
+        ("cut.pdf", b"%PDF-1.7\nnothing more".to_vec()),
+        ("empty.docx", archive(&[("[Content_Types].xml", TYPES)])),
+        ("bad.ipynb", br#"{"nbformat": 4, "cells": 3}"#.to_vec()),
+    ] {
+        let error = read(file, bytes).await.unwrap_err();
+        assert!(matches!(error, DocumentError::Damaged(_)), "{file}: {error:?}");
+    }
+}
+
+/// The smallest PDF file with these objects, the first of which is its catalogue.
+fn pdf_file(objects: &[&str]) -> Vec<u8> {
+    let mut file = b"%PDF-1.4\n".to_vec();
+    let mut places = Vec::new();
+    for (number, object) in (1..).zip(objects) {
+        places.push(file.len());
+        write!(file, "{number} 0 obj\n{object}\nendobj\n").unwrap();
+    }
+    let (start, size) = (file.len(), objects.len() + 1);
+    write!(file, "xref\n0 {size}\n0000000000 65535 f \n").unwrap();
+    for place in places {
+        writeln!(file, "{place:010} 00000 n ").unwrap();
+    }
+    write!(file, "trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n").unwrap();
+    file
+}
+
+#[tokio::test]
+async fn a_pdf_file_that_draws_itself_crashes_only_the_process_that_reads_it() {
+    let stream =
+        |content: &str, more: &str| format!("<< /Length {} {more} >>\nstream\n{content}\nendstream", content.len());
+    let itself =
+        stream("/Me Do", "/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /Me 5 0 R >> >>");
+    let file = pdf_file(&[
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 4 0 R /Resources << /XObject << /Me 5 0 R >> >> >>",
+        &stream("/Me Do", ""),
+        &itself,
+    ]);
+    let error = read("itself.pdf", file).await.unwrap_err();
+    assert!(matches!(&error, DocumentError::Damaged(reason) if reason.contains("crashed")), "{error:?}");
+}
+
+#[tokio::test]
+async fn pages_without_text_are_said_to_be() {
+    let file = pdf_file(&[
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Resources << >> >>",
+    ]);
+    let text = read("scan.pdf", file).await.unwrap();
+    assert!(text.contains("may be pictures"), "{text}");
+}
+
+#[tokio::test]
+async fn a_cancelled_read_ends() {
+    let cancelled = CancellationToken::new();
+    cancelled.cancel();
+    for (file, fixture) in [("a.pdf", "paper.pdf"), ("a.docx", "report.docx")] {
+        let read = read_with(file, fs::read(fixtures().join(fixture)).unwrap(), cancelled.clone()).await;
+        assert_eq!(read, Err(DocumentError::Cancelled), "{file}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Any XML at all, in every place where XML is read: no panic, no control characters, no endless text.
+    #[test]
+    fn any_markup_is_survived(pieces in proptest::collection::vec(prop_oneof![
+        Just("<p>"), Just("</p>"), Just("<t>"), Just("</t>"), Just("<tbl>"), Just("</tbl>"), Just("<tr>"), Just("</tr>"), Just("<tc>"),
+        Just("</tc>"), Just("<row r=\"9\">"), Just("</row>"), Just("<c r=\"XFD1\" t=\"s\">"), Just("</c>"), Just("<v>7\u{8}</v>"), Just("<f>1+1</f>"),
+        Just("<table name=\"x\">"), Just("</table>"), Just("<table-row number-rows-repeated=\"99999999999\">"), Just("</table-row>"),
+        Just("<table-cell number-columns-repeated=\"99999999999\">"), Just("</table-cell>"), Just("<list>"), Just("</list>"), Just("<note>"),
+        Just("</note>"), Just("<note-body>"), Just("<annotation>"), Just("<date>"), Just("</date>"), Just("<frame>"), Just("</frame>"), Just("<image/>"),
+        Just("<pPr>"), Just("</pPr>"), Just("<ilvl val=\"99\"/>"), Just("<numPr>"), Just("<s c=\"99999999999\"/>"), Just("text \u{7}|\u{1b}[0m"),
+        Just("&#0;"), Just("&amp;"), Just("&x;"), Just("<Fallback>"), Just("</Fallback>"), Just("<page/>"), Just("<notes>"), Just("</notes>"),
+    ], 0..50)) {
+        let xml = format!("<d>{}</d>", pieces.concat());
+        let stop = || false;
+        let sheet_types = String::from_utf8_lossy(TYPES).replace("wordprocessingml.document", "spreadsheetml.sheet");
+        let book: &[u8] = br#"<w><sheet name="a&#7;" r:id="r1"/></w>"#;
+        let relations: &[u8] = br#"<R><Relationship Id="r1" Type="x/worksheet" Target="a.xml"/></R>"#;
+        let excel = archive(&[("[Content_Types].xml", sheet_types.as_bytes()), ("word/document.xml", book),
+            ("word/_rels/document.xml.rels", relations), ("word/a.xml", xml.as_bytes())]);
+        let open = archive(&[("content.xml", xml.as_bytes()), ("styles.xml", xml.as_bytes())]);
+        let word = word(xml.as_bytes());
+        let results = [
+            ooxml::word::text(&mut Archive::open(&word).unwrap(), &stop),
+            ooxml::excel::text(&mut Archive::open(&excel).unwrap(), &stop),
+            odf::text(&mut Archive::open(&open).unwrap(), Format::OpenText, &stop),
+            odf::text(&mut Archive::open(&open).unwrap(), Format::OpenSpreadsheet, &stop),
+            odf::text(&mut Archive::open(&open).unwrap(), Format::OpenPresentation, &stop),
+        ];
+        for text in results.into_iter().flatten().map(|extracted| extracted.text) {
+            prop_assert!(text.len() <= MAX_TEXT);
+            prop_assert!(!text.contains(|one: char| one.is_control() && one != '\n' && one != '\t'), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The `haft` binary: arguments, environment, headless output, and the extensions of its build.
+//!
+//! The only crate that reads the environment, the home folder and the terminal. [`run`] maps a result to an exit code and
+//! nothing else; `cli` is the literal command line, `commands` does what it says, `wiring` registers the
+//! extensions. It is a library only so that the workspace can build the binary with every feature.
+
+mod approve;
+mod cli;
+mod commands;
+mod demo;
+mod exit;
+mod jobs;
+mod log;
+mod output;
+mod slash;
+mod stream;
+mod wiring;
+
+use std::process::ExitCode;
+
+use crate::exit::Exit;
+
+/// Runs this process as the command line says, and gives its exit code.
+pub fn run() -> ExitCode {
+    // First of all: the same executable is the supervisor of the commands it runs.
+    if let Some(code) = haft_sandbox::helper_entry(std::env::args_os()) {
+        return code;
+    }
+    // It is the program that tries to leave the sandbox, when that is to be tested.
+    if let Some(code) = haft_sandbox::probe_entry(std::env::args_os()) {
+        return code;
+    }
+    // And it is the process that reads PDF files, which may crash.
+    #[cfg(feature = "documents")]
+    if let Some(code) = haft_documents::read_pdf_entry(std::env::args_os()) {
+        return code;
+    }
+    exit::mask_panics();
+    match cli::Cli::from_process() {
+        Ok(cli) => match commands::dispatch(cli) {
+            Ok(exit) => exit.into(),
+            Err(failure) => exit::report(&failure).into(),
+        },
+        Err(error) => {
+            // clap prints help and version to stdout with success, mistakes to stderr.
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Completed };
+            drop(error.print());
+            exit.into()
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! MCP servers as this machine has them: the user's, and those of a trusted project.
+
+mod confine;
+mod people;
+mod prompts;
+mod resources;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::{fs, io};
+
+use async_trait::async_trait;
+use haft_agent::config::{Config, Section};
+use haft_agent::{Contribution, Extension, ExtensionContext, Places, Project, knowledge};
+use haft_engine::{Approver, Notice};
+use haft_mcp::{
+    Cache, Gathered, Host, Problem, ProjectFile, Reach, Server, ServerConfig, Servers, ToolSearch, UseMcpTool, gather,
+};
+use haft_permission::Rule;
+use haft_project::Standing;
+use haft_sandbox::{SandboxConfig, Supervisor};
+use haft_tool::Tool;
+use haft_types::{Decision, ModelSpec, TokenCounter};
+use tokio::sync::OnceCell;
+
+use crate::exit::mistake;
+use crate::wiring::OfferedPrompt;
+use crate::wiring::prompts::PromptSource;
+
+use confine::OwnSandbox;
+use people::Person;
+
+/// How the names begin by which rules and people know what servers offer: `mcp__server__tool`.
+pub(crate) const PREFIX: &str = "mcp__";
+/// The file of a project that other agents know too.
+const PROJECT_FILE: &str = ".mcp.json";
+/// The most that is read of it.
+const LARGEST: u64 = 1 << 20;
+/// How much of a model's window the tools of servers may take, in percent; beyond it their arguments are searched for.
+const SHARE: u32 = 3;
+
+/// The section of the configuration.
+const SECTION: &str = "mcp_servers";
+
+/// Gives a session the tools through which a model reaches servers.
+pub(crate) struct McpExtension;
+
+impl Extension for McpExtension {
+    fn sections(&self) -> Vec<Section> {
+        vec![Section::of::<BTreeMap<String, ServerConfig>>(SECTION)]
+    }
+
+    fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
+        let ExtensionContext { places, config, project, standing, supervisor, child_environment, .. } = *context;
+        let gathered = gathered(places, config, &project.root, standing);
+        let (secrets, rules) = (secrets(&gathered.servers), rules(&gathered.servers));
+        let host = host(
+            places,
+            &config.sandbox,
+            &project.root,
+            (Arc::clone(supervisor), Arc::clone(child_environment)),
+            context.approver.cloned(),
+        );
+        let mcp = Mcp::new(gathered, host);
+        let (tools, notices) = (mcp.tools(context.model, context.counter), mcp.notices());
+        Contribution { tools, rules, secrets, notices, ..Contribution::default() }
+    }
+}
+
+/// The servers of a session, and what is wrong with others.
+pub(crate) struct Mcp {
+    pub(crate) servers: Arc<Servers>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl Mcp {
+    /// These servers; none of them is started.
+    fn new(gathered: Gathered, host: Host) -> Self {
+        Self { servers: Arc::new(Servers::new(gathered.servers, host)), problems: gathered.problems }
+    }
+
+    /// Those of this project and the user, for a command of the user's own, and the names of those that are switched off.
+    pub(crate) fn open(places: &Places, config: &Config, project: &Project) -> anyhow::Result<(Self, Vec<String>)> {
+        let (_, standing) = knowledge(places, project)?;
+        let gathered = gathered(places, config, &project.root, &standing);
+        let supervisor = Arc::new(places.environment.supervisor());
+        let environment = Arc::new(places.environment.child_environment());
+        let disabled = gathered.disabled.clone();
+        let host = host(places, &config.sandbox, &project.root, (supervisor, environment), None);
+        Ok((Self::new(gathered, host), disabled))
+    }
+
+    /// The tools through which a model reaches them; none when there are no servers.
+    fn tools(&self, model: &ModelSpec, counter: &Arc<dyn TokenCounter>) -> Vec<Arc<dyn Tool>> {
+        if self.servers.iter().next().is_none() {
+            return Vec::new();
+        }
+        let budget = (model.context_window / 100 * SHARE) as usize;
+        vec![
+            Arc::new(UseMcpTool::new(Arc::clone(&self.servers), budget, Arc::clone(counter))),
+            Arc::new(ToolSearch::new(Arc::clone(&self.servers))),
+        ]
+    }
+
+    /// A line for each declaration that cannot be used.
+    fn notices(&self) -> Vec<Notice> {
+        self.problems.iter().map(|problem| Notice { code: "mcp_server", message: problem.to_string() }).collect()
+    }
+}
+
+#[async_trait(?Send)]
+impl PromptSource for Mcp {
+    fn prompts(&self) -> Vec<OfferedPrompt> {
+        prompts::known(&self.servers)
+    }
+
+    fn resources(&self) -> Vec<String> {
+        resources::known(&self.servers)
+    }
+
+    fn is_call(&self, text: &str) -> bool {
+        text.starts_with('/') && text.trim_start_matches('/').starts_with(PREFIX)
+    }
+
+    async fn expand(&self, called: &str) -> anyhow::Result<String> {
+        prompts::expand(self, called).await
+    }
+
+    fn is_mentioned(&self, text: &str) -> bool {
+        !resources::mentioned(text, self).is_empty()
+    }
+
+    async fn attach(&self, text: &str) -> anyhow::Result<String> {
+        resources::attach(text, &resources::mentioned(text, self), self).await
+    }
+
+    async fn close(&self) {
+        self.servers.close().await;
+    }
+}
+
+/// What is declared: the user's servers, and the project's if it is trusted.
+pub(crate) fn gathered(places: &Places, config: &Config, root: &Path, standing: &Standing) -> Gathered {
+    let path = root.join(PROJECT_FILE);
+    let text = match standing {
+        Standing::Trusted => read(&path),
+        Standing::Untrusted | Standing::Changed { .. } => Ok(None),
+    };
+    let (text, problem) = match text {
+        Ok(text) => (text, None),
+        Err(error) => (None, Some(error)),
+    };
+    let project = text.as_deref().map(|text| ProjectFile { path: &path, text });
+    let variable = |name: &str| places.environment.variable(name);
+    // It was checked when it was loaded.
+    let declared: BTreeMap<String, ServerConfig> = config.section(SECTION).unwrap_or_default();
+    let mut gathered = gather(&declared, &places.config_file(), project, root, &variable);
+    gathered.problems.extend(problem.map(|error| Problem {
+        server: "*".into(),
+        place: format!("`{}`", path.display()),
+        reason: format!("it cannot be read: {error}"),
+    }));
+    gathered
+}
+
+/// The file, if it is one: whoever made the project may have put anything there.
+fn read(path: &Path) -> io::Result<Option<String>> {
+    let metadata = match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    if metadata.len() > LARGEST {
+        return Err(io::Error::other("it is larger than 1 MB"));
+    }
+    fs::read_to_string(path).map(Some)
+}
+
+/// The server and what is meant of it, from a name such as `mcp__server__tool`.
+pub(crate) fn named_tool(name: &str) -> anyhow::Result<(&str, &str)> {
+    let parted = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once("__"));
+    parted
+        .filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
+        .ok_or_else(|| mistake(format!("`{name}` does not name a tool of a server; write `mcp__SERVER__TOOL`")))
+}
+
+/// What servers are given on this machine. Who approves calls also fills in forms.
+fn host(
+    places: &Places,
+    config: &SandboxConfig,
+    root: &Path,
+    (supervisor, environment): (Arc<Supervisor>, Arc<Vec<(String, String)>>),
+    approver: Option<Arc<dyn Approver>>,
+) -> Host {
+    let sandbox = OwnSandbox {
+        places: places.clone(),
+        config: config.clone(),
+        project: root.to_owned(),
+        set_up: OnceCell::new(),
+    };
+    Host {
+        supervisor,
+        environment,
+        cache: Cache::at(places.mcp_lists()),
+        tokens: places.mcp_tokens(),
+        elicitor: approver.map(|approver| Arc::new(Person(approver)) as _),
+        sandbox: Some(Arc::new(sandbox)),
+    }
+}
+
+/// What the configuration says of whole servers, as permission rules. To ask is what happens without a word.
+pub(crate) fn rules(servers: &[Server]) -> Vec<(Decision, Rule)> {
+    let of = |server: &Server| {
+        let decision = server.permission.filter(|decision| *decision != Decision::Ask)?;
+        Some((decision, Rule::parse(&format!("mcp__{}", server.name), None).ok()?))
+    };
+    servers.iter().filter_map(of).collect()
+}
+
+/// What the configuration gives servers that must not be kept anywhere.
+fn secrets(servers: &[Server]) -> Vec<String> {
+    let of = |server: &Server| match &server.reach {
+        Reach::Command { env, .. } => haft_sandbox::secret_values(env.iter().cloned()),
+        Reach::Http { headers, bearer, .. } => {
+            // Of `Bearer …` only the second word is secret.
+            let last = |value: &str| value.split_whitespace().next_back().unwrap_or_default().to_owned();
+            let values = headers.iter().map(|(name, value)| (name.clone(), last(value)));
+            haft_sandbox::secret_values(values).into_iter().chain(bearer.clone()).collect()
+        }
+    };
+    servers.iter().flat_map(of).collect()
+}

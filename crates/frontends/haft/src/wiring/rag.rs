@@ -1,0 +1,116 @@
+//! Collections as this machine has them: the user's folders and servers. A project adds none.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use haft_agent::config::{Config, Section};
+use haft_agent::{Contribution, Extension, ExtensionContext, HostEnvironment, Places};
+use haft_engine::Notice;
+use haft_rag::{Collection, CollectionConfig, Kind, Local, Remote, Source, UseRagTool};
+use haft_tool::Tool;
+
+use crate::exit::mistake;
+
+/// The section, and the code of its notices.
+const NAME: &str = "rag";
+
+/// Gives a session the tool that asks the collections.
+pub(crate) struct RagExtension;
+
+impl Extension for RagExtension {
+    fn sections(&self) -> Vec<Section> {
+        vec![Section::of::<BTreeMap<String, CollectionConfig>>(NAME)]
+    }
+
+    fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
+        let rag = Rag::of(context.places, context.config);
+        Contribution {
+            tools: rag.tools().into_iter().collect(),
+            notices: rag.notices().collect(),
+            secrets: rag.keys,
+            ..Contribution::default()
+        }
+    }
+}
+
+/// What is configured, by name.
+pub(crate) fn sections(config: &Config) -> anyhow::Result<BTreeMap<String, CollectionConfig>> {
+    Ok(config.section(NAME)?)
+}
+
+/// The collections of a session, and what is wrong with others.
+#[derive(Default)]
+pub(crate) struct Rag {
+    pub(crate) collections: Vec<Collection>,
+    pub(crate) problems: Vec<String>,
+    /// Keys of servers, which must not be kept anywhere.
+    keys: Vec<String>,
+}
+
+impl Rag {
+    /// What is configured, in order of the names.
+    pub(crate) fn of(places: &Places, config: &Config) -> Self {
+        let mut rag = Self::default();
+        let sections = sections(config).unwrap_or_else(|error| {
+            rag.problems.push(error.to_string());
+            BTreeMap::new()
+        });
+        for (name, section) in sections {
+            match rag.collection(places, &name, &section) {
+                Ok(collection) => rag.collections.push(collection),
+                Err(error) => rag.problems.push(error.to_string()),
+            }
+        }
+        rag
+    }
+
+    fn collection(&mut self, places: &Places, name: &str, section: &CollectionConfig) -> anyhow::Result<Collection> {
+        let kind = match source(&places.environment, name, section)? {
+            Source::Folders(folders) => Kind::Local(Arc::new(local(places, name, folders))),
+            Source::Url(url) => {
+                let key = section
+                    .api_key_env
+                    .as_deref()
+                    .map(|variable| key(&places.environment, name, variable))
+                    .transpose()?;
+                self.keys.extend(key.clone());
+                let model = section.model.clone().unwrap_or_else(|| name.to_owned());
+                Kind::Remote(Arc::new(Remote::new(url, model, key)?))
+            }
+        };
+        Ok(Collection { name: name.to_owned(), description: section.description.clone(), kind })
+    }
+
+    /// The tool that asks them; none when there are none.
+    fn tools(&self) -> Option<Arc<dyn Tool>> {
+        (!self.collections.is_empty()).then(|| Arc::new(UseRagTool::new(self.collections.clone())) as _)
+    }
+
+    /// A line for each section that makes no collection.
+    fn notices(&self) -> impl Iterator<Item = Notice> {
+        self.problems.iter().map(|problem| Notice { code: NAME, message: problem.clone() })
+    }
+}
+
+/// Where the answers of a collection come from.
+pub(crate) fn source(environment: &HostEnvironment, name: &str, section: &CollectionConfig) -> anyhow::Result<Source> {
+    section.source(name, environment.home().as_deref()).map_err(|error| mistake(error.to_string()))
+}
+
+/// The collection over these folders, with its index where haft keeps them.
+pub(crate) fn local(places: &Places, name: &str, folders: Vec<PathBuf>) -> Local {
+    Local::new(folders, index_of(&places.rag(), name))
+}
+
+fn index_of(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.db"))
+}
+
+fn key(environment: &HostEnvironment, name: &str, variable: &str) -> anyhow::Result<String> {
+    environment.word(variable).ok_or_else(|| {
+        mistake(format!(
+            "no key for the collection `{name}`: the environment variable `{variable}` is not set; export it, or change `rag.{name}.api_key_env`"
+        ))
+    })
+}

@@ -1,0 +1,33 @@
+//! What this build reads of files beside plain text.
+
+use std::sync::Arc;
+
+use haft_agent::{Contribution, Extension, ExtensionContext};
+use haft_sandbox::Supervisor;
+use haft_tools::Readers;
+
+/// The readers of documents and of source files.
+pub(super) struct ReaderExtension;
+
+impl Extension for ReaderExtension {
+    fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
+        Contribution { readers: readers(context.supervisor), ..Contribution::default() }
+    }
+}
+
+/// The readers of this build.
+pub(crate) fn readers(supervisor: &Arc<Supervisor>) -> Readers {
+    // PDF files are read by a process of their own.
+    #[cfg(not(feature = "documents"))]
+    let _ = supervisor;
+    Readers {
+        #[cfg(feature = "documents")]
+        documents: Some(Arc::new(haft_documents::Documents::new(Arc::clone(supervisor)))),
+        #[cfg(not(feature = "documents"))]
+        documents: None,
+        #[cfg(feature = "outline")]
+        outline: Some(Arc::new(haft_outline::TreeSitter)),
+        #[cfg(not(feature = "outline"))]
+        outline: None,
+    }
+}

@@ -1,0 +1,56 @@
+//! The web as the user configured it: the two tools.
+
+use std::sync::Arc;
+
+use haft_agent::config::Section;
+use haft_agent::{Contribution, Extension, ExtensionContext, HostEnvironment};
+use haft_engine::Notice;
+use haft_web::{Fetcher, Searcher, WebConfig, WebCrawl, WebSearch};
+
+use crate::exit::mistake;
+
+/// The section, and the code of its notices.
+const NAME: &str = "web";
+
+/// What `[web]` switches on.
+pub(super) struct WebExtension;
+
+impl Extension for WebExtension {
+    fn sections(&self) -> Vec<Section> {
+        vec![Section::of::<WebConfig>(NAME)]
+    }
+
+    /// What is wrong with the section costs the tool, not the session.
+    fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
+        let mut given = Contribution::default();
+        let config = context.config.section(NAME).map_err(anyhow::Error::from);
+        let added = config.and_then(|config| add(&mut given, &config, &context.places.environment));
+        if let Err(error) = added {
+            given.notices.push(Notice { code: NAME, message: error.to_string() });
+        }
+        given
+    }
+}
+
+fn add(given: &mut Contribution, config: &WebConfig, environment: &HostEnvironment) -> anyhow::Result<()> {
+    if config.crawl {
+        let fetcher = Fetcher::new(&config.allow_private)?;
+        given.tools.push(Arc::new(WebCrawl::new(fetcher)));
+    }
+    if let Some(service) = config.search {
+        let variable = config.api_key_env.as_deref();
+        let secret = variable.map(|variable| key(environment, variable)).transpose()?;
+        given.secrets.extend(secret.clone());
+        let searcher = Searcher::new(service, config.search_url.as_deref(), secret)?;
+        given.tools.push(Arc::new(WebSearch::new(searcher)));
+    }
+    Ok(())
+}
+
+fn key(environment: &HostEnvironment, variable: &str) -> anyhow::Result<String> {
+    environment.word(variable).ok_or_else(|| {
+        mistake(format!(
+            "no key for the search service: the environment variable `{variable}` is not set; export it, or change `web.api_key_env`"
+        ))
+    })
+}
