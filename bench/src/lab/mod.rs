@@ -1,4 +1,4 @@
-//! The context lab on recorded conversations (SPEC 8.11): how well the simulated caches agree with what providers counted, and
+//! The context lab on recorded conversations: how well the simulated caches agree with what providers counted, and
 //! what each policy costs by that simulation. Nothing is sent.
 //!
 //! What it prints are the tables of `docs/context-lab.md`. Conversations are independent: two threads share them, and sums are

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::scale::Scale;
 
-/// The tokens of a request by layer, against the model's window (SPEC 6.7).
+/// The tokens of a request by layer, against the model's window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Budget {
     /// Every layer in order, empty ones included.

@@ -1,4 +1,4 @@
-//! From counted tokens to the model's own (SPEC 9.9).
+//! From counted tokens to the model's own.
 //!
 //! Every message is counted once, in tokens of one tokenizer, whatever model is asked. Limits are therefore brought down to
 //! counted tokens before anything is compared with them, and totals are brought up to the model's when they are told.

@@ -1,4 +1,4 @@
-//! What the final answer must look like, where a schema was given (SPEC 15.1).
+//! What the final answer must look like, where a schema was given.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The base loop (SPEC 14.1): a model, a protocol, tools, events, and nothing else.
+//! The base loop: a model, a protocol, tools, events, and nothing else.
 //!
 //! It drives the same [`Turn`] as a [`Session`](crate::Session), over a conversation that it keeps in memory: no store, no files, no
 //! project, no context engine, no permission. Whoever builds another kind of agent gives it tools and a system prompt; what the

@@ -1,4 +1,4 @@
-//! The gate every tool call passes before anything runs (SPEC 9.6): the reply ended, the tool exists, its arguments are
+//! The gate every tool call passes before anything runs: the reply ended, the tool exists, its arguments are
 //! strict JSON, and the call is within what the tool was narrowed to. Whoever does not pass gets an error result; nothing is repaired or guessed. Whether it may run is decided
 //! after this, when its turn comes ([`permit`](crate::permit)).
 

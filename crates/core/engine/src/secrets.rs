@@ -1,4 +1,4 @@
-//! Keeps secrets out of what is stored and sent (SPEC 11.4).
+//! Keeps secrets out of what is stored and sent.
 //!
 //! Messages are masked before they enter the history, so that memory, store and request always agree. A call runs with the
 //! arguments the model wrote; only what is kept of it is masked.

@@ -86,7 +86,7 @@ impl Client {
 
     /// Sends the request and reads the reply, telling `sink` each piece as it arrives.
     ///
-    /// Transient failures are retried (SPEC 9.7). Cancelling ends it at once, whatever it waits for.
+    /// Transient failures are retried. Cancelling ends it at once, whatever it waits for.
     pub async fn stream(
         &mut self,
         request: &Request,

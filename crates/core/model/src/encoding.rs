@@ -1,4 +1,4 @@
-//! What the bytes of a body depend on besides the request, as a value that can be kept with it (SPEC 12.1).
+//! What the bytes of a body depend on besides the request, as a value that can be kept with it.
 
 use bytes::Bytes;
 use haft_types::{Api, ModelSpec, Request};

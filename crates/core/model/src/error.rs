@@ -131,7 +131,7 @@ impl ModelError {
         matches!(self, Self::Cancelled)
     }
 
-    /// Whether the provider has too much to do or is out of order, so that another one may answer instead (SPEC 9.3).
+    /// Whether the provider has too much to do or is out of order, so that another one may answer instead.
     pub fn is_overload(&self) -> bool {
         match self {
             Self::Status { status, .. } => matches!(status, 429 | 500..=599),

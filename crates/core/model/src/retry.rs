@@ -1,4 +1,4 @@
-//! How long to wait before a failed request is sent again (SPEC 9.7).
+//! How long to wait before a failed request is sent again.
 
 use std::time::Duration;
 

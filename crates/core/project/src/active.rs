@@ -1,4 +1,4 @@
-//! Active context: short descriptions of a project's folders, which haft writes and reads itself (SPEC 13.7).
+//! Active context: short descriptions of a project's folders, which haft writes and reads itself.
 //!
 //! That of `src/pay` is `.haft/active-context/src/pay/active.md`. Nothing is written through a link that leads elsewhere.
 

@@ -1,4 +1,4 @@
-//! Agents: roles that can be given to a sub-agent (SPEC 13.3).
+//! Agents: roles that can be given to a sub-agent.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Where knowledge of a project is looked for, and in which order (SPEC 13.1).
+//! Where knowledge of a project is looked for, and in which order.
 //!
 //! One finder for every kind: the project's own folder, then the user's, then what the user keeps for this project alone; at
 //! each level haft's folder comes first and those of other programs after it ([`crate::compat`]).

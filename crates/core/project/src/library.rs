@@ -1,4 +1,4 @@
-//! Documentation of libraries, from a repository laid out `domain/user/library` (SPEC 13.5).
+//! Documentation of libraries, from a repository laid out `domain/user/library`.
 //!
 //! Everything lies in one folder of the user's: the checked out repository, and a list of which project uses which libraries.
 //! This module reads files; whoever calls it fetches the repository.

@@ -1,4 +1,4 @@
-//! Module documents: whether a project has any (SPEC 13.6).
+//! Module documents: whether a project has any.
 //!
 //! The tools about them cost tokens in every request, so they are offered only where there is one. Looking for one must not hold
 //! up a start: it goes wide before deep, and ends after so many folders.

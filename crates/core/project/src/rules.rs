@@ -1,4 +1,4 @@
-//! Rules: words the model works by (SPEC 13.2).
+//! Rules: words the model works by.
 //!
 //! Of the project's folders only the first with a Markdown file counts; the user's folders are added after it. A file that is
 //! reached twice is loaded once.

@@ -1,4 +1,4 @@
-//! Which folders their user trusts, and what they held then (SPEC 11.1).
+//! Which folders their user trusts, and what they held then.
 //!
 //! The list is a file of the user's own, never of a project. An entry is bound to the real path of a folder and to the hash of
 //! everything in it that would run: a change of any of it takes the trust back until the user gives it again.

@@ -1,4 +1,4 @@
-//! The environment commands get (SPEC 11.4): an allow-list, and no key whatever its name.
+//! The environment commands get: an allow-list, and no key whatever its name.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! The network of a confined command, host by host (SPEC 11.3).
+//! The network of a confined command, host by host.
 //!
 //! ```text
 //! command ── TCP, loopback of its own namespace ── forward ── Unix socket ── Proxy ── the listed hosts

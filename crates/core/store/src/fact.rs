@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Fact {
-    /// A tool call of this message was begun. Without a result it is uncertain whether it had an effect (SPEC 14.5).
+    /// A tool call of this message was begun. Without a result it is uncertain whether it had an effect.
     ToolStarted {
         /// The assistant message that holds the call.
         message_id: MessageId,

@@ -1,4 +1,4 @@
-//! Bounded cuts (SPEC 10.3): the head and the tail of something too long, with one line between them that says what is
+//! Bounded cuts: the head and the tail of something too long, with one line between them that says what is
 //! missing.
 //!
 //! Responsible for counting. Invariants: a cut never exceeds its limits (the marker line alone excepted), never splits

@@ -1,4 +1,4 @@
-//! Takes secrets out of text before it is stored, logged or exported (SPEC 11.4).
+//! Takes secrets out of text before it is stored, logged or exported.
 //!
 //! Found are keys of known shapes, private keys, bearer tokens, passwords in addresses, assignments to variables whose names
 //! say what they hold, and the values it was told. What is found is replaced by a word that says what stood there.

@@ -1,4 +1,4 @@
-//! The one sanitiser (SPEC 11.5): first what a terminal would do with the controls, then what an eye would miss.
+//! The one sanitiser: first what a terminal would do with the controls, then what an eye would miss.
 
 use std::borrow::Cow;
 

@@ -106,7 +106,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The few tokens each API adds for the request itself (SPEC 9.9).
+    /// The few tokens each API adds for the request itself.
     pub const FRAME: u64 = 2;
 
     /// The estimated tokens of the whole request.

@@ -1,5 +1,5 @@
 //! Collections of documents a model can ask: folders behind an embedded full-text index, or a server that speaks the chat
-//! protocol (SPEC 13.6).
+//! protocol.
 //!
 //! The index is a cache: it can be deleted at any time and is made again from the folders, and it is brought up to date before
 //! every answer. Texts are not kept in it; passages are read from the files when they are shown. This crate reads no

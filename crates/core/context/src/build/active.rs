@@ -1,4 +1,4 @@
-//! The request that asks a model to describe a folder anew after a turn changed files in it (SPEC 13.7).
+//! The request that asks a model to describe a folder anew after a turn changed files in it.
 
 use haft_types::{ModelSpec, Request, TokenCounter};
 use minijinja::context;

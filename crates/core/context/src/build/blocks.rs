@@ -59,7 +59,7 @@ impl Blocks {
     }
 }
 
-/// Finds the blocks and repairs what is broken (SPEC 1.3).
+/// Finds the blocks and repairs what is broken.
 ///
 /// A block reaches to its last matching result even if another message lies between; a foreign result or the next assistant
 /// message with calls ends it. A message caught inside is sent directly after the block. A call without result gets an

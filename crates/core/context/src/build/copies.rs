@@ -1,4 +1,4 @@
-//! `cache-aware` placement: copies of reminders stay where they were sent, new ones are appended (SPEC 8.4).
+//! `cache-aware` placement: copies of reminders stay where they were sent, new ones are appended.
 //!
 //! ```text
 //! S U A T *¹              first request: everything at the end

@@ -1,4 +1,4 @@
-//! The documents layer: rules and other standing texts, each kind as a pair of user message and acknowledgement (SPEC 2.2).
+//! The documents layer: rules and other standing texts, each kind as a pair of user message and acknowledgement.
 //!
 //! Made once when the files are read and shared by every request until they change, so the bytes are stable.
 

@@ -1,4 +1,4 @@
-//! Message ids the model can name: a last line on each message, added when a request is built and never stored (SPEC 2.3).
+//! Message ids the model can name: a last line on each message, added when a request is built and never stored.
 //!
 //! The line is put on a message from its first request on, the current input included, so that it never changes what was sent
 //! before. Summaries stand verbatim and carry none.

@@ -1,4 +1,4 @@
-//! Input treatment (SPEC 7.1): files mentioned with `@` are named to the model, which reads them itself. No content is injected.
+//! Input treatment: files mentioned with `@` are named to the model, which reads them itself. No content is injected.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! The rules every request keeps, checked on the finished request (SPEC 6.6). A violation is a bug or a broken import, so the
+//! The rules every request keeps, checked on the finished request. A violation is a bug or a broken import, so the
 //! error names the message.
 
 use haft_types::{MessageId, Part, Request, Role};

@@ -1,4 +1,4 @@
-//! The layers of a request before they are laid out (SPEC 2).
+//! The layers of a request before they are laid out.
 //!
 //! ```text
 //! system · documents · summaries · history … run … history · current request · its tool calls and results

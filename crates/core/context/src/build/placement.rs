@@ -1,4 +1,4 @@
-//! Where the run of reminders goes (SPEC 3.2, 3.3).
+//! Where the run of reminders goes.
 //!
 //! A place is an index into the conversation without system, documents and summaries; the run is put before the message with
 //! that index. It never lies inside a block.

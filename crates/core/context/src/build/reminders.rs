@@ -1,4 +1,4 @@
-//! Reminders: role, TODO list, useful information and folder notes, sent as one run of user messages (SPEC 3).
+//! Reminders: role, TODO list, useful information and folder notes, sent as one run of user messages.
 //!
 //! The caller renders each kind's text afresh for every request, with the helpers here; this module adds the headings and
 //! keeps the order. Nothing here is stored in a conversation.
@@ -97,7 +97,7 @@ pub(crate) fn message(maker: Maker<'_>, owner: &str, text: &str) -> Arc<Entry> {
     maker.made(owner, Role::User, text)
 }
 
-/// The pieces of an assembled role (SPEC 3.5). Missing ones are skipped.
+/// The pieces of an assembled role. Missing ones are skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoleParts<'a> {
     /// The role definition itself.
@@ -121,7 +121,7 @@ impl RoleParts<'_> {
     }
 }
 
-/// A sub-agent without a role definition; it does not start (SPEC 3.6).
+/// A sub-agent without a role definition; it does not start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("sub-agent `{name}` has no role definition and cannot start; write one in `{file}`")]
 pub struct MissingRole {

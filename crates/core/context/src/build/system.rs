@@ -1,4 +1,4 @@
-//! The system layer: sections rendered from template files, in a fixed order (SPEC 2.1).
+//! The system layer: sections rendered from template files, in a fixed order.
 //!
 //! The text depends on nothing but the input: no clock, no machine state, no order of a map. A section that renders to
 //! nothing is left out with its heading and separator.

@@ -1,4 +1,4 @@
-//! A conversation as plain paragraphs: for models that take no structured history, and for whoever summarises one (SPEC 4.4).
+//! A conversation as plain paragraphs: for models that take no structured history, and for whoever summarises one.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The execute view: the whole request in four messages, so that a bare "continue" still makes sense (SPEC 4.5).
+//! The execute view: the whole request in four messages, so that a bare "continue" still makes sense.
 //!
 //! ```text
 //! 0 system      rules, documents, a short table of tools

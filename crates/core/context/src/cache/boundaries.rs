@@ -1,4 +1,4 @@
-//! Where a provider is asked to remember the prefix (SPEC 8.2).
+//! Where a provider is asked to remember the prefix.
 //!
 //! ```text
 //! system ¹ documents ² history ³ run history ⁴      ⁴ only when nothing moves before it
@@ -14,7 +14,7 @@ use crate::cache::prefix::Sent;
 /// Marks a provider takes in one request.
 const MOST: usize = 4;
 
-/// Content blocks that may lie between a mark and the one of the request before (SPEC 8.2), of a look-back this long.
+/// Content blocks that may lie between a mark and the one of the request before, of a look-back this long.
 const REACH: usize = 15;
 const LOOK_BACK: usize = 20;
 

@@ -1,4 +1,4 @@
-//! The prefix proof: against the request before, a request only appends, or the break has a name (SPEC 8.1).
+//! The prefix proof: against the request before, a request only appends, or the break has a name.
 //!
 //! ```text
 //! last   S U A T * A T

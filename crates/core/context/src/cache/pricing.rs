@@ -1,5 +1,5 @@
-//! What the input of a request should cost if the cache is warm: read, written and fresh tokens apart (SPEC 8.3), and what a
-//! break of the prefix adds to that (SPEC 8.1).
+//! What the input of a request should cost if the cache is warm: read, written and fresh tokens apart, and what a
+//! break of the prefix adds to that.
 //!
 //! ```text
 //! last   S ¹ U A T A T ²

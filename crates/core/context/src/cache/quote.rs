@@ -1,4 +1,4 @@
-//! What an action would cost before it is done: how much of the prefix is billed again (SPEC 8.12).
+//! What an action would cost before it is done: how much of the prefix is billed again.
 //!
 //! ```text
 //! sent     S D U A T A T A T          the cache should hold all of it
@@ -27,7 +27,7 @@ pub struct PrefixCache {
     scale: Scale,
     /// The newest request, tools first.
     last: Vec<Piece>,
-    /// Where it holds a mark only because the request before did (SPEC 8.2).
+    /// Where it holds a mark only because the request before did.
     passing: Option<usize>,
     /// When it was sent, counted from the first one.
     at: Duration,

@@ -1,4 +1,4 @@
-//! What a provider's prefix cache would do with a sequence of requests: read, written and fresh tokens of each (SPEC 8.11).
+//! What a provider's prefix cache would do with a sequence of requests: read, written and fresh tokens of each.
 //!
 //! A request is a list of [`Piece`]s. Equal pieces at the front of two requests are equal bytes there; what lies within a
 //! piece is not looked at, so a match ends where a piece ends. The rules, each as its provider documents it (looked up in

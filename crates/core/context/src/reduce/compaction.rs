@@ -1,4 +1,4 @@
-//! Compaction: when it is due, where the cut is, what the summary must look like, and what is sent afterwards (SPEC 6.1–6.3).
+//! Compaction: when it is due, where the cut is, what the summary must look like, and what is sent afterwards.
 //!
 //! ```text
 //! stored   r1 r2 … r5 | r6 … r15      summaries are appended: Σ1 (archives up to the cut)
@@ -28,7 +28,7 @@ use crate::policy::{Compress, Policy};
 pub enum Due {
     /// It is not.
     No,
-    /// It can wait for a moment when the prefix is read anew anyway (SPEC 8.5).
+    /// It can wait for a moment when the prefix is read anew anyway.
     WhenFree,
     /// It cannot wait.
     Now,

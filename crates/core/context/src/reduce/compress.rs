@@ -1,4 +1,4 @@
-//! The compressed form of a tool result, by rule and without a model (SPEC 4.1–4.3).
+//! The compressed form of a tool result, by rule and without a model.
 //!
 //! While a round runs the model reads every result whole. From the next round on it reads the compressed envelope as one line
 //! of JSON: `status`, the bounded `data`, and on failure the whole `error`. The rules bound the one large field each tool has
@@ -61,7 +61,7 @@ fn compressed_entry(entry: &Arc<Entry>, limits: CompressLimits, maker: Maker<'_>
 }
 
 /// Replaces every result that is still whole by its envelope as one line of JSON: what `react` models read in the running round
-/// (SPEC 4.2).
+///.
 pub(crate) fn show_envelopes(line: &mut Line, maker: Maker<'_>) {
     for item in line.items.iter_mut().filter(|item| item.role() == Role::Tool && item.owner != COMPRESSED) {
         let message = &item.entry.message;
@@ -117,7 +117,7 @@ fn compressed_text(name: &str, envelope: &Envelope, original: Original, limits: 
     if original.images > 0 {
         data.insert("images_left_out".into(), original.images.into());
     }
-    // Where it says less than the whole did, it names what `recall` takes (SPEC 8.7).
+    // Where it says less than the whole did, it names what `recall` takes.
     let says: usize = data.values().map(|value| value.as_str().map_or_else(|| value.to_string().len(), str::len)).sum();
     if let Some(id) = original.id.filter(|_| says < envelope.text.len()) {
         data.insert("message_id".into(), id.to_string().into());

@@ -1,4 +1,4 @@
-//! The context editor (SPEC 8.9): what people drop, pin, mask or summarise of a conversation. What is stored never changes.
+//! The context editor: what people drop, pin, mask or summarise of a conversation. What is stored never changes.
 //!
 //! ```text
 //! stored   U A T₁ T₂ a U A T a U

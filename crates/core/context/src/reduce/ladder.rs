@@ -1,4 +1,4 @@
-//! What goes when a request is still too large after pruning (SPEC 6.5).
+//! What goes when a request is still too large after pruning.
 //!
 //! The steps, each taken only if the one before was not enough: older rounds, then the inessential parts of the system layer,
 //! then everything but the bare minimum. Blocks stay whole. Which rounds went is remembered, so that they do not come and go;

@@ -1,4 +1,4 @@
-//! Marks on messages: deleted, pinned, masked. They change what is sent, never what is stored (SPEC 5.1).
+//! Marks on messages: deleted, pinned, masked. They change what is sent, never what is stored.
 //!
 //! A mark on one message of a block counts for the whole block where the block would break. The current input, summaries and
 //! the system message cannot be deleted.

@@ -1,4 +1,4 @@
-//! Stage two of pruning: above the safe zone old results and large arguments are cleared, oldest first (SPEC 5.2, 5.4, 5.5).
+//! Stage two of pruning: above the safe zone old results and large arguments are cleared, oldest first.
 //!
 //! ```text
 //! U  A T  A T  A T … A T  A T        obsolete results, then the oldest, become notices until the request fits,

@@ -1,4 +1,4 @@
-//! The safe zone: the tokens that pruning brings a request down to (SPEC 5.3).
+//! The safe zone: the tokens that pruning brings a request down to.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! The compaction gate (SPEC 8.7, 8.8): what must survive an archive, and whether a summary may stand for it.
+//! The compaction gate: what must survive an archive, and whether a summary may stand for it.
 //!
 //! ```text
 //! archived messages ──► ledger: literals that must occur in the accepted text, each with the message it comes from

@@ -1,4 +1,4 @@
-//! Results that later ones have made obsolete (SPEC 8.6): they are the first to be cleared.
+//! Results that later ones have made obsolete: they are the first to be cleared.
 //!
 //! ```text
 //! read a.rs 1-80   …   read a.rs          the first is covered by the second

@@ -1,4 +1,4 @@
-//! Surgery when it is free (SPEC 8.5): what was sent before is changed when the provider must read it anew anyway, or when
+//! Surgery when it is free: what was sent before is changed when the provider must read it anew anyway, or when
 //! that pays.
 //!
 //! ```text

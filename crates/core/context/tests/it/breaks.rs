@@ -1,4 +1,4 @@
-//! What a break of the cached prefix costs, against sums done by hand in `fixtures/breaks.txt` (SPEC 8.1, 8.3).
+//! What a break of the cached prefix costs, against sums done by hand in `fixtures/breaks.txt`.
 
 use std::collections::HashMap;
 use std::sync::Arc;

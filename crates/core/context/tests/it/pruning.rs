@@ -1,4 +1,4 @@
-//! Stage two of pruning on a long conversation (SPEC 5.2, 5.4).
+//! Stage two of pruning on a long conversation.
 
 use std::collections::HashMap;
 use std::sync::Arc;

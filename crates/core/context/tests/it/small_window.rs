@@ -1,4 +1,4 @@
-//! Few rounds that are larger than the window: nothing can be archived, and still a request fits (SPEC 6.2, 6.5).
+//! Few rounds that are larger than the window: nothing can be archived, and still a request fits.
 
 use std::sync::Arc;
 

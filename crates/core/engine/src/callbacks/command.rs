@@ -44,7 +44,7 @@ impl CommandHook {
     /// What is heeded of what it asks for.
     fn heeded(&self, mut reaction: Reaction) -> Reaction {
         match self.hook.level {
-            // Files of a project can only tighten what may happen (SPEC 11.1).
+            // Files of a project can only tighten what may happen.
             Level::Project => reaction.permission = reaction.permission.filter(|decision| *decision != Decision::Allow),
             Level::User | Level::Repository => {}
         }

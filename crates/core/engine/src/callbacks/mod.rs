@@ -1,4 +1,4 @@
-//! Who is called at the points of a run (SPEC 14.3): functions of a program that embeds haft, and the commands users call hooks.
+//! Who is called at the points of a run: functions of a program that embeds haft, and the commands users call hooks.
 //!
 //! Several at a point are called in order, each after the one before. Invariant: all of them are called even if one fails; a
 //! failure is told and never ends anything. What one asks for is carried out by the session; what a point cannot do, it ignores.

@@ -1,4 +1,4 @@
-//! Asks external tools how they are used, by running them (SPEC 13.4).
+//! Asks external tools how they are used, by running them.
 //!
 //! A tool is asked at most once for each state of its file, in a sandbox, each way for a few seconds; what it said is remembered
 //! on disk. Invariant: a request waits for tools that were never asked before, and never longer than [`Asking::wait`] for all of

@@ -1,4 +1,4 @@
-//! What haft changed in files, and how it is taken back (SPEC 10.5).
+//! What haft changed in files, and how it is taken back.
 //!
 //! [`ChangeRecord`] is the record of one conversation: it shows changes, takes them back and brings them back. [`Watch`] is a
 //! session's side of it: it saves files before tools change them, and finds what commands changed by scanning the tree before

@@ -1,4 +1,4 @@
-//! Scans a tree for what changed since it was last scanned (SPEC 10.5).
+//! Scans a tree for what changed since it was last scanned.
 //!
 //! Invariant: after a scan, `known` is what the tree held, and every content it names is stored. A file is read only when its
 //! mode, size, times or inode are not those it had when it was last read. What is too large is watched but not saved.

@@ -1,4 +1,4 @@
-//! The agents that run in this process, and the messages between them (SPEC 14.7).
+//! The agents that run in this process, and the messages between them.
 //!
 //! Invariant: a message is given to a recipient once or not at all, and whoever sends it is told which.
 

@@ -1,4 +1,4 @@
-//! Notes on folders and files, kept with the project and shared by everything that works in it (SPEC 3.7).
+//! Notes on folders and files, kept with the project and shared by everything that works in it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_tool::TokenCount;
 use haft_types::{ModelSpec, TokenCounter};
 
-/// The session's counter with what is known of a model's tokenizer (SPEC 9.9).
+/// The session's counter with what is known of a model's tokenizer.
 pub(crate) struct ModelTokens {
     counter: Arc<dyn TokenCounter>,
     factor: f64,

@@ -1,4 +1,4 @@
-//! Useful information: file ranges kept with a conversation, read from disk anew for every request (SPEC 3.7).
+//! Useful information: file ranges kept with a conversation, read from disk anew for every request.
 
 mod ranges;
 

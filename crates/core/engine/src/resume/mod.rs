@@ -1,6 +1,6 @@
 //! Where a stored conversation left off: a pure function from its messages to what must be mended and what comes next.
 //!
-//! Invariant: a call that was begun and has no result is never run again; it is reported as uncertain (SPEC 14.5).
+//! Invariant: a call that was begun and has no result is never run again; it is reported as uncertain.
 
 #[cfg(test)]
 mod tests;

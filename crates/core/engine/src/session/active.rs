@@ -1,4 +1,4 @@
-//! Active context (SPEC 13.7): descriptions of the project's folders, part of the system message, and written anew after a turn
+//! Active context: descriptions of the project's folders, part of the system message, and written anew after a turn
 //! that changed files.
 //!
 //! Invariant: while what was sent can still be in the provider's cache, what was sent of them stays as it is, also in another

@@ -1,4 +1,4 @@
-//! Compaction through the model (SPEC 6.1–6.4, 8.8): when it is due or asked for, older rounds are summarised, the summary passes
+//! Compaction through the model: when it is due or asked for, older rounds are summarised, the summary passes
 //! the gate, and what is accepted is appended.
 //!
 //! Nothing is ever deleted. When no summary can be had, a stand-in made without a model is sent in its place. It is kept beside

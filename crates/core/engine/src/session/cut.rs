@@ -1,4 +1,4 @@
-//! Continues a reply that was cut by the output limit (SPEC 9.5): a few more requests, and one message in the end.
+//! Continues a reply that was cut by the output limit: a few more requests, and one message in the end.
 //!
 //! The partial reply goes back as the assistant's own beginning where the model takes one, else with an instruction to go on.
 //! These requests are not part of the conversation and are not logged: the next one holds the whole reply. A reply that was cut

@@ -450,7 +450,7 @@ fn failed(error: &ModelError) -> Input {
     Input::Failed(Reason { code: error.code().into(), message: error.to_string() })
 }
 
-/// A model that is shown message ids sometimes repeats them; they are not its words (SPEC 2.3).
+/// A model that is shown message ids sometimes repeats them; they are not its words.
 fn without_hints(part: Part) -> Part {
     match part {
         Part::Text { text, signature } => Part::Text { text: strip_hints(&text).into_owned(), signature },

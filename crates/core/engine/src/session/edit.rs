@@ -1,4 +1,4 @@
-//! The context editor (SPEC 8.9): lists what is sent, tells what an edit would cost, and keeps edits with the conversation.
+//! The context editor: lists what is sent, tells what an edit would cost, and keeps edits with the conversation.
 //!
 //! Invariant: an edit is stored before it applies, and stored messages are never touched.
 

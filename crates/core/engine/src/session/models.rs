@@ -1,4 +1,4 @@
-//! The models of a session: who is asked when one cannot answer (SPEC 9.3), and how many tokens a text has for them (SPEC 9.9).
+//! The models of a session: who is asked when one cannot answer, and how many tokens a text has for them.
 //!
 //! Invariant: `config.model` is what `services.client` asks, with the factor that its replies have taught so far.
 

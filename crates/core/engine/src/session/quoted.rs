@@ -1,4 +1,4 @@
-//! What actions cost before they are done (SPEC 8.12): switching the model, waiting too long, archiving, other tools.
+//! What actions cost before they are done: switching the model, waiting too long, archiving, other tools.
 
 use haft_context::{Change, CompactionPlan, PrefixCache, Quote, Sent, SentSegment};
 use haft_store::{OutlineSegment, RequestOutline};

@@ -1,4 +1,4 @@
-//! What a sub-agent reads again and still has in front of it is referred to, not sent once more (SPEC 14.6).
+//! What a sub-agent reads again and still has in front of it is referred to, not sent once more.
 //!
 //! Invariant: a result is replaced only while an earlier one with the same words stands whole in the newest request.
 

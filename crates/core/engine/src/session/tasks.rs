@@ -29,7 +29,7 @@ pub enum Leftovers {
 }
 
 impl Session {
-    /// Tells the model which tasks have ended, as one message of the conversation (SPEC 10.2).
+    /// Tells the model which tasks have ended, as one message of the conversation.
     pub(super) async fn announce_tasks(&mut self, emitter: &mut Emitter<'_>) -> Result<(), EngineError> {
         self.tell_tasks(emitter);
         let ended = self.services.running.take_ended(MOST);

@@ -1,4 +1,4 @@
-//! Sub-agents (SPEC 13.3, 14.6): named roles that work for a session, each in a session of its own.
+//! Sub-agents: named roles that work for a session, each in a session of its own.
 //!
 //! A sub-agent is a [`Session`](crate::Session) like any other: own window, role, tools, model and limits, its messages in a
 //! conversation of its own that names parent and call. What it shares with whoever started it is in [`Home`].

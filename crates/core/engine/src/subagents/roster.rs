@@ -1,4 +1,4 @@
-//! What the model is told of the agents it can start (SPEC 13.3).
+//! What the model is told of the agents it can start.
 
 use haft_project::agents::{Agent, AgentTools};
 use haft_text::Masker;

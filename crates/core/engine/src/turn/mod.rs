@@ -99,7 +99,7 @@ pub struct Replied {
     pub unfinished: Option<Unfinished>,
 }
 
-/// Why a reply without calls does not end the turn (SPEC 9.8).
+/// Why a reply without calls does not end the turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfinished {
     /// The TODO list has items that are not done.
@@ -257,11 +257,11 @@ impl End {
     }
 }
 
-/// How often in a row the model may be told to go on before the turn gives up on it (SPEC 9.8).
+/// How often in a row the model may be told to go on before the turn gives up on it.
 const NUDGES_IN_A_ROW: u32 = 3;
 /// So often in a row a call has the same result before the model is told.
 const SAME_RESULTS: u32 = 3;
-/// How often the model is corrected before the turn gives up on it (SPEC 14.4).
+/// How often the model is corrected before the turn gives up on it.
 const CORRECTIONS: u32 = 3;
 
 /// One turn: from an input to its outcome.
@@ -531,7 +531,7 @@ impl Turn {
         actions
     }
 
-    /// A reply that is still cut. A stored one is gone on with; a new one has been continued as often as it may (SPEC 9.5).
+    /// A reply that is still cut. A stored one is gone on with; a new one has been continued as often as it may.
     fn cut(&mut self) -> Vec<Action> {
         if self.replies == 0 {
             return self.nudge(Nudge::Cut);

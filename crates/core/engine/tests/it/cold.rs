@@ -1,4 +1,4 @@
-//! Surgery when it is free (SPEC 8.5): compaction that is due softly waits for a cold prefix, and takes what waits with it.
+//! Surgery when it is free: compaction that is due softly waits for a cold prefix, and takes what waits with it.
 
 use std::time::Duration;
 

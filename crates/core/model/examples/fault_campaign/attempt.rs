@@ -36,7 +36,7 @@ struct Executor {
 }
 
 impl Executor {
-    /// The engine's rule (SPEC 9.6): calls of a reply that ended, the last one not if the reply was cut by length, and only
+    /// The engine's rule: calls of a reply that ended, the last one not if the reply was cut by length, and only
     /// if the arguments are an object.
     fn take(&mut self, reply: &Reply) {
         for id in runnable(&reply.parts, &reply.stop) {

@@ -1,4 +1,4 @@
-//! Every fault, and what must come of it. Written from SPEC 9.6 and 9.7 before the first run; in words in `docs/faults.md`.
+//! Every fault, and what must come of it. Written before the first run; in words in `docs/faults.md`.
 
 use std::fmt::Display;
 

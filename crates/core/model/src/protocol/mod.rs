@@ -1,4 +1,4 @@
-//! The text tool protocols (SPEC 9.4): calls written as part of the model's text, and read out of it again.
+//! The text tool protocols: calls written as part of the model's text, and read out of it again.
 //!
 //! A model is told the format ([`call_format`]), its text is read while it arrives ([`TextParser`], behind [`reply`]), and what
 //! it was told before is written back to it in the same form ([`lower`]). Everything in between, and everybody else, knows only

@@ -1,4 +1,4 @@
-//! What a model is told of a text protocol: how to write a call, and each offered tool under its own heading (SPEC 2.1).
+//! What a model is told of a text protocol: how to write a call, and each offered tool under its own heading.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! For models that refuse a user message after a tool result (SPEC 9.1): what follows the results of a block is told inside
+//! For models that refuse a user message after a tool result: what follows the results of a block is told inside
 //! the last of them, as `<system-reminder>` blocks.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is tried again, how often, and what is not (SPEC 9.7).
+//! What is tried again, how often, and what is not.
 
 use haft_model::{Delta, RetryConfig};
 use haft_testkit::{Garbage, Reply, Script, ScriptedError};

@@ -1,5 +1,5 @@
 //! One conversation, four APIs: what the context engine assembles is encoded for each, judged by the strict server and decoded by
-//! code that knows nothing of the encoder. All four must say the same (SPEC 9.1).
+//! code that knows nothing of the encoder. All four must say the same.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

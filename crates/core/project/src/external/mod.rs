@@ -1,4 +1,4 @@
-//! External tools: programs in a tools folder that the model runs as commands (SPEC 13.4).
+//! External tools: programs in a tools folder that the model runs as commands.
 //!
 //! This module finds them, reads what their files say of themselves, remembers what they said when they were asked, and
 //! writes the document about them. It runs nothing: whoever asks a tool for its help does so in a sandbox.

@@ -1,4 +1,4 @@
-//! What files were before haft changed them, so that its changes can be taken back (SPEC 10.5).
+//! What files were before haft changed them, so that its changes can be taken back.
 //!
 //! One SQLite file, `versions.db`, apart from the conversations: it may grow large, and losing it loses undo and nothing else.
 //! It holds contents by hash, each once; the [steps](Step) of every conversation, which say what a call did to a path; and what

@@ -1,4 +1,4 @@
-//! Agents that work for the one a tool is called by (SPEC 14.6).
+//! Agents that work for the one a tool is called by.
 
 use async_trait::async_trait;
 use haft_types::{Cost, Outcome, Usage};

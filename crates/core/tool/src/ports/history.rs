@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::PortError;
 
-/// Keeps what files were before a call changed them, so that the call can be taken back (SPEC 10.5).
+/// Keeps what files were before a call changed them, so that the call can be taken back.
 ///
 /// Both methods block on the disk; call them from a thread that may.
 pub trait FileHistory: Send + Sync {

@@ -1,4 +1,4 @@
-//! Notes on the folders and files of a project, shared by its conversations (SPEC 3.7).
+//! Notes on the folders and files of a project, shared by its conversations.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Messages between agents that run at the same time (SPEC 14.7).
+//! Messages between agents that run at the same time.
 
 use async_trait::async_trait;
 

@@ -1,4 +1,4 @@
-//! The messages of the conversation a tool is called in: listed, marked, brought back (SPEC 5.1, 8.7).
+//! The messages of the conversation a tool is called in: listed, marked, brought back.
 
 use async_trait::async_trait;
 use haft_types::{MarkAction, MarkReport, Role, ShortId, ToolStatus};

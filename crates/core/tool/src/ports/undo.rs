@@ -1,4 +1,4 @@
-//! Taking back what calls changed (SPEC 10.5).
+//! Taking back what calls changed.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! File ranges worth knowing, kept with a conversation and shown in its reminders (SPEC 3.7).
+//! File ranges worth knowing, kept with a conversation and shown in its reminders.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};

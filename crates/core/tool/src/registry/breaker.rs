@@ -1,4 +1,4 @@
-//! A tool that is broken is left alone for a while (SPEC 10.1).
+//! A tool that is broken is left alone for a while.
 
 use std::time::{Duration, Instant};
 

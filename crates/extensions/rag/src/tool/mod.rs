@@ -1,4 +1,4 @@
-//! `use_rag_tool`: asks a collection (SPEC 13.6).
+//! `use_rag_tool`: asks a collection.
 //!
 //! Registered only where there are collections. Asking folders is reading; asking a server reaches its host, and permission is
 //! decided by that.

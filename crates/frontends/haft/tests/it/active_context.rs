@@ -1,4 +1,4 @@
-//! Active context (SPEC 13.7): folders are described after a turn that changed them, and what they say waits for a cold prefix.
+//! Active context: folders are described after a turn that changed them, and what they say waits for a cold prefix.
 
 use std::fs;
 

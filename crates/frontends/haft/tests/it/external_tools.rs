@@ -1,4 +1,4 @@
-//! External tools (SPEC 13.4): programs that the model is told of, asked in a sandbox how they are used.
+//! External tools: programs that the model is told of, asked in a sandbox how they are used.
 //!
 //! The programs lie in `fixtures/help`; some of them do what no help should.
 

@@ -1,5 +1,5 @@
 //! Repositories that want to be obeyed: opened before they are trusted, nothing of them runs, nobody is called, and the
-//! configuration is the one of an empty folder (SPEC 11.1).
+//! configuration is the one of an empty folder.
 //!
 //! To add a case, add a line to `CASES`: a name, and the files it plants. A content that begins with `->` is a link to the rest
 //! of it, `#!` makes the file executable. `PWNED` stands for a file outside that no case may make.

@@ -1,4 +1,4 @@
-//! Module documents (SPEC 13.6): the tools are there where a project has one, and a read names it once, also after a restart.
+//! Module documents: the tools are there where a project has one, and a read names it once, also after a restart.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;

@@ -1,4 +1,4 @@
-//! Planted secrets: wherever they come from, none may be found in what haft keeps or shows (SPEC 11.4).
+//! Planted secrets: wherever they come from, none may be found in what haft keeps or shows.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

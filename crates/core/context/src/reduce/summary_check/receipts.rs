@@ -1,4 +1,4 @@
-//! Receipts (SPEC 8.7): every line of a summary names the messages it comes from, and a list at its end names all of them.
+//! Receipts: every line of a summary names the messages it comes from, and a list at its end names all of them.
 //!
 //! ```text
 //! model    - src/a.rs – parser fixed [1a2b3c4d, 99999999]        99999999 is no message of the archive: it goes

@@ -1,4 +1,4 @@
-//! The promise the context engine builds on: a request that only appends segments only appends bytes (SPEC 8.1).
+//! The promise the context engine builds on: a request that only appends segments only appends bytes.
 
 use haft_types::{Envelope, Image, Thinking, ToolCall, ToolProtocol, ToolResult, ToolStatus};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! `haft context edit`: what is sent, message by message, with the price of every change (SPEC 8.9).
+//! `haft context edit`: what is sent, message by message, with the price of every change.
 //!
 //! The price is told before an edit is kept. The conversation is locked meanwhile: one that is in use cannot be edited.
 

@@ -10,6 +10,7 @@ mod from_file;
 mod logged;
 mod next;
 mod picture;
+#[cfg(feature = "mcp")]
 mod quoted;
 mod recall;
 mod render;
@@ -20,6 +21,7 @@ mod show;
 mod why;
 mod words;
 
+#[cfg(feature = "mcp")]
 pub(super) use quoted::other_tools;
 
 use crate::cli::ContextCommand;

@@ -1,4 +1,4 @@
-//! What an action beside a session costs the conversation that is going on (SPEC 8.12).
+//! What an action beside a session costs the conversation that is going on.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `haft context report`: where the tokens of a request go (SPEC 6.7).
+//! `haft context report`: where the tokens of a request go.
 
 use std::fmt::Write as _;
 
@@ -109,7 +109,7 @@ fn as_text(report: &Report) -> String {
     text
 }
 
-/// What the provider said about the input, class by class (SPEC 8.3).
+/// What the provider said about the input, class by class.
 fn told(reply: &LlmMetadata, model: &ModelSpec) -> String {
     let usage = reply.usage();
     let cost = model.price.map_or_else(String::new, |price| format!(", {}", money(price.cost(usage).total)));

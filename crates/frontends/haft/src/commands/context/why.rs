@@ -1,4 +1,4 @@
-//! `haft context why`: every break of the cached prefix, its cause and its price (SPEC 8.1).
+//! `haft context why`: every break of the cached prefix, its cause and its price.
 //!
 //! Breaks are found by comparing what was sent. The cause noted when a request was sent is believed first; without one the
 //! segments tell it. A cause that the conversation itself contradicts is none, and a break without a cause is a bug.

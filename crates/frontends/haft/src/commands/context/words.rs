@@ -1,4 +1,4 @@
-//! Numbers and texts as people read them. Texts leave here without secrets (SPEC 8.10): of what was sent, keys are only named.
+//! Numbers and texts as people read them. Texts leave here without secrets: of what was sent, keys are only named.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;

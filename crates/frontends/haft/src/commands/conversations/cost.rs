@@ -1,4 +1,4 @@
-//! `haft conversations show --cost`: what each request cost, by class of token (SPEC 8.3).
+//! `haft conversations show --cost`: what each request cost, by class of token.
 
 use haft_types::{Cost, LlmMetadata, Message, Usage};
 use serde_json::{Value, json};

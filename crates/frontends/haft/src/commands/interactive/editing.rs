@@ -1,4 +1,4 @@
-//! `/context edit`: what is sent, message by message, with the price of every change before it is made (SPEC 8.9).
+//! `/context edit`: what is sent, message by message, with the price of every change before it is made.
 
 use haft_context::{ContextEdit as Kept, Reach};
 use haft_engine::{CacheState, ContextLine, Session};
