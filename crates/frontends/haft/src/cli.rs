@@ -1,25 +1,5 @@
 //! The command line, literally: what was typed, not yet what it means.
 
-mod catalogue;
-mod changes;
-mod context;
-mod conversations;
-mod doctor;
-mod edit;
-mod hooks;
-mod jobs;
-mod knowledge;
-#[cfg(feature = "mcp")]
-mod mcp;
-mod models;
-mod permissions;
-#[cfg(feature = "rag")]
-mod rag;
-mod review;
-mod sandbox;
-mod tools;
-mod workflows;
-
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,34 +7,28 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use haft_types::{Api, PermissionMode};
 
+use crate::commands::catalogue::CatalogueArgs;
+use crate::commands::changes::{ChangesArgs, RedoArgs, RewindArgs, UndoArgs};
+use crate::commands::context::ContextArgs;
+use crate::commands::conversations::ConversationsArgs;
+use crate::commands::count::CountArgs;
+use crate::commands::doctor::DoctorArgs;
+use crate::commands::hooks::HooksArgs;
+use crate::commands::jobs::JobsArgs;
+use crate::commands::lib::LibArgs;
 use crate::commands::logs::LogArgs;
-
-pub(crate) use catalogue::{CatalogueArgs, CatalogueCommand, LibArgs, LibCommand};
-pub(crate) use changes::{ChangesArgs, How, RedoArgs, RewindArgs, UndoArgs};
-pub(crate) use context::{
-    CompactArgs, ContextArgs, ContextCommand, DiffArgs, LookArgs, RecallArgs, RenderArgs, ReplayArgs, ReportArgs,
-    ShowArgs, WhyArgs,
-};
-pub(crate) use conversations::{
-    BackupArgs, BackupCommand, ConversationsArgs, ConversationsCommand, CurrentArgs, DeleteArgs, ExportArgs, ForkArgs,
-    ImportArgs, ListConversationsArgs, NamespaceArgs, NamespacesArgs, NewArgs, RenameArgs, RestoreArgs, SearchArgs,
-    ShowConversationArgs, StatsArgs, UseArgs,
-};
-pub(crate) use doctor::DoctorArgs;
-pub(crate) use edit::{EditArgs, EditCommand, EditHow, SummariseArgs};
-pub(crate) use hooks::{HookListArgs, HooksArgs, HooksCommand};
-pub(crate) use jobs::{AttachArgs, JobsArgs, JobsCommand, KillArgs, ListJobsArgs, LogsArgs, ShowJobArgs};
-pub(crate) use knowledge::{Lines, NotesArgs, NotesCommand, OfConversation, UsefulArgs, UsefulCommand};
 #[cfg(feature = "mcp")]
-pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpListArgs, McpNameArgs, McpTestArgs, Transport};
-pub(crate) use models::{AddArgs, CountArgs, ListArgs, ModelsArgs, ModelsCommand, RolesArgs, ShowModelArgs, TestArgs};
-pub(crate) use permissions::{ExplainArgs, PermissionsArgs, PermissionsCommand};
+use crate::commands::mcp::McpArgs;
+use crate::commands::models::ModelsArgs;
+use crate::commands::notes::NotesArgs;
+use crate::commands::permissions::PermissionsArgs;
 #[cfg(feature = "rag")]
-pub(crate) use rag::{RagAddArgs, RagArgs, RagCommand, RagListArgs, RagQueryArgs, RagServeArgs};
-pub(crate) use review::{ReviewArgs, ReviewOf};
-pub(crate) use sandbox::{SandboxArgs, SandboxCommand, SandboxStatusArgs, SandboxTestArgs};
-pub(crate) use tools::{ToolListArgs, ToolsArgs, ToolsCommand};
-pub(crate) use workflows::{WorkflowRunArgs, WorkflowsArgs, WorkflowsCommand};
+use crate::commands::rag::RagArgs;
+use crate::commands::review::ReviewArgs;
+use crate::commands::sandbox::SandboxArgs;
+use crate::commands::tools::ToolsArgs;
+use crate::commands::useful::UsefulArgs;
+use crate::commands::workflows::WorkflowsArgs;
 
 /// The top of `haft --help`: commands in groups, in the order people meet them.
 const HELP: &str = "\
@@ -476,14 +450,14 @@ pub(crate) enum ConfigCommand {
     },
 }
 
-fn positive(text: &str) -> Result<f64, String> {
+pub(crate) fn positive(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
         .filter(|number: &f64| number.is_finite() && *number > 0.0)
         .ok_or_else(|| "expected a number above 0".into())
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     positive(text).and_then(|seconds| Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string()))
 }
 

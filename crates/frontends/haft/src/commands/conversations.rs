@@ -10,16 +10,298 @@ mod show;
 mod stats;
 pub(super) mod transfer;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use clap::{Args, Subcommand};
+use haft_imports::ImportFormat;
 use haft_store::{Conversation, Found, Scope, Store, StoreError};
 
-use crate::cli::{Common, ConversationsCommand, NamespaceArgs};
+use crate::cli::Common;
 use crate::exit::{Exit, mistake};
 use crate::wiring;
 
 pub(super) use change::message;
 pub(super) use show::part_as_text;
+
+#[derive(Debug, Args)]
+pub(crate) struct ConversationsArgs {
+    #[command(subcommand)]
+    pub(crate) command: ConversationsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConversationsCommand {
+    /// Create an empty conversation and make it the current one.
+    New(NewArgs),
+    /// List the conversations of this project, last used first.
+    List(ListConversationsArgs),
+    /// Show a conversation, from its newest messages back.
+    Show(ShowConversationArgs),
+    /// Make a conversation the current one of this project.
+    Use(UseArgs),
+    /// Show the current conversation of this project.
+    Current(CurrentArgs),
+    /// Find messages by their words.
+    ///
+    /// All words must occur, in any order; "words in quotes" follow each other; a word that ends with * is the beginning of one.
+    Search(SearchArgs),
+    /// Give a conversation another name.
+    Rename(RenameArgs),
+    /// Put conversations into the trash.
+    Delete(DeleteArgs),
+    /// Take conversations out of the trash.
+    Restore(RestoreArgs),
+    /// Copy a conversation up to a message; the copy goes its own way from there.
+    Fork(ForkArgs),
+    /// Print a conversation as JSON, whole, or write all of them to a folder.
+    Export(ExportArgs),
+    /// Take conversations in from files: haft's own exports and those of other programs.
+    ///
+    /// Importing twice adds only what is new. A folder is read file by file; its `current_conversations.json` says which
+    /// conversation is current in each namespace.
+    Import(ImportArgs),
+    /// Count what is stored.
+    Stats(StatsArgs),
+    /// List the namespaces (projects) and their current conversations.
+    Namespaces(NamespacesArgs),
+    /// Make, list and restore copies of the database.
+    Backup(BackupArgs),
+}
+
+/// Where conversations are looked for.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct NamespaceArgs {
+    /// A namespace in place of this project.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewArgs {
+    /// Its name; `Conversation` and the beginning of its id when absent.
+    pub(crate) name: Option<String>,
+    /// Its id; made up when absent.
+    #[arg(long)]
+    pub(crate) id: Option<String>,
+    /// What it is about.
+    #[arg(long, value_name = "TEXT", default_value_t)]
+    pub(crate) description: String,
+    /// Metadata; the value is JSON or else a string. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) metadata: Vec<String>,
+    #[command(flatten)]
+    pub(crate) place: NamespaceArgs,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListConversationsArgs {
+    /// Those of every project.
+    #[arg(long, conflicts_with = "namespace")]
+    pub(crate) all: bool,
+    /// Those in the trash, of every project.
+    #[arg(long, conflicts_with_all = ["all", "namespace"])]
+    pub(crate) trash: bool,
+    #[command(flatten)]
+    pub(crate) place: NamespaceArgs,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowConversationArgs {
+    /// An id, the beginning of one, or a name; the current conversation when absent.
+    pub(crate) id: Option<String>,
+    /// How many of the newest messages.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) last: usize,
+    /// Every message.
+    #[arg(long, conflicts_with = "last")]
+    pub(crate) all: bool,
+    /// What each request cost, and all of them.
+    #[arg(long)]
+    pub(crate) cost: bool,
+    /// As JSON, whole.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UseArgs {
+    /// An id, the beginning of one, or a name.
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) place: NamespaceArgs,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CurrentArgs {
+    #[command(flatten)]
+    pub(crate) place: NamespaceArgs,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SearchArgs {
+    /// The words.
+    #[arg(required = true)]
+    pub(crate) words: Vec<String>,
+    /// In every project.
+    #[arg(long, conflicts_with = "namespace")]
+    pub(crate) all: bool,
+    /// In the trash.
+    #[arg(long, conflicts_with_all = ["all", "namespace"])]
+    pub(crate) trash: bool,
+    #[command(flatten)]
+    pub(crate) place: NamespaceArgs,
+    /// At most so many.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) limit: usize,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RenameArgs {
+    /// An id, the beginning of one, or a name.
+    pub(crate) id: String,
+    /// The new name.
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArgs {
+    /// Ids, beginnings of ids, or names.
+    #[arg(required = true, value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// Ids, beginnings of ids, or names, as `list --trash` shows them.
+    #[arg(required = true, value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ForkArgs {
+    /// An id, the beginning of one, or a name; the current conversation when absent.
+    pub(crate) id: Option<String>,
+    /// The last message to keep, as `show` names it; the newest when absent.
+    #[arg(long, value_name = "MESSAGE")]
+    pub(crate) at: Option<String>,
+    /// The name of the copy.
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// The id of the copy; made up when absent.
+    #[arg(long, value_name = "ID")]
+    pub(crate) new_id: Option<String>,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// An id, the beginning of one, or a name.
+    #[arg(required_unless_present = "all")]
+    pub(crate) id: Option<String>,
+    /// Every conversation as a file of its own in this folder, and `current_conversations.json`.
+    #[arg(long, value_name = "DIR", conflicts_with = "id")]
+    pub(crate) all: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// Files or folders; `-` is standard input.
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// What they are: document (haft's export), openai-chat, claude-code, codex or trajectory; told by their content when
+    /// absent.
+    #[arg(long)]
+    pub(crate) format: Option<ImportFormat>,
+    #[command(flatten)]
+    pub(crate) place: NamespaceArgs,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NamespacesArgs {
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<BackupCommand>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BackupCommand {
+    /// List the copies, oldest first.
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Put a copy in the place of the database; what was there is kept as a copy.
+    Restore {
+        /// The name of a copy as `list` shows it, its path, or `newest`.
+        name: String,
+        #[command(flatten)]
+        common: Common,
+    },
+}
 
 pub(super) fn run(command: ConversationsCommand) -> anyhow::Result<Exit> {
     let done = wiring::runtime()?.block_on(async {

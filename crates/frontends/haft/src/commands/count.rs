@@ -1,16 +1,32 @@
 //! `haft count`: the tokens of files.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use haft_model::O200k;
 use haft_types::TokenCounter;
 use serde_json::json;
 
-use crate::cli::CountArgs;
+use crate::cli::Common;
 use crate::exit::{Exit, mistake};
 use crate::output::{self, Table};
 use crate::wiring;
+
+#[derive(Debug, Args)]
+pub(crate) struct CountArgs {
+    /// The files; `-` is standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Count for this model, as `provider/model`.
+    #[arg(short, long)]
+    pub(crate) model: Option<String>,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
 
 struct Counted {
     name: String,

@@ -3,17 +3,32 @@
 mod salvage;
 mod surroundings;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use clap::Args;
 use haft_agent::config::Config;
 use haft_agent::{Places, WallClock};
 use haft_store::{Check, Health, Patient, examine};
 use serde_json::json;
 
-use crate::cli::DoctorArgs;
+use crate::cli::Common;
 use crate::exit::Exit;
-use crate::output;
-use crate::wiring;
+use crate::{output, wiring};
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Write out every conversation that can still be read, even from a database that cannot be opened: one file each, into
+    /// this folder or into a new one beside the database.
+    #[arg(long, value_name = "DIR", num_args = 0..=1)]
+    #[expect(clippy::option_option, reason = "not given, given alone, given with a folder")]
+    pub(crate) salvage: Option<Option<PathBuf>>,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
 
 pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<Exit> {
     if let Some(folder) = &args.salvage {

@@ -1,14 +1,36 @@
 //! `haft hooks`: which commands are run at points of a run, and whose they are.
 
+use clap::{Args, Subcommand};
 use haft_agent::knowledge;
 use haft_project::Level;
 use haft_project::hooks::{self, Hook};
 use serde_json::{Value, json};
 
-use crate::cli::{HookListArgs, HooksCommand};
+use crate::cli::Common;
 use crate::exit::Exit;
 use crate::output::{self, Table};
 use crate::wiring;
+
+#[derive(Debug, Args)]
+pub(crate) struct HooksArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<HooksCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum HooksCommand {
+    /// List the hooks of yours and of the project, where each comes from, and whether it would run.
+    List(HookListArgs),
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct HookListArgs {
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
 
 pub(super) fn run(command: Option<HooksCommand>) -> anyhow::Result<Exit> {
     match command.unwrap_or_else(|| HooksCommand::List(HookListArgs::default())) {

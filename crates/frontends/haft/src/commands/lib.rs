@@ -4,16 +4,70 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use clap::{Args, Subcommand};
 use haft_agent::{Project, knowledge};
 use haft_model::O200k;
 use haft_project::library::{Change, Libraries, LibraryError};
 use haft_types::TokenCounter;
 use serde_json::json;
 
-use crate::cli::{Common, LibCommand};
+use crate::cli::Common;
 use crate::exit::{Exit, mistake};
 use crate::output::{self, Table};
 use crate::wiring;
+
+#[derive(Debug, Args)]
+pub(crate) struct LibArgs {
+    /// A list when absent.
+    #[command(subcommand)]
+    pub(crate) command: Option<LibCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LibCommand {
+    /// Send the documentation of a library with every request in this project.
+    Add {
+        /// `library` or `user/library`.
+        name: String,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Send it no longer.
+    Remove {
+        /// `library` or `user/library`.
+        name: String,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// List the libraries this project uses, with what they cost in tokens.
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Print the documentation of a library as it is sent.
+    #[command(visible_alias = "show")]
+    Docs {
+        /// `library` or `user/library`.
+        name: String,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Fetch the newest documentation.
+    Refresh {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Show where the documentation comes from, or take it from somewhere else.
+    Proxy {
+        /// The URL or path of a git repository laid out `domain/user/library`.
+        source: Option<String>,
+        #[command(flatten)]
+        common: Common,
+    },
+}
 
 pub(super) fn run(command: Option<LibCommand>) -> anyhow::Result<Exit> {
     match command.unwrap_or(LibCommand::List { json: false, common: Common::default() }) {

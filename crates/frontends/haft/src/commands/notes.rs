@@ -3,14 +3,63 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use clap::{Args, Subcommand};
 use haft_agent::{Project, WallClock};
 use haft_engine::StoredNotes;
 use haft_tool::{Note, Notes, PortError};
 
-use crate::cli::{Common, NotesCommand};
+use crate::cli::Common;
 use crate::exit::{Exit, mistake};
 use crate::output::{self, Table};
 use crate::wiring;
+
+#[derive(Debug, Args)]
+pub(crate) struct NotesArgs {
+    /// A list when absent.
+    #[command(subcommand)]
+    pub(crate) command: Option<NotesCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum NotesCommand {
+    /// List all notes of this project.
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Show the notes on a path, on the folders above it and on everything below it, whole.
+    Show {
+        /// A folder or file.
+        path: String,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Write a note on a folder or file; the model is shown it when it works there.
+    Add {
+        /// The folder or file.
+        path: String,
+        /// The note.
+        text: String,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Delete a note.
+    Remove {
+        /// Its id, as `list` shows it.
+        id: String,
+        #[command(flatten)]
+        common: Common,
+    },
+}
 
 pub(super) fn run(command: Option<NotesCommand>) -> anyhow::Result<Exit> {
     let command = command.unwrap_or(NotesCommand::List { json: false, common: Common::default() });

@@ -9,8 +9,7 @@ use serde_json::json;
 
 use crate::cli::TrustArgs;
 use crate::exit::Exit;
-use crate::output;
-use crate::wiring;
+use crate::{output, wiring};
 
 pub(super) fn run(args: &TrustArgs) -> anyhow::Result<Exit> {
     let places = wiring::places()?;

@@ -10,7 +10,7 @@ use haft_types::{ConversationId, IdSource, Message, MessageId, Origin, Role};
 use serde_json::json;
 
 use super::{Opened, conversations, undo};
-use crate::cli::RewindArgs;
+use crate::commands::changes::RewindArgs;
 use crate::exit::{Exit, mistake};
 use crate::output;
 

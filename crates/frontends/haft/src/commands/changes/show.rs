@@ -11,7 +11,7 @@ use haft_text::Masker;
 use serde_json::{Value, json};
 
 use super::{Opened, call_as_json};
-use crate::cli::ChangesArgs;
+use crate::commands::changes::ChangesArgs;
 use crate::output::{self, Table};
 
 pub(super) async fn show(args: &ChangesArgs) -> anyhow::Result<()> {

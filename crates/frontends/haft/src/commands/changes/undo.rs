@@ -8,7 +8,7 @@ use haft_types::{Message, MessageId, Role};
 use serde_json::{Value, json};
 
 use super::{Opened, call_as_json};
-use crate::cli::{How, RedoArgs, UndoArgs};
+use crate::commands::changes::{How, RedoArgs, UndoArgs};
 use crate::exit::{Exit, mistake};
 use crate::output;
 

@@ -5,10 +5,10 @@ use haft_types::{CompactionPhase, Event, EventBody};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::{CompactArgs, RunArgs};
+use crate::cli::RunArgs;
+use crate::commands::context::CompactArgs;
 use crate::commands::{configuration, run};
-use crate::output;
-use crate::wiring;
+use crate::{output, wiring};
 
 pub(super) async fn run(args: &CompactArgs) -> anyhow::Result<()> {
     let (places, loaded) = configuration(&args.common)?;

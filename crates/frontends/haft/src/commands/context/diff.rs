@@ -14,7 +14,7 @@ use similar::{Algorithm, DiffOp, TextDiff, capture_diff_slices};
 use super::logged::Log;
 use super::segments::{Shown, ShownSegment, Words};
 use super::words::{count, first_words, whole_text};
-use crate::cli::DiffArgs;
+use crate::commands::context::DiffArgs;
 use crate::exit::mistake;
 use crate::output;
 

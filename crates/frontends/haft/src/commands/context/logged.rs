@@ -12,8 +12,7 @@ use super::next;
 use crate::cli::Common;
 use crate::commands::{configuration, conversations};
 use crate::exit::mistake;
-use crate::output;
-use crate::wiring;
+use crate::{output, wiring};
 
 /// A conversation whose requests are looked at.
 pub(super) struct Log {

@@ -8,11 +8,11 @@ use haft_store::{Conversation, DEFAULT_NAMESPACE};
 use haft_types::{Api, ContentHash, ConversationId, Message, MessageId, Metadata, Origin, Role, Timestamp};
 
 use super::from_file::{self, FromFile};
-use crate::cli::{LookArgs, RunArgs};
+use crate::cli::RunArgs;
+use crate::commands::context::LookArgs;
 use crate::commands::{configuration, conversations, run};
 use crate::exit::mistake;
-use crate::output;
-use crate::wiring;
+use crate::{output, wiring};
 
 /// What stands for the user's words while nobody has said them.
 const UNSAID: &str = "[the user's next input]";

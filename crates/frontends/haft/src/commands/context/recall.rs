@@ -4,10 +4,9 @@ use haft_text::Masker;
 use haft_types::{Message, Part, ToolStatus};
 use serde_json::json;
 
-use crate::cli::RecallArgs;
+use crate::commands::context::RecallArgs;
 use crate::commands::{configuration, conversations};
-use crate::output;
-use crate::wiring;
+use crate::{output, wiring};
 
 pub(super) async fn run(args: &RecallArgs) -> anyhow::Result<()> {
     let (places, loaded) = configuration(&args.common)?;

@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Write};
 use super::logged::{Log, rebuild};
 use super::next;
 use super::words::masked;
-use crate::cli::{LookArgs, RenderArgs};
+use crate::commands::context::{LookArgs, RenderArgs};
 use crate::output;
 
 pub(super) async fn run(args: &RenderArgs) -> anyhow::Result<()> {

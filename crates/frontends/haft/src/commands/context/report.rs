@@ -12,7 +12,7 @@ use super::next;
 use super::picture::{self, Column};
 use super::why::breaks;
 use super::words::{money, percent};
-use crate::cli::ReportArgs;
+use crate::commands::context::ReportArgs;
 use crate::exit::mistake;
 use crate::output;
 

@@ -9,7 +9,7 @@ use super::logged::Log;
 use super::segments::{Shown, Words};
 use super::words::{count, first_words, whole_text};
 use super::{next, render};
-use crate::cli::ShowArgs;
+use crate::commands::context::ShowArgs;
 use crate::output::{self, Table};
 
 pub(super) async fn run(args: &ShowArgs) -> anyhow::Result<()> {

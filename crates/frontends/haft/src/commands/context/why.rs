@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::logged::Log;
 use super::words::{count, money};
-use crate::cli::WhyArgs;
+use crate::commands::context::WhyArgs;
 use crate::output::{self, Table};
 
 /// One break.

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use haft_text::Masker;
-use haft_text::grouped;
+use haft_text::{Masker, grouped};
 use haft_types::Message;
 
 use crate::commands::conversations::part_as_text;

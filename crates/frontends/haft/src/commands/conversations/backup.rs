@@ -6,7 +6,8 @@ use std::sync::Arc;
 use haft_agent::WallClock;
 use haft_store::Backups;
 
-use crate::cli::{BackupArgs, BackupCommand, Common};
+use crate::cli::Common;
+use crate::commands::conversations::{BackupArgs, BackupCommand};
 use crate::exit::mistake;
 use crate::output::{self, Table};
 

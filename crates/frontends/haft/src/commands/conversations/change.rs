@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::list::listed;
 use super::{find, find_in, named_or_current, namespace, open};
-use crate::cli::{DeleteArgs, ForkArgs, NewArgs, RenameArgs, RestoreArgs, UseArgs};
+use crate::commands::conversations::{DeleteArgs, ForkArgs, NewArgs, RenameArgs, RestoreArgs, UseArgs};
 use crate::exit::mistake;
 use crate::output;
 

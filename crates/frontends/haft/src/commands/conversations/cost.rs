@@ -4,7 +4,7 @@ use haft_types::{Cost, LlmMetadata, Message, Usage};
 use serde_json::{Value, json};
 
 use super::{named_or_current, open};
-use crate::cli::ShowConversationArgs;
+use crate::commands::conversations::ShowConversationArgs;
 use crate::output::{self, Table};
 
 /// A request, by what its reply says of it.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::transfer::{CURRENT, NAMESPACES};
 use super::{namespace, open};
-use crate::cli::ImportArgs;
+use crate::commands::conversations::ImportArgs;
 use crate::exit::{Exit, mistake};
 use crate::output::{self, Table};
 

@@ -3,7 +3,7 @@
 use haft_store::{Conversation, Listed, Namespace, Scope};
 
 use super::{current_of, namespace, open};
-use crate::cli::{CurrentArgs, ListConversationsArgs, NamespacesArgs};
+use crate::commands::conversations::{CurrentArgs, ListConversationsArgs, NamespacesArgs};
 use crate::output::{self, Table};
 
 pub(super) async fn list(args: &ListConversationsArgs) -> anyhow::Result<()> {

@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use haft_store::{Hit, Scope, SearchQuery, Snippet};
 
 use super::{namespace, open};
-use crate::cli::SearchArgs;
+use crate::commands::conversations::SearchArgs;
 use crate::output;
 
 pub(super) async fn run(args: &SearchArgs) -> anyhow::Result<()> {

@@ -6,7 +6,7 @@ use haft_store::{Conversation, Page, PageEnd};
 use haft_types::{Part, ToolStatus};
 
 use super::{named_or_current, open, transfer};
-use crate::cli::ShowConversationArgs;
+use crate::commands::conversations::ShowConversationArgs;
 use crate::output;
 
 pub(super) async fn show(args: ShowConversationArgs) -> anyhow::Result<()> {

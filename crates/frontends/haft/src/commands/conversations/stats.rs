@@ -4,7 +4,7 @@ use haft_store::Totals;
 use serde_json::json;
 
 use super::open;
-use crate::cli::StatsArgs;
+use crate::commands::conversations::StatsArgs;
 use crate::output::{self, Table};
 
 pub(super) async fn run(args: &StatsArgs) -> anyhow::Result<()> {

@@ -15,7 +15,7 @@ use haft_types::ConversationId;
 use serde::Serialize;
 
 use super::{find, open};
-use crate::cli::ExportArgs;
+use crate::commands::conversations::ExportArgs;
 use crate::exit::mistake;
 use crate::output;
 

@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 
 use super::super::conversations::transfer::Folder;
 use crate::exit::{Exit, mistake};
-use crate::output;
-use crate::wiring;
+use crate::{output, wiring};
 
 pub(super) fn run(folder: Option<&Path>, as_json: bool) -> anyhow::Result<Exit> {
     let places = wiring::places()?;

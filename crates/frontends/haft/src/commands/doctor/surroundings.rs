@@ -11,8 +11,7 @@ use haft_store::{Check, Health};
 use haft_types::{PermissionMode, SandboxLayer};
 use tokio_util::sync::CancellationToken;
 
-use crate::output;
-use crate::wiring;
+use crate::{output, wiring};
 
 /// How long a server has to answer.
 const PATIENCE: Duration = Duration::from_secs(5);

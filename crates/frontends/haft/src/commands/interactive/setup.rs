@@ -17,8 +17,7 @@ use toml_edit::{DocumentMut, Item, Table, value};
 
 use crate::commands::models::Trial;
 use crate::exit::mistake;
-use crate::output;
-use crate::wiring;
+use crate::{output, wiring};
 
 /// The provider's name where the user gave an address.
 const OWN: &str = "own";

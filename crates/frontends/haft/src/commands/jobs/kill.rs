@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::jobs;
-use crate::cli::KillArgs;
+use crate::commands::jobs::KillArgs;
 use crate::jobs::Job;
 use crate::output;
 

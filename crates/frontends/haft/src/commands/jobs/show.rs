@@ -5,7 +5,7 @@ use haft_types::{Clock, Timestamp};
 use serde_json::{Value, json};
 
 use super::{death, jobs};
-use crate::cli::{ListJobsArgs, ShowJobArgs};
+use crate::commands::jobs::{ListJobsArgs, ShowJobArgs};
 use crate::jobs::{Job, State};
 use crate::output::{self, Table};
 

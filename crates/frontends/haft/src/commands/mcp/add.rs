@@ -8,11 +8,11 @@ use tokio_util::sync::CancellationToken;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 
 use super::test;
-use crate::cli::{Common, McpAddArgs, Transport};
+use crate::cli::Common;
 use crate::commands::context;
+use crate::commands::mcp::{McpAddArgs, Transport};
 use crate::exit::{Exit, mistake};
-use crate::output;
-use crate::wiring;
+use crate::{output, wiring};
 
 const SECTION: &str = "mcp_servers";
 
@@ -175,7 +175,8 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::cli::{Cli, Command, McpCommand};
+    use crate::cli::{Cli, Command};
+    use crate::commands::mcp::McpCommand;
 
     fn add(before: &str, line: &[&str]) -> Result<String, String> {
         let words = ["haft", "mcp", "add"].into_iter().chain(line.iter().copied());

@@ -3,7 +3,7 @@
 use haft_mcp::{Origin, Reach, Server};
 use serde_json::{Value, json};
 
-use crate::cli::McpListArgs;
+use crate::commands::mcp::McpListArgs;
 use crate::exit::Exit;
 use crate::output::{self, Table};
 use crate::wiring::mcp::Mcp;

@@ -5,10 +5,9 @@ use std::time::Duration;
 use haft_mcp::McpError;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::McpNameArgs;
+use crate::commands::mcp::McpNameArgs;
 use crate::exit::{Exit, mistake};
-use crate::output;
-use crate::wiring;
+use crate::{output, wiring};
 
 /// How long a person may take on the page.
 const PATIENCE: Duration = Duration::from_mins(10);

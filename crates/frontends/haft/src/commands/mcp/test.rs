@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::list;
-use crate::cli::McpTestArgs;
+use crate::commands::mcp::McpTestArgs;
 use crate::exit::Exit;
 use crate::output;
 use crate::wiring::mcp::Mcp;

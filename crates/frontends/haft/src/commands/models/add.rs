@@ -6,10 +6,9 @@ use toml_edit::{DocumentMut, InlineTable, Item, Table, Value, value};
 
 use haft_agent::config;
 
-use crate::cli::AddArgs;
+use crate::commands::models::AddArgs;
 use crate::exit::{Exit, mistake};
-use crate::output;
-use crate::wiring;
+use crate::{output, wiring};
 
 pub(super) fn run(args: &AddArgs) -> anyhow::Result<Exit> {
     let file = wiring::places()?.config_file();
@@ -129,7 +128,8 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::cli::{Cli, Command, ModelsCommand};
+    use crate::cli::{Cli, Command};
+    use crate::commands::models::ModelsCommand;
 
     fn arguments(line: &str) -> AddArgs {
         let cli = Cli::try_parse_from(["haft", "models", "add"].into_iter().chain(line.split_whitespace())).unwrap();

@@ -10,7 +10,7 @@ use haft_types::ModelSpec;
 use serde_json::{Value, json};
 
 use super::number;
-use crate::cli::ListArgs;
+use crate::commands::models::ListArgs;
 use crate::exit::{Exit, mistake};
 use crate::output::{self, Table};
 use crate::wiring;

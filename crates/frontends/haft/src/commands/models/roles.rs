@@ -3,7 +3,7 @@
 use haft_agent::config::ModelRole;
 use serde_json::json;
 
-use crate::cli::RolesArgs;
+use crate::commands::models::RolesArgs;
 use crate::exit::Exit;
 use crate::output::{self, Table};
 

@@ -6,10 +6,9 @@ use haft_agent::config::{self, LoadedConfig, ValueOrigin};
 use haft_model::{BuiltIn, Declared};
 use serde_json::{Map, Value, json};
 
-use crate::cli::ShowModelArgs;
+use crate::commands::models::ShowModelArgs;
 use crate::exit::{Exit, mistake};
-use crate::output;
-use crate::wiring;
+use crate::{output, wiring};
 
 /// A value and where it comes from.
 struct Line {

@@ -12,10 +12,9 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::number;
-use crate::cli::TestArgs;
+use crate::commands::models::TestArgs;
 use crate::exit::{Exit, mistake};
-use crate::output;
-use crate::wiring;
+use crate::{output, wiring};
 
 /// Enough for a word, and for a model that reasons first.
 const MOST_OUTPUT: u32 = 1_024;

@@ -8,8 +8,7 @@ use haft_types::Decision;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
 use crate::exit::mistake;
-use crate::output;
-use crate::wiring;
+use crate::{output, wiring};
 
 pub(super) fn run(decision: Decision, rules: &[String]) -> anyhow::Result<()> {
     let file = wiring::places()?.config_file();

@@ -6,7 +6,7 @@ use haft_tool::Workspace;
 use haft_types::PermissionMode;
 use serde_json::Value;
 
-use crate::cli::ExplainArgs;
+use crate::commands::permissions::ExplainArgs;
 use crate::commands::tools;
 use crate::exit::mistake;
 use crate::output::{self, Table};

@@ -6,11 +6,11 @@ use haft_agent::config;
 use haft_rag::{CollectionConfig, Kind, Source};
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
-use crate::cli::{Common, RagAddArgs};
+use crate::cli::Common;
+use crate::commands::rag::RagAddArgs;
 use crate::exit::mistake;
-use crate::output;
-use crate::wiring;
 use crate::wiring::rag::{self, Rag};
+use crate::{output, wiring};
 
 const SECTION: &str = "rag";
 

@@ -3,7 +3,7 @@
 use haft_rag::{Collection, Kind, Status};
 use serde_json::{Value, json};
 
-use crate::cli::RagListArgs;
+use crate::commands::rag::RagListArgs;
 use crate::output::{self, Table};
 use crate::wiring::rag::Rag;
 

@@ -5,11 +5,10 @@ use std::fmt::Write as _;
 use haft_rag::{Answer, Passage};
 use serde_json::{Value, json};
 
-use crate::cli::RagQueryArgs;
+use crate::commands::rag::RagQueryArgs;
 use crate::exit::mistake;
-use crate::output;
-use crate::wiring;
 use crate::wiring::rag::Rag;
+use crate::{output, wiring};
 
 pub(super) fn run(args: &RagQueryArgs) -> anyhow::Result<()> {
     let (places, loaded) = super::super::configuration(&args.common)?;

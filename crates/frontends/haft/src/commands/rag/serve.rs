@@ -6,11 +6,10 @@ use haft_agent::WallClock;
 use haft_rag::{Collection, Kind, Serving, Token, serve};
 use uuid::Uuid;
 
-use crate::cli::RagServeArgs;
+use crate::commands::rag::RagServeArgs;
 use crate::exit::mistake;
-use crate::output;
-use crate::wiring;
 use crate::wiring::rag::Rag;
+use crate::{output, wiring};
 
 pub(super) fn run(args: &RagServeArgs) -> anyhow::Result<()> {
     if !args.listen.ip().is_loopback() {

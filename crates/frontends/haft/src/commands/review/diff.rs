@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use haft_agent::Project;
 
-use crate::cli::ReviewOf;
+use crate::commands::review::ReviewOf;
 use crate::exit::mistake;
 
 /// More of a diff is not sent: the reviewer reads the files instead.

@@ -16,10 +16,9 @@ use serde::Serialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::SandboxTestArgs;
+use crate::commands::sandbox::SandboxTestArgs;
 use crate::exit::Exit;
-use crate::output;
-use crate::wiring;
+use crate::{output, wiring};
 
 /// All attempts together take seconds; a machine may be slow.
 const PATIENCE: Duration = Duration::from_mins(10);

@@ -10,8 +10,8 @@ use haft_types::{TokenCounter as _, ToolSet};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::ToolListArgs;
 use crate::commands::catalogue::{self, Place};
+use crate::commands::tools::ToolListArgs;
 use crate::exit::mistake;
 use crate::output::{self, Table};
 

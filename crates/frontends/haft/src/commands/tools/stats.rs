@@ -7,8 +7,9 @@ use haft_model::O200k;
 use haft_types::{Entry, Message, Role, ToolStatus};
 use serde::Serialize;
 
-use crate::cli::{Common, OfConversation};
+use crate::cli::Common;
 use crate::commands::conversations;
+use crate::commands::useful::OfConversation;
 use crate::output::{self, Table};
 use crate::wiring;
 

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::record::{Held, Record, StepRecord};
 use super::step::{self, Start};
 use super::told::Told;
-use crate::cli::WorkflowRunArgs;
+use crate::commands::workflows::WorkflowRunArgs;
 use crate::exit::Exit;
 
 /// So many steps run at the same time.

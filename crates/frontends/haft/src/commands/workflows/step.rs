@@ -13,8 +13,9 @@ use haft_types::{ConversationId, Cost, Outcome, TurnResult, Usage};
 use super::drive::Shared;
 use super::record::StepRecord;
 use super::told::StepEvents;
-use crate::cli::{RunArgs, WorkflowRunArgs};
+use crate::cli::RunArgs;
 use crate::commands::run::{close, lower, take_role};
+use crate::commands::workflows::WorkflowRunArgs;
 use crate::wiring;
 
 /// What a step begins with.

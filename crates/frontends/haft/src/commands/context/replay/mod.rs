@@ -19,8 +19,8 @@ use haft_types::{Api, CacheKind, CacheRule, ModelSpec, Price};
 use serde_json::json;
 
 use super::next;
-use crate::cli::ReplayArgs;
 use crate::commands::configuration;
+use crate::commands::context::ReplayArgs;
 
 use crate::exit::mistake;
 use crate::output::Table;

@@ -1,45 +1,44 @@
 //! What each command does, one module each.
 
-mod catalogue;
-mod changes;
-mod completions;
-mod config;
-mod context;
-mod conversations;
-mod count;
-mod doctor;
-mod drive;
-mod events;
-mod hooks;
-mod interactive;
-mod jobs;
-mod lib;
+pub(crate) mod catalogue;
+pub(crate) mod changes;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod context;
+pub(crate) mod conversations;
+pub(crate) mod count;
+pub(crate) mod doctor;
+pub(crate) mod drive;
+pub(crate) mod events;
+pub(crate) mod hooks;
+pub(crate) mod interactive;
+pub(crate) mod jobs;
+pub(crate) mod lib;
 pub(crate) mod logs;
 #[cfg(feature = "mcp")]
-mod mcp;
-mod models;
-mod notes;
+pub(crate) mod mcp;
+pub(crate) mod models;
+pub(crate) mod notes;
 pub(crate) mod permissions;
 #[cfg(feature = "rag")]
-mod rag;
-mod review;
-mod run;
-mod sandbox;
-mod tools;
-mod trust;
-mod useful;
-mod workflows;
+pub(crate) mod rag;
+pub(crate) mod review;
+pub(crate) mod run;
+pub(crate) mod sandbox;
+pub(crate) mod tools;
+pub(crate) mod trust;
+pub(crate) mod useful;
+pub(crate) mod workflows;
 
 use haft_agent::Places;
 use haft_agent::config::{LoadedConfig, Sources, load};
 use haft_project::Kind;
+use interactive::Looks;
 
 use crate::cli::{Cli, Command, Common};
 use crate::exit::Exit;
 use crate::log;
 use crate::wiring;
-
-use interactive::Looks;
 
 /// Does what the command line says.
 pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {

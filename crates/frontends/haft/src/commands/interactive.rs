@@ -15,6 +15,7 @@ mod turns;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use beside::Beside;
 use haft_agent::config::Config;
 use haft_agent::{Places, Project, knowledge};
 use haft_engine::{Leftovers, Session, Which};
@@ -22,6 +23,8 @@ use haft_project::{Ground, commands};
 use haft_text::Masker;
 use haft_tui::{Desk, Ended, Hands, Message, Offer, Operation, Palette, Setup};
 use haft_types::{Decision, PermissionMode, Role};
+use history::History;
+use setup::SetUp;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
@@ -31,10 +34,6 @@ use crate::cli::{DemoArgs, RunArgs, at_a_terminal};
 use crate::exit::{Exit, mistake};
 use crate::output;
 use crate::wiring::{self, PromptSources};
-
-use beside::Beside;
-use history::History;
-use setup::SetUp;
 
 /// How the interface looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,10 @@ mod change;
 mod items;
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
+use self::items::{Item, Items};
+use clap::{Args, Subcommand};
 use haft_agent::config::Config;
 use haft_agent::{Places, Project, knowledge, tool_help};
 use haft_engine::ToolHelp;
@@ -13,11 +16,62 @@ use haft_project::external::HelpCache;
 use haft_project::{By, Ground, Kind, Problem, Shadowed, Standing};
 use serde_json::{Value, json};
 
-use self::items::{Item, Items};
-use crate::cli::{CatalogueCommand, Common};
+use crate::cli::Common;
 use crate::exit::{Exit, mistake};
 use crate::output::{self, Table};
 use crate::wiring::{self, OfferedPrompt, PromptSources};
+
+#[derive(Debug, Args)]
+pub(crate) struct CatalogueArgs {
+    /// A list when absent.
+    #[command(subcommand)]
+    pub(crate) command: Option<CatalogueCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CatalogueCommand {
+    /// List what there is, and where it comes from.
+    List {
+        /// Show what is not used because another of the same name comes first, and the folders that are looked through.
+        #[arg(short, long)]
+        verbose: bool,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Show one whole.
+    Show {
+        /// Its name.
+        name: String,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Add one to this project, or to your own with `--user`.
+    Add {
+        /// Its name.
+        name: String,
+        /// A Markdown file to copy; standard input when absent.
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Add it for all your projects.
+        #[arg(long)]
+        user: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Remove one that lies in a folder of haft's.
+    Remove {
+        /// Its name.
+        name: String,
+        #[command(flatten)]
+        common: Common,
+    },
+}
 
 /// Where a command works.
 pub(super) struct Place {

@@ -1,11 +1,22 @@
-//! The arguments of `haft models` and `haft count`.
+//! `haft models`: which models there are, what is known of them, and whether they answer.
 
-use std::path::PathBuf;
+mod add;
+mod list;
+mod roles;
+mod show;
+mod test;
+mod trial;
 
 use clap::{Args, Subcommand};
+use haft_agent::config::Config;
+use haft_model::Catalogue;
 use haft_types::Api;
 
-use super::{Common, positive};
+use crate::cli::{Common, positive};
+use crate::exit::{Exit, mistake};
+
+pub(super) use list::usable;
+pub(super) use trial::Trial;
 
 #[derive(Debug, Args)]
 pub(crate) struct ModelsArgs {
@@ -124,17 +135,24 @@ pub(crate) struct TestArgs {
     pub(crate) common: Common,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct CountArgs {
-    /// The files; `-` is standard input.
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// Count for this model, as `provider/model`.
-    #[arg(short, long)]
-    pub(crate) model: Option<String>,
-    /// As JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
+pub(super) fn run(command: Option<ModelsCommand>) -> anyhow::Result<Exit> {
+    match command.unwrap_or_else(|| ModelsCommand::List(ListArgs::default())) {
+        ModelsCommand::List(args) => list::run(&args),
+        ModelsCommand::Show(args) => show::run(&args),
+        ModelsCommand::Roles(args) => roles::run(&args),
+        ModelsCommand::Add(args) => add::run(&args),
+        ModelsCommand::Test(args) => test::run(&args),
+    }
+}
+
+/// Everything that is declared and built in.
+fn catalogue(config: &Config) -> anyhow::Result<Catalogue> {
+    Catalogue::with_built_in(config.providers.clone(), config.models.clone())
+        .map_err(|error| mistake(error.to_string()))
+}
+
+/// A number as people write it: no zeros at its end.
+fn number(value: f64) -> String {
+    let text = format!("{value:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

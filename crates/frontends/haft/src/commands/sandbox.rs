@@ -4,15 +4,50 @@ mod test;
 
 use std::path::PathBuf;
 
+use clap::{Args, Subcommand};
 use haft_agent::set_up_sandbox;
 use haft_sandbox::{Confined, Network, Sandbox};
 use haft_types::PermissionMode;
 use serde_json::json;
 
-use crate::cli::{SandboxCommand, SandboxStatusArgs};
+use crate::cli::Common;
 use crate::exit::Exit;
-use crate::output;
-use crate::wiring;
+use crate::{output, wiring};
+
+#[derive(Debug, Args)]
+pub(crate) struct SandboxArgs {
+    #[command(subcommand)]
+    pub(crate) command: SandboxCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SandboxCommand {
+    /// Show what holds commands in here, and why it is no more.
+    Status(SandboxStatusArgs),
+    /// Try to leave it, in every way haft knows, and show what holds.
+    ///
+    /// Each attempt is made on a place of its own and harms nothing. Exit code 0 when namespaces can be had and no attempt succeeds
+    /// in them, else 1; what Landlock leaves open is shown.
+    Test(SandboxTestArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SandboxTestArgs {
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SandboxStatusArgs {
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
 
 pub(super) fn run(command: &SandboxCommand) -> anyhow::Result<Exit> {
     match command {

@@ -2,15 +2,60 @@
 
 mod diff;
 
+use clap::Args;
 use haft_agent::knowledge;
 use haft_types::PermissionMode;
 
 use super::run;
-use crate::cli::{ReviewArgs, RunArgs};
+use crate::cli::{Common, OutputFormat, RunArgs, positive};
 use crate::exit::{Exit, mistake};
 use crate::wiring;
 
-const PROMPT: &str = include_str!("prompt.md");
+#[derive(Debug, Args)]
+pub(crate) struct ReviewArgs {
+    /// What to look at above all.
+    pub(crate) instructions: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) of: ReviewOf,
+
+    /// The model, as `provider/model`.
+    #[arg(short, long)]
+    pub(crate) model: Option<String>,
+
+    /// What to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) output_format: OutputFormat,
+
+    /// Stop after this many replies of the model.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+
+    /// Stop when this much money is spent.
+    #[arg(long, value_name = "USD", value_parser = positive)]
+    pub(crate) max_budget_usd: Option<f64>,
+
+    /// Show reasoning and whole tool results.
+    #[arg(long)]
+    pub(crate) verbose: bool,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// Which change is meant: what is not committed, unless one of these is given.
+#[derive(Debug, Args)]
+pub(crate) struct ReviewOf {
+    /// Everything since this branch left another one.
+    #[arg(long, value_name = "BRANCH", conflicts_with = "commit")]
+    pub(crate) base: Option<String>,
+
+    /// One commit.
+    #[arg(long, value_name = "COMMIT")]
+    pub(crate) commit: Option<String>,
+}
+
+const PROMPT: &str = include_str!("review/prompt.md");
 
 /// What a reviewer needs. Commands are not among them: in plan mode each would be refused.
 const TOOLS: [&str; 7] =

@@ -1,0 +1,159 @@
+//! `haft undo`, `haft redo`, `haft changes` and `haft rewind`: what a conversation changed in files, and how it is taken back.
+
+mod rewind;
+mod show;
+mod undo;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::Args;
+use haft_agent::Places;
+use haft_agent::config::Config;
+use haft_engine::files::ChangeRecord;
+use haft_store::versions::CallName;
+use haft_store::{Conversation, Store};
+use serde_json::{Value, json};
+
+use super::conversations;
+use crate::cli::Common;
+use crate::exit::Exit;
+use crate::wiring;
+
+pub(super) use rewind::{Scope, go_back};
+pub(super) use undo::{Direction, described};
+
+#[derive(Debug, Args)]
+pub(crate) struct UndoArgs {
+    /// An id, the beginning of one, or a name; the current conversation when absent.
+    pub(crate) conversation: Option<String>,
+
+    /// Take back the changes of this call, as `haft changes` names it.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["message", "session"])]
+    pub(crate) call: Option<String>,
+
+    /// Take back what came of this message: of one of the model's, or of one of yours up to the next.
+    #[arg(long, value_name = "ID", conflicts_with = "session")]
+    pub(crate) message: Option<String>,
+
+    /// Take back everything the conversation changed.
+    #[arg(long)]
+    pub(crate) session: bool,
+
+    #[command(flatten)]
+    pub(crate) how: How,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RedoArgs {
+    /// An id, the beginning of one, or a name; the current conversation when absent.
+    pub(crate) conversation: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) how: How,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RewindArgs {
+    /// The message, as `haft conversations show` names it. One of yours goes, to be said anew; one of the model's stays, with
+    /// the results of its calls.
+    pub(crate) message: String,
+
+    /// An id, the beginning of one, or a name; the current conversation when absent.
+    #[arg(long, value_name = "ID")]
+    pub(crate) conversation: Option<String>,
+
+    /// Take back as well what was changed in files since.
+    #[arg(long)]
+    pub(crate) files: bool,
+
+    #[command(flatten)]
+    pub(crate) how: How,
+}
+
+/// What undo, redo and rewind share.
+#[derive(Debug, Args)]
+pub(crate) struct How {
+    /// Only say what would be done.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ChangesArgs {
+    /// An id, the beginning of one, or a name; the current conversation when absent.
+    pub(crate) conversation: Option<String>,
+
+    /// Show what each call changed, in order.
+    #[arg(long)]
+    pub(crate) diff: bool,
+
+    /// Add the newest content of each file to the JSON.
+    #[arg(long, requires = "json")]
+    pub(crate) content: bool,
+
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+pub(super) fn undo(args: &UndoArgs) -> anyhow::Result<Exit> {
+    wiring::runtime()?.block_on(undo::undo(args))
+}
+
+pub(super) fn redo(args: &RedoArgs) -> anyhow::Result<Exit> {
+    wiring::runtime()?.block_on(undo::redo(args))
+}
+
+pub(super) fn rewind(args: &RewindArgs) -> anyhow::Result<Exit> {
+    wiring::runtime()?.block_on(rewind::rewind(args))
+}
+
+pub(super) fn changes(args: &ChangesArgs) -> anyhow::Result<Exit> {
+    wiring::runtime()?.block_on(show::show(args))?;
+    Ok(Exit::Completed)
+}
+
+/// A conversation and what it changed.
+pub(super) struct Opened {
+    store: Arc<dyn Store>,
+    conversation: Conversation,
+    pub(super) record: ChangeRecord,
+}
+
+impl Opened {
+    async fn new(conversation: Option<&str>, common: &Common) -> anyhow::Result<Self> {
+        let (places, loaded) = super::configuration(common)?;
+        Self::of(conversation, &places, &loaded.config).await
+    }
+
+    /// The conversation of that id or name, or the current one.
+    pub(super) async fn of(conversation: Option<&str>, places: &Places, config: &Config) -> anyhow::Result<Self> {
+        let store = wiring::open_store(places, config)?;
+        let conversation = match conversation {
+            Some(id) => conversations::find(store.as_ref(), id).await?,
+            None => conversations::current(store.as_ref()).await?,
+        };
+        let record = ChangeRecord::new(haft_agent::versions(places, config), conversation.id.clone());
+        Ok(Self { store, conversation, record })
+    }
+
+    /// A path as it is shown: relative to the conversation's project where it lies inside.
+    fn name(&self, path: &Path) -> String {
+        path.strip_prefix(Path::new(&self.conversation.namespace)).unwrap_or(path).display().to_string()
+    }
+}
+
+fn call_as_json(call: &CallName) -> Value {
+    json!({ "message_id": call.message_id, "call_id": call.call_id, "tool": call.tool })
+}
