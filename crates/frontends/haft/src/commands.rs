@@ -25,6 +25,7 @@ pub(crate) mod rag;
 pub(crate) mod review;
 pub(crate) mod run;
 pub(crate) mod sandbox;
+pub(crate) mod slash;
 pub(crate) mod tools;
 pub(crate) mod trust;
 pub(crate) mod useful;
@@ -37,8 +38,8 @@ use interactive::Looks;
 
 use crate::cli::{Cli, Command, Common};
 use crate::exit::Exit;
-use crate::log;
 use crate::wiring;
+use crate::wiring::log;
 
 /// Does what the command line says.
 pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {

@@ -10,9 +10,7 @@ mod commands;
 mod demo;
 mod exit;
 mod jobs;
-mod log;
 mod output;
-mod slash;
 mod stream;
 mod wiring;
 

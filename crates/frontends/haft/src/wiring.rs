@@ -2,6 +2,7 @@
 //!
 //! Sessions are opened through [`haft_agent::Agent`] alone; each extension has its glue in a file of its own here.
 
+pub(crate) mod log;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
 #[cfg(feature = "postgres")]
@@ -29,7 +30,7 @@ use haft_store::{Conversation, Store};
 use haft_tui::TuiConfig;
 use haft_types::Message;
 
-use crate::log::{self, LogLevel};
+use log::LogLevel;
 
 pub(crate) use prompts::{OfferedPrompt, PromptSources};
 pub(crate) use readers::readers;

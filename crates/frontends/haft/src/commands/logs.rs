@@ -6,8 +6,8 @@ use clap::Args;
 
 use crate::cli::Common;
 use crate::exit::Exit;
-use crate::log::{Follower, LogLevel, LogLine, newest_lines};
 use crate::output;
+use crate::wiring::log::{Follower, LogLevel, LogLine, newest_lines};
 
 /// How often a look is taken at what is new.
 const EVERY: Duration = Duration::from_millis(250);

@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::approve::TerminalApprover;
 use crate::cli::{Compat, InputFormat, OutputFormat, RunArgs};
+use crate::commands::slash;
 use crate::exit::{Exit, mistake};
 use crate::jobs::{self, Jobs};
 use crate::output::claude::{Introduction, Messages, Pieces};
 use crate::output::{self, Printer};
-use crate::slash;
 use crate::wiring::{self, PromptSources};
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::beside::Beside;
 use super::{Next, Seat};
 use crate::commands::run::cancel_on_signals;
-use crate::slash;
+use crate::commands::slash;
 
 impl Seat<'_> {
     /// Runs one turn.
