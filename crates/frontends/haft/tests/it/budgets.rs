@@ -137,8 +137,8 @@ fn few_packages_are_built() {
 
 /// These come down as the code is put in order; what they are to come to stands beside them.
 const CORE_LINES: usize = 57_000; // 52,000
-const LARGEST_FILE: usize = 760; // 700
-const DOUBLE_NAMES: usize = 185; // 60
-const OLD_MODULES: usize = 130; // 0
+const LARGEST_FILE: usize = 700;
+const DOUBLE_NAMES: usize = 172; // 60
+const OLD_MODULES: usize = 45; // 0
 const BINARY_ENTRIES: usize = 14;
-const CORE_PACKAGES: usize = 340; // 290
+const CORE_PACKAGES: usize = 290;
