@@ -203,7 +203,7 @@ mod tests {
             tracing::warn!(call = "c1", tries = 3, took = 0.5, last = true, error = %KEY, "it failed with {KEY}");
         });
         let [line] = lines.as_slice() else { panic!("{lines:?}") };
-        assert_eq!((line.level, line.target.as_str()), (LogLevel::Warn, "haft::log::tests"));
+        assert_eq!((line.level, line.target.as_str()), (LogLevel::Warn, module_path!()));
         assert_eq!(line.message, "it failed with [masked: GitHub token]");
         let fields = Value::Object(line.fields.clone()).to_string();
         assert_eq!(fields, r#"{"call":"c1","tries":3,"took":0.5,"last":true,"error":"[masked: GitHub token]"}"#);
