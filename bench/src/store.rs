@@ -122,18 +122,8 @@ fn rewrites(folder: &Path, length: u32) -> anyhow::Result<Vec<Duration>> {
 /// Words of a made-up project, so that some are everywhere and some are rare.
 fn said(conversation: usize, message: usize) -> String {
     const PLACES: [&str; 12] = [
-        "parser",
-        "renderer",
-        "scheduler",
-        "login",
-        "billing",
-        "search",
-        "cache",
-        "worker",
-        "gateway",
-        "index",
-        "queue",
-        "storage",
+        "parser", "renderer", "scheduler", "login", "billing", "search", "cache", "worker", "gateway", "index",
+        "queue", "storage",
     ];
     let place = PLACES[(conversation * 7 + message) % PLACES.len()];
     let rare = conversation * 10 + message;

@@ -70,20 +70,8 @@ pub struct Config {
 impl Config {
     /// The keys of the core, beside which there are the sections of extensions.
     pub(crate) const KEYS: [&'static str; 14] = [
-        "model",
-        "providers",
-        "models",
-        "model_roles",
-        "context",
-        "roles",
-        "permissions",
-        "tools",
-        "store",
-        "retry",
-        "sandbox",
-        "hooks",
-        "limits",
-        "groups",
+        "model", "providers", "models", "model_roles", "context", "roles", "permissions", "tools", "store", "retry",
+        "sandbox", "hooks", "limits", "groups",
     ];
 
     /// The section of this name, as the crate reads it that owns it; its default when nothing is configured.

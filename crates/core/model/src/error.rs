@@ -152,15 +152,8 @@ impl ModelError {
     pub fn is_too_long(&self) -> bool {
         const CODES: [&str; 3] = ["context_length_exceeded", "request_too_large", "exceed_context_size_error"];
         const PHRASES: [&str; 9] = [
-            "context length",
-            "context window",
-            "context size",
-            "prompt is too long",
-            "input is too long",
-            "too many tokens",
-            "maximum number of tokens",
-            "input token count",
-            "reduce the length",
+            "context length", "context window", "context size", "prompt is too long", "input is too long",
+            "too many tokens", "maximum number of tokens", "input token count", "reduce the length",
         ];
         match self {
             Self::Status { status: 400 | 413 | 422, code, message } => {

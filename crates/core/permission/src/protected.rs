@@ -47,38 +47,15 @@ mod tests {
     #[test]
     fn every_spelling_of_a_protected_name() {
         for path in [
-            ".git",
-            ".git/hooks/pre-commit",
-            "sub/.git/config",
-            ".GIT/config",
-            ".Git",
-            ".g\u{200c}it/x",
-            ".gi\u{fe0f}t",
-            "．git",
-            ".ｇｉｔ/config",
-            ".git./x",
-            ".git /x",
-            ".HAFT/config.toml",
-            ".mcp.json",
-            "a/.MCP.JSON",
-            ".BASHRC",
-            ".ba\u{17f}hrc",
-            ".github/workflows/ci.yml",
-            "x/.GitHub/Workflows/y",
-            ".vscode/settings.json",
-            "Jenkinsfile",
-            ".\u{212a}shrc",
+            ".git", ".git/hooks/pre-commit", "sub/.git/config", ".GIT/config", ".Git", ".g\u{200c}it/x",
+            ".gi\u{fe0f}t", "．git", ".ｇｉｔ/config", ".git./x", ".git /x", ".HAFT/config.toml", ".mcp.json",
+            "a/.MCP.JSON", ".BASHRC", ".ba\u{17f}hrc", ".github/workflows/ci.yml", "x/.GitHub/Workflows/y",
+            ".vscode/settings.json", "Jenkinsfile", ".\u{212a}shrc",
         ] {
             assert!(named(Path::new(path)).is_some(), "{path}");
         }
         for path in [
-            ".gitignore",
-            ".github/CODEOWNERS",
-            "git",
-            "src/.gitkeep",
-            "workflows/ci.yml",
-            ".github",
-            "src/main.rs",
+            ".gitignore", ".github/CODEOWNERS", "git", "src/.gitkeep", "workflows/ci.yml", ".github", "src/main.rs",
             "agents/x",
         ] {
             assert_eq!(named(Path::new(path)), None, "{path}");

@@ -13,16 +13,8 @@ pub(super) const EXECUTE: &str = "execute_command";
 const COMMAND_TOOLS: [&str; 3] = [EXECUTE, "background_task", "session_start"];
 /// Tools that read what their path names.
 pub(super) const READ_TOOLS: [&str; 10] = [
-    "ac_mod_list",
-    "ac_mod_read",
-    "count_tokens",
-    "extract_to_text",
-    "glob",
-    "list_code_definition_names",
-    "list_files",
-    "read_file",
-    "search_files",
-    "useful_info_add",
+    "ac_mod_list", "ac_mod_read", "count_tokens", "extract_to_text", "glob", "list_code_definition_names",
+    "list_files", "read_file", "search_files", "useful_info_add",
 ];
 /// Tools that write what their path names.
 pub(super) const WRITE_TOOLS: [&str; 7] =

@@ -18,13 +18,8 @@ use crate::ground::Kind;
 
 /// What would run: configuration that names commands, servers and hooks, and the programs themselves.
 const RUNS: &[&str] = &[
-    ".haft/config.toml",
-    ".haft/hooks",
-    ".haft/workflows",
-    ".mcp.json",
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-    ".claude/hooks",
+    ".haft/config.toml", ".haft/hooks", ".haft/workflows", ".mcp.json", ".claude/settings.json",
+    ".claude/settings.local.json", ".claude/hooks",
 ];
 
 /// Kinds of things of which whole folders would run, or steer what runs.

@@ -211,10 +211,7 @@ mod tests {
         assert_eq!(
             told(&place, &["c/x.rs", "a/b/y.rs"]).0,
             [
-                "project/AGENTS.md",
-                "project/a/AGENTS.md",
-                "project/c/AGENTS.md",
-                "project/a/b/CLAUDE.md",
+                "project/AGENTS.md", "project/a/AGENTS.md", "project/c/AGENTS.md", "project/a/b/CLAUDE.md",
                 "user/AGENTS.md"
             ]
         );

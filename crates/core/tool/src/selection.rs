@@ -7,12 +7,7 @@ use crate::{Access, Group, Registry, Set, Tool};
 
 /// The tools that do most of the work, for models with a small window.
 const MINIMAL: [&str; 7] = [
-    "read_file",
-    "write_to_file",
-    "replace_in_file",
-    "list_files",
-    "search_files",
-    "execute_command",
+    "read_file", "write_to_file", "replace_in_file", "list_files", "search_files", "execute_command",
     "attempt_completion",
 ];
 

@@ -8,17 +8,7 @@ use crate::outcome::PolicyOutcome;
 
 /// The headings of [`outcome_rows`].
 pub const OUTCOME_HEADINGS: [&str; 12] = [
-    "POLICY",
-    "REQUESTS",
-    "TOKENS",
-    "READ",
-    "WRITTEN",
-    "FRESH",
-    "COST",
-    "AGAINST FIRST",
-    "PEAK",
-    "BREAKS",
-    "REGRET",
+    "POLICY", "REQUESTS", "TOKENS", "READ", "WRITTEN", "FRESH", "COST", "AGAINST FIRST", "PEAK", "BREAKS", "REGRET",
     "MUST-KEEP",
 ];
 

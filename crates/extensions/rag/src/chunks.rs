@@ -14,28 +14,8 @@ const MOST_BYTES: usize = 6 * 1024;
 
 /// Words that are followed by the name they define.
 const DEFINING: [&str; 22] = [
-    "class",
-    "const",
-    "def",
-    "defmodule",
-    "enum",
-    "fn",
-    "func",
-    "function",
-    "impl",
-    "interface",
-    "macro_rules",
-    "message",
-    "mod",
-    "module",
-    "namespace",
-    "package",
-    "protocol",
-    "record",
-    "static",
-    "struct",
-    "trait",
-    "type",
+    "class", "const", "def", "defmodule", "enum", "fn", "func", "function", "impl", "interface", "macro_rules",
+    "message", "mod", "module", "namespace", "package", "protocol", "record", "static", "struct", "trait", "type",
 ];
 
 /// A passage of a text.

@@ -15,27 +15,8 @@ pub(crate) const LARGEST: u64 = 1024 * 1024;
 
 /// Names of files that hold secrets; a `*` stands at the beginning or the end.
 const SECRET: [&str; 22] = [
-    ".env",
-    ".env.*",
-    "*.env",
-    "*.pem",
-    "*.key",
-    "*.p12",
-    "*.pfx",
-    "*.jks",
-    "*.keystore",
-    "*.kdbx",
-    "*.ppk",
-    "id_rsa*",
-    "id_dsa*",
-    "id_ecdsa*",
-    "id_ed25519*",
-    "credentials",
-    "credentials.*",
-    "secrets.*",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
+    ".env", ".env.*", "*.env", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk", "id_rsa*",
+    "id_dsa*", "id_ecdsa*", "id_ed25519*", "credentials", "credentials.*", "secrets.*", ".netrc", ".npmrc", ".pypirc",
     "*.tfstate",
 ];
 

@@ -77,14 +77,7 @@ async fn addresses_of_this_machine_are_refused_however_they_are_written() {
     let site = Site::new(|_, stream| html(stream, "<p>secret"));
     let port = site.address.port();
     for host in [
-        "127.0.0.1",
-        "127.1",
-        "2130706433",
-        "0x7f.0.0.1",
-        "localhost",
-        "[::1]",
-        "[::ffff:127.0.0.1]",
-        "0.0.0.0",
+        "127.0.0.1", "127.1", "2130706433", "0x7f.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0",
         "169.254.169.254",
     ] {
         let url: Url = format!("http://{host}:{port}/").parse().unwrap();

@@ -7,18 +7,8 @@ use std::sync::Arc;
 
 /// What is decided for every command, whatever the repository says.
 const ALWAYS: [&str; 12] = [
-    "--no-pager",
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "commit.gpgSign=false",
-    "-c",
-    "user.name=haft",
-    "-c",
-    "user.email=haft@localhost",
-    "--literal-pathspecs",
+    "--no-pager", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false", "-c",
+    "user.name=haft", "-c", "user.email=haft@localhost", "--literal-pathspecs",
 ];
 
 /// Runs git in a folder. It blocks; call it from a thread that may.

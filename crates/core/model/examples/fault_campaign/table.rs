@@ -255,15 +255,7 @@ impl OfReply<'_> {
     /// A server that counts wrongly has still answered.
     fn wrong_usage(&mut self) {
         const WRONG: [&str; 10] = [
-            "\"12\"",
-            "-5",
-            "1.5",
-            "null",
-            "{}",
-            "[1]",
-            "true",
-            "18446744073709551615",
-            "1e300",
+            "\"12\"", "-5", "1.5", "null", "{}", "[1]", "true", "18446744073709551615", "1e300",
             "99999999999999999999999999",
         ];
         let text = self.reply.events.concat();

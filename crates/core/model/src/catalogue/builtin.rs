@@ -17,19 +17,8 @@ macro_rules! files {
 }
 
 const FILES: [(&str, &str); 13] = files![
-    "anthropic",
-    "deepseek",
-    "gemini",
-    "glm",
-    "kimi",
-    "llamacpp",
-    "lmstudio",
-    "mistral",
-    "ollama",
-    "openai",
-    "openrouter",
-    "qwen",
-    "vllm",
+    "anthropic", "deepseek", "gemini", "glm", "kimi", "llamacpp", "lmstudio", "mistral", "ollama", "openai",
+    "openrouter", "qwen", "vllm",
 ];
 
 /// Where the numbers of an entry come from.

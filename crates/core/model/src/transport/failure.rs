@@ -163,15 +163,8 @@ impl Said {
         const CODES: [&str; 5] =
             ["insufficient_quota", "billing_hard_limit_reached", "billing_error", "billing_not_active", "spend_limit"];
         const PHRASES: [&str; 9] = [
-            "spend limit",
-            "spending limit",
-            "spend cap",
-            "spending cap",
-            "credit balance",
-            "insufficient balance",
-            "insufficient credit",
-            "insufficient_quota",
-            "billing hard limit",
+            "spend limit", "spending limit", "spend cap", "spending cap", "credit balance", "insufficient balance",
+            "insufficient credit", "insufficient_quota", "billing hard limit",
         ];
         if !matches!(status, 400 | 402 | 403 | 429) {
             return false;

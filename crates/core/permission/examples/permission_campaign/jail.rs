@@ -53,13 +53,7 @@ impl Jail {
         symlink("..", project.join("sub/up"))?;
         // Programs by the names that rules cover, where none of them should ever be found.
         for decoy in [
-            "bin/evil",
-            "evil",
-            "project/evil",
-            "project/ls",
-            "project/cat",
-            "project/timeout",
-            "project/src/ls",
+            "bin/evil", "evil", "project/evil", "project/ls", "project/cat", "project/timeout", "project/src/ls",
             "home/evil",
         ] {
             fs::write(top.join(decoy), "#!/bin/sh\nexit 0\n")?;

@@ -8,21 +8,7 @@ use crate::random::Random;
 
 /// Names that look alike, contain one another, or are special somewhere.
 const NAMES: [&str; 16] = [
-    "a",
-    "ab",
-    "a b",
-    "a.",
-    ".a",
-    "..a",
-    "a..",
-    "...",
-    "A",
-    "é",
-    "e\u{301}",
-    "a\\b",
-    "project",
-    "project2",
-    "a\nb",
+    "a", "ab", "a b", "a.", ".a", "..a", "a..", "...", "A", "é", "e\u{301}", "a\\b", "project", "project2", "a\nb",
     "\u{202e}a",
 ];
 

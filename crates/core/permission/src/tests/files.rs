@@ -73,13 +73,8 @@ fn protected_files_lie_outside_every_pattern() {
     for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
         let permissions = permissions(mode, &rules, &[], &[]);
         for path in [
-            ".git/hooks/pre-commit",
-            ".GIT/config",
-            "sub/up/.git/config",
-            ".haft/config.toml",
-            ".mcp.json",
-            "sub/.bashrc",
-            ".g\u{200d}it/x",
+            ".git/hooks/pre-commit", ".GIT/config", "sub/up/.git/config", ".haft/config.toml", ".mcp.json",
+            "sub/.bashrc", ".g\u{200d}it/x",
         ] {
             let verdict = write(&permissions, &project, path);
             assert_eq!(verdict.decision, Decision::Ask, "{path} in {mode}");

@@ -12,18 +12,8 @@ const MOST_HEADERS: usize = 100;
 
 /// Headers between two neighbours, and those that are written anew.
 const NOT_SENT_ON: &[&str] = &[
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
+    "connection", "content-length", "expect", "host", "keep-alive", "proxy-authenticate", "proxy-authorization",
+    "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
 ];
 
 /// What a client asks for.

@@ -65,14 +65,8 @@ fn unconfined(root: &Path) {
     assert_eq!(site.changed_files().unwrap(), [""; 0], "what succeeds is undone");
     let contacts = site.contacts().unwrap();
     for what in [
-        "connected to the server",
-        "datagram",
-        "spoke to the socket",
-        "without a place",
-        "terminal",
-        "named pipe",
-        "/tmp",
-        "/dev/shm",
+        "connected to the server", "datagram", "spoke to the socket", "without a place", "terminal", "named pipe",
+        "/tmp", "/dev/shm",
     ] {
         assert!(contacts.iter().any(|contact| contact.contains(what)), "{what}: {contacts:?}");
     }

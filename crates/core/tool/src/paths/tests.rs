@@ -85,21 +85,7 @@ fn resolved_paths_agree_with_the_kernel() {
         symlink(target, root.join(link)).unwrap();
     }
     let names = [
-        "a",
-        "b",
-        "c",
-        "up",
-        "ab",
-        "out",
-        "here",
-        "far",
-        "short",
-        "back",
-        "..",
-        ".",
-        "deep",
-        "elsewhere",
-        "project",
+        "a", "b", "c", "up", "ab", "out", "here", "far", "short", "back", "..", ".", "deep", "elsewhere", "project",
         ".git",
     ];
     let strategy = proptest::collection::vec(proptest::sample::select(names.to_vec()), 1..7);

@@ -57,16 +57,8 @@ fn protected_files_are_asked_about_in_every_mode_that_edits() {
     for mode in [PermissionMode::AcceptEdits, PermissionMode::Auto] {
         let permissions = permissions(mode, &["extract_to_text", "extract_to_text(**)"], &[]);
         for output in [
-            ".git/config",
-            ".envrc",
-            ".haft/config.toml",
-            ".github/workflows/ci.yml",
-            ".vscode/tasks.json",
-            "./src/../.git/config",
-            "plain/config",
-            "note.txt",
-            ".GIT/config",
-            &absolute,
+            ".git/config", ".envrc", ".haft/config.toml", ".github/workflows/ci.yml", ".vscode/tasks.json",
+            "./src/../.git/config", "plain/config", "note.txt", ".GIT/config", &absolute,
         ] {
             assert_eq!(extract(&permissions, &project, output).decision, Decision::Ask, "{mode} {output}");
         }

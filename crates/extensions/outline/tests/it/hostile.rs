@@ -24,35 +24,9 @@ fn survives(language: Language, text: &str) {
 fn text_made_to_hurt_is_survived() {
     let length = 10_000;
     let nested: Vec<String> = [
-        "(",
-        "[",
-        "{",
-        "<",
-        "\"",
-        "'",
-        "`",
-        "/*",
-        "<<A\n",
-        "$((",
-        "if (",
-        "class A {",
-        "fn a() {",
-        "def a(",
-        "#if A\n",
-        "\\",
-        "${",
-        "<?php ",
-        "=begin\n",
-        "template<",
-        "namespace a {",
-        "a.",
-        "function a() {",
-        "() => ",
-        "!",
-        "-",
-        "\u{0}",
-        "\u{FEFF}",
-        "\t\n",
+        "(", "[", "{", "<", "\"", "'", "`", "/*", "<<A\n", "$((", "if (", "class A {", "fn a() {", "def a(", "#if A\n",
+        "\\", "${", "<?php ", "=begin\n", "template<", "namespace a {", "a.", "function a() {", "() => ", "!", "-",
+        "\u{0}", "\u{FEFF}", "\t\n",
     ]
     .iter()
     .map(|piece| piece.repeat(length / piece.len()))

@@ -128,11 +128,9 @@ fn insert(writing: &Transaction<'_>, file: i64, bytes: &[u8], path: &str) -> rus
     let mut all = [String::new(), String::new(), String::new()];
     for Chunk { start, end, names, comments, text } in chunks(&text) {
         let [names, comments, text] = [names, comments, text].map(|part| words::terms(&part));
-        writing.prepare_cached("INSERT INTO chunk (file, start, \"end\") VALUES (?1, ?2, ?3)")?.execute(params![
-            file,
-            start as u32,
-            end as u32
-        ])?;
+        writing
+            .prepare_cached("INSERT INTO chunk (file, start, \"end\") VALUES (?1, ?2, ?3)")?
+            .execute(params![file, start as u32, end as u32])?;
         writing
             .prepare_cached("INSERT INTO passage (rowid, path, names, comments, text) VALUES (?1, ?2, ?3, ?4, ?5)")?
             .execute(params![writing.last_insert_rowid(), path, names, comments, text])?;

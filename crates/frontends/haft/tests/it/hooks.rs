@@ -60,24 +60,10 @@ fn every_point_is_come_by_and_told_what_is_documented() {
     assert_eq!(
         names(&first),
         [
-            "pre_tools_loaded",
-            "post_tools_loaded",
-            "pre_rules_loaded",
-            "pre_libraries_loaded",
-            "post_rules_loaded",
-            "post_libraries_loaded",
-            "conversation_start",
-            "user_prompt_submit",
-            "api_request_start",
-            "tool_generation_start",
-            "tool_generation_end",
-            "api_request_end",
-            "pre_tool_call",
-            "post_tool_call",
-            "api_request_start",
-            "api_request_end",
-            "stop",
-            "conversation_end",
+            "pre_tools_loaded", "post_tools_loaded", "pre_rules_loaded", "pre_libraries_loaded", "post_rules_loaded",
+            "post_libraries_loaded", "conversation_start", "user_prompt_submit", "api_request_start",
+            "tool_generation_start", "tool_generation_end", "api_request_end", "pre_tool_call", "post_tool_call",
+            "api_request_start", "api_request_end", "stop", "conversation_end",
         ]
     );
     let of = |name: &str| first.iter().find(|one| one["hook_event_name"] == name).unwrap();
@@ -210,11 +196,7 @@ fn a_stop_hook_keeps_the_model_going_three_times_at_most() {
 #[test]
 fn continue_false_ends_the_turn_at_any_point() {
     for point in [
-        "conversation_start",
-        "user_prompt_submit",
-        "api_request_start",
-        "pre_tool_call",
-        "post_tool_call",
+        "conversation_start", "user_prompt_submit", "api_request_start", "pre_tool_call", "post_tool_call",
         "api_request_end",
     ] {
         let rig = rig([run_command("true"), Reply::text("Done.")]);

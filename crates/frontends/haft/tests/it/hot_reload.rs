@@ -50,11 +50,7 @@ fn ten_changed_files_are_one_break() {
     for request in [2, 3] {
         let sent = sent(&rig, request);
         for there in [
-            "New rule 1.",
-            "New rule 4.",
-            "usage: new tool 3",
-            "About another.",
-            "`two`: About the second.",
+            "New rule 1.", "New rule 4.", "usage: new tool 3", "About another.", "`two`: About the second.",
             "Prefer spaces.",
         ] {
             assert!(sent.contains(there), "{request}: no {there:?} in {sent}");

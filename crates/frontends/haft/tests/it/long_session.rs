@@ -78,14 +78,8 @@ fn every_break_of_two_hundred_requests_has_its_cause() {
     assert!(count("reminders_moved") > 100 && count("compression") >= 8, "{breaks:?}");
     assert!((1..=8).contains(&count("pruning")), "one break an episode, not one a turn: {breaks:?}");
     let known = [
-        "documents_changed",
-        "compaction",
-        "pruning",
-        "pruning_undone",
-        "compression",
-        "reminders_moved",
-        "reminders_changed",
-        "policy_changed",
+        "documents_changed", "compaction", "pruning", "pruning_undone", "compression", "reminders_moved",
+        "reminders_changed", "policy_changed",
     ];
     let stray: Vec<_> = breaks.iter().flatten().filter(|cause| !known.contains(&cause.as_str())).collect();
     assert!(stray.is_empty(), "breaks without a cause of this session: {stray:?}");

@@ -131,16 +131,8 @@ fn a_tool_named_on_the_command_line_is_the_only_one_in_every_mode() {
     for mode in ["yolo", "ask", "accept-edits", "auto"] {
         let two = Two::known(tries());
         let ran = two.rig.run(&[
-            "run",
-            "--output-format",
-            "stream-json",
-            "--permission-mode",
-            mode,
-            "--set",
-            allow,
-            "--allowed-tools",
-            "mcp__a__echo",
-            "task",
+            "run", "--output-format", "stream-json", "--permission-mode", mode, "--set", allow, "--allowed-tools",
+            "mcp__a__echo", "task",
         ]);
         assert_only_echo(&two, &ran);
     }

@@ -23,13 +23,7 @@ use crate::terminal::Terminal;
 
 /// Settings under which some of the conversations were held.
 const SCARCE: [&str; 8] = [
-    "--set",
-    "context.safe_zone=20k",
-    "--set",
-    "context.prune_to=0.6",
-    "--set",
-    "context.prune_keep=1",
-    "--set",
+    "--set", "context.safe_zone=20k", "--set", "context.prune_to=0.6", "--set", "context.prune_keep=1", "--set",
     "context.compress=never",
 ];
 const STEADY_REMINDERS: [&str; 4] = ["--set", "context.reminders=cache-aware", "--set", "context.compress=never"];

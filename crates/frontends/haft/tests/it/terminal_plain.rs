@@ -29,10 +29,7 @@ fn a_task_with_a_question_from_the_first_line_to_the_end() {
     terminal.until_text("answer: ");
     let asked = terminal.text();
     for line in [
-        "todo, in progress: Write it",
-        "I will write it.",
-        "call: write_to_file a.txt",
-        "approval: write_to_file",
+        "todo, in progress: Write it", "I will write it.", "call: write_to_file a.txt", "approval: write_to_file",
         "+one",
     ] {
         assert!(asked.contains(&format!("\n{line}")) || asked.contains(&format!("\n  {line}")), "{line}: {asked}");

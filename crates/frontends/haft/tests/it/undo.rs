@@ -92,11 +92,7 @@ fn edits_and_commands_are_shown_taken_back_and_brought_back() {
     assert_eq!(
         actions(&dry),
         [
-            "restored b.txt",
-            "recreated c.txt",
-            "removed new",
-            "removed new/deep",
-            "removed new/deep/c.txt",
+            "restored b.txt", "recreated c.txt", "removed new", "removed new/deep", "removed new/deep/c.txt",
             "restored script"
         ]
     );

@@ -212,19 +212,8 @@ pub(super) static ALL: &[Language] = &[
     },
     Language {
         names: &[
-            "bash",
-            "sh",
-            "shell",
-            "zsh",
-            "fish",
-            "console",
-            ".bashrc",
-            ".zshrc",
-            "dockerfile",
-            "docker",
-            "makefile",
-            "make",
-            "mk",
+            "bash", "sh", "shell", "zsh", "fish", "console", ".bashrc", ".zshrc", "dockerfile", "docker", "makefile",
+            "make", "mk",
         ],
         keywords: "alias break case cd continue do done echo elif else esac eval exec exit export fi for function if in \
             local return set shift source sudo then trap unset until while FROM RUN COPY ADD CMD ENV ARG WORKDIR \

@@ -263,20 +263,7 @@ mod tests {
     #[test]
     fn languages_are_known_by_many_names() {
         for name in [
-            "rust",
-            "rs",
-            "Rust",
-            "python",
-            "py",
-            "ts",
-            "typescript",
-            "tsx",
-            "bash",
-            "sh",
-            "toml",
-            "c++",
-            "go",
-            "yaml",
+            "rust", "rs", "Rust", "python", "py", "ts", "typescript", "tsx", "bash", "sh", "toml", "c++", "go", "yaml",
             "rust,ignore",
         ] {
             assert!(Highlighter::of_language(name).language.is_some(), "{name}");

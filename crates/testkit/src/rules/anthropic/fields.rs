@@ -8,38 +8,13 @@ use crate::rules::{
 };
 
 const KNOWN: &[&str] = &[
-    "model",
-    "messages",
-    "max_tokens",
-    "cache_control",
-    "container",
-    "diagnostics",
-    "inference_geo",
-    "metadata",
-    "output_config",
-    "service_tier",
-    "speed",
-    "stop_sequences",
-    "stream",
-    "system",
-    "temperature",
-    "thinking",
-    "tool_choice",
-    "tools",
-    "top_k",
-    "top_p",
-    "user_profile_id",
-    "workspace_id",
+    "model", "messages", "max_tokens", "cache_control", "container", "diagnostics", "inference_geo", "metadata",
+    "output_config", "service_tier", "speed", "stop_sequences", "stream", "system", "temperature", "thinking",
+    "tool_choice", "tools", "top_k", "top_p", "user_profile_id", "workspace_id",
 ];
 
 const BETA: &[&str] = &[
-    "compaction",
-    "context_management",
-    "fallback_credit_token",
-    "fallbacks",
-    "mcp_servers",
-    "output_format",
-    "thread",
+    "compaction", "context_management", "fallback_credit_token", "fallbacks", "mcp_servers", "output_format", "thread",
 ];
 
 const ROLES: &[&str] = &["user", "assistant", "system"];

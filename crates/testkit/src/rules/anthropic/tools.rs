@@ -11,16 +11,8 @@ use crate::rules::{
 };
 
 const TOOL_FIELDS: &[&str] = &[
-    "type",
-    "name",
-    "description",
-    "input_schema",
-    "allowed_callers",
-    "cache_control",
-    "defer_loading",
-    "eager_input_streaming",
-    "input_examples",
-    "strict",
+    "type", "name", "description", "input_schema", "allowed_callers", "cache_control", "defer_loading",
+    "eager_input_streaming", "input_examples", "strict",
 ];
 
 /// The tools a client defines itself; the service's own have other shapes.

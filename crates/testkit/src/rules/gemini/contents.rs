@@ -12,15 +12,8 @@ const STRUCT: &str = "type.googleapis.com/google.protobuf.Struct";
 
 /// The fields of a part of which one must be there.
 const DATA: &[&str] = &[
-    "text",
-    "inlineData",
-    "fileData",
-    "functionCall",
-    "functionResponse",
-    "executableCode",
-    "codeExecutionResult",
-    "toolCall",
-    "toolResponse",
+    "text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult",
+    "toolCall", "toolResponse",
 ];
 
 pub(super) fn role(body: &Value, _: &RequestInfo) -> Verdict {

@@ -12,30 +12,10 @@ use crate::rules::{
 };
 
 const KNOWN: &[&str] = &[
-    "type",
-    "format",
-    "title",
-    "description",
-    "nullable",
-    "enum",
-    "maxItems",
-    "minItems",
-    "properties",
-    "required",
-    "minProperties",
-    "maxProperties",
-    "minLength",
-    "maxLength",
-    "pattern",
-    "example",
-    "anyOf",
+    "type", "format", "title", "description", "nullable", "enum", "maxItems", "minItems", "properties", "required",
+    "minProperties", "maxProperties", "minLength", "maxLength", "pattern", "example", "anyOf",
     // In no list of the reference, but read all the same.
-    "oneOf",
-    "propertyOrdering",
-    "default",
-    "items",
-    "minimum",
-    "maximum",
+    "oneOf", "propertyOrdering", "default", "items", "minimum", "maximum",
 ];
 
 const TYPES: &[&str] = &["TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"];

@@ -2,18 +2,8 @@ use super::*;
 use crate::testing::{Quarter, tools};
 
 const CODING: &[&str] = &[
-    "read_file",
-    "write_to_file",
-    "replace_in_file",
-    "multi_edit",
-    "apply_patch",
-    "list_files",
-    "search_files",
-    "execute_command",
-    "todo_read",
-    "todo_write",
-    "ask_followup_question",
-    "attempt_completion",
+    "read_file", "write_to_file", "replace_in_file", "multi_edit", "apply_patch", "list_files", "search_files",
+    "execute_command", "todo_read", "todo_write", "ask_followup_question", "attempt_completion",
 ];
 const READING: &[&str] = &["read_file", "list_files", "search_files"];
 

@@ -11,20 +11,8 @@ use crate::reduce::compaction::CompactionPlan;
 
 /// Marks that only programs write.
 const MARKS: [&str; 14] = [
-    "<tool_call",
-    "<function_call",
-    "<invoke",
-    "<session>",
-    "</session>",
-    "<archived_summary",
-    "</archived_summary",
-    "<system-reminder",
-    "</system-reminder",
-    "<system>",
-    "<|im_start|>",
-    "<|im_end|>",
-    "<|system|>",
-    "[inst]",
+    "<tool_call", "<function_call", "<invoke", "<session>", "</session>", "<archived_summary", "</archived_summary",
+    "<system-reminder", "</system-reminder", "<system>", "<|im_start|>", "<|im_end|>", "<|system|>", "[inst]",
 ];
 
 /// Beginnings of lines by which somebody else would begin to speak. `User:` and `System:` may begin a fact of either.

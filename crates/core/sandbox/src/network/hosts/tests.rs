@@ -67,21 +67,8 @@ fn an_address_is_a_number_in_any_spelling() {
 #[test]
 fn what_is_no_host_is_none() {
     for host in [
-        "",
-        ".",
-        "..",
-        "a b",
-        "a%2eb",
-        "a/b",
-        "user@host",
-        "a\0b",
-        "[::1",
-        "::1]",
-        "[::1%eth0]",
-        "a:b",
-        "1.2.3.4.5",
-        "256.1.1.1",
-        "a..b",
+        "", ".", "..", "a b", "a%2eb", "a/b", "user@host", "a\0b", "[::1", "::1]", "[::1%eth0]", "a:b", "1.2.3.4.5",
+        "256.1.1.1", "a..b",
     ] {
         assert_eq!(Host::requested(host), None, "{host}");
     }

@@ -151,14 +151,8 @@ fn share(stdout: &Captured, stderr: &Captured, limits: Limits) -> (Cut, Cut) {
 /// What programs say that found no terminal, or no answer to their question.
 fn wants_terminal(text: &str) -> bool {
     const SAID: &[&str] = &[
-        "/dev/tty",
-        "a terminal is required",
-        "a tty is required",
-        "is not a tty",
-        "is not a terminal",
-        "not attached to a terminal",
-        "eof when reading a line",
-        "terminal prompts disabled",
+        "/dev/tty", "a terminal is required", "a tty is required", "is not a tty", "is not a terminal",
+        "not attached to a terminal", "eof when reading a line", "terminal prompts disabled",
         "inappropriate ioctl for device",
     ];
     let text = text.to_lowercase();

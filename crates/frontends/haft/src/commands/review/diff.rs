@@ -29,12 +29,7 @@ pub(super) fn change(project: &Project, of: &ReviewOf) -> anyhow::Result<Change>
         }
         (None, Some(commit)) => {
             let show = [
-                "show",
-                "--format=%h %s%n%n%b",
-                "--no-ext-diff",
-                "--no-textconv",
-                "--no-color",
-                "--end-of-options",
+                "show", "--format=%h %s%n%n%b", "--no-ext-diff", "--no-textconv", "--no-color", "--end-of-options",
                 commit,
             ];
             (format!("the commit `{commit}`"), git(project, show)?, Vec::new())

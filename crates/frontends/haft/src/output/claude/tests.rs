@@ -143,16 +143,8 @@ fn pieces_open_and_close_their_blocks() {
     assert_eq!(
         kinds,
         [
-            "message_start",
-            "content_block_start",
-            "content_block_delta",
-            "content_block_delta",
-            "content_block_stop",
-            "content_block_start",
-            "content_block_delta",
-            "content_block_stop",
-            "message_delta",
-            "message_stop",
+            "message_start", "content_block_start", "content_block_delta", "content_block_delta", "content_block_stop",
+            "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop",
             "assistant",
         ]
     );

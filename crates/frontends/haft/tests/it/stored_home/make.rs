@@ -24,23 +24,8 @@ fn make() {
     let binary = std::env::var_os("HAFT_FIXTURE_BINARY").expect("`HAFT_FIXTURE_BINARY` names a binary");
     let home = StoredHome::empty(PathBuf::from(&binary)).expect("a place to make it");
     let steps: [fn(&StoredHome); 18] = [
-        prepare,
-        finished,
-        interrupted,
-        edited,
-        marked,
-        compacted,
-        trashed,
-        revised,
-        parent,
-        planned,
-        background,
-        cleared,
-        carried,
-        without_summary,
-        described,
-        text_protocols,
-        beside_conversations,
+        prepare, finished, interrupted, edited, marked, compacted, trashed, revised, parent, planned, background,
+        cleared, carried, without_summary, described, text_protocols, beside_conversations,
         // Last, so that the database is as a kill leaves it.
         cut,
     ];
