@@ -53,7 +53,7 @@ impl WebCrawl {
     pub fn new(fetcher: Fetcher) -> Self {
         let spec = ToolSpec {
             name: NAME.to_owned(),
-            description: include_str!("prompt.md").trim_end().to_owned(),
+            description: include_str!("web_crawl/prompt.md").trim_end().to_owned(),
             parameters: schema_of::<Parameters>(),
         };
         Self { spec, fetcher }

@@ -291,7 +291,7 @@ impl Versions {
             let transaction = crate::sqlite::immediate(&mut connection)?;
             // Looked at again now that nobody else can write.
             if self.check(&transaction)? == Found::Nothing {
-                transaction.execute_batch(include_str!("schema.sql"))?;
+                transaction.execute_batch(include_str!("versions/schema.sql"))?;
                 transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
                 transaction.pragma_update(None, "user_version", FORMAT)?;
             }

@@ -49,7 +49,11 @@ impl UseRagTool {
     pub fn new(collections: Vec<Collection>) -> Self {
         let spec = ToolSpec {
             name: NAME.to_owned(),
-            description: format!("{}\n\nCollections:\n{}", include_str!("prompt.md").trim_end(), listed(&collections)),
+            description: format!(
+                "{}\n\nCollections:\n{}",
+                include_str!("tool/prompt.md").trim_end(),
+                listed(&collections)
+            ),
             parameters: schema_of::<Parameters>(),
         };
         Self { spec, collections }

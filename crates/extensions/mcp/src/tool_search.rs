@@ -54,7 +54,7 @@ impl ToolSearch {
     }
 
     fn within(scope: Scope, servers: Arc<Servers>) -> Self {
-        let description = include_str!("prompt.md").trim_end().to_owned();
+        let description = include_str!("tool_search/prompt.md").trim_end().to_owned();
         let spec = ToolSpec { name: NAME.into(), description, parameters: schema_of::<Parameters>() };
         Self { spec, servers, scope }
     }

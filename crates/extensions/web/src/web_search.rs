@@ -44,7 +44,7 @@ impl WebSearch {
     pub fn new(searcher: Searcher) -> Self {
         let spec = ToolSpec {
             name: NAME.to_owned(),
-            description: include_str!("prompt.md").trim_end().to_owned(),
+            description: include_str!("web_search/prompt.md").trim_end().to_owned(),
             parameters: schema_of::<Parameters>(),
         };
         Self { spec, searcher }

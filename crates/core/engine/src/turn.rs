@@ -227,12 +227,12 @@ impl Nudge {
     /// The words the model reads.
     pub fn text(self) -> &'static str {
         match self {
-            Self::OpenTodos => include_str!("../../prompts/nudge_open_todos.md").trim_ascii_end(),
-            Self::NoCompletion => include_str!("../../prompts/nudge_no_completion.md").trim_ascii_end(),
-            Self::Goal => include_str!("../../prompts/nudge_goal.md").trim_ascii_end(),
-            Self::Cut => include_str!("../../prompts/nudge_cut.md").trim_ascii_end(),
-            Self::Repeated => include_str!("../../prompts/nudge_repeated.md").trim_ascii_end(),
-            Self::Empty => include_str!("../../prompts/nudge_empty.md").trim_ascii_end(),
+            Self::OpenTodos => include_str!("../prompts/nudge_open_todos.md").trim_ascii_end(),
+            Self::NoCompletion => include_str!("../prompts/nudge_no_completion.md").trim_ascii_end(),
+            Self::Goal => include_str!("../prompts/nudge_goal.md").trim_ascii_end(),
+            Self::Cut => include_str!("../prompts/nudge_cut.md").trim_ascii_end(),
+            Self::Repeated => include_str!("../prompts/nudge_repeated.md").trim_ascii_end(),
+            Self::Empty => include_str!("../prompts/nudge_empty.md").trim_ascii_end(),
         }
     }
 }

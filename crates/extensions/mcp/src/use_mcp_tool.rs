@@ -49,7 +49,7 @@ impl UseMcpTool {
     }
 
     fn within(scope: Scope, servers: Arc<Servers>, budget: usize, counter: Arc<dyn TokenCounter>) -> Self {
-        let prompt = include_str!("prompt.md").trim_end();
+        let prompt = include_str!("use_mcp_tool/prompt.md").trim_end();
         let document = Document::within(&scope, &servers, budget, &|text| counter.text(text) as usize);
         let description = format!("{prompt}\n\n{}", document.text);
         let spec = ToolSpec { name: NAME.into(), description, parameters: schema_of::<Parameters>() };

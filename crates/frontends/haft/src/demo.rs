@@ -27,9 +27,9 @@ use crate::wiring;
 const TASK: &str = "One of the checks in test.sh fails. Find out why, fix it, and make sure that the test passes.";
 
 const SAMPLE: [(&str, &str, u32); 3] = [
-    ("greet.sh", include_str!("sample/greet.sh"), 0o755),
-    ("test.sh", include_str!("sample/test.sh"), 0o755),
-    ("README.md", include_str!("sample/README.md"), 0o644),
+    ("greet.sh", include_str!("demo/sample/greet.sh"), 0o755),
+    ("test.sh", include_str!("demo/sample/test.sh"), 0o755),
+    ("README.md", include_str!("demo/sample/README.md"), 0o644),
 ];
 
 /// Runs the demo.
@@ -73,7 +73,7 @@ fn run_test(project: &Path) -> anyhow::Result<bool> {
 }
 
 async fn drive(args: &DemoArgs, home: &Path, project: &Path) -> anyhow::Result<(TurnResult, Option<Budget>)> {
-    let server = ScriptedServer::start(Script::from_yaml("script.yaml", include_str!("script.yaml"))?).await?;
+    let server = ScriptedServer::start(Script::from_yaml("script.yaml", include_str!("demo/script.yaml"))?).await?;
     let config = configuration(args, &server);
     let which = Which::New { title: TASK.into() };
     let plan = RunPlan::of_config(&config, "scripted/demo-model".into(), wiring::project(Some(project))?, which);
