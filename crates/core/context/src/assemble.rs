@@ -17,8 +17,8 @@ use crate::build::hints;
 use crate::build::integrity;
 use crate::build::layers::Layers;
 use crate::build::placement::Placement;
-use crate::build::rounds::{Timeline, TimelineItem};
-use crate::build::view;
+use crate::build::rounds::{Cut, Timeline};
+use crate::build::view::{self, Folding};
 use crate::cache::boundaries::{self, RunMotion};
 use crate::cache::prefix::{DeliberateChanges, Sent, compare};
 use crate::cache::pricing::Priced;
@@ -28,14 +28,14 @@ use crate::policy::{Compress, Policy, View};
 use crate::reduce::compaction::drop_archived;
 use crate::reduce::compress::{compress_finished, show_envelopes};
 use crate::reduce::edits::Prepared;
-use crate::reduce::ladder::{self, InputRoom, LadderStep};
+use crate::reduce::ladder::{self, Climbed, InputRoom, LadderStep};
 use crate::reduce::marks::{self, Marks};
 use crate::reduce::prune::{Obsolete, PruneLimits, Pruned, prune};
 use crate::reduce::when_free;
 use crate::scale::Scale;
 use crate::snapshot::Snapshot;
 
-static NO_MARKS: Marks = Marks { deleted: BTreeSet::new(), pinned: BTreeSet::new(), masked: BTreeSet::new() };
+static NO_MARKS: Marks = Marks { deleted: BTreeSet::new() };
 
 /// Makes the next request.
 pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
@@ -52,7 +52,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
 
     let edits = Prepared::of(&mut line, snapshot.edits);
     drop_archived(&mut line);
-    ladder::drop_remembered(&mut line, goal.decided);
+    ladder::drop_remembered(&mut line, goal.decided, snapshot);
     let deleted = marks::delete(&mut line, goal.marks);
     let edited = edits.apply(&mut line, maker);
     let mut layers = Layers::new(snapshot, line);
@@ -103,7 +103,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         edited_tokens: scale.up(edited.unwrap_or(0)),
         pruned_tokens: scale.up(reduced.pruned.tokens),
         pruning_steps: reduced.pruned.steps,
-        cleared: remember(goal.decided, goal.zone, reduced.pruned.newly, reduced.first_kept),
+        cleared: remember(goal.decided, goal.zone, reduced.pruned.newly, reduced.cut),
         carried: (carried != snapshot.carried.cloned().unwrap_or_default()).then_some(carried),
         ladder: reduced.ladder.into_iter().map(|step| step.scaled(scale)).collect(),
         prefix,
@@ -132,7 +132,8 @@ impl<'a> Goal<'a> {
     fn of(snapshot: &Snapshot<'a>) -> Result<Self, ContextError> {
         let (policy, model) = (snapshot.policy, snapshot.model);
         let room = InputRoom::new(model, policy).at_most(snapshot.most, policy);
-        let zone = policy.safe_zone.tokens(model.context_window)?.min(room.nominal_soft);
+        let usable = policy.usable_window(model);
+        let zone = policy.safe_zone.tokens(model.context_window, usable)?.min(room.nominal_soft);
         let target = Scale::of(model).down(zone);
         let decided = Cleared::valid(snapshot.cleared, zone);
         Ok(Self { room, zone, target, decided, marks: snapshot.marks.unwrap_or(&NO_MARKS) })
@@ -145,7 +146,7 @@ fn compress(layers: &mut Layers, target: u64, snapshot: &Snapshot<'_>) -> (u32, 
     let (policy, round) = (snapshot.policy, layers.line.round);
     match policy.compress {
         Compress::RoundEnd => {
-            compress_finished(&mut layers.line, round, policy.compress_limits, snapshot.maker());
+            compress_finished(&mut layers.line, round, snapshot.compression(), snapshot.maker());
             (0, Obsolete::First)
         }
         Compress::WhenFree => {
@@ -170,8 +171,8 @@ struct LaidOut {
 struct Reduced {
     pruned: Pruned,
     ladder: Vec<LadderStep>,
-    /// The first message that is still sent, where whole rounds were left out now.
-    first_kept: Option<MessageId>,
+    /// Where the messages end that were left out now.
+    cut: Option<Cut>,
 }
 
 /// The layered view: message by message, the reminders among them.
@@ -207,11 +208,16 @@ fn execute(
     obsolete: Obsolete,
     snapshot: &Snapshot<'_>,
 ) -> Result<LaidOut, ContextError> {
+    let all = layers.line.items.clone();
     view::forget_old_steps(&mut layers.line);
     let pruned = prune_to(goal, &mut layers, obsolete, snapshot);
     let reduced = climb(pruned, &mut layers, goal.room, snapshot)?;
-    let segments = view::execute(snapshot, &layers);
-    let request = request(segments, layers.tools, snapshot);
+    // What is told of older rounds is not among what pruning and the ladder have counted.
+    let laid_out =
+        |folding| request(view::execute(snapshot, &layers, &all, folding), Arc::clone(&layers.tools), snapshot);
+    let [digest, utterances, inputs] = [Folding::Digest, Folding::Utterances, Folding::Inputs];
+    let fits = |request: &Request| request.tokens() <= goal.room.hard;
+    let request = [digest, utterances].into_iter().map(laid_out).find(fits).unwrap_or_else(|| laid_out(inputs));
     view::check(&request)?;
     Ok(LaidOut { request, run: RunMotion::Moves, copies: Vec::new(), reduced })
 }
@@ -225,7 +231,7 @@ fn request(segments: Vec<Segment>, tools: Arc<ToolSet>, snapshot: &Snapshot<'_>)
 fn prune_to(goal: &Goal<'_>, layers: &mut Layers, obsolete: Obsolete, snapshot: &Snapshot<'_>) -> Pruned {
     let policy = snapshot.policy;
     let fixed = layers.fixed() + hints::tokens(&layers.line, policy.message_ids, snapshot.counter);
-    let limits = PruneLimits { fixed, target: goal.target, policy, marks: goal.marks, obsolete };
+    let limits = PruneLimits { fixed, target: goal.target, urgent: goal.room.soft, policy, obsolete };
     prune(&mut layers.line, goal.decided, limits, snapshot.maker())
 }
 
@@ -236,30 +242,21 @@ fn climb(
     room: InputRoom,
     snapshot: &Snapshot<'_>,
 ) -> Result<Reduced, ContextError> {
-    let ladder = ladder::climb(layers, room, snapshot)?;
-    let first_kept = match ladder.first() {
-        Some(LadderStep::OlderRounds { .. }) => {
-            layers.line.items.iter().find(|item| !item.pinned).map(TimelineItem::id)
-        }
-        Some(LadderStep::ShortSystem { .. } | LadderStep::BareMinimum { .. }) | None => None,
-    };
-    Ok(Reduced { pruned, ladder, first_kept })
+    let Climbed { steps, cut } = ladder::climb(layers, room, snapshot)?;
+    Ok(Reduced { pruned, ladder: steps, cut })
 }
 
 /// The decisions to keep, if there are new ones.
-fn remember(
-    decided: Option<&Cleared>,
-    target: u64,
-    newly: Vec<MessageId>,
-    first_kept: Option<MessageId>,
-) -> Option<Cleared> {
-    if newly.is_empty() && first_kept.is_none() {
+fn remember(decided: Option<&Cleared>, target: u64, newly: Vec<MessageId>, cut: Option<Cut>) -> Option<Cleared> {
+    if newly.is_empty() && cut.is_none() {
         return None;
     }
     let mut cleared = decided.cloned().unwrap_or_default();
     cleared.target = target;
     cleared.ids.extend(newly);
-    cleared.first_kept = first_kept.or(cleared.first_kept);
+    if let Some(Cut { first_kept, users_from }) = cut {
+        (cleared.first_kept, cleared.users_from) = (Some(first_kept), users_from);
+    }
     Some(cleared)
 }
 
@@ -275,7 +272,7 @@ fn warnings(request: &Request, budget: &Budget, policy: &Policy) -> Vec<Warning>
     if system > u64::from(policy.system_warn) {
         warnings.push(Warning::LargeSystem { tokens: system, limit: u64::from(policy.system_warn) });
     }
-    if budget.used() as f64 >= policy.warn_at * budget.window as f64 {
+    if budget.used() as f64 >= policy.warn_at * budget.room() as f64 {
         warnings.push(Warning::WindowFilling { tokens: budget.used(), window: budget.window });
     }
     warnings

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use haft_types::{ContentHash, MessageId};
 use serde::{Deserialize, Serialize};
 
+use crate::build::rounds::Cut;
+
 /// What has been left out so far because room was short. Keep it with the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -14,14 +16,22 @@ pub struct Cleared {
     pub target: u64,
     /// The cleared messages.
     pub ids: BTreeSet<MessageId>,
-    /// The first message that is still sent, where whole rounds were left out.
+    /// The first message that is still sent, where older rounds or steps were left out.
     pub first_kept: Option<MessageId>,
+    /// From here on what the user said is sent nevertheless.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub users_from: Option<MessageId>,
 }
 
 impl Cleared {
     /// The decisions, as long as they hold for this target.
     pub(crate) fn valid(this: Option<&Self>, target: u64) -> Option<&Self> {
         this.filter(|cleared| target <= cleared.target)
+    }
+
+    /// Where the messages end that are left out.
+    pub(crate) fn cut(&self) -> Option<Cut> {
+        Some(Cut { first_kept: self.first_kept?, users_from: self.users_from })
     }
 }
 

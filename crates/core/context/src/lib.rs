@@ -141,9 +141,10 @@ pub use cache::simulate::{CachePiece, CacheSimulator, pieces};
 pub use carried::{Carried, Cleared, ReminderCopy};
 pub use error::{ContextError, IntegrityError};
 pub use memo::Memo;
-pub use policy::{Compress, CompressLimits, MessageIds, Policy, PolicyError, View};
+pub use policy::{Compress, CompressLimits, MessageIds, Policy, PolicyError, ShareOf, View};
 pub use reduce::compaction::{
-    CompactionPlan, Due, compaction_due, first_kept, plan_compaction, summary_message, summary_request,
+    ArchiveWish, CompactionPlan, Due, compaction_due, first_kept, is_too_early, plan_compaction, summary_message,
+    summary_request,
 };
 pub use reduce::compress::{TOOL, compress};
 pub use reduce::edits::{ContextEdit, EditError, EditReach, EditState, EditTargets, Edited, Edits, check_edit, choose};
@@ -151,6 +152,6 @@ pub use reduce::ladder::LadderStep;
 pub use reduce::marks::{Marks, MessageLine, message_lines};
 pub use reduce::safe_zone::{SafeZone, SafeZoneError};
 pub use reduce::summary_check::{LedgerItem, LedgerKind, OpenWork, SummaryRefusal, accept, fallback, ledger, missing};
-pub use reduce::superseded::CallSubject;
+pub use reduce::superseded::{CHANGED, CallSubject};
 pub use reduce::when_free::PrefixEdit;
 pub use snapshot::{ExecutionState, PlanStep, Snapshot, is_cold};

@@ -5,21 +5,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use haft_types::{ContentHash, Entry, Hasher, Message, MessageId, Origin, Role, Timestamp, TokenCounter};
 
-use crate::policy::CompressLimits;
+use crate::reduce::compress::Compression;
 
 /// What was made of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum MessageForm {
     /// A text of the engine's own, such as a reminder.
     Made,
-    /// A tool result under these limits.
-    Compressed(CompressLimits),
+    /// A tool result, compressed.
+    Compressed(Compression),
     /// A message whose results, or arguments longer than this, were cleared.
     Cleared { argument_chars: u32 },
     /// A tool result as its whole envelope in JSON.
     Envelope,
     /// A message of which only the name is left.
     Masked,
+    /// What must be kept of the messages before this one.
+    Ledger,
     /// A message with its id as a last line.
     Hinted,
 }

@@ -1,6 +1,6 @@
 //! The `[context]` section of the configuration.
 
-use haft_types::ContentHash;
+use haft_types::{ContentHash, ModelSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::build::placement::Placement;
@@ -22,9 +22,9 @@ pub struct Policy {
     pub dialogue: u32,
     /// Whether the model is told date and time, in the run.
     pub clock: bool,
-    /// Tokens a request is pruned down to.
+    /// Tokens above which a request is pruned.
     pub safe_zone: SafeZone,
-    /// Share of the safe zone that pruning stops at, once it has to begin. Below 1 it clears in larger steps, less often.
+    /// Share of the safe zone that pruning stops at, once it has to begin: the lower, the less often it begins.
     pub prune_to: f64,
     /// Newest cleanable messages that pruning leaves alone.
     pub prune_keep: u32,
@@ -36,10 +36,16 @@ pub struct Policy {
     pub compress_limits: CompressLimits,
     /// Newest rounds that compaction leaves alone.
     pub keep_rounds: u32,
-    /// Share of the window from which compaction is due.
+    /// Newest blocks that compaction leaves alone where it archives parts of the newest rounds.
+    pub keep_blocks: u32,
+    /// Share from which compaction is due.
     pub compact_at: f64,
-    /// Share of the window from which compaction is due if the prefix is read anew anyway; with `compress = "when-free"`.
+    /// What `compact_at` is a share of.
+    pub compact_of: ShareOf,
+    /// Share from which compaction is due if the prefix is read anew anyway; with `compress = "when-free"`.
     pub compact_cold_at: f64,
+    /// Share of the usable window that an archive must free.
+    pub compact_frees: f64,
     /// Messages below which compaction is never due.
     pub compact_min_messages: u32,
     /// Whether descriptions of the project's folders are sent, and written anew after a turn that changed files.
@@ -48,11 +54,11 @@ pub struct Policy {
     pub summary_timeout: u32,
     /// Files mentioned with `@` that the model is told to read, at most.
     pub mentions: u32,
-    /// Share of the room for input from which more than pruning is done.
+    /// Share of the usable window from which more than pruning is done.
     pub ladder_at: f64,
-    /// Share of the window that leaving out older rounds aims at.
+    /// Share of the usable window that leaving out older rounds and steps aims at.
     pub ladder_to: f64,
-    /// Share of the window from which a request is warned about.
+    /// Share of the usable window from which a request is warned about.
     pub warn_at: f64,
     /// Tokens from which the system layer is warned about.
     pub system_warn: u32,
@@ -70,14 +76,17 @@ impl Default for Policy {
             dialogue: 30,
             clock: false,
             safe_zone: SafeZone::default(),
-            prune_to: 1.0,
+            prune_to: 0.5,
             prune_keep: 6,
             prune_argument_chars: 500,
             compress: Compress::default(),
             compress_limits: CompressLimits::default(),
             keep_rounds: 10,
-            compact_at: 0.8,
+            keep_blocks: 20,
+            compact_at: 0.85,
+            compact_of: ShareOf::default(),
             compact_cold_at: 0.6,
+            compact_frees: 0.2,
             compact_min_messages: 3,
             active: false,
             summary_timeout: 120,
@@ -92,6 +101,11 @@ impl Default for Policy {
 }
 
 impl Policy {
+    /// The window of a model without what is kept free for the reply, in the model's own tokens.
+    pub fn usable_window(&self, model: &ModelSpec) -> u32 {
+        model.context_window.saturating_sub(model.output_reserve(self.output_reserve))
+    }
+
     /// The hash of all settings: requests built under different ones may differ for that reason alone.
     pub fn hash(&self) -> ContentHash {
         // A policy is plain numbers and names, so writing it cannot fail.
@@ -123,14 +137,25 @@ pub enum MessageIds {
     All,
 }
 
+/// What a share is a share of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ShareOf {
+    /// The window without what is kept free for the reply.
+    #[default]
+    Usable,
+    /// The whole window.
+    Window,
+}
+
 /// When results are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compress {
     /// From the first request of the next round on.
-    #[default]
     RoundEnd,
     /// When the prefix is cold or rewritten anyway, the safe zone is exceeded, or it pays; together with what waits.
+    #[default]
     WhenFree,
     /// Never.
     Never,
@@ -148,7 +173,7 @@ pub struct CompressLimits {
     pub grep: u32,
     /// Lines of a file.
     pub read: u32,
-    /// Lines of a diff; a larger one is left out, its counts and ranges stay.
+    /// Lines of a diff; of a larger one the head is kept, with its counts and ranges.
     pub edit: u32,
     /// Lines of a command's standard output, half from its head and half from its tail.
     pub stdout: u32,
@@ -183,6 +208,7 @@ impl Policy {
             ("prune_to", self.prune_to),
             ("compact_at", self.compact_at),
             ("compact_cold_at", self.compact_cold_at),
+            ("compact_frees", self.compact_frees),
             ("ladder_at", self.ladder_at),
             ("ladder_to", self.ladder_to),
             ("warn_at", self.warn_at),

@@ -13,6 +13,7 @@ pub(crate) mod compaction;
 pub(crate) mod compress;
 pub(crate) mod edits;
 pub(crate) mod ladder;
+pub(crate) mod language;
 pub(crate) mod marks;
 pub(crate) mod prune;
 pub(crate) mod safe_zone;

@@ -12,6 +12,7 @@ use crate::cache::prefix::Sent;
 use crate::carried::{Carried, Cleared};
 use crate::memo::{EntryMaker, Memo};
 use crate::policy::Policy;
+use crate::reduce::compress::Compression;
 use crate::reduce::edits::EditState;
 use crate::reduce::marks::Marks;
 
@@ -99,6 +100,10 @@ impl<'a> Snapshot<'a> {
     /// Whether the request before was sent too long ago for anything of it to be in the cache, whatever this one holds.
     pub(crate) fn has_expired(&self) -> bool {
         has_expired(self.model, self.idle)
+    }
+
+    pub(crate) fn compression(&self) -> Compression {
+        Compression { limits: self.policy.compress_limits, protocol: self.model.tool_protocol }
     }
 
     pub(crate) fn maker(&self) -> EntryMaker<'a> {

@@ -176,3 +176,17 @@ pub(crate) fn system() -> Arc<Entry> {
         LazyLock::new(|| system_entry(render_system(&SystemInput::default()).unwrap(), &Quarter));
     Arc::clone(&SYSTEM)
 }
+
+/// A conversation with results of 100 lines.
+pub(crate) fn lengthy(shape: &str) -> Vec<Arc<Entry>> {
+    let longer = |one: Arc<Entry>| {
+        let mut message = one.message.clone();
+        for part in &mut message.content {
+            if let Part::ToolResult(result) = part {
+                result.envelope.text = "a line of output\n".repeat(100);
+            }
+        }
+        entry(message)
+    };
+    conversation(shape).into_iter().map(longer).collect()
+}

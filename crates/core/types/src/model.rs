@@ -57,7 +57,7 @@ impl FromStr for Api {
 }
 
 /// How the model is told of tools and calls them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolProtocol {
     /// The API's own tool calling.

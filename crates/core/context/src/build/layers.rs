@@ -10,7 +10,7 @@ use haft_types::{ContentHash, Entry, Layer, Message, MessageId, Origin, Request,
 
 use crate::build::placement::{Placement, find, stays};
 use crate::build::reminders::{KINDS, message};
-use crate::build::rounds::{Timeline, TimelineItem};
+use crate::build::rounds::{LEDGER, SUMMARY, Timeline, TimelineItem};
 use crate::build::system::{REQUIRED, SystemSection};
 use crate::cache::boundaries::RunMotion;
 use crate::carried::ReminderCopy;
@@ -97,7 +97,10 @@ impl Layers {
     /// What stands before the conversation.
     pub(crate) fn head(&self) -> Vec<Segment> {
         let documents = self.documents.iter().map(|(owner, entry)| segment(Layer::Documents, owner, Arc::clone(entry)));
-        let summaries = self.line.summaries.iter().map(|entry| segment(Layer::History, "summary", Arc::clone(entry)));
+        let summaries = self.line.summaries.iter().map(|entry| {
+            let owner = if entry.message.origin() == Origin::Engine { LEDGER } else { SUMMARY };
+            segment(Layer::History, owner, Arc::clone(entry))
+        });
         let system = segment(Layer::System, "system", Arc::clone(&self.system));
         [system].into_iter().chain(documents).chain(summaries).collect()
     }

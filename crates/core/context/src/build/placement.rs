@@ -21,7 +21,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::build::rounds::{TimelineItem, before_block};
 
 /// A rule for the place of the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
     /// Directly after the n-th last tool result, or after the newest user message while there are fewer.
     AfterToolResult(u32),
@@ -34,13 +34,8 @@ pub enum Placement {
     /// After everything.
     Tail,
     /// After everything when a reminder is new, changed or far from the end; otherwise every copy stays where it was sent.
+    #[default]
     CacheAware,
-}
-
-impl Default for Placement {
-    fn default() -> Self {
-        Self::AfterToolResult(3)
-    }
 }
 
 /// Not the name of a place.

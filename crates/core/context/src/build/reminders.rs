@@ -77,10 +77,15 @@ impl ReminderKind {
     }
 }
 
+/// Who puts the role definition there.
+pub(crate) const ROLE: &str = "reminder:role";
+/// Who puts the list of things to do there.
+pub(crate) const TODO: &str = "reminder:todo";
+
 /// The four kinds, in their order.
 pub(crate) const KINDS: [ReminderKind; 4] = [
-    ReminderKind { owner: "reminder:role", heading: "## Agent Role Definition" },
-    ReminderKind { owner: "reminder:todo", heading: "## TODO List" },
+    ReminderKind { owner: ROLE, heading: "## Agent Role Definition" },
+    ReminderKind { owner: TODO, heading: "## TODO List" },
     ReminderKind { owner: "reminder:useful", heading: "## Useful Information" },
     ReminderKind { owner: "reminder:notes", heading: "## Folder Notes" },
 ];

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use haft_types::{Entry, Layer, MessageId, Role};
+use haft_types::{Entry, Layer, Message, MessageId, Origin, Role};
 
 use crate::build::blocks::Blocks;
 
@@ -15,6 +15,11 @@ pub(crate) const COMPRESSED: &str = "history:compressed";
 pub(crate) const CLEARED: &str = "history:cleared";
 /// The owner of a message of which only the name is left.
 pub(crate) const MASKED: &str = "history:masked";
+
+/// The owner of a summary of archived messages.
+pub(crate) const SUMMARY: &str = "summary";
+/// The owner of what must be kept of messages that were left out without a summary.
+pub(crate) const LEDGER: &str = "ledger";
 
 /// One message of the line.
 #[derive(Clone, Debug)]
@@ -70,13 +75,18 @@ impl Timeline {
         line
     }
 
-    /// Takes out what stands before this place, but for what is pinned.
-    pub(crate) fn cut_before(&mut self, cut: usize) {
-        let mut index = 0;
-        self.items.retain(|item| {
-            index += 1;
-            index > cut || item.pinned
-        });
+    /// Takes out what stands before the cut, but for what is pinned and what the cut leaves of the user's. Returns what went.
+    pub(crate) fn cut(&mut self, cut: Cut) -> Vec<TimelineItem> {
+        let Some(end) = self.items.iter().position(|item| item.id() == cut.first_kept) else { return Vec::new() };
+        let users = cut.users_from.and_then(|id| self.items[..end].iter().position(|item| item.id() == id));
+        let mut gone = Vec::new();
+        let tail = self.items.split_off(end);
+        for (index, item) in std::mem::take(&mut self.items).into_iter().enumerate() {
+            let said = users.is_some_and(|from| index >= from) && is_user_speech(&item.entry.message);
+            if item.pinned || said { self.items.push(item) } else { gone.push(item) }
+        }
+        self.items.extend(tail);
+        gone
     }
 
     /// The estimated tokens of everything in it.
@@ -84,6 +94,20 @@ impl Timeline {
         let summaries = self.summaries.iter().map(|entry| u64::from(entry.tokens)).sum::<u64>();
         summaries + self.items.iter().map(|item| u64::from(item.entry.tokens)).sum::<u64>()
     }
+}
+
+/// Where older messages end that are left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// The first message that is still sent.
+    pub(crate) first_kept: MessageId,
+    /// From here on what the user said is sent nevertheless.
+    pub(crate) users_from: Option<MessageId>,
+}
+
+/// Whether the user said this, at the beginning of a round or while it ran.
+pub(crate) fn is_user_speech(message: &Message) -> bool {
+    message.role == Role::User && matches!(message.origin(), Origin::User | Origin::Joined)
 }
 
 /// Moves `index` to the start of the block that something put there would split.

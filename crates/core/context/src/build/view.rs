@@ -2,24 +2,37 @@
 //!
 //! ```text
 //! 0 system      rules, documents, a short table of tools
-//! 1 assistant   the real dialogue, one line an utterance, the current input last
+//! 1 assistant   the real dialogue, one line an utterance, in the order it was said; then what is folded, a line a step
 //! 2 assistant   this round's numbered thoughts, calls and observations
 //! 3 system      the state of execution, reminders included
 //! ```
 //!
 //! On an API that does not take that shape, 1 to 3 go as user messages in `<dialogue>`, `<window>` and `<state>`.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use haft_types::{Api, Entry, Layer, Message, Origin, Part, Request, Role, Segment, ToolSet};
+use haft_types::{Api, Entry, Layer, Message, Part, Request, Role, Segment, ToolCall, ToolResult, ToolSet};
 
 use crate::build::layers::Layers;
-use crate::build::rounds::{Timeline, TimelineItem};
+use crate::build::rounds::{Timeline, TimelineItem, is_user_speech};
 use crate::error::IntegrityError;
 use crate::memo::EntryMaker;
 use crate::reduce::compress::status_name;
+use crate::reduce::superseded::CallSubject;
 use crate::snapshot::{ExecutionState, PlanStep, Snapshot};
+
+/// How much is told of what lies before the running round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Folding {
+    /// The newest utterances, and a line for each older step.
+    Digest,
+    /// The newest utterances.
+    Utterances,
+    /// What the user said first and in the running round.
+    Inputs,
+}
 
 /// The three messages besides the system message, as texts.
 struct Texts {
@@ -34,12 +47,17 @@ pub(crate) fn forget_old_steps(line: &mut Timeline) {
     line.items.retain(|item| item.round == round || item.role() != Role::Tool);
 }
 
-/// The four messages.
-pub(crate) fn execute(snapshot: &Snapshot<'_>, layers: &Layers) -> Vec<Segment> {
+/// The four messages. `all` is the conversation before anything of it was left out of this view.
+pub(crate) fn execute(
+    snapshot: &Snapshot<'_>,
+    layers: &Layers,
+    all: &[TimelineItem],
+    folding: Folding,
+) -> Vec<Segment> {
     let (maker, line) = (snapshot.maker(), &layers.line);
     let running: Vec<_> = line.items.iter().filter(|item| item.round == line.round).collect();
     let texts = Texts {
-        dialogue: dialogue(snapshot, line),
+        dialogue: dialogue(snapshot, line, all, folding),
         window: window(&running),
         state: state(snapshot.execution, line.round, &layers.run),
     };
@@ -96,19 +114,40 @@ fn tool_table(tools: &ToolSet) -> String {
     tools.specs.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The real speech: what the user and the model said to each other, the current input last.
-fn dialogue(snapshot: &Snapshot<'_>, line: &Timeline) -> String {
-    let is_input = |item: &&TimelineItem| item.round == line.round && item.role() == Role::User;
-    let inputs = line.items.iter().filter(is_input);
-    let before = line.items.iter().filter(|item| !is_input(item));
-    let said: Vec<_> = before.chain(inputs).filter_map(|item| utterance(&item.entry.message)).collect();
-    let shown = &said[said.len().saturating_sub(snapshot.policy.dialogue as usize)..];
-    let all = snapshot.history.iter().filter(|entry| utterance(&entry.message).is_some()).count();
+/// The real speech: what the user and the model said to each other, in the order it was said.
+fn dialogue(snapshot: &Snapshot<'_>, line: &Timeline, all: &[TimelineItem], folding: Folding) -> String {
+    let said: Vec<_> = all.iter().filter_map(|item| Some((item, utterance(&item.entry.message)?))).collect();
+    let (most, room) = match folding {
+        // A line takes some thirty tokens; the digest may take a tenth of the window.
+        Folding::Digest => {
+            (snapshot.policy.dialogue, (snapshot.policy.usable_window(snapshot.model) / 300).max(20) as usize)
+        }
+        Folding::Utterances => (snapshot.policy.dialogue, 0),
+        Folding::Inputs => (0, 0),
+    };
+    let shown = shown_utterances(&said, line.round, most as usize);
+    let lines: Vec<_> = shown.iter().map(|index| said[*index].1.as_str()).collect();
+    let everything = snapshot.history.iter().filter(|entry| utterance(&entry.message).is_some()).count();
+    let folded = everything.saturating_sub(shown.len());
+    let steps = folded_steps(line, all);
 
-    let mut text = format!("## Dialogue\n\n{}", shown.join("\n"));
-    let folded = all.saturating_sub(shown.len());
-    if folded > 0 {
-        let _ = write!(text, "\n\n({folded} older records are folded.)");
+    let mut text = format!("## Dialogue\n\n{}", lines.join("\n"));
+    if folded > 0 || !steps.is_empty() {
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        let _ = write!(
+            text,
+            "\n\n({folded} older utterance{} and {} older step{} are folded.)",
+            plural(folded),
+            steps.len(),
+            plural(steps.len())
+        );
+    }
+    let unlisted = steps.len().saturating_sub(room);
+    if unlisted > 0 && room > 0 {
+        let _ = write!(text, "\n- ({unlisted} more before these)");
+    }
+    for step in &steps[unlisted..] {
+        let _ = write!(text, "\n- {step}");
     }
     for summary in &line.summaries {
         let _ = write!(text, "\n\n{}", summary.message.joined_text());
@@ -116,10 +155,66 @@ fn dialogue(snapshot: &Snapshot<'_>, line: &Timeline) -> String {
     text
 }
 
+/// Which utterances are shown, in their order: the first of the user's, all of the user's in the running round, and as many of
+/// the newest besides, the user's before the model's.
+fn shown_utterances(said: &[(&TimelineItem, String)], round: u32, most: usize) -> Vec<usize> {
+    let is_user = |index: &usize| said[*index].0.role() == Role::User;
+    let first = (0..said.len()).find(|index| is_user(index));
+    let always = |index: &usize| is_user(index) && (Some(*index) == first || said[*index].0.round == round);
+    let mut shown: Vec<_> = (0..said.len()).filter(always).collect();
+    let users = (0..said.len()).rev().filter(|index| is_user(index) && !always(index));
+    let others = (0..said.len()).rev().filter(|index| !is_user(index));
+    let rest = users.chain(others).take(most.saturating_sub(shown.len())).collect::<Vec<_>>();
+    shown.extend(rest);
+    shown.sort_unstable();
+    shown
+}
+
+/// A line for each step that the window does not show: tool, subject, outcome.
+fn folded_steps(line: &Timeline, all: &[TimelineItem]) -> Vec<String> {
+    let window: HashSet<_> = line.items.iter().filter(|item| item.round == line.round).map(TimelineItem::id).collect();
+    let results: HashMap<_, _> = all
+        .iter()
+        .flat_map(|item| {
+            item.entry.message.tool_results().map(move |result| ((item.block, &*result.tool_call_id), (item, result)))
+        })
+        .collect();
+    let folded = all.iter().filter(|item| !window.contains(&item.id()));
+    let step = |item: &TimelineItem, call: &ToolCall| {
+        let result = results.get(&(item.block, call.id.as_str()));
+        let subjects = match result {
+            Some((at, result)) => CallSubject::all(Some(call), result, &at.entry.message.metadata),
+            None => CallSubject::of(call).into_iter().collect(),
+        };
+        let subject =
+            subjects.first().map(CallSubject::label).or_else(|| first_text(&call.arguments)).unwrap_or_default();
+        let subject: String = subject.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(80).collect();
+        let gap = if subject.is_empty() { "" } else { " " };
+        format!("{}{gap}{subject}: {}", call.name, result.map_or("interrupted".into(), |(_, result)| outcome(result)))
+    };
+    folded.flat_map(|item| item.entry.message.tool_calls().map(|call| step(item, call)).collect::<Vec<_>>()).collect()
+}
+
+/// The first text among a call's arguments: what it is about, where nothing better is known.
+fn first_text(arguments: &str) -> Option<String> {
+    let arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;
+    arguments.as_object()?.values().find_map(|value| value.as_str().map(str::to_owned))
+}
+
+/// How a call ended.
+fn outcome(result: &ToolResult) -> String {
+    let code = result.envelope.data.get("exit_code").and_then(serde_json::Value::as_i64);
+    match (code, &result.envelope.error) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(error)) => format!("error ({})", error.code),
+        (None, None) => status_name(result.envelope.status).to_owned(),
+    }
+}
+
 /// One line of dialogue; nothing for messages in which nobody speaks.
 fn utterance(message: &Message) -> Option<String> {
     let speaker = match message.role {
-        Role::User if matches!(message.origin(), Origin::User | Origin::Joined) => "user",
+        Role::User if is_user_speech(message) => "user",
         Role::Assistant => "assistant",
         Role::User | Role::System | Role::Tool | Role::Summary => return None,
     };
@@ -164,8 +259,8 @@ fn window(running: &[&TimelineItem]) -> String {
 /// Where the work stands, and the reminders.
 fn state(execution: Option<&ExecutionState>, round: u32, run: &[(&'static str, Arc<Entry>)]) -> String {
     let mut text = String::from("## Execution state\n\n");
-    let max = execution.and_then(|state| state.max_rounds).map(|max| format!("/{max}")).unwrap_or_default();
-    let _ = writeln!(text, "round: {round}{max}");
+    let max = execution.and_then(|state| state.max_rounds).map_or("no limit".into(), |max| max.to_string());
+    let _ = writeln!(text, "round: {round} of {max}");
     if let Some(state) = execution {
         if !state.mode.is_empty() {
             let _ = writeln!(text, "mode: {}", state.mode);

@@ -13,7 +13,7 @@ use std::fmt;
 use haft_types::{ContentHash, Layer, MessageId, ModelSpec, Request, Segment};
 use serde::{Deserialize, Serialize};
 
-use crate::build::rounds::{CLEARED, COMPRESSED};
+use crate::build::rounds::{CLEARED, COMPRESSED, LEDGER, SUMMARY};
 use crate::policy::Policy;
 use crate::reduce::edits::EditState;
 
@@ -216,8 +216,11 @@ fn cause(last: &Sent, now: &Sent, index: usize, done: DeliberateChanges) -> Caus
         return if in_place { Cause::RemindersChanged } else { Cause::RemindersMoved };
     }
     // A summary may also take the place of another one, which stood in for it.
-    if old.message != new.message && (old.owner == "summary" || new.owner == "summary") {
+    if old.message != new.message && [&old.owner, &new.owner].into_iter().any(|owner| owner == SUMMARY) {
         return Cause::Compaction;
+    }
+    if new.owner == LEDGER && old.message != new.message {
+        return Cause::TooLarge;
     }
     if old.message == new.message {
         return changed_in_place(old, new, last.policy != now.policy);

@@ -3,11 +3,14 @@
 //! ```text
 //! stored   r1 r2 … r5 | r6 … r15      summaries are appended: Σ1 (archives up to the cut)
 //! sent     Σ1 | r6 … r15              only ever at the front, oldest first, verbatim
+//! stored   U A T A T … A T | A T …    one long round: its oldest blocks are archived
+//! sent     Σ1 U | A T …               and what the user said stays
 //! ```
 //!
 //! Nothing is deleted: a summary names the first message that is still sent, and everything before it is left out. This
 //! module makes plans and requests; asking the model is the engine's work.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use haft_types::{Entry, Message, MessageId, Request, Role, Segment, Timestamp, TokenCounter, ToolSet, Usage};
@@ -16,12 +19,14 @@ use minijinja::context;
 
 use crate::build::blocks::repair;
 use crate::build::reminders::message;
-use crate::build::rounds::Timeline;
+use crate::build::rounds::{Cut, Timeline, TimelineItem, before_block, is_user_speech};
 use crate::build::system::{render_text, system_entry};
 use crate::build::transcript::{Labels, transcript};
 use crate::error::ContextError;
 use crate::memo::EntryMaker;
-use crate::policy::{Compress, Policy};
+use crate::policy::{Compress, Policy, ShareOf};
+use crate::reduce::language::user_language;
+use crate::scale::Scale;
 
 /// How urgent compaction is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,23 +35,45 @@ pub enum Due {
     No,
     /// It can wait for a moment when the prefix is read anew anyway.
     WhenFree,
-    /// It cannot wait.
+    /// It is, unless there was one a short while ago.
     Now,
+    /// The window would overflow.
+    Overflow,
 }
 
 /// Whether compaction is due before `input` is answered. `last` is the usage of the newest request; inside a round the input
 /// is empty.
-pub fn compaction_due(policy: &Policy, window: u32, last: Usage, input: &str, messages: usize) -> Due {
+pub fn compaction_due(policy: &Policy, model: &ModelSpec, last: Usage, input: &str, messages: usize) -> Due {
     let expected = (last.total() + input.chars().count() as u64 / 3) as f64;
-    let reaches = |share: f64| expected >= share * f64::from(window);
+    let usable = f64::from(policy.usable_window(model));
+    let whole = match policy.compact_of {
+        ShareOf::Usable => usable,
+        ShareOf::Window => f64::from(model.context_window),
+    };
     if messages < policy.compact_min_messages as usize {
         Due::No
-    } else if reaches(policy.compact_at) {
+    } else if expected >= policy.ladder_at * usable {
+        Due::Overflow
+    } else if expected >= policy.compact_at * whole {
         Due::Now
-    } else if policy.compress == Compress::WhenFree && reaches(policy.compact_cold_at) {
+    } else if policy.compress == Compress::WhenFree && expected >= policy.compact_cold_at * usable {
         Due::WhenFree
     } else {
         Due::No
+    }
+}
+
+/// Inputs of the user's from one automatic archive to the next.
+const INPUTS_BETWEEN: usize = 5;
+
+/// Whether an archive would follow the one before too closely. Between two there are five inputs of the user's; in a round that
+/// goes on by itself, as many blocks as an archive leaves alone. `since` are the messages since the one before.
+pub fn is_too_early(since: &[Arc<Entry>], policy: &Policy) -> bool {
+    let inputs = since.iter().filter(|entry| entry.message.opens_round()).count();
+    let blocks = since.iter().filter(|entry| entry.message.tool_calls().next().is_some()).count();
+    match inputs {
+        0 => blocks < policy.keep_blocks as usize,
+        _ => inputs < INPUTS_BETWEEN,
     }
 }
 
@@ -55,31 +82,100 @@ pub fn compaction_due(policy: &Policy, window: u32, last: Usage, input: &str, me
 pub struct CompactionPlan {
     /// The messages to summarise: user, assistant and tool messages, blocks whole.
     pub messages: Vec<Arc<Entry>>,
-    /// How many rounds they make.
+    /// How many whole rounds they make.
     pub rounds: u32,
+    /// How many blocks and answers of the model's are among them.
+    pub steps: u32,
     /// The first message that is still sent.
     pub first_kept: MessageId,
+    /// From here on what the user said is sent nevertheless.
+    pub users_from: Option<MessageId>,
     /// When the first of them was made.
     pub from: Timestamp,
     /// When the last of them was made.
     pub to: Timestamp,
 }
 
-/// Plans the archive: everything before the newest `keep_rounds` rounds. `None` when there are no more rounds than that.
-pub fn plan_compaction(history: &[Arc<Entry>], policy: &Policy, counter: &dyn TokenCounter) -> Option<CompactionPlan> {
+impl CompactionPlan {
+    /// What goes, in words.
+    pub fn subject(&self) -> String {
+        let counted = |count: u32, one: &str| format!("{count} older {one}{}", if count == 1 { "" } else { "s" });
+        if self.rounds > 0 { counted(self.rounds, "round") } else { counted(self.steps, "step") }
+    }
+
+    /// The counted tokens of what goes.
+    pub fn tokens(&self) -> u64 {
+        self.messages.iter().map(|entry| u64::from(entry.tokens)).sum()
+    }
+}
+
+/// Who wants an archive, and so how much of the conversation it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArchiveWish {
+    /// The window fills: the newest rounds or blocks stay, and it must be worth it.
+    Automatic,
+    /// The user: all but the newest block.
+    ByHand,
+}
+
+/// Plans the archive: whole rounds before the newest `keep_rounds`; where that frees too little, everything before the newest
+/// `keep_blocks` blocks but what the user said in these rounds. `None` when neither frees enough.
+pub fn plan_compaction(
+    history: &[Arc<Entry>],
+    wish: ArchiveWish,
+    policy: &Policy,
+    model: &ModelSpec,
+    counter: &dyn TokenCounter,
+) -> Option<CompactionPlan> {
     let mut line = Timeline::new(repair(history, counter));
     drop_archived(&mut line);
     let first_round = line.items.iter().map(|item| item.round).find(|round| *round > 0)?;
-    let cut_round = (line.round + 1).checked_sub(policy.keep_rounds.max(1))?;
-    if cut_round <= first_round {
-        return None;
+    let start_of = |round: u32| line.items.iter().position(|item| item.round == round);
+    match wish {
+        ArchiveWish::ByHand => {
+            let cut = start_of_block(&line.items, 1)?;
+            let users = start_of(line.items[cut].round)?;
+            plan_at(&line, cut, Some(users))
+        }
+        ArchiveWish::Automatic => {
+            let cut_round = (line.round + 1).saturating_sub(policy.keep_rounds.max(1)).max(first_round);
+            let kept_rounds = start_of(cut_round)?;
+            let needed = (policy.compact_frees * f64::from(policy.usable_window(model))) as u64;
+            let needed = Scale::of(model).down(needed);
+            let rounds = plan_at(&line, kept_rounds, None);
+            let blocks = || plan_at(&line, start_of_block(&line.items, policy.keep_blocks)?, Some(kept_rounds));
+            rounds.filter(|plan| plan.tokens() >= needed).or_else(|| blocks().filter(|plan| plan.tokens() >= needed))
+        }
     }
-    let cut = line.items.iter().position(|item| item.round == cut_round)?;
-    let first_kept = line.items[cut].id();
-    let messages: Vec<_> = line.items.into_iter().take(cut).map(|item| item.entry).collect();
-    let times = || messages.iter().map(|entry| entry.message.created_at);
+}
+
+/// Where the newest so many blocks begin; an answer without calls counts as one.
+fn start_of_block(items: &[TimelineItem], newest: u32) -> Option<usize> {
+    let steps = items.iter().enumerate().rev().filter(|(_, item)| item.role() == Role::Assistant);
+    steps.map(|(index, _)| before_block(items, index)).nth(newest.max(1) as usize - 1)
+}
+
+/// The plan to archive what stands before this index but for what the user said from `users` on.
+fn plan_at(line: &Timeline, cut: usize, users: Option<usize>) -> Option<CompactionPlan> {
+    let users = users.filter(|users| *users < cut);
+    let stays = |index: usize, item: &TimelineItem| {
+        users.is_some_and(|users| index >= users) && is_user_speech(&item.entry.message)
+    };
+    let before = line.items[..cut].iter().enumerate();
+    let items: Vec<_> = before.filter(|(index, item)| !stays(*index, item)).map(|(_, item)| item).collect();
+    let times = || items.iter().map(|item| item.entry.message.created_at);
     let (from, to) = (times().min()?, times().max()?);
-    Some(CompactionPlan { rounds: cut_round - first_round, messages, first_kept, from, to })
+    let whole = |round: u32| line.items[users.unwrap_or(cut)..].iter().all(|item| item.round != round);
+    let rounds: HashSet<_> = items.iter().map(|item| item.round).filter(|round| *round > 0 && whole(*round)).collect();
+    Some(CompactionPlan {
+        rounds: rounds.len() as u32,
+        steps: items.iter().filter(|item| item.role() == Role::Assistant).count() as u32,
+        first_kept: line.items[cut].id(),
+        users_from: users.map(|users| line.items[users].id()),
+        messages: items.into_iter().map(|item| Arc::clone(&item.entry)).collect(),
+        from,
+        to,
+    })
 }
 
 /// The request that asks a model for the summary. `focus` is what the user wants kept in particular.
@@ -93,6 +189,7 @@ pub fn summary_request(
     let values = context! {
         from => plan.from.to_string(),
         to => plan.to.to_string(),
+        language => user_language(&plan.messages),
         focus => focus.map(str::trim).filter(|focus| !focus.is_empty()),
         transcript => transcript(&plan.messages, policy.compress_limits, Labels::RolesAndIds),
     };
@@ -121,28 +218,38 @@ pub(crate) fn plain_request(
 }
 
 const FIRST_KEPT: &str = "first_kept";
+const USERS_FROM: &str = "users_from";
 
 /// The message that stores a summary. From the next request on it stands for what the plan archives.
 pub fn summary_message(id: MessageId, at: Timestamp, text: impl Into<String>, plan: &CompactionPlan) -> Message {
     let mut summary = Message::text(id, Role::Summary, text, at);
     summary.metadata.insert(FIRST_KEPT.into(), plan.first_kept.to_string().into());
+    if let Some(users) = plan.users_from {
+        summary.metadata.insert(USERS_FROM.into(), users.to_string().into());
+    }
     summary
 }
 
 /// The first message that is sent beside this summary, if it says so.
 pub fn first_kept(summary: &Message) -> Option<MessageId> {
-    summary.metadata.get(FIRST_KEPT)?.as_str()?.parse().ok()
+    named(summary, FIRST_KEPT)
+}
+
+fn named(summary: &Message, key: &str) -> Option<MessageId> {
+    summary.metadata.get(key)?.as_str()?.parse().ok()
 }
 
 /// Takes out what summaries stand for.
 pub(crate) fn drop_archived(line: &mut Timeline) {
-    let kept: Vec<_> = line.summaries.iter().filter_map(|summary| first_kept(&summary.message)).collect();
-    if kept.is_empty() {
-        return;
-    }
-    // Without the message a summary names, nothing is known to be archived, and sending more is the safe side.
-    if let Some(cut) = line.items.iter().rposition(|item| kept.contains(&item.id())) {
-        line.cut_before(cut);
+    let cut = |summary: &Arc<Entry>| {
+        let (first_kept, users_from) = (first_kept(&summary.message)?, named(&summary.message, USERS_FROM));
+        // Without the message a summary names, nothing is known to be archived, and sending more is the safe side.
+        let index = line.items.iter().position(|item| item.id() == first_kept)?;
+        Some((index, Cut { first_kept, users_from }))
+    };
+    let furthest = line.summaries.iter().filter_map(cut).max_by_key(|(index, _)| *index);
+    if let Some((_, cut)) = furthest {
+        drop(line.cut(cut));
     }
 }
 

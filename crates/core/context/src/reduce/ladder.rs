@@ -1,34 +1,44 @@
 //! What goes when a request is still too large after pruning.
 //!
-//! The steps, each taken only if the one before was not enough: older rounds, then the inessential parts of the system layer,
-//! then everything but the bare minimum. Blocks stay whole. Which rounds went is remembered, so that they do not come and go;
-//! with a larger window the next request is whole again.
+//! The steps, each taken only if the one before was not enough: older rounds and older steps of the running one, then the
+//! inessential parts of the system layer, then everything but the bare minimum. It takes no more than it must: as many of the
+//! newest steps stay as fit, what the user said in the running round stays, and a ledger stands in for what went. Blocks stay
+//! whole. What went is remembered, so that it does not come and go; with a larger window the next request is whole again.
 
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use haft_types::{Layer, ModelSpec, Role, TokenCounter, ToolProtocol, ToolSet, ToolSpec};
+use haft_types::{
+    Entry, Hasher, Layer, Message, MessageId, ModelSpec, Origin, Role, TokenCounter, ToolProtocol, ToolSet, ToolSpec,
+};
 use serde_json::Value;
 
+use crate::build::blocks::repair;
 use crate::build::documents::Documents;
 use crate::build::layers::Layers;
-use crate::build::rounds::{Timeline, TimelineItem};
+use crate::build::reminders::{ROLE, TODO};
+use crate::build::rounds::{Cut, Timeline, TimelineItem, is_user_speech};
 use crate::build::system::{BARE, SystemDetail, render_detail, system_entry};
 use crate::carried::Cleared;
 use crate::error::ContextError;
+use crate::memo::MessageForm;
 use crate::policy::Policy;
+use crate::reduce::compaction::{CompactionPlan, drop_archived};
+use crate::reduce::summary_check::{OpenWork, fallback, ledger};
 use crate::scale::Scale;
 use crate::snapshot::Snapshot;
 
 /// A step that was taken to make a request fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LadderStep {
-    /// Older rounds were left out.
+    /// Older rounds, and older steps of the running one, were left out.
     OlderRounds {
-        /// How many.
+        /// How many whole rounds.
         rounds: u32,
-        /// Their tokens.
+        /// How many steps of the running round.
+        steps: u32,
+        /// Their tokens, less what stands in for them.
         tokens: u64,
     },
     /// Examples, package context, documents that are not always needed and descriptions were left out.
@@ -56,9 +66,10 @@ impl LadderStep {
 impl fmt::Display for LadderStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OlderRounds { rounds, tokens } => {
-                write!(f, "the request was too large: {rounds} older rounds ({tokens} tokens) were left out")
-            }
+            Self::OlderRounds { rounds, steps, tokens } => write!(
+                f,
+                "the request was too large: {rounds} older rounds and {steps} older steps ({tokens} tokens) were left out"
+            ),
             Self::ShortSystem { tokens } => {
                 write!(f, "the request was too large: the system layer was shortened by {tokens} tokens")
             }
@@ -92,9 +103,7 @@ impl InputRoom {
         let output_reserve = u64::from(model.output_reserve(policy.output_reserve));
         let hard = window.saturating_sub(output_reserve);
         let soft = (policy.ladder_at * hard as f64) as u64;
-        // Of the room instead of the window where the reserve is so large that the goal would lie above the start.
-        let goal = Some((policy.ladder_to * window as f64) as u64).filter(|goal| *goal < soft);
-        let goal = goal.unwrap_or((policy.ladder_to * hard as f64) as u64).min(soft);
+        let goal = ((policy.ladder_to * hard as f64) as u64).min(soft);
         let scale = Scale::of(model);
         Self {
             output_reserve,
@@ -116,75 +125,146 @@ impl InputRoom {
     }
 }
 
-/// Leaves out the rounds that were left out before.
-pub(crate) fn drop_remembered(line: &mut Timeline, cleared: Option<&Cleared>) {
-    let first = cleared.and_then(|cleared| cleared.first_kept);
-    if let Some(cut) = first.and_then(|first| line.items.iter().position(|item| item.id() == first)) {
-        line.cut_before(cut);
+/// Leaves out the rounds and steps that were left out before; what must be kept of them stands in.
+pub(crate) fn drop_remembered(line: &mut Timeline, cleared: Option<&Cleared>, snapshot: &Snapshot<'_>) {
+    if let Some(cut) = cleared.and_then(Cleared::cut) {
+        let gone = line.cut(cut);
+        line.summaries.extend(stand_in(&gone, cut, snapshot));
     }
 }
 
+/// What was done to make a request fit.
+#[derive(Debug, Default)]
+pub(crate) struct Climbed {
+    pub(crate) steps: Vec<LadderStep>,
+    /// Where the messages end that are left out now.
+    pub(crate) cut: Option<Cut>,
+}
+
 /// Takes steps until the request fits.
-pub(crate) fn climb(
-    layers: &mut Layers,
-    room: InputRoom,
-    snapshot: &Snapshot<'_>,
-) -> Result<Vec<LadderStep>, ContextError> {
-    let mut steps = Vec::new();
+pub(crate) fn climb(layers: &mut Layers, room: InputRoom, snapshot: &Snapshot<'_>) -> Result<Climbed, ContextError> {
+    let mut climbed = Climbed::default();
     // What is said again further down goes before anything that is said once.
     if layers.tokens() > room.soft {
         layers.copies.clear();
     }
     let before = layers.tokens();
     if before <= room.soft {
-        return Ok(steps);
+        return Ok(climbed);
     }
-    let fixed = layers.fixed();
-    let rounds = drop_older_rounds(&mut layers.line, room.goal.saturating_sub(fixed));
-    if rounds > 0 {
-        steps.push(LadderStep::OlderRounds { rounds, tokens: before - layers.tokens() });
+    climbed.cut = drop_oldest(layers, room.goal, snapshot);
+    if let Some((rounds, steps)) = climbed.cut.map(|_| left_out(layers, snapshot)) {
+        let tokens = before.saturating_sub(layers.tokens());
+        climbed.steps.push(LadderStep::OlderRounds { rounds, steps, tokens });
     }
     let before = layers.tokens();
     if before > room.soft {
         shorten(layers, snapshot, SystemDetail::Short)?;
         let tokens = before.saturating_sub(layers.tokens());
         if tokens > 0 {
-            steps.push(LadderStep::ShortSystem { tokens });
+            climbed.steps.push(LadderStep::ShortSystem { tokens });
         }
     }
     let before = layers.tokens();
     if before > room.hard {
         shorten(layers, snapshot, SystemDetail::Bare)?;
         layers.documents.clear();
-        layers.run.clear();
-        layers.line.summaries.clear();
+        layers.run.retain(|(owner, _)| matches!(*owner, ROLE | TODO));
+        // The newest summary is the ledger of what was left out just now.
+        layers.line.summaries.drain(..layers.line.summaries.len().saturating_sub(1));
         keep_newest(&mut layers.line);
-        steps.push(LadderStep::BareMinimum { tokens: before.saturating_sub(layers.tokens()) });
+        if layers.tokens() > room.hard {
+            layers.line.summaries.clear();
+        }
+        climbed.steps.push(LadderStep::BareMinimum { tokens: before.saturating_sub(layers.tokens()) });
     }
-    Ok(steps)
+    Ok(climbed)
 }
 
-/// Keeps the newest rounds that fit, the running one in any case. Returns how many went.
-fn drop_older_rounds(line: &mut Timeline, room: u64) -> u32 {
-    let pinned = line.items.iter().filter(|item| item.pinned).map(|item| u64::from(item.entry.tokens));
-    let stays = line.summaries.iter().map(|entry| u64::from(entry.tokens)).chain(pinned).sum();
-    let mut left = room.saturating_sub(stays);
-    let mut oldest = line.round;
-    let mut rounds = line.items.chunk_by(|one, next| one.round == next.round).rev();
-    for round in rounds.by_ref() {
-        let tokens = round.iter().filter(|item| !item.pinned).map(|item| u64::from(item.entry.tokens)).sum();
-        let number = round[0].round;
-        match left.checked_sub(tokens) {
-            Some(rest) => (left, oldest) = (rest, number),
-            // The running round stays even if it alone is too large.
-            None if number == line.round => left = 0,
+/// Keeps the newest rounds that fit, then the newest steps of the running one, and puts the ledger in place of what went.
+fn drop_oldest(layers: &mut Layers, goal: u64, snapshot: &Snapshot<'_>) -> Option<Cut> {
+    let room = goal.saturating_sub(layers.fixed());
+    let cut = newest_that_fit(&layers.line, room)?;
+    let ledger = stand_in(&original(cut, snapshot), cut, snapshot);
+    // The ledger takes room, too. It grows with what goes, but hardly.
+    let cut = match &ledger {
+        Some(ledger) => newest_that_fit(&layers.line, room.saturating_sub(u64::from(ledger.tokens)))?,
+        None => cut,
+    };
+    drop(layers.line.cut(cut));
+    // A ledger of an earlier cut is part of the new one.
+    layers.line.summaries.retain(|summary| summary.message.origin() != Origin::Engine);
+    layers.line.summaries.extend(stand_in(&original(cut, snapshot), cut, snapshot));
+    Some(cut)
+}
+
+/// Where to cut so that what is left fits; `None` when nothing can go.
+fn newest_that_fit(line: &Timeline, room: u64) -> Option<Cut> {
+    let running = line.items.iter().position(|item| item.round == line.round)?;
+    let stays = |item: &TimelineItem| item.pinned || (item.round == line.round && is_user_speech(&item.entry.message));
+    let tokens = |item: &TimelineItem| u64::from(item.entry.tokens);
+    let always = line.items.iter().filter(|item| stays(item)).map(tokens).sum::<u64>();
+    let summaries = line.summaries.iter().map(|entry| u64::from(entry.tokens)).sum::<u64>();
+    let mut left = room.saturating_sub(always + summaries);
+    let mut cut = line.items.len();
+    // Whole rounds before the running one, its steps one by one; the newest step stays in any case.
+    let mut groups: Vec<&[TimelineItem]> =
+        line.items[..running].chunk_by(|one, next| one.round == next.round).collect();
+    groups.extend(line.items[running..].chunk_by(|one, next| one.block == next.block));
+    for group in groups.into_iter().rev() {
+        let takes = group.iter().filter(|item| !stays(item)).map(tokens).sum::<u64>();
+        match left.checked_sub(takes) {
+            Some(rest) => left = rest,
+            None if cut == line.items.len() => left = 0,
             None => break,
         }
+        cut -= group.len();
     }
-    let goes = |item: &TimelineItem| item.round < oldest && !item.pinned;
-    let gone = line.items.iter().filter(|item| goes(item)).map(|item| item.round).collect::<HashSet<_>>();
-    line.items.retain(|item| !goes(item));
-    gone.len() as u32
+    let goes = line.items[..cut].iter().any(|item| !stays(item));
+    let first_kept = line.items.get(cut).filter(|_| goes)?.id();
+    Some(Cut { first_kept, users_from: (cut > running).then(|| line.items[running].id()) })
+}
+
+/// The messages that a cut leaves out as they are stored: the ledger must not depend on what else was done to them.
+fn original(cut: Cut, snapshot: &Snapshot<'_>) -> Vec<TimelineItem> {
+    let mut line = Timeline::new(repair(snapshot.history, snapshot.counter));
+    drop_archived(&mut line);
+    line.cut(cut)
+}
+
+/// What must be kept of messages that are left out without a summary.
+fn stand_in(gone: &[TimelineItem], cut: Cut, snapshot: &Snapshot<'_>) -> Option<Arc<Entry>> {
+    let times = || gone.iter().map(|item| item.entry.message.created_at);
+    let (from, to) = (times().min()?, times().max()?);
+    let mut hasher = Hasher::default();
+    for item in gone {
+        hasher.update(item.entry.message.message_id.short().to_string().as_bytes());
+    }
+    let hash = hasher.finish();
+    let made = snapshot.maker().entry(cut.first_kept, hash, MessageForm::Ledger, || {
+        let messages: Vec<_> = gone.iter().map(|item| Arc::clone(&item.entry)).collect();
+        let messages = match snapshot.edits {
+            Some(edits) => edits.seen(&messages, snapshot.counter),
+            None => messages,
+        };
+        let Cut { first_kept, users_from } = cut;
+        let plan = CompactionPlan { rounds: 0, steps: 0, messages, first_kept, users_from, from, to };
+        // The list of things to do and what runs are said elsewhere, as they are now.
+        let text = fallback(&plan, &ledger(&plan, OpenWork::default()), snapshot.counter).unwrap_or_default();
+        Message::text(MessageId::derived(hash), Role::Summary, text, to).from(Origin::Engine)
+    });
+    Some(made).filter(|entry| !entry.message.joined_text().is_empty())
+}
+
+/// How many rounds and how many steps of the running round are not among what is sent.
+fn left_out(layers: &Layers, snapshot: &Snapshot<'_>) -> (u32, u32) {
+    let sent: HashSet<_> = layers.line.items.iter().map(TimelineItem::id).collect();
+    let mut line = Timeline::new(repair(snapshot.history, snapshot.counter));
+    drop_archived(&mut line);
+    let gone = || line.items.iter().filter(|item| !sent.contains(&item.id()));
+    let rounds: HashSet<_> = gone().map(|item| item.round).filter(|round| *round < line.round).collect();
+    let steps = gone().filter(|item| item.round == line.round && item.role() == Role::Assistant).count();
+    (rounds.len() as u32, steps as u32)
 }
 
 /// Keeps the current request, the newest assistant message with its block, and what is being answered.

@@ -1,4 +1,4 @@
-//! Marks on messages: deleted, pinned, masked. They change what is sent, never what is stored.
+//! Marks on messages: those the model does not want to see again. They change what is sent, never what is stored.
 //!
 //! A mark on one message of a block counts for the whole block where the block would break. The current input, summaries and
 //! the system message cannot be deleted.
@@ -13,14 +13,10 @@ use crate::build::rounds::Timeline;
 
 /// Messages people or the model have marked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Marks {
     /// Not sent.
     pub deleted: BTreeSet<MessageId>,
-    /// Never cleared by pruning.
-    pub pinned: BTreeSet<MessageId>,
-    /// Sent as cleared whatever the size of the request.
-    pub masked: BTreeSet<MessageId>,
 }
 
 impl Marks {

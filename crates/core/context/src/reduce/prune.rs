@@ -6,12 +6,13 @@
 //! ```
 //!
 //! Structure, roles, ids and order never change, and what is stored never does. What was cleared stays cleared: the decisions
-//! come back in [`Cleared`] and go into the next snapshot. Two walks over the line, no more.
+//! come back in [`Cleared`] and go into the next snapshot. Each clearing breaks the cached prefix once, so it clears much, or
+//! waits while it would clear little and the request still fits. Two walks over the line, no more.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use haft_types::{Envelope, Message, MessageId, Part, Role, ToolCall, ToolResult};
+use haft_types::{Entry, Envelope, Message, MessageId, Part, Role, ToolCall, ToolResult};
 use serde_json::Value;
 
 use crate::build::rounds::{CLEARED, MASKED, Timeline, TimelineItem};
@@ -19,8 +20,10 @@ use crate::carried::Cleared;
 use crate::memo::{EntryMaker, MessageForm};
 use crate::policy::Policy;
 use crate::reduce::compress::status_name;
-use crate::reduce::marks::Marks;
 use crate::reduce::superseded::superseded;
+
+/// The share of the safe zone that clearing must save while the request still fits: one in so many.
+const WORTH: u64 = 10;
 
 /// What one run of pruning did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,10 +41,11 @@ pub(crate) struct Pruned {
 pub(crate) struct PruneLimits<'a> {
     /// Tokens of the request besides the line.
     pub(crate) fixed: u64,
-    /// Tokens the whole request is brought down to.
+    /// Tokens above which something is cleared.
     pub(crate) target: u64,
+    /// Tokens above which it is cleared however little that is.
+    pub(crate) urgent: u64,
     pub(crate) policy: &'a Policy,
-    pub(crate) marks: &'a Marks,
     pub(crate) obsolete: Obsolete,
 }
 
@@ -64,7 +68,7 @@ pub(crate) fn prune(
     let none = BTreeSet::new();
     let remembered = cleared.map_or(&none, |cleared| &cleared.ids);
     let mut pruned = Pruned::default();
-    let quiet = remembered.is_empty() && limits.marks.masked.is_empty() && limits.obsolete == Obsolete::First;
+    let quiet = remembered.is_empty() && limits.obsolete == Obsolete::First;
     if quiet && limits.fixed + line.tokens() <= limits.target {
         pruned.steps = line.items.len();
         return pruned;
@@ -75,8 +79,10 @@ pub(crate) fn prune(
         pruned.steps += 1;
         if is_cleanable(item, limits.policy) {
             cleanable.push(index);
-            if !item.pinned && (remembered.contains(&item.id()) || limits.marks.masked.contains(&item.id())) {
-                pruned.tokens += clear(item, limits.policy, maker);
+            if !item.pinned && remembered.contains(&item.id()) {
+                let cleared = cleared_entry(item, limits.policy, maker);
+                pruned.tokens += u64::from(item.entry.tokens).saturating_sub(u64::from(cleared.tokens));
+                (item.entry, item.owner) = (cleared, CLEARED);
             }
         }
         total += u64::from(item.entry.tokens);
@@ -90,26 +96,35 @@ pub(crate) fn prune(
     cleanable.truncate(cleanable.len().saturating_sub(limits.policy.prune_keep as usize));
     let obsolete = superseded(&line.items);
     let (first, others): (Vec<_>, Vec<_>) = cleanable.into_iter().partition(|index| obsolete.contains(index));
+    let mut chosen = Vec::new();
+    let (mut left, mut free_tokens) = (total, 0);
     for index in first.into_iter().chain(others) {
         let free = limits.obsolete == Obsolete::Now && obsolete.contains(&index);
-        if total <= goal && !free {
+        if left <= goal && !free {
             break;
         }
         pruned.steps += 1;
-        let item = &mut line.items[index];
-        if item.owner == CLEARED || item.pinned || limits.marks.pinned.contains(&item.id()) {
+        let item = &line.items[index];
+        if item.owner == CLEARED || item.pinned {
             continue;
         }
-        let (entry, owner) = (Arc::clone(&item.entry), item.owner);
-        let saved = clear(item, limits.policy, maker);
-        if saved == 0 {
-            // The notice would be longer than what it stands for.
-            (item.entry, item.owner) = (entry, owner);
-            continue;
+        let cleared = cleared_entry(item, limits.policy, maker);
+        // Otherwise the notice would be longer than what it stands for.
+        let saved = u64::from(item.entry.tokens).saturating_sub(u64::from(cleared.tokens));
+        if saved > 0 {
+            left -= saved;
+            free_tokens += if free { saved } else { 0 };
+            chosen.push((index, cleared, free));
         }
-        total -= saved;
-        pruned.tokens += saved;
-        pruned.newly.push(item.id());
+    }
+    let worth = total - left - free_tokens >= limits.target / WORTH || total > limits.urgent;
+    for (index, cleared, free) in chosen {
+        if worth || free {
+            let item = &mut line.items[index];
+            pruned.tokens += u64::from(item.entry.tokens) - u64::from(cleared.tokens);
+            pruned.newly.push(item.id());
+            (item.entry, item.owner) = (cleared, CLEARED);
+        }
     }
     pruned
 }
@@ -151,12 +166,12 @@ fn has_large_argument(call: &ToolCall, policy: &Policy) -> bool {
     false
 }
 
-/// Replaces the message by its cleared form; returns the tokens saved.
-fn clear(item: &mut TimelineItem, policy: &Policy, maker: EntryMaker<'_>) -> u64 {
+/// The cleared form of a message.
+fn cleared_entry(item: &TimelineItem, policy: &Policy, maker: EntryMaker<'_>) -> Arc<Entry> {
     let message = &item.entry.message;
     let chars = policy.prune_argument_chars;
     let form = MessageForm::Cleared { argument_chars: chars };
-    let cleared = maker.entry(message.message_id, item.entry.hash, form, || Message {
+    maker.entry(message.message_id, item.entry.hash, form, || Message {
         content: match message.role {
             Role::Tool => message.tool_results().map(|result| notice(message.message_id, result)).collect(),
             Role::System | Role::User | Role::Assistant | Role::Summary => {
@@ -164,21 +179,13 @@ fn clear(item: &mut TimelineItem, policy: &Policy, maker: EntryMaker<'_>) -> u64
             }
         },
         ..message.clone()
-    });
-    let saved = u64::from(item.entry.tokens).saturating_sub(u64::from(cleared.tokens));
-    item.entry = cleared;
-    item.owner = CLEARED;
-    saved
+    })
 }
 
 /// What stands for a cleared result.
 fn notice(id: MessageId, result: &ToolResult) -> Part {
     let status = status_name(result.envelope.status);
-    let text = format!(
-        "[Cleared to make room: result of `{}` ({status}). Its text is kept under message id {}.]",
-        result.name,
-        id.short()
-    );
+    let text = format!("[Cleared: result of `{}` ({status}); `recall` {} brings it back.]", result.name, id.short());
     let envelope = Envelope { status: result.envelope.status, text, ..Envelope::default() };
     let (tool_call_id, name) = (result.tool_call_id.clone(), result.name.clone());
     Part::ToolResult(Box::new(ToolResult { tool_call_id, name, envelope }))
@@ -201,7 +208,7 @@ fn cut_strings(value: &mut Value, chars: usize, id: MessageId) -> usize {
         Value::String(text) => match text.char_indices().nth(chars) {
             Some((end, _)) => {
                 let missing = text[end..].chars().count();
-                *text = format!("{}[{missing} more characters were cleared: message {}]", &text[..end], id.short());
+                *text = format!("{}[{missing} more characters are cleared: `recall` {}]", &text[..end], id.short());
                 1
             }
             None => 0,

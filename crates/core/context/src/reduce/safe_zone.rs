@@ -1,4 +1,4 @@
-//! The safe zone: the tokens that pruning brings a request down to.
+//! The safe zone: the tokens above which a request is pruned.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,12 +6,15 @@ use std::str::FromStr;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A number of tokens, or a share of the model's window.
+/// No system prompt is smaller.
+const SMALLEST: u64 = 1_000;
+
+/// A number of tokens, or a share of the usable window: the model's window without what is kept free for the reply.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SafeZone {
-    /// This share of the window, above 0 and below 1.
+    /// This share of the usable window, above 0 and below 1.
     Share(f64),
-    /// This many tokens, at least 1.
+    /// This many tokens, at least 1,000.
     Tokens(u64),
 }
 
@@ -30,6 +33,11 @@ pub enum SafeZoneError {
     /// Nothing would ever fit.
     #[error("safe zone `{0}` is not above zero; use tokens (`80000`, `80k`, `0.5M`) or a share of the window (`0.8`)")]
     Zero(String),
+    /// No request fits into it.
+    #[error(
+        "safe zone `{0}` is below 1,000 tokens; use tokens (`80000`, `80k`, `0.5M`) or a share of the window (`0.8`)"
+    )]
+    TooSmall(String),
     /// More than the model can take.
     #[error("a safe zone of {tokens} tokens is larger than the window of {window}; use at most the window")]
     AboveWindow {
@@ -41,14 +49,14 @@ pub enum SafeZoneError {
 }
 
 impl SafeZone {
-    /// The tokens it means for a model with this window.
-    pub fn tokens(self, window: u32) -> Result<u64, SafeZoneError> {
+    /// The tokens it means for a model with this window, of which so much is usable.
+    pub fn tokens(self, window: u32, usable: u32) -> Result<u64, SafeZoneError> {
         let tokens = match self {
-            Self::Share(share) => (share * f64::from(window)) as u64,
+            Self::Share(share) => (share * f64::from(usable)) as u64,
             Self::Tokens(tokens) => tokens,
         };
-        if tokens == 0 {
-            return Err(SafeZoneError::Zero(self.to_string()));
+        if tokens < SMALLEST {
+            return Err(SafeZoneError::TooSmall(self.to_string()));
         }
         if tokens > u64::from(window) {
             return Err(SafeZoneError::AboveWindow { tokens, window });
@@ -67,7 +75,7 @@ impl SafeZone {
             return Ok(Self::Share(number));
         }
         match (number * unit) as u64 {
-            0 => Err(SafeZoneError::Zero(text.to_owned())),
+            tokens if tokens < SMALLEST => Err(SafeZoneError::TooSmall(text.to_owned())),
             tokens => Ok(Self::Tokens(tokens)),
         }
     }
@@ -154,7 +162,7 @@ mod tests {
             let fields: Vec<_> = line.split('|').map(str::trim).collect();
             let [text, window, expected] = fields[..] else { panic!("three fields: {line}") };
             let window: u32 = window.parse().unwrap();
-            let tokens = text.parse::<SafeZone>().and_then(|zone| zone.tokens(window));
+            let tokens = text.parse::<SafeZone>().and_then(|zone| zone.tokens(window, window));
             match expected.parse::<u64>() {
                 Ok(expected) => assert_eq!(tokens, Ok(expected), "{line}"),
                 Err(_) => assert!(tokens.unwrap_err().to_string().contains(expected), "{line}"),

@@ -6,12 +6,13 @@
 //! run cargo test   …   run cargo test     the same command, run again
 //! ```
 //!
-//! A failed read or edit makes nothing obsolete. What a call is about is read from its arguments, by the names haft's tools and
-//! their aliases give them; a call of any other tool is about nothing and never obsolete.
+//! A failed read or edit makes nothing obsolete. What a call is about is read from its result, where that names the files, and
+//! otherwise from its arguments, by the names haft's tools and their aliases give them. What a command changed stands in the
+//! record of changes, which the result's metadata holds.
 
 use std::collections::{HashMap, HashSet};
 
-use haft_types::{Role, ToolCall, ToolResult, ToolStatus};
+use haft_types::{Metadata, Role, ToolCall, ToolResult, ToolStatus};
 use serde_json::Value;
 
 use crate::build::rounds::TimelineItem;
@@ -42,40 +43,98 @@ pub enum CallSubject {
     },
 }
 
+/// Under which name a result's metadata holds the files that the call changed, as the record of changes saw it.
+pub const CHANGED: &str = "changed";
+
 impl CallSubject {
-    /// What this call is about, where that is known.
+    /// What a call is about, from its arguments alone.
     pub fn of(call: &ToolCall) -> Option<Self> {
         let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
         let text = |names: &[&str]| names.iter().find_map(|name| arguments.get(*name)?.as_str()).map(str::to_owned);
         let number = |name: &str| arguments.get(name).and_then(Value::as_u64);
-        let path = || text(&["path", "file_path", "file"]).map(|path| plain(&path));
         match call.name.as_str() {
-            "read_file" | "Read" | "read" => {
+            "read_file" | "Read" | "read" | "view" | "cat" => {
                 let from = number("start_line").or_else(|| number("offset")).unwrap_or(1).max(1);
                 let to = number("end_line").or_else(|| number("limit").map(|limit| from.saturating_add(limit) - 1));
-                Some(Self::Read { path: path()?, from, to: to.unwrap_or(u64::MAX) })
+                Some(Self::Read { path: path_of(&arguments)?, from, to: to.unwrap_or(u64::MAX) })
             }
-            "write_to_file" | "replace_in_file" | "multi_edit" | "Write" | "Edit" | "MultiEdit" | "write" | "edit" => {
-                Some(Self::Edit { paths: vec![path()?] })
+            "write_to_file" | "edit_file" | "replace_in_file" | "multi_edit" | "Write" | "Edit" | "MultiEdit"
+            | "write" | "edit" | "str_replace" | "NotebookEdit" => {
+                let paths = paths_of(&arguments);
+                (!paths.is_empty()).then_some(Self::Edit { paths })
             }
             "apply_patch" => Some(Self::Edit { paths: patched(&text(&["patch", "input"])?) }),
-            "execute_command" | "Bash" | "bash" => {
-                Some(Self::Run { command: text(&["command"])?, cwd: text(&["cwd"]).unwrap_or_default() })
+            "execute_command" | "Bash" | "bash" | "shell" => {
+                Some(Self::Run { command: text(&["command"])?, cwd: text(&["cwd", "workdir"]).unwrap_or_default() })
             }
             _ => None,
         }
     }
-}
 
-impl CallSubject {
-    /// What it is about, in a word.
-    pub(crate) fn words(&self) -> String {
+    /// All that a call is about, with what its result says of it: the files as the tool names them, whatever its parameters are
+    /// called, and what a command changed.
+    pub fn all(call: Option<&ToolCall>, result: &ToolResult, metadata: &Metadata) -> Vec<Self> {
+        let data = &result.envelope.data;
+        let mut subjects = Vec::new();
+        let asked = call.and_then(Self::of);
+        let recorded: Vec<_> = strings(metadata.get(CHANGED));
+        let changed = if recorded.is_empty() { changed_files(data) } else { recorded };
+        let edited = match &asked {
+            Some(Self::Edit { paths }) if changed.is_empty() => paths.clone(),
+            Some(_) | None => changed,
+        };
+        match asked {
+            Some(Self::Read { path, from, to }) => {
+                let path = data.get("path").and_then(Value::as_str).map_or(path, plain);
+                subjects.push(Self::Read { path, from, to });
+            }
+            Some(run @ Self::Run { .. }) => subjects.push(run),
+            Some(Self::Edit { .. }) | None => {}
+        }
+        if !edited.is_empty() {
+            subjects.push(Self::Edit { paths: edited });
+        }
+        subjects
+    }
+
+    /// What it is about, for people.
+    pub(crate) fn label(&self) -> String {
         match self {
             Self::Read { path, .. } => path.clone(),
             Self::Edit { paths } => paths.join(" "),
             Self::Run { command, .. } => command.clone(),
         }
     }
+}
+
+/// The file an object names.
+fn path_of(object: &Value) -> Option<String> {
+    const NAMES: [&str; 6] = ["path", "file_path", "file", "filename", "target_file", "notebook_path"];
+    NAMES.iter().find_map(|name| object.get(*name)?.as_str()).map(plain)
+}
+
+/// The files that arguments name, alone or one by one in a list.
+fn paths_of(arguments: &Value) -> Vec<String> {
+    let lists = ["edits", "files", "changes"].iter().filter_map(|name| arguments.get(*name)?.as_array());
+    let mut paths: Vec<_> = path_of(arguments).into_iter().collect();
+    for path in lists.flatten().filter_map(path_of) {
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    paths
+}
+
+/// The files a result says were changed: every tool of haft's that changes one says how.
+fn changed_files(data: &Value) -> Vec<String> {
+    let listed = data.get("files").and_then(Value::as_array).into_iter().flatten();
+    let changed = std::iter::once(data).chain(listed).filter(|one| one.get("change").is_some_and(Value::is_string));
+    changed.filter_map(path_of).collect()
+}
+
+fn strings(list: Option<&Value>) -> Vec<String> {
+    let entries = list.and_then(Value::as_array).into_iter().flatten();
+    entries.filter_map(Value::as_str).map(plain).collect()
 }
 
 fn plain(path: &str) -> String {
@@ -133,15 +192,18 @@ pub(crate) fn superseded(items: &[TimelineItem]) -> HashSet<usize> {
     let mut obsolete = HashSet::new();
     for (index, item) in items.iter().enumerate().rev().filter(|(_, item)| item.role() == Role::Tool) {
         let about = |result: &ToolResult| {
-            let call = calls.get(&(item.block, result.tool_call_id.as_str()))?;
-            Some((CallSubject::of(call)?, result.envelope.status))
+            let call = calls.get(&(item.block, result.tool_call_id.as_str())).copied();
+            (CallSubject::all(call, result, &item.entry.message.metadata), result.envelope.status)
         };
         let about: Vec<_> = item.entry.message.tool_results().map(about).collect();
-        let covered = |one: &Option<(CallSubject, ToolStatus)>| one.as_ref().is_some_and(|(one, _)| later.covers(one));
+        let covered =
+            |(all, _): &(Vec<CallSubject>, ToolStatus)| !all.is_empty() && all.iter().all(|one| later.covers(one));
         if !about.is_empty() && about.iter().all(covered) {
             obsolete.insert(index);
         }
-        about.into_iter().flatten().for_each(|(subject, status)| later.note(subject, status));
+        for (subjects, status) in about {
+            subjects.into_iter().for_each(|subject| later.note(subject, status));
+        }
     }
     obsolete
 }

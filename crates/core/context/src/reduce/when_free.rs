@@ -61,18 +61,18 @@ pub(crate) fn is_rewritten(line: &Timeline, index: usize, snapshot: &Snapshot<'_
 /// Compresses the results of finished rounds if that is free, needed or pays; until then those that were compressed before.
 /// Returns before which round results are compressed now.
 pub(crate) fn compress_when_free(layers: &mut Layers, target: u64, snapshot: &Snapshot<'_>) -> u32 {
-    let (limits, maker) = (snapshot.policy.compress_limits, snapshot.maker());
+    let (compression, maker) = (snapshot.compression(), snapshot.maker());
     let over = layers.tokens() > target;
     let line = &mut layers.line;
     let done = snapshot.carried.map_or(0, |carried| carried.compressed_rounds).min(line.round);
-    compress_finished(line, done, limits, maker);
+    compress_finished(line, done, compression, maker);
     let waits =
         |item: &crate::build::rounds::TimelineItem| is_compressible(item) && (done..line.round).contains(&item.round);
     let Some(first) = line.items.iter().position(waits) else { return done };
     let before = line.items[first..].iter().map(|item| u64::from(item.entry.tokens)).sum::<u64>();
     let after = line.items[first..]
         .iter()
-        .map(|item| if waits(item) { compressed_tokens(item, limits, maker) } else { item.entry.tokens })
+        .map(|item| if waits(item) { compressed_tokens(item, compression, maker) } else { item.entry.tokens })
         .map(u64::from)
         .sum::<u64>();
     let edit = PrefixEdit { saved: before.saturating_sub(after), rewritten: after };
@@ -83,7 +83,7 @@ pub(crate) fn compress_when_free(layers: &mut Layers, target: u64, snapshot: &Sn
         return done;
     }
     let round = line.round;
-    compress_finished(line, round, limits, maker);
+    compress_finished(line, round, compression, maker);
     round
 }
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use haft_context::{
-    Assembly, Compress, Document, DocumentKind, Documents, Need, Policy, Reminders, SafeZone, Snapshot, assemble,
-    plan_compaction, summary_message,
+    ArchiveWish, Assembly, Compress, Document, DocumentKind, Documents, Need, Placement, Policy, Reminders, SafeZone,
+    Snapshot, assemble, plan_compaction, summary_message,
 };
 use haft_types::{
     CacheKind, CacheRule, Entry, Envelope, Message, ModelSpec, Price, Request, Role, Timestamp, ToolSet, ToolSpec,
@@ -88,7 +88,12 @@ impl Build {
                 cache: CacheRule { rule, ..CacheRule::default() },
                 ..model(2_000_000)
             },
-            policy: Policy { compress: Compress::Never, ..Policy::default() },
+            policy: Policy {
+                compress: Compress::Never,
+                reminders: Placement::AfterToolResult(3),
+                prune_to: 1.0,
+                ..Policy::default()
+            },
             system: system(10_000),
             tools: ToolSet::new(vec![tool], &Words),
             documents: Documents::default(),
@@ -163,11 +168,13 @@ fn requests(name: &str, rule: CacheKind) -> (Assembly, Assembly) {
         "rounds archived" => {
             let mut build = build.blocks(1);
             build.policy.keep_rounds = 1;
+            build.policy.compact_frees = 0.01;
             build.history.push(text(3, Role::Assistant, words(96)));
             build.history.push(text(4, Role::User, words(96)));
             let mut build = build.blocks(1);
             let first = build.request(None);
-            let plan = plan_compaction(&build.history, &build.policy, &Words).unwrap();
+            let plan =
+                plan_compaction(&build.history, ArchiveWish::Automatic, &build.policy, &build.model, &Words).unwrap();
             let summary: Message = summary_message(id(100), Timestamp::UNIX_EPOCH, words(496), &plan);
             build.history.push(entry(summary));
             (first, build)

@@ -44,7 +44,7 @@ fn ten_thousand_messages_are_one_linear_pass() {
         // Nothing to do, everything to do, half of it to do: never more than one look to count and one to clear.
         let whole = build(&history, 50_000_000, None);
         assert!(whole.account.pruning_steps <= length, "{length}: {}", whole.account.pruning_steps);
-        for zone in [1, whole.request.tokens() / 2] {
+        for zone in [1_000, whole.request.tokens() / 2] {
             let pruned = build(&history, zone, None);
             assert!(pruned.account.pruning_steps <= 2 * length, "{length}: {}", pruned.account.pruning_steps);
             assert!(pruned.account.pruned_tokens > 0);
@@ -60,7 +60,7 @@ fn ten_thousand_messages_are_one_linear_pass() {
 #[test]
 fn the_newest_six_cleanable_messages_are_the_stored_ones() {
     let history = long(10_001);
-    let built = build(&history, 1, None);
+    let built = build(&history, 1_000, None);
     let stored: Vec<_> = history.iter().rev().filter(|entry| is_cleanable(entry)).take(6).collect();
     let sent = built.request.segments.iter().rev().filter(|segment| is_cleanable(&segment.entry)).take(6);
     for (stored, segment) in stored.iter().zip(sent) {
@@ -76,7 +76,7 @@ fn the_newest_six_cleanable_messages_are_the_stored_ones() {
 #[test]
 fn a_cleared_failure_is_still_a_failure() {
     let history = long(10_001);
-    let built = build(&history, 1, None);
+    let built = build(&history, 1_000, None);
     let stored: HashMap<_, _> = history.iter().map(|entry| (entry.message.message_id, &entry.message)).collect();
     let mut failures = 0;
     for segment in built.request.segments.iter().filter(|segment| segment.entry.message.role == Role::Tool) {

@@ -48,7 +48,7 @@ fn marked(assembly: &Assembly) -> String {
 
 #[test]
 fn after_system_documents_before_the_run_and_at_the_end_if_it_stays() {
-    let bench = Bench::new(Placement::default());
+    let bench = Bench::new(Placement::AfterToolResult(3));
     assert_eq!(marked(&bench.build("UAT", None)), "S.DD.U.*hh.");
     assert_eq!(marked(&bench.build("UATATATAT", None)), "S.DD.Uhhhh.*hhhh");
     assert_eq!(marked(&Bench::new(Placement::Front).build("UATAT", None)), "S.DD.*Uhhhh.");

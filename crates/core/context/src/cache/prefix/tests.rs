@@ -4,10 +4,10 @@ use haft_types::{CacheKind, CacheRule, Entry, Envelope, Message, Part, Price, Ro
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{Quarter, at, conversation, entry, id, model, system, text, tool_set};
+use crate::testing::{Quarter, at, entry, id, lengthy, model, system, text, tool_set};
 use crate::{
-    Account, Assembly, Cleared, Compress, Document, DocumentKind, Documents, Marks, MessageIds, Need, Placement,
-    Reminders, SafeZone, Snapshot, assemble, plan_compaction, repair, summary_message, system_entry,
+    Account, ArchiveWish, Assembly, Cleared, Compress, Document, DocumentKind, Documents, Marks, MessageIds, Need,
+    Placement, Reminders, SafeZone, Snapshot, assemble, plan_compaction, repair, summary_message, system_entry,
 };
 
 /// Everything a request depends on, to be changed one at a time.
@@ -30,10 +30,14 @@ impl World {
         let cache = CacheRule { rule: CacheKind::Anthropic, min: 1, ..CacheRule::default() };
         Self {
             model: ModelSpec { price: Some(price), cache, ..model() },
-            policy: Policy::default(),
+            policy: Policy {
+                reminders: Placement::AfterToolResult(3),
+                compress: Compress::RoundEnd,
+                ..Policy::default()
+            },
             system: system(),
             tools: tool_set(&["read_file"]),
-            history: conversation(shape),
+            history: lengthy(shape),
             documents: rules("Be brief."),
             reminders: Reminders { todo: Some("- [ ] x".into()), ..Reminders::default() },
             marks: Marks::default(),
@@ -77,7 +81,7 @@ fn cause(change: Option<Break>) -> Option<Cause> {
 #[test]
 fn appending_breaks_nothing() {
     let world = World::new("UAT");
-    let change = world.then(|world| world.history = conversation("UATAT"));
+    let change = world.then(|world| world.history = lengthy("UATAT"));
     assert_eq!(change, None);
     assert_eq!(world.then(|_| ()), None, "the same request again");
 }
@@ -96,8 +100,8 @@ fn every_break_has_its_cause() {
         (Cause::DocumentsChanged, |world| world.documents = rules("Be long.")),
         (Cause::RemindersChanged, |world| world.reminders.todo = Some("- [x] x".into())),
         (Cause::RemindersChanged, |world| world.reminders = Reminders::default()),
-        (Cause::RemindersMoved, |world| world.history = conversation("UATaUATATATATAT")),
-        (Cause::Compression, |world| world.history = conversation("UATaUATATATATaU")),
+        (Cause::RemindersMoved, |world| world.history = lengthy("UATaUATATATATAT")),
+        (Cause::Compression, |world| world.history = lengthy("UATaUATATATATaU")),
         (Cause::MessagesDeleted, |world| world.marks.deleted = [id(1)].into()),
         (Cause::PolicyChanged, |world| world.policy.message_ids = MessageIds::All),
     ];
@@ -141,10 +145,11 @@ fn pruning_compaction_and_the_ladder_are_named() {
     let mut long = World { reminders: Reminders::default(), ..World::new(&"UATa".repeat(12)) };
     long.history.push(text(500, Role::User, "next"));
     let compacted = long.then(|world| {
-        let plan = plan_compaction(&world.history, &world.policy, &Quarter).unwrap();
+        let plan = plan_compaction(&world.history, ArchiveWish::ByHand, &world.policy, &world.model, &Quarter).unwrap();
         world.history.push(entry(summary_message(id(600), at(600), "Σ", &plan)));
     });
     assert_eq!(cause(compacted), Some(Cause::Compaction));
+    long.policy.prune_keep = 1_000;
     let too_large = long.then(|world| {
         let tokens = world.build(None).request.tokens() as u32;
         world.model.context_window = tokens + world.model.max_output_tokens.unwrap();
@@ -155,7 +160,7 @@ fn pruning_compaction_and_the_ladder_are_named() {
 #[test]
 fn a_break_tells_where_and_what_it_costs() {
     let world = World::new("UATATATAT");
-    let broken = world.then(|world| world.history = conversation("UATATATATAT")).unwrap();
+    let broken = world.then(|world| world.history = lengthy("UATATATATAT")).unwrap();
     assert_eq!((broken.cause, broken.first.layer), (Cause::RemindersMoved, Layer::Reminders));
     // Behind the old place of the run lie the run itself and two blocks.
     let tokens = |entries: &[Arc<Entry>]| entries.iter().map(|entry| entry.tokens).sum::<u32>();

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::testing::{Quarter, conversation, entry, model, system, tool_set, whole_conversation};
-use crate::{Account, Assembly, Policy, Reminders, Snapshot, assemble, system_entry};
+use crate::{Account, Assembly, Compress, Placement, Policy, Reminders, Snapshot, assemble, system_entry};
 
 const RULES: [CacheKind; 9] = [
     CacheKind::Anthropic,
@@ -40,7 +40,8 @@ impl Given {
 
     fn assemble(&self, model: &ModelSpec, last: Option<&Account>) -> Assembly {
         let reminders = Reminders { todo: Some("- [ ] make the build pass".into()), ..Reminders::default() };
-        let policy = Policy::default();
+        let policy =
+            Policy { reminders: Placement::AfterToolResult(3), compress: Compress::RoundEnd, ..Policy::default() };
         let plain = Snapshot::new(model, &policy, &self.system, &self.tools, &self.history, &Quarter);
         let last = last.map(|account| &account.sent);
         assemble(&Snapshot { reminders: Some(&reminders), last, ..plain }).unwrap()

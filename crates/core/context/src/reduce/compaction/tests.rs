@@ -7,40 +7,55 @@ fn usage(input: u64, output: u64) -> Usage {
 }
 
 #[test]
-fn due_at_eighty_percent_of_the_window() {
-    let policy = Policy::default();
-    let due = |usage, input: &str, messages| compaction_due(&policy, 200_000, usage, input, messages);
-    assert_eq!(due(usage(150_000, 10_000), "", 3), Due::Now);
-    assert_eq!(due(usage(150_000, 9_999), "ab", 3), Due::No, "two characters are no token");
-    assert_eq!(due(usage(150_000, 9_999), "äöü", 3), Due::Now, "characters, not bytes");
-    assert_eq!(due(usage(150_000, 10_000), "", 2), Due::No, "too few messages");
+fn due_at_a_share_of_the_usable_window() {
+    // Of 200,000 tokens 10,000 are kept free for the reply: 85 % of the rest are 161,500.
+    let (policy, model) = (Policy::default(), windowed());
+    let due = |usage, input: &str, messages| compaction_due(&policy, &model, usage, input, messages);
+    assert_eq!(due(usage(150_000, 11_500), "", 3), Due::Now);
+    assert_eq!(due(usage(150_000, 11_499), "ab", 3), Due::WhenFree, "two characters are no token");
+    assert_eq!(due(usage(150_000, 11_499), "äöü", 3), Due::Now, "characters, not bytes");
+    assert_eq!(due(usage(150_000, 11_500), "", 2), Due::No, "too few messages");
+    assert_eq!(due(usage(171_000, 0), "", 3), Due::Overflow, "nine tenths");
+    let of_window = Policy { compact_at: 0.8, compact_of: ShareOf::Window, ..Policy::default() };
+    assert_eq!(compaction_due(&of_window, &model, usage(159_999, 0), "", 3), Due::WhenFree);
+    assert_eq!(compaction_due(&of_window, &model, usage(160_000, 0), "", 3), Due::Now);
+}
+
+fn windowed() -> ModelSpec {
+    ModelSpec { context_window: 200_000, max_output_tokens: Some(10_000), ..model() }
+}
+
+/// What is archived whatever it frees.
+fn planned(history: &[Arc<Entry>]) -> Option<CompactionPlan> {
+    let policy = Policy { compact_frees: f64::MIN_POSITIVE, ..Policy::default() };
+    plan_compaction(history, ArchiveWish::Automatic, &policy, &model(), &Quarter)
 }
 
 #[test]
 fn below_that_it_waits_for_a_cold_prefix() {
-    let when_free = Policy { compress: Compress::WhenFree, ..Policy::default() };
-    let due = |policy: &Policy, tokens| compaction_due(policy, 200_000, usage(tokens, 0), "", 3);
+    let due = |policy: &Policy, tokens| compaction_due(policy, &windowed(), usage(tokens, 0), "", 3);
     assert_eq!(
-        [119_999, 120_000, 159_999, 160_000].map(|tokens| due(&when_free, tokens)),
+        [113_999, 114_000, 161_499, 161_500].map(|tokens| due(&Policy::default(), tokens)),
         [Due::No, Due::WhenFree, Due::WhenFree, Due::Now]
     );
-    assert_eq!(due(&Policy::default(), 159_999), Due::No, "unless nothing waits");
+    let never = Policy { compress: Compress::Never, ..Policy::default() };
+    assert_eq!(due(&never, 161_499), Due::No, "unless nothing waits");
 }
 
 #[test]
 fn the_newest_ten_rounds_stay() {
     let history = conversation(&"UATTa".repeat(13));
-    let plan = plan_compaction(&history, &Policy::default(), &Quarter).unwrap();
+    let plan = planned(&history).unwrap();
     assert_eq!((plan.rounds, plan.messages.len(), plan.first_kept), (3, 15, id(15)));
     assert_eq!((plan.from, plan.to), (at(0), at(14)));
-    assert!(plan_compaction(&conversation(&"UATTa".repeat(10)), &Policy::default(), &Quarter).is_none());
-    assert!(plan_compaction(&[], &Policy::default(), &Quarter).is_none());
+    assert!(planned(&conversation(&"UATTa".repeat(10))).is_none());
+    assert!(planned(&[]).is_none());
 }
 
 #[test]
 fn a_summary_stands_for_what_it_archives_and_is_never_compacted_again() {
     let mut history = conversation(&"UATa".repeat(13));
-    let plan = plan_compaction(&history, &Policy::default(), &Quarter).unwrap();
+    let plan = planned(&history).unwrap();
     history.push(entry(summary_message(id(900), at(900), "Σ one", &plan)));
     history.push(crate::testing::text(901, Role::User, "next"));
     let sent = |history: &[Arc<Entry>]| -> (Vec<MessageId>, Assembly) {
@@ -54,7 +69,7 @@ fn a_summary_stands_for_what_it_archives_and_is_never_compacted_again() {
     assert_eq!(built.account.round, 14, "archived rounds still count");
 
     // One round more than is kept: exactly that one is planned next, and both summaries stand first, oldest first.
-    let plan = plan_compaction(&history, &Policy::default(), &Quarter).unwrap();
+    let plan = planned(&history).unwrap();
     assert_eq!((plan.rounds, plan.first_kept), (1, id(16)));
     assert!(plan.messages.iter().all(|entry| entry.message.role != Role::Summary));
     history.push(entry(summary_message(id(902), at(902), "Σ two", &plan)));
@@ -72,8 +87,63 @@ fn a_summary_that_names_no_message_archives_nothing() {
 #[test]
 fn the_request_for_a_summary() {
     let history = conversation(&"UATa".repeat(11));
-    let plan = plan_compaction(&history, &Policy::default(), &Quarter).unwrap();
+    let plan = planned(&history).unwrap();
     let request = summary_request(&plan, Some("the parser"), &model(), &Policy::default(), &Quarter).unwrap();
     let texts: Vec<_> = request.segments.iter().map(|segment| segment.entry.message.joined_text()).collect();
     insta::assert_snapshot!(texts.join("\n\n--------\n\n"));
+}
+
+/// One round of so many blocks with results of about `size` tokens, after `before` rounds of an answer each.
+fn long_round(before: usize, blocks: usize, size: usize) -> Vec<Arc<Entry>> {
+    let mut history = conversation(&"Ua".repeat(before));
+    let first = history.len();
+    for (index, one) in conversation(&format!("U{}", "AT".repeat(blocks))).into_iter().enumerate() {
+        let mut message = one.message.clone();
+        message.message_id = id(first + index);
+        message.created_at = at(first + index);
+        for part in &mut message.content {
+            if let haft_types::Part::ToolResult(result) = part {
+                result.envelope.text = "word ".repeat(size);
+            }
+        }
+        history.push(entry(message));
+    }
+    history
+}
+
+#[test]
+fn of_one_long_round_the_oldest_blocks_are_archived_and_what_the_user_said_stays() {
+    let mut history = long_round(2, 60, 1_000);
+    let automatic = |history: &[Arc<Entry>]| {
+        plan_compaction(history, ArchiveWish::Automatic, &Policy::default(), &windowed(), &Quarter)
+    };
+    let plan = automatic(&history).unwrap();
+    assert_eq!((plan.rounds, plan.steps, plan.subject().as_str()), (0, 42, "42 older steps"));
+    assert!(plan.messages.iter().all(|one| one.message.role != Role::User));
+    history.push(entry(summary_message(id(900), at(900), "Σ", &plan)));
+    let mut line = Timeline::new(repair(&history, &Quarter));
+    drop_archived(&mut line);
+    let roles: String = line.items.iter().map(|item| format!("{:?}", item.role()).to_lowercase().remove(0)).collect();
+    assert_eq!(roles, format!("uuu{}", "at".repeat(20)));
+    assert!(automatic(&history).is_none(), "what is left frees too little");
+    assert!(automatic(&long_round(2, 60, 300)).is_none(), "a fifth of the window, or it is not worth it");
+}
+
+#[test]
+fn by_hand_all_but_the_newest_block_goes() {
+    let by_hand = |shape: &str| {
+        plan_compaction(&conversation(shape), ArchiveWish::ByHand, &Policy::default(), &model(), &Quarter)
+    };
+    let plan = by_hand("UATaUATATa").unwrap();
+    assert_eq!((plan.rounds, plan.first_kept, plan.users_from), (1, id(9), Some(id(4))));
+    assert_eq!(plan.messages.len(), 8, "the input of the newest round stays");
+    assert!(by_hand("Ua").is_none());
+}
+
+#[test]
+fn archives_keep_their_distance() {
+    let early = |shape: &str| is_too_early(&conversation(shape), &Policy::default());
+    assert!(early("UaUaUaUa") && !early("UaUaUaUaUa"));
+    assert!(early(&"AT".repeat(19)) && !early(&"AT".repeat(20)), "inside a round that goes on by itself");
+    assert!(early(&format!("U{}", "AT".repeat(30))));
 }

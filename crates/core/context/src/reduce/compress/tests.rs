@@ -3,9 +3,15 @@ use std::{env, fs};
 
 use proptest::prelude::*;
 
+use super::rules::{OTHER_CHARS, ends};
 use super::*;
-use crate::testing::{Quarter, conversation, entry, id, model, system, tool_set};
+use crate::testing::{Quarter, conversation, entry, id, lengthy, model, system, tool_set};
 use crate::{Compress, Memo, Policy, Snapshot, assemble};
+
+const PLAIN: Compression = Compression {
+    limits: CompressLimits { list: 20, glob: 10, grep: 5, read: 500, edit: 50, stdout: 10, stderr: 20, other: 40 },
+    protocol: ToolProtocol::Native,
+};
 
 /// Every `fixtures/compress/TOOL/SIZE.json` is an envelope; its compressed form stands beside it.
 #[test]
@@ -33,24 +39,61 @@ fn the_fixtures() {
 
 #[test]
 fn results_are_whole_while_the_round_runs_and_compressed_afterwards() {
-    let (system, model, policy, tools) = (system(), model(), Policy::default(), tool_set(&["read_file"]));
+    let (system, model, tools) = (system(), model(), tool_set(&["read_file"]));
     let texts = |history: &[Arc<Entry>], policy: &Policy| -> Vec<String> {
         let request = assemble(&Snapshot::new(&model, policy, &system, &tools, history, &Quarter)).unwrap().request;
         let results = request.segments.iter().flat_map(|segment| segment.entry.message.tool_results());
         results.map(|result| result.envelope.text.clone()).collect()
     };
-    let compressed = |number| format!(r#"{{"status":"success","data":{{"output":"result {number}"}}}}"#);
-    assert_eq!(texts(&conversation("UATAT"), &policy), ["result 2", "result 4"]);
-    assert_eq!(texts(&conversation("UATATaU"), &policy), [compressed(2), compressed(4)]);
-    assert_eq!(texts(&conversation("UATaUAT"), &policy), [compressed(2), "result 6".into()]);
+    let policy = Policy { compress: Compress::RoundEnd, ..Policy::default() };
+    let compressed = |history: &[Arc<Entry>], policy: &Policy| -> Vec<bool> {
+        texts(history, policy).iter().map(|text| text.starts_with(r#"{"status":"success""#)).collect()
+    };
+    assert_eq!(compressed(&lengthy("UATAT"), &policy), [false, false]);
+    assert_eq!(compressed(&lengthy("UATATaU"), &policy), [true, true]);
+    assert_eq!(compressed(&lengthy("UATaUAT"), &policy), [true, false]);
     let never = Policy { compress: Compress::Never, ..Policy::default() };
-    assert_eq!(texts(&conversation("UATaUAT"), &never), ["result 2", "result 6"]);
+    assert_eq!(compressed(&lengthy("UATaUAT"), &never), [false, false]);
+    // What would not become smaller stays whole.
+    assert_eq!(texts(&conversation("UATATaU"), &policy), ["result 2", "result 4"]);
+}
+
+#[test]
+fn files_and_output_stay_plain_text() {
+    let numbers: Vec<_> = (1..=600).map(|number| format!("let \"x\" = {number};")).collect();
+    let data = json!({"path": "a.rs", "start_line": 1, "end_line": 600, "total_lines": 600, "mtime": "2026-11-15T10:00:00Z",
+        "content": numbers.join("\n")});
+    let envelope = Envelope::success(numbers.join("\n")).with_data(data);
+    let original = Original { id: Some(id(3).short()), images: 0 };
+    let text = plain_text(keep("read_file", &envelope, PLAIN.limits), &envelope, original);
+    let (head, body) = text.split_once('\n').unwrap();
+    let expected = format!(
+        r#"{{"status":"success","data":{{"path":"a.rs","start_line":1,"end_line":500,"total_lines":600,"truncated":true,"message_id":"{}"}}}}"#,
+        id(3).short()
+    );
+    assert_eq!(head, expected);
+    assert_eq!(body.lines().count(), 500);
+    assert_eq!(body.lines().nth(1).unwrap(), "2\tlet \"x\" = 2;");
+
+    let data = json!({"exit_code": 1, "stdout": "out\n", "stderr": "bad\n", "stdout_lines": 1, "stdout_bytes": 4});
+    let envelope = Envelope::success("out\nbad").with_data(data);
+    let text = plain_text(keep("execute_command", &envelope, PLAIN.limits), &envelope, original);
+    assert_eq!(
+        text,
+        "{\"status\":\"success\",\"data\":{\"exit_code\":1,\"stdout_lines\":1,\"stdout_bytes\":4}}\nstdout:\nout\nstderr:\nbad",
+        "nothing is left out, so no id is named"
+    );
+    let hit = |line: u32| json!({"path": "a.rs", "line": line, "text": "fn main()"});
+    let data = json!({"matches": 7, "lines": (1..8).map(hit).collect::<Vec<_>>()});
+    let text =
+        plain_text(keep("search_files", &Envelope::success("").with_data(data), PLAIN.limits), &envelope, original);
+    assert!(text.ends_with("a.rs:4:fn main()\na.rs:5:fn main()"), "{text}");
 }
 
 #[test]
 fn nothing_is_compressed_twice() {
     let (system, model, policy, tools) = (system(), model(), Policy::default(), tool_set(&["read_file"]));
-    let (memo, history) = (Memo::default(), conversation("UATATaU"));
+    let (memo, history) = (Memo::default(), lengthy("UATATaU"));
     let snapshot =
         Snapshot { memo: Some(&memo), ..Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter) };
     let (one, two) = (assemble(&snapshot).unwrap().request, assemble(&snapshot).unwrap().request);
@@ -64,43 +107,50 @@ fn pictures_are_left_out_and_counted() {
     message.content.push(Part::Image(haft_types::Image { media_type: "image/png".into(), data: "aGFmdA==".into() }));
     message.message_id = id(2);
     let maker = EntryMaker { counter: &Quarter, memo: None };
-    let compressed = compressed_entry(&entry(message), CompressLimits::default(), maker);
+    for part in &mut message.content {
+        if let Part::ToolResult(result) = part {
+            result.envelope.text = "a line\n".repeat(100);
+        }
+    }
+    let compressed = compressed_entry(&entry(message), PLAIN, maker).unwrap();
     assert_eq!(compressed.message.content.len(), 1);
     assert!(compressed.message.tool_results().next().unwrap().envelope.text.contains(r#""images_left_out":1"#));
 }
 
 #[test]
 fn react_models_read_the_whole_envelope_while_the_round_runs() {
-    let mut line = Timeline::new(crate::build::blocks::repair(&conversation("UATUAT"), &Quarter));
+    let mut line = Timeline::new(crate::build::blocks::repair(&lengthy("UATUAT"), &Quarter));
     let maker = EntryMaker { counter: &Quarter, memo: None };
     let round = line.round;
-    compress_finished(&mut line, round, CompressLimits::default(), maker);
+    compress_finished(&mut line, round, Compression { protocol: ToolProtocol::React, ..PLAIN }, maker);
     let before = line.items[2].entry.clone();
     show_envelopes(&mut line, maker);
     assert_eq!(line.items[2].entry, before, "what is compressed stays so");
     let envelope = Envelope {
-        data: json!({"lines": 1}),
+        data: json!({"lines": 1, "path": "/p/a", "content": "a\nb\n", "truncated": true, "entries": ["a"]}),
         stats: json!({"ms": 3}),
+        context: json!({"hash": "x"}),
         error: Some(haft_types::ToolError { code: "odd".into(), message: "why".into() }),
         ..Envelope::success("a\nb")
     };
     line.items[5].entry = crate::testing::result(5, "call-4-0", envelope);
     show_envelopes(&mut line, maker);
     let shown = line.items[5].entry.message.tool_results().next().unwrap();
-    let expected = r#"{"status":"success","data":{"lines":1},"text":"a\nb","stats":{"ms":3},"error":{"code":"odd","message":"why"}}"#;
+    let expected = r#"{"status":"success","data":{"lines":1,"truncated":true},"text":"a\nb","error":{"code":"odd","message":"why"}}"#;
     assert_eq!(shown.envelope, Envelope::success(expected));
 }
 
 proptest! {
     #[test]
     fn any_text_is_bounded_and_keeps_its_ends(text in "(?s).{0,9000}", lines in 2_usize..60) {
-        let kept = ends(&text, lines, text.lines().count());
+        let (kept, cut) = ends(&text, lines, text.lines().count());
         prop_assert!(kept.chars().count() <= OTHER_CHARS + 40);
         let trimmed = text.trim_end_matches('\n');
         let first: String = trimmed.lines().next().unwrap_or_default().chars().take(100).collect();
         prop_assert!(kept.starts_with(&first));
         if trimmed.lines().count() <= lines && trimmed.chars().count() <= OTHER_CHARS {
             prop_assert_eq!(kept, trimmed);
+            prop_assert!(!cut);
         }
     }
 
@@ -113,4 +163,43 @@ proptest! {
             prop_assert!(serde_json::from_str::<Value>(&compressed).is_ok());
         }
     }
+
+    #[test]
+    fn no_compressed_form_is_larger_than_the_whole(
+        name in prop::sample::select(TOOLS.to_vec()),
+        text in "(?s)[ -~é字\n]{0,600}",
+        data in data(),
+        react in any::<bool>(),
+    ) {
+        let envelope = Envelope { data, text, ..Envelope::default() };
+        let whole = crate::testing::named_result(2, "call", name, envelope);
+        let protocol = if react { ToolProtocol::React } else { ToolProtocol::Native };
+        let maker = EntryMaker { counter: &Quarter, memo: None };
+        if let Some(compressed) = compressed_entry(&whole, Compression { protocol, ..PLAIN }, maker) {
+            prop_assert!(compressed.tokens * 5 <= whole.tokens * 4, "{} of {}", compressed.tokens, whole.tokens);
+        }
+    }
+}
+
+/// Every tool with a rule of its own, and one without.
+const TOOLS: [&str; 18] = [
+    "list_files", "glob", "search_files", "read_file", "ac_mod_read", "write_to_file", "edit_file", "replace_in_file",
+    "ac_mod_write", "multi_edit", "apply_patch", "execute_command", "session_start", "session_interactive",
+    "background_task", "todo_read", "todo_write", "mcp__a__b",
+];
+
+/// What a result's data may hold: the fields the rules know, with any value, and others.
+fn data() -> impl Strategy<Value = Value> {
+    const KEYS: [&str; 12] = [
+        "path", "entries", "lines", "content", "diff", "files", "stdout", "stderr", "items", "truncated", "start_line",
+        "other",
+    ];
+    let text = prop_oneof![
+        "[a-z \n]{0,300}".prop_map(Value::from),
+        any::<u32>().prop_map(Value::from),
+        any::<bool>().prop_map(Value::from)
+    ];
+    let value = prop_oneof![text.clone(), prop::collection::vec(text, 0..40).prop_map(Value::from)];
+    prop::collection::vec((prop::sample::select(KEYS.to_vec()), value), 0..8)
+        .prop_map(|fields| Value::Object(fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()))
 }

@@ -68,7 +68,7 @@ impl Bench {
     }
 }
 
-fn ids(assembly: &Assembly) -> Vec<haft_types::MessageId> {
+fn ids(assembly: &Assembly) -> Vec<MessageId> {
     let line = assembly.request.segments.iter().filter(|one| matches!(one.layer, Layer::History | Layer::Current));
     line.map(|segment| segment.entry.message.message_id).collect()
 }
@@ -84,11 +84,13 @@ fn older_rounds_go_first_and_come_back_with_a_larger_window() {
     let bench = Bench::new(rounds(8, 700));
     let whole = bench.build(200_000).unwrap();
     let built = bench.build(whole.request.tokens() as u32 + 1_000).unwrap();
-    let [LadderStep::OlderRounds { rounds, tokens }] = built.account.ladder[..] else {
+    let [LadderStep::OlderRounds { rounds, steps: 0, tokens }] = built.account.ladder[..] else {
         panic!("{:?}", built.account.ladder)
     };
     assert!(rounds >= 1 && tokens > 0);
-    assert_eq!(ids(&built)[0], id(rounds as usize * 4), "whole rounds");
+    let summary = built.request.segments.iter().find(|one| one.owner == "ledger").unwrap();
+    assert!(summary.entry.message.joined_text().contains("Made without a model"));
+    assert_eq!(ids(&built)[1], id(rounds as usize * 4), "whole rounds");
     assert_eq!(built.request.tokens() + tokens, whole.request.tokens());
     assert_eq!(bench.build(200_000).unwrap().request, whole.request);
 }
@@ -99,7 +101,7 @@ fn rounds_left_out_stay_out_until_the_window_grows() {
     let window = bench.build(200_000).unwrap().request.tokens() as u32 + 1_000;
     let first = bench.build(window).unwrap();
     bench.cleared = first.account.cleared.clone().unwrap();
-    assert_eq!(bench.cleared.first_kept, Some(ids(&first)[0]));
+    assert_eq!(bench.cleared.first_kept, Some(ids(&first)[1]));
     bench.history.extend(rounds_from(100, 1, 10));
     let second = bench.build(window).unwrap();
     assert_eq!(ids(&second)[..ids(&first).len()], ids(&first));
@@ -119,14 +121,16 @@ fn then_the_system_layer_is_shortened() {
 
 #[test]
 fn the_last_resort_is_the_newest_step_and_the_request() {
-    let bench = Bench::new(rounds(1, 200).into_iter().chain(rounds_from(4, 3, 800)).collect());
+    let bench = Bench::new(rounds(1, 200).into_iter().chain(rounds_from(4, 3, 2_100)).collect());
     let built = bench.build(4_000).unwrap();
     let steps = &built.account.ladder;
     assert!(matches!(steps.last(), Some(LadderStep::BareMinimum { .. })), "{steps:?}");
-    assert_eq!(ids(&built), [4, 9, 10].map(id), "the running round's request and its newest block");
+    assert_eq!(ids(&built)[1..], [4, 9, 10].map(id), "a ledger, the running round's request and its newest block");
     let system = built.request.segments[0].entry.message.joined_text();
     assert!(system.contains("RULES") && !system.contains("OBJECTIVE"));
-    assert!(built.request.segments.iter().all(|one| !matches!(one.layer, Layer::Documents | Layer::Reminders)));
+    let owners: Vec<_> = built.request.segments.iter().map(|one| one.owner).collect();
+    assert!(owners.contains(&"reminder:todo") && owners.contains(&"ledger"), "{owners:?}");
+    assert!(built.request.segments.iter().all(|one| one.layer != Layer::Documents));
 }
 
 /// One running round that starts with message `number` and has this many blocks.
@@ -159,4 +163,28 @@ fn tools_keep_names_and_types() {
     assert_eq!(short.specs[0].description, "Reads.");
     let expected = serde_json::json!({"type": "object", "properties": {"description": {"type": "string"}}});
     assert_eq!(short.specs[0].parameters, expected);
+}
+
+/// No cliff: of one long round as many of the newest steps stay as fit, and what the user said.
+#[test]
+fn one_long_round_keeps_as_many_of_its_newest_steps_as_fit() {
+    let mut bench = Bench::new(rounds_from(0, 200, 60));
+    let window = 16_000;
+    let built = bench.build(window).unwrap();
+    let [LadderStep::OlderRounds { rounds: 0, steps, .. }] = built.account.ladder[..] else {
+        panic!("{:?}", built.account.ladder)
+    };
+    assert!(steps > 0);
+    let (used, usable) = (built.account.budget.used(), u64::from(window) - 1_000);
+    assert!(used * 2 > usable, "{used} of {usable}");
+    assert!(ids(&built).contains(&id(0)), "what the user said stays");
+    let owners: Vec<_> = built.request.segments.iter().map(|one| one.owner).collect();
+    assert!(owners.contains(&"ledger") && owners.contains(&"reminder:todo"), "{owners:?}");
+    // The next request extends it.
+    bench.cleared = built.account.cleared.clone().unwrap();
+    let before = ids(&built);
+    bench.history.extend(rounds_from(1_000, 1, 10).split_off(1));
+    let after = bench.build(window).unwrap();
+    assert_eq!(ids(&after)[..before.len()], before);
+    assert!(after.account.ladder.is_empty());
 }

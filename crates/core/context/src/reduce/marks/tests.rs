@@ -1,9 +1,10 @@
 use super::*;
-use crate::testing::{Quarter, conversation, id, model, system, tool_set};
-use crate::{Assembly, Policy, Snapshot, Warning, assemble};
+use crate::testing::{Quarter, conversation, id, lengthy, model, system, tool_set};
+use crate::{Assembly, Compress, Policy, Snapshot, Warning, assemble};
 
 fn build(history: &[Arc<Entry>], marks: &Marks) -> Assembly {
-    let (system, model, policy, tools) = (system(), model(), Policy::default(), tool_set(&["read_file"]));
+    let (system, model, policy, tools) =
+        (system(), model(), Policy { compress: Compress::RoundEnd, ..Policy::default() }, tool_set(&["read_file"]));
     assemble(&Snapshot { marks: Some(marks), ..Snapshot::new(&model, &policy, &system, &tools, history, &Quarter) })
         .unwrap()
 }
@@ -13,7 +14,7 @@ fn sent(assembly: &Assembly) -> Vec<MessageId> {
 }
 
 fn deleted(numbers: &[usize]) -> Marks {
-    Marks { deleted: numbers.iter().map(|number| id(*number)).collect(), ..Marks::default() }
+    Marks { deleted: numbers.iter().map(|number| id(*number)).collect() }
 }
 
 #[test]
@@ -31,7 +32,7 @@ fn deleting_one_side_of_a_block_deletes_the_block() {
 
 #[test]
 fn an_old_input_can_go_but_its_round_stays_a_round() {
-    let assembly = build(&conversation("UATaUAT"), &deleted(&[0]));
+    let assembly = build(&lengthy("UATaUAT"), &deleted(&[0]));
     assert_eq!(sent(&assembly)[1..], [1, 2, 3, 4, 5, 6].map(id), "after a line that says so");
     assert_eq!(assembly.account.round, 2);
     let result = assembly.request.segments[3].entry.message.tool_results().next().unwrap().envelope.text.clone();

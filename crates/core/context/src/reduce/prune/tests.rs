@@ -9,15 +9,15 @@ fn policy(zone: u64) -> Policy {
     Policy { safe_zone: SafeZone::Tokens(zone), compress: Compress::Never, ..Policy::default() }
 }
 
-fn build(history: &[Arc<haft_types::Entry>], policy: &Policy, cleared: Option<&Cleared>, marks: &Marks) -> Assembly {
+fn build(history: &[Arc<Entry>], policy: &Policy, cleared: Option<&Cleared>) -> Assembly {
     let (system, model, tools) =
         (system(), ModelSpec { context_window: 1_000_000, ..model() }, tool_set(&["read_file"]));
     let plain = Snapshot::new(&model, policy, &system, &tools, history, &Quarter);
-    assemble(&Snapshot { cleared, marks: Some(marks), ..plain }).unwrap()
+    assemble(&Snapshot { cleared, ..plain }).unwrap()
 }
 
 /// An input and `steps` blocks with results of 1,000 tokens each.
-fn long(steps: usize) -> Vec<Arc<haft_types::Entry>> {
+fn long(steps: usize) -> Vec<Arc<Entry>> {
     let mut history = vec![text(0, Role::User, "go")];
     for step in 0..steps {
         let (number, call_id) = (1 + step * 2, format!("call-{step}"));
@@ -35,7 +35,7 @@ fn cleared_ids(assembly: &Assembly) -> Vec<MessageId> {
 
 #[test]
 fn below_the_safe_zone_nothing_is_cleared() {
-    let assembly = build(&long(10), &policy(100_000), None, &Marks::default());
+    let assembly = build(&long(10), &policy(100_000), None);
     assert!(cleared_ids(&assembly).is_empty());
     assert_eq!((assembly.account.pruned_tokens, assembly.account.cleared), (0, None));
 }
@@ -43,41 +43,57 @@ fn below_the_safe_zone_nothing_is_cleared() {
 #[test]
 fn the_oldest_results_go_first_and_only_as_many_as_needed() {
     let history = long(10);
-    let whole = build(&history, &policy(1_000_000), None, &Marks::default()).request.tokens();
-    let assembly = build(&history, &policy(whole - 1_500), None, &Marks::default());
+    let whole = build(&history, &policy(1_000_000), None).request.tokens();
+    let assembly = build(&history, &Policy { prune_to: 1.0, ..policy(whole - 1_500) }, None);
     assert_eq!(cleared_ids(&assembly), [2, 4].map(id));
     assert!(assembly.request.tokens() <= whole - 1_500);
     assert_eq!(assembly.account.pruned_tokens, whole - assembly.request.tokens());
     let notice = assembly.request.segments[3].entry.message.tool_results().next().unwrap().envelope.text.clone();
     assert_eq!(
         notice,
-        format!(
-            "[Cleared to make room: result of `read_file` (success). Its text is kept under message id {}.]",
-            id(2).short()
-        )
+        format!("[Cleared: result of `read_file` (success); `recall` {} brings it back.]", id(2).short())
     );
 }
 
 #[test]
 fn the_newest_six_cleanable_messages_stay() {
-    let assembly = build(&long(10), &policy(1), None, &Marks::default());
+    let assembly = build(&long(10), &policy(1_000), None);
     assert_eq!(cleared_ids(&assembly), [2, 4, 6, 8].map(id));
 }
 
 #[test]
 fn what_was_cleared_stays_cleared() {
     let mut history = long(10);
-    let first = build(&history, &policy(8_000), None, &Marks::default());
+    let first = build(&history, &policy(8_000), None);
     let cleared = first.account.cleared.clone().unwrap();
     assert_eq!(cleared.ids.len(), cleared_ids(&first).len());
     // Even if it would fit again, and nothing new is decided while it fits.
     history.truncate(9);
-    let later = build(&history, &policy(8_000), Some(&cleared), &Marks::default());
+    let later = build(&history, &policy(8_000), Some(&cleared));
     assert_eq!(cleared_ids(&later), cleared_ids(&first));
     assert_eq!(later.account.cleared, None);
     // A larger zone takes the decisions back.
-    let larger = build(&history, &policy(100_000), Some(&cleared), &Marks::default());
+    let larger = build(&history, &policy(100_000), Some(&cleared));
     assert!(cleared_ids(&larger).is_empty());
+}
+
+#[test]
+fn it_waits_while_it_would_clear_little_and_the_request_fits() {
+    let history = long(7);
+    let whole = build(&history, &policy(1_000_000), None).request.tokens();
+    // One result can go, which is less than a tenth of the zone.
+    let zone = SafeZone::Tokens(whole * 20 - 1);
+    let small = Policy { safe_zone: zone, prune_keep: 6, ..policy(1_000) };
+    let mut long_input = history.clone();
+    long_input[0] = text(0, Role::User, &"word ".repeat(whole as usize * 16));
+    let build = |window: u32| {
+        let (system, tools) = (system(), tool_set(&["read_file"]));
+        let model = ModelSpec { context_window: window, max_output_tokens: Some(1_000), ..model() };
+        assemble(&Snapshot::new(&model, &small, &system, &tools, &long_input, &Quarter)).unwrap()
+    };
+    let tokens = build(10_000_000).request.tokens();
+    assert!(cleared_ids(&build(10_000_000)).is_empty());
+    assert_eq!(cleared_ids(&build((tokens as f64 / 0.9) as u32 + 900)), [id(2)], "close to the window it goes");
 }
 
 #[test]
@@ -86,22 +102,13 @@ fn larger_steps_clear_less_often() {
         let policy = Policy { prune_to, ..policy(12_000) };
         let (mut cleared, mut episodes) = (None, 0);
         for steps in 1..40 {
-            if let Some(more) = build(&long(steps), &policy, cleared.as_ref(), &Marks::default()).account.cleared {
+            if let Some(more) = build(&long(steps), &policy, cleared.as_ref()).account.cleared {
                 (cleared, episodes) = (Some(more), episodes + 1);
             }
         }
         episodes
     };
-    assert!(episodes(0.7) * 2 < episodes(1.0));
-}
-
-#[test]
-fn pinned_messages_stay_and_masked_ones_go() {
-    let marks = Marks { pinned: [id(2)].into(), masked: [id(20)].into(), ..Marks::default() };
-    let assembly = build(&long(10), &policy(100_000), None, &marks);
-    assert_eq!(cleared_ids(&assembly), [id(20)]);
-    let assembly = build(&long(10), &policy(1), None, &marks);
-    assert_eq!(cleared_ids(&assembly), [4, 6, 8, 20].map(id));
+    assert!(episodes(0.5) * 2 <= episodes(0.9), "{} and {}", episodes(0.5), episodes(0.9));
 }
 
 #[test]
@@ -112,16 +119,16 @@ fn long_arguments_are_cut_and_the_call_stays_valid() {
     let parts = vec![call("big", "write_to_file", &arguments.to_string())];
     history.insert(1, entry(Message::new(id(100), Role::Assistant, parts, at(0))));
     history.insert(2, result(101, "big", Envelope::success("ok")));
-    let assembly = build(&history, &policy(1), None, &Marks::default());
+    let assembly = build(&history, &policy(1_000), None);
     let message = &assembly.request.segments[2].entry.message;
     let cut: Value = serde_json::from_str(&message.tool_calls().next().unwrap().arguments).unwrap();
     assert_eq!(
         cut["content"],
-        format!("{}[200 more characters were cleared: message {}]", "ü".repeat(500), id(100).short())
+        format!("{}[200 more characters are cleared: `recall` {}]", "ü".repeat(500), id(100).short())
     );
     assert_eq!(
         cut["deep"][0]["text"],
-        format!("{}[1 more characters were cleared: message {}]", "x".repeat(500), id(100).short())
+        format!("{}[1 more characters are cleared: `recall` {}]", "x".repeat(500), id(100).short())
     );
     assert_eq!((&cut["path"], &cut["n"]), (&"a".into(), &1.into()));
     let short = assembly.request.segments[3].entry.message.tool_results().next().unwrap();
@@ -156,11 +163,11 @@ fn a_zone_beyond_the_window_is_an_error() {
 
 proptest! {
     #[test]
-    fn structure_never_changes(history in whole_conversation(120), zone in 1_u64..3_000) {
+    fn structure_never_changes(history in whole_conversation(120), zone in 1_000_u64..3_000) {
         let mut history = history;
         history.push(text(10_000, Role::User, "go on"));
-        let before = build(&history, &policy(900_000), None, &Marks::default());
-        let after = build(&history, &policy(zone), None, &Marks::default());
+        let before = build(&history, &policy(900_000), None);
+        let after = build(&history, &policy(zone), None);
         let structure = |assembly: &Assembly| -> Vec<_> {
             let segments = assembly.request.segments.iter();
             segments.map(|one| (one.entry.message.message_id, one.entry.message.role, one.layer)).collect()
@@ -171,7 +178,7 @@ proptest! {
         prop_assert!(after.request.segments.iter().all(|one| one.owner != CLEARED || one.layer == Layer::History));
         // Decisions only ever grow, and the next request repeats the same bytes.
         if let Some(cleared) = &after.account.cleared {
-            let again = build(&history, &policy(zone), Some(cleared), &Marks::default());
+            let again = build(&history, &policy(zone), Some(cleared));
             prop_assert_eq!(&again.request, &after.request);
             prop_assert_eq!(&again.account.cleared, &None);
         }
@@ -180,7 +187,8 @@ proptest! {
 
 #[test]
 fn a_corrected_factor_does_not_take_pruning_back() {
-    let (system, tools, history, policy) = (system(), tool_set(&["read_file"]), long(20), policy(20_000));
+    let (system, tools, history, policy) =
+        (system(), tool_set(&["read_file"]), long(20), Policy { prune_to: 1.0, ..policy(20_000) });
     let build = |tokenizer_factor, cleared: Option<&Cleared>| {
         let model = ModelSpec { context_window: 1_000_000, tokenizer_factor, ..model() };
         assemble(&Snapshot { cleared, ..Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter) }).unwrap()

@@ -8,6 +8,7 @@ use haft_types::Role;
 
 use super::SummaryRefusal;
 use crate::reduce::compaction::CompactionPlan;
+use crate::reduce::language::{ScriptCounts, WritingScript};
 
 /// Marks that only programs write.
 const MARKS: [&str; 14] = [
@@ -80,11 +81,20 @@ pub(super) fn check(summary: &str, plan: &CompactionPlan) -> Result<(), SummaryR
     }
     let users = plan.messages.iter().filter(|entry| entry.message.role == Role::User);
     let said: String = users.map(|entry| entry.message.joined_text()).collect();
-    let written = script(summary);
-    if written != WritingScript::Latin && written != script(&said) {
+    if is_other_language(summary, &said) {
         return Err(SummaryRefusal::OtherLanguage);
     }
     Ok(())
+}
+
+/// Whether most of a summary is in a script that is not Latin and that the user has not written a word in. Much of what a user
+/// sends is pasted: a word of the user's own is enough.
+fn is_other_language(summary: &str, said: &str) -> bool {
+    const WORD: usize = 2;
+    match ScriptCounts::of(summary).dominant() {
+        WritingScript::Latin => false,
+        script => ScriptCounts::of(said).letters(script) < WORD,
+    }
 }
 
 /// Whether the line orders to forget what was said.
@@ -95,31 +105,4 @@ fn takes_back(line: &str, order: &str) -> bool {
 
 fn is_invisible(letter: char) -> bool {
     matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
-}
-
-/// The writing most letters of a text belong to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WritingScript {
-    Latin,
-    Han,
-    Other,
-}
-
-fn script(text: &str) -> WritingScript {
-    let (mut latin, mut han, mut other) = (0_usize, 0_usize, 0_usize);
-    for letter in text.chars().filter(|letter| letter.is_alphabetic()) {
-        match letter {
-            '\u{0}'..='\u{24f}' => latin += 1,
-            // A character says as much as a word of some letters.
-            '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' => han += 3,
-            _ => other += 1,
-        }
-    }
-    if latin >= han && latin >= other {
-        WritingScript::Latin
-    } else if han >= other {
-        WritingScript::Han
-    } else {
-        WritingScript::Other
-    }
 }

@@ -86,7 +86,7 @@ pub fn ledger(plan: &CompactionPlan, standing: OpenWork<'_>) -> Vec<LedgerItem> 
         let quoted = words.filter(|word| word.parse::<ShortId>().is_ok_and(|id| short.contains(&id)));
         items.extend(quoted.map(|word| LedgerItem { kind: LedgerKind::Quoted, literal: bounded(word), source }));
     }
-    deeds(plan, &mut items);
+    files_and_failures(plan, &mut items);
     let item = |kind| move |text: &String| LedgerItem { kind, literal: bounded(text), source: None };
     items.extend(standing.todos.iter().map(item(LedgerKind::OpenTodo)));
     items.extend(standing.running.iter().map(item(LedgerKind::Running)));
@@ -102,7 +102,7 @@ pub fn missing<'a>(ledger: &'a [LedgerItem], text: &str) -> Vec<&'a LedgerItem> 
 }
 
 /// Files changed and commands that fail.
-fn deeds(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
+fn files_and_failures(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
     let messages = || plan.messages.iter().map(|entry| &entry.message);
     let calls: HashMap<_, _> = messages().flat_map(Message::tool_calls).map(|call| (call.id.as_str(), call)).collect();
     let mut failing = Vec::new();
@@ -112,22 +112,25 @@ fn deeds(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
             let (status, source) = (result.envelope.status, Some(message.message_id.short()));
             let code = result.envelope.data.get("exit_code").and_then(serde_json::Value::as_i64);
             let failed = status == ToolStatus::Error || code.is_some_and(|code| code != 0);
-            match call.and_then(CallSubject::of) {
-                Some(CallSubject::Edit { paths }) if status != ToolStatus::Error => {
-                    let changed = |literal| LedgerItem { kind: LedgerKind::FileChanged, literal, source };
-                    items.extend(paths.into_iter().map(changed));
-                }
-                Some(CallSubject::Run { command, cwd }) => {
-                    // The newest run of a command is what counts.
-                    failing.retain(|(earlier, _)| *earlier != (command.clone(), cwd.clone()));
-                    if failed {
-                        let lines = failing_lines(&result.envelope.text);
-                        let literals = [bounded(&command)].into_iter().chain(lines);
-                        let item = |literal| LedgerItem { kind: LedgerKind::Failing, literal, source };
-                        failing.push(((command, cwd), literals.map(item).collect::<Vec<_>>()));
+            for subject in CallSubject::all(call, result, &message.metadata) {
+                match subject {
+                    // A command that failed may have changed files before it did.
+                    CallSubject::Edit { paths } if status != ToolStatus::Error || code.is_some() => {
+                        let changed = |literal| LedgerItem { kind: LedgerKind::FileChanged, literal, source };
+                        items.extend(paths.into_iter().map(changed));
                     }
+                    CallSubject::Run { command, cwd } => {
+                        // The newest run of a command is what counts.
+                        failing.retain(|(earlier, _)| *earlier != (command.clone(), cwd.clone()));
+                        if failed {
+                            let lines = failing_lines(&result.envelope.text);
+                            let literals = [bounded(&command)].into_iter().chain(lines);
+                            let item = |literal| LedgerItem { kind: LedgerKind::Failing, literal, source };
+                            failing.push(((command, cwd), literals.map(item).collect::<Vec<_>>()));
+                        }
+                    }
+                    CallSubject::Edit { .. } | CallSubject::Read { .. } => {}
                 }
-                Some(CallSubject::Edit { .. } | CallSubject::Read { .. }) | None => {}
             }
         }
     }

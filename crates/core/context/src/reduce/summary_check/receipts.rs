@@ -178,9 +178,9 @@ fn subjects(messages: &[&Message]) -> Vec<String> {
             Role::Tool => {
                 for result in message.tool_results() {
                     let call = calls.get(result.tool_call_id.as_str());
-                    let about =
-                        call.and_then(|(_, call)| CallSubject::of(call)).map(|one| one.words()).unwrap_or_default();
-                    let about: String = bounded(&about).chars().take(60).collect();
+                    let about = CallSubject::all(call.map(|(_, call)| *call), result, &message.metadata);
+                    let about: Vec<_> = about.iter().map(CallSubject::label).collect();
+                    let about: String = bounded(&about.join(" ")).chars().take(60).collect();
                     // The call may hold what the result does not: the text of a file that was written.
                     let asked = call.map(|(asked, _)| asked.message_id.short()).filter(|asked| named.insert(*asked));
                     let asked = asked.map(|asked| format!("{asked} ")).unwrap_or_default();

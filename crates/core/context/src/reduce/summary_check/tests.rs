@@ -9,7 +9,7 @@ use crate::testing::{Quarter, at, call, entry, id, named_result, text};
 
 fn plan(messages: Vec<Arc<Entry>>) -> CompactionPlan {
     let (from, to) = (Timestamp::UNIX_EPOCH, at(9));
-    CompactionPlan { rounds: 1, first_kept: id(9_999), messages, from, to }
+    CompactionPlan { rounds: 1, steps: 1, first_kept: id(9_999), users_from: None, messages, from, to }
 }
 
 /// A call and its result.
@@ -102,6 +102,24 @@ fn every_line_names_the_messages_it_comes_from() {
     assert!(text.contains(&format!("{} {test} execute_command cargo test -p x", id(5).short())), "{text}");
 }
 
+/// Users of four languages who have pasted a long English log: their summaries are in their own language, or in English.
+#[test]
+fn a_pasted_log_is_not_the_users_language() {
+    let log = "error[E0425]: cannot find value `x` in this scope\n  --> src/main.rs:2:5\n".repeat(60);
+    for (prompt, summary) in [
+        ("请修复这个错误：", "# Archived Session Summary\n所有的错误都已经修复完成了。"),
+        ("このエラーを直してください。", "# Archived Session Summary\nエラーはすべて直しました。"),
+        ("이 오류를 고쳐 주세요.", "# Archived Session Summary\n오류를 모두 고쳤습니다."),
+        ("Исправь эту ошибку.", "# Archived Session Summary\nВсё сделано, ошибок больше нет."),
+    ] {
+        for pasted in [format!("{prompt}\n{log}"), format!("{log}\n{prompt}")] {
+            let plan = plan(vec![text(0, Role::User, &pasted)]);
+            assert!(accept(summary, &plan, &[], &Quarter).is_ok(), "{prompt}");
+            assert!(accept("All errors are fixed.", &plan, &[], &Quarter).is_ok(), "{prompt}");
+        }
+    }
+}
+
 #[test]
 fn what_is_no_summary_is_refused() {
     let session = session();
@@ -116,7 +134,11 @@ fn what_is_no_summary_is_refused() {
     assert_eq!(refusal("I'm sorry, but I can't help with that."), SummaryRefusal::Declined);
     assert_eq!(refusal("Files:\n```\nsrc/a.rs"), SummaryRefusal::Cut);
     assert_eq!(refusal("Всё сделано, ошибок больше нет."), SummaryRefusal::OtherLanguage);
-    assert_eq!(refusal("所有的错误都已经修复完成了，没有其他问题。"), SummaryRefusal::OtherLanguage);
+    let english = plan(vec![text(0, Role::User, &"Please fix all of the errors. ".repeat(20))]);
+    assert_eq!(
+        accept("所有的错误都已经修复完成了，没有其他问题。", &english, &[], &Quarter).unwrap_err(),
+        SummaryRefusal::OtherLanguage
+    );
     let chinese = plan(vec![text(0, Role::User, "请修复所有的错误，并且把结果写到文件里面。")]);
     assert!(accept("所有的错误都已经修复完成了。", &chinese, &[], &Quarter).is_ok());
     assert!(accept("All errors are fixed.", &chinese, &[], &Quarter).is_ok());
