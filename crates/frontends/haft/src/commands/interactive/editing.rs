@@ -1,6 +1,6 @@
 //! `/context edit`: what is sent, message by message, with the price of every change before it is made.
 
-use haft_context::{ContextEdit as Kept, Reach};
+use haft_context::{ContextEdit as Kept, EditReach};
 use haft_engine::{CacheState, ContextLine, Session};
 use haft_tui::{ContextDeed, ContextEdit, List, Offer, Operation, Row, Then};
 
@@ -91,10 +91,10 @@ fn asked(deed: ContextDeed, message: String) -> Then {
 fn kept(session: &Session, edit: &ContextEdit) -> anyhow::Result<Kept> {
     let ids = |reach| session.choose_messages(std::slice::from_ref(&edit.message), reach).map(|chosen| chosen.ids);
     Ok(match edit.deed {
-        ContextDeed::Drop => Kept::Drop { ids: ids(Reach::Block)?.into_iter().collect() },
-        ContextDeed::Pin => Kept::Pin { ids: ids(Reach::Block)?.into_iter().collect() },
-        ContextDeed::Mask => Kept::Mask { ids: ids(Reach::Message)?.into_iter().collect() },
-        ContextDeed::Restore => Kept::Restore { ids: ids(Reach::Block)?.into_iter().collect() },
+        ContextDeed::Drop => Kept::Drop { ids: ids(EditReach::Block)?.into_iter().collect() },
+        ContextDeed::Pin => Kept::Pin { ids: ids(EditReach::Block)?.into_iter().collect() },
+        ContextDeed::Mask => Kept::Mask { ids: ids(EditReach::Message)?.into_iter().collect() },
+        ContextDeed::Restore => Kept::Restore { ids: ids(EditReach::Block)?.into_iter().collect() },
         ContextDeed::Undo => Kept::Undo { edits: 1 },
     })
 }
