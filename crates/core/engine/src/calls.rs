@@ -1,6 +1,6 @@
 //! Runs the calls of one reply: reads side by side, everything with effects one after another, results in the order of the calls.
 
-use haft_tool::{Access, Flow, Registry, ToolContext, ToolOutput};
+use haft_tool::{Access, Registry, ToolContext, ToolOutput, TurnFlow};
 use haft_types::{Envelope, ToolCall};
 use tokio::task::JoinHandle;
 
@@ -45,9 +45,9 @@ pub(crate) fn has_effects(access: Access) -> bool {
 }
 
 /// Whether the result comes from the user later.
-pub(crate) fn waits_for_user(flow: &Flow) -> bool {
+pub(crate) fn waits_for_user(flow: &TurnFlow) -> bool {
     match flow {
-        Flow::Ask { .. } | Flow::Plan { .. } => true,
-        Flow::Continue | Flow::Complete { .. } => false,
+        TurnFlow::Ask { .. } | TurnFlow::Plan { .. } => true,
+        TurnFlow::Continue | TurnFlow::Complete { .. } => false,
     }
 }

@@ -4,7 +4,7 @@
 //! The tree-sitter grammars live here and nowhere else, so that nothing else is compiled again with them. This crate reads no
 //! file and knows no tool; how the list is shown is not its business. [`TreeSitter`] is what a program registers.
 //!
-//! Read first: [`outline`] (the one function), [`Definition`] (what comes out), [`Language`] (for which files), and one of the
+//! Read first: [`outline`] (the one function), [`Definition`] (what comes out), [`SourceLanguage`] (for which files), and one of the
 //! queries in `languages/`, such as `rust.scm`.
 //!
 //! ```
@@ -23,7 +23,7 @@ mod language;
 mod languages;
 mod port;
 
-pub use collect::{Definition, Limits, Outline, OutlineError, outline};
-pub use kind::Kind;
-pub use language::Language;
+pub use collect::{Definition, Outline, OutlineError, OutlineLimits, outline};
+pub use kind::DefinitionKind;
+pub use language::SourceLanguage;
 pub use port::TreeSitter;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_store::versions::CallName;
-use haft_tool::{Flow, ToolContext, ToolOutput};
+use haft_tool::{ToolContext, ToolOutput, TurnFlow};
 use haft_types::{ContentHash, Envelope, EventBody, Hasher, ToolCall};
 use tokio_util::sync::CancellationToken;
 
@@ -225,19 +225,19 @@ pub(crate) fn fingerprint(call: &ToolCall, envelope: &Envelope) -> ContentHash {
     hasher.finish()
 }
 
-pub(crate) fn take_flow(flow: &Flow, done: &mut ToolsDone, emitter: &mut Emitter<'_>) {
+pub(crate) fn take_flow(flow: &TurnFlow, done: &mut ToolsDone, emitter: &mut Emitter<'_>) {
     match flow {
-        Flow::Continue => {}
-        Flow::Ask { question, options } => {
+        TurnFlow::Continue => {}
+        TurnFlow::Ask { question, options } => {
             emitter.emit(EventBody::Question { question: question.clone(), options: options.clone() });
             done.question =
                 Some(Question { question: question.clone(), options: options.clone(), about: About::Question });
         }
-        Flow::Plan { response, options } => {
+        TurnFlow::Plan { response, options } => {
             emitter.emit(EventBody::Plan { response: response.clone(), options: options.clone() });
             done.question = Some(Question { question: response.clone(), options: options.clone(), about: About::Plan });
         }
-        Flow::Complete { result, command } => {
+        TurnFlow::Complete { result, command } => {
             emitter.emit(EventBody::Completion { result: result.clone(), command: command.clone() });
             done.completed = Some(result.clone());
         }
