@@ -3,7 +3,7 @@
 //! A decision is made from the mode, the rules, the call and the workspace. Nothing is run to make it, and nothing but links
 //! is looked up on disk; this crate asks nobody and remembers nothing, that is the engine's work.
 //!
-//! A command line is read like bash reads it ([`shell`]), taken apart into everything it does ([`deeds`]), and every part
+//! A command line is read like bash reads it ([`shell`]), taken apart into everything it does ([`effects`]), and every part
 //! must be covered by a rule; what is not understood is asked.
 //!
 //! Order: deny, then ask, then allow, then the mode. Adding a rule that denies or asks never allows anything, and a project's
@@ -14,7 +14,7 @@
 mod call;
 mod config;
 mod decide;
-mod deeds;
+mod effects;
 mod examples;
 mod files;
 mod hosts;

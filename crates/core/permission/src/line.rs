@@ -9,7 +9,7 @@ use haft_tool::Workspace;
 use haft_types::{Decision, PermissionMode};
 
 use super::decide::{Confinement, Permissions};
-use super::deeds::{self, Act, At, Deed, File, Folders, Ground, Part, Peril, Reach, Run};
+use super::effects::{self, Act, At, Deed, File, Folders, Ground, Part, Peril, Reach, Run};
 use super::files::Use;
 use super::pattern::Hit;
 use super::protected::{named, protected};
@@ -42,7 +42,7 @@ impl Permissions {
             Ok(script) => script,
             Err(why) => return Verdict::of_parts(vec![judge.unread(line, &format!("the line has {why}")).part(line)]),
         };
-        let deeds = deeds::deeds(&script, &judge.ground, Folders::at(&start));
+        let deeds = effects::deeds(&script, &judge.ground, Folders::at(&start));
         let parts: Vec<_> = deeds.iter().map(|deed| judge.deed(deed).part(&deed.shown)).collect();
         let mut verdict = Verdict::of_parts(parts);
         if verdict.parts.len() > MAX_PARTS && verdict.decision == Decision::Allow && !self.asks_nothing() {
@@ -146,7 +146,7 @@ impl Judge<'_> {
                 Some(_) | None => ruling,
             };
         }
-        if self.permissions.may_read() && deeds::only_reads(&run.words, &run.perils) {
+        if self.permissions.may_read() && effects::only_reads(&run.words, &run.perils) {
             return Ruling::new(Decision::Allow, "it only reads, inside the sandbox");
         }
         let reason = match self.perilous(deed, run) {
@@ -210,7 +210,7 @@ impl Judge<'_> {
         let behind = text.split_once('=').map(|(_, value)| value);
         let mut forms = Vec::new();
         for path in std::iter::once(text).chain(behind).filter(|path| !path.is_empty()) {
-            forms.extend(deeds::resolve(folders, path).unwrap_or_default());
+            forms.extend(effects::resolve(folders, path).unwrap_or_default());
             match folders {
                 Folders::Known(places) => forms.extend(places.iter().map(|place| place.join(path))),
                 Folders::Unknown => forms.push(self.ground.workspace.root.join(path)),
@@ -221,7 +221,7 @@ impl Judge<'_> {
 
     /// A word that names a protected file the command could write.
     fn protected_word(&self, run: &Run) -> Option<(String, &'static str)> {
-        if deeds::only_reads(&run.words, &run.perils) {
+        if effects::only_reads(&run.words, &run.perils) {
             return None;
         }
         run.words.iter().skip(1).find_map(|word| {
@@ -273,7 +273,7 @@ impl Judge<'_> {
             return ruling;
         }
         let target = &file.word.source;
-        let resolved = file.word.literal().and_then(|path| deeds::resolve(&file.folders, path));
+        let resolved = file.word.literal().and_then(|path| effects::resolve(&file.folders, path));
         let Some(resolved) = resolved else {
             return self.unruled(format!("it writes `{target}`, and only the shell knows where that is"));
         };
@@ -303,7 +303,7 @@ impl Judge<'_> {
             return ruling;
         }
         let source = &file.word.source;
-        let resolved = file.word.literal().and_then(|path| deeds::resolve(&file.folders, path));
+        let resolved = file.word.literal().and_then(|path| effects::resolve(&file.folders, path));
         match resolved {
             Some(resolved) if resolved.iter().all(|path| self.ground.workspace.contains(path)) => {
                 Ruling::new(Decision::Allow, "reading in the project is allowed")

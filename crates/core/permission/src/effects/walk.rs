@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::folders::{Folders, Ground};
-use super::perils::{At, Peril, perils};
+use super::risks::{At, Peril, perils};
 use super::wrappers::{Unwrapped, unwrap};
 use super::{Act, Deed, File, Part, Reach, Run, View};
 use crate::shell::{

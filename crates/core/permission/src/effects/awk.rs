@@ -1,6 +1,6 @@
 //! Which words of an `awk` command could run a program or write a file.
 
-use super::perils::{At, Peril, could_be_flag};
+use super::risks::{At, Peril, could_be_flag};
 use crate::shell::Word;
 
 const WRITES: &str = "could make `awk` write a file or run a program";

@@ -6,8 +6,8 @@
 
 mod awk;
 mod folders;
-mod perils;
 mod programs;
+mod risks;
 mod sed;
 mod shells;
 mod walk;
@@ -15,7 +15,7 @@ mod wrapper_table;
 mod wrappers;
 
 pub(crate) use folders::{Folders, Ground, resolve};
-pub(crate) use perils::{At, Peril, only_reads};
+pub(crate) use risks::{At, Peril, only_reads};
 
 use std::rc::Rc;
 

@@ -1,6 +1,6 @@
 //! Which words of a `sed` command could run a program or write a file.
 
-use super::perils::{At, Peril};
+use super::risks::{At, Peril};
 use crate::shell::Word;
 
 const WRITES: &str = "could make `sed` write a file or run a program";
@@ -26,7 +26,7 @@ pub(super) fn perils(words: &[Word]) -> Vec<Peril> {
                 continue;
             }
             None => {
-                if !has_script || super::perils::could_be_flag(word) {
+                if !has_script || super::risks::could_be_flag(word) {
                     note(at);
                 }
                 has_script = true;
