@@ -6,18 +6,19 @@
 
 mod awk;
 mod folders;
-mod programs;
 mod risks;
 mod sed;
 mod shells;
+mod tables;
 mod walk;
-mod wrapper_table;
 mod wrappers;
 
 pub(crate) use folders::{Folders, Ground, resolve};
 pub(crate) use risks::{At, Peril, only_reads};
 
 use std::rc::Rc;
+
+use serde::Deserialize;
 
 use super::shell::{Script, Word};
 
@@ -53,18 +54,20 @@ pub(crate) enum Act {
 pub(crate) struct Run {
     pub(crate) words: Rc<[Word]>,
     pub(crate) perils: Vec<Peril>,
-    pub(crate) part: Part,
+    pub(crate) role: CommandRole,
     /// Where relative paths start.
     pub(crate) folders: Folders,
 }
 
 /// How a command takes part in what happens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// It acts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum CommandRole {
+    /// It does something itself, or changes what the command it wraps can do.
+    #[default]
     Acts,
     /// It only runs what it wraps, in a way that changes nothing: what it wraps is judged in its place.
-    Carries,
+    Transparent,
 }
 
 /// A file of a redirect.

@@ -9,7 +9,7 @@ use haft_tool::Workspace;
 use haft_types::{Decision, PermissionMode};
 
 use super::decide::{Confinement, Permissions};
-use super::effects::{self, Act, At, Deed, File, Folders, Ground, Part, Peril, Reach, Run};
+use super::effects::{self, Act, At, CommandRole, Deed, File, Folders, Ground, Peril, Reach, Run};
 use super::files::Use;
 use super::pattern::Hit;
 use super::protected::{named, protected};
@@ -134,7 +134,7 @@ impl Judge<'_> {
         if let Some(ruling) = self.forbidden(deed, run) {
             return ruling;
         }
-        if run.part == Part::Carries {
+        if run.role == CommandRole::Transparent {
             return Ruling::new(Decision::Allow, "it only runs the command it was given");
         }
         if let Some(ruling) = self.covered(deed, &run.perils) {

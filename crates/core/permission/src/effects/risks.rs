@@ -1,7 +1,7 @@
 //! Words that make a known program run another one or write where it usually only reads: no prefix rule covers them unless it
 //! names them itself.
 
-use super::programs::{Inputs, Operands, PROGRAMS, Program, READERS, SHELL_STATE};
+use super::tables::{InputUse, ProgramEntry, tables};
 use super::{awk, sed};
 use crate::shell::{Splits, Text, Word};
 
@@ -30,27 +30,29 @@ const UNKNOWN: &str = "is only known to the shell and could be such an option";
 /// Everything in a command that a rule must name.
 pub(super) fn perils(words: &[Word]) -> Vec<Peril> {
     let Some(name) = words.first().and_then(Word::base_name) else { return Vec::new() };
-    match name {
-        "sed" | "gsed" => return sed::perils(words),
-        "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => return awk::perils(words),
-        _ if SHELL_STATE.contains(&name) => {
-            return vec![Peril { at: At::Whole, what: "changes what the shell does with the rest of the line" }];
-        }
-        _ => {}
+    let Some(tables) = tables() else {
+        return vec![Peril { at: At::Input, what: "cannot be looked up" }];
+    };
+    if tables.sed.contain(name) {
+        return sed::perils(words);
     }
-    let verb = words.iter().skip(1).position(|word| !word.is_flag()).map(|place| place + 1);
-    let matching = PROGRAMS.iter().filter(|program| program.names.contains(&name));
+    if tables.awk.contain(name) {
+        return awk::perils(words);
+    }
+    if tables.shell_state.contain(name) {
+        return vec![Peril { at: At::Whole, what: "changes what the shell does with the rest of the line" }];
+    }
+    let verb = words.iter().skip(1).find(|word| !word.is_flag()).and_then(Word::literal);
     let mut perils = Vec::new();
-    for program in matching {
-        if program.after.is_empty() || verb.and_then(|at| words.get(at)).and_then(Word::literal) == Some(program.after)
-        {
+    for program in tables.programs(name) {
+        if program.after.is_none() || program.after.as_deref() == verb {
             look(program, words, &mut perils);
         }
     }
     perils
 }
 
-fn look(program: &Program, words: &[Word], perils: &mut Vec<Peril>) {
+fn look(program: &ProgramEntry, words: &[Word], perils: &mut Vec<Peril>) {
     let mut operands = Vec::new();
     for (at, word) in words.iter().enumerate().skip(1) {
         let peril = |what| Peril { at: At::Word(at), what };
@@ -78,7 +80,7 @@ fn look(program: &Program, words: &[Word], perils: &mut Vec<Peril>) {
         let at = if verb.contains(' ') { operands.get(1).unwrap_or(at) } else { at };
         perils.push(Peril { at: At::Word(*at), what: RUNS });
     }
-    if let Operands::WrittenFrom(place) = program.operands {
+    if let Some(place) = program.writes_from {
         for (count, at) in operands.iter().enumerate() {
             // A word that becomes several pushes those behind it on.
             if count >= place || splits(operand(count)) {
@@ -86,18 +88,18 @@ fn look(program: &Program, words: &[Word], perils: &mut Vec<Peril>) {
             }
         }
     }
-    let reads_input = match program.inputs {
-        Inputs::Data => false,
-        Inputs::CommandsBelow(enough) => operands.len() < enough || text(0) == Some("-"),
-        Inputs::Commands => true,
+    let reads_input = match program.input {
+        InputUse::Data => false,
+        InputUse::CommandsBelow(enough) => operands.len() < enough || text(0) == Some("-"),
+        InputUse::Commands => true,
     };
     // An option that a rule must name says where the commands come from instead.
-    if reads_input && (perils.is_empty() || program.inputs == Inputs::Commands) {
+    if reads_input && (perils.is_empty() || program.input == InputUse::Commands) {
         perils.push(Peril { at: At::Input, what: "takes commands from its input" });
     }
 }
 
-impl Program {
+impl ProgramEntry {
     fn is_perilous(&self, word: &Word, at: usize) -> bool {
         let text = match &word.text {
             Text::Literal(text) => text.as_str(),
@@ -107,7 +109,7 @@ impl Program {
         if self
             .words
             .iter()
-            .any(|known| text == *known || text.strip_prefix(known).is_some_and(|rest| rest.starts_with('=')))
+            .any(|known| text == known || text.strip_prefix(known).is_some_and(|rest| rest.starts_with('=')))
             || self.prefixes.iter().any(|prefix| text.starts_with(prefix))
         {
             return true;
@@ -154,5 +156,9 @@ pub(super) fn could_be_flag(word: &Word) -> bool {
 
 /// Whether a command reads what its words name and writes none of it.
 pub(crate) fn only_reads(words: &[Word], perils: &[Peril]) -> bool {
-    perils.is_empty() && words.first().and_then(Word::base_name).is_some_and(|name| READERS.contains(&name))
+    perils.is_empty()
+        && words
+            .first()
+            .and_then(Word::base_name)
+            .is_some_and(|name| tables().is_some_and(|tables| tables.readers.contain(name)))
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::folders::{Folders, Ground};
 use super::risks::{At, Peril, perils};
 use super::wrappers::{Unwrapped, unwrap};
-use super::{Act, Deed, File, Part, Reach, Run, View};
+use super::{Act, CommandRole, Deed, File, Reach, Run, View};
 use crate::shell::{
     Command, Compound, Function, Item, Joint, Kind, Pace, Redirect, RedirectKind, Script, Simple, Text, Word,
 };
@@ -169,8 +169,8 @@ impl<'a> Walk<'a> {
         }
         // What it is given of the environment, what it wraps is given too.
         let plain = views.last().is_none_or(|view| view.assignments.is_empty());
-        let part = if plain && unwrapped.is_carried(words) { Part::Carries } else { Part::Acts };
-        let run = Run { words: Rc::clone(words), perils: found, part, folders: here.clone() };
+        let role = if plain { unwrapped.role_of(words) } else { CommandRole::Acts };
+        let run = Run { words: Rc::clone(words), perils: found, role, folders: here.clone() };
         self.note(Act::Run(run), shown.to_owned(), views.to_vec());
         let mut after = After::unchanged(here);
         for inner in unwrapped.inner {
