@@ -1,8 +1,8 @@
 //! What a command line does, one thing at a time: every program it runs, whatever wraps it, every file it redirects to or
 //! from, every variable it sets.
 //!
-//! Invariant: whatever bash would do with the line is a [`Deed`], and a deed whose content is only known to the shell is never
-//! made to look known. A rule that allows must cover every deed.
+//! Invariant: whatever bash would do with the line is a [`CommandEffect`], and an effect whose content is only known to the
+//! shell is never made to look known. A rule that allows must cover every effect.
 
 mod awk;
 mod folders;
@@ -13,50 +13,51 @@ mod tables;
 mod walk;
 mod wrappers;
 
-pub(crate) use folders::{Folders, Ground, resolve};
-pub(crate) use risks::{At, Peril, only_reads};
+pub(crate) use folders::{WorkingFolders, resolve};
+pub(crate) use risks::{Risk, RiskPosition, only_reads};
 
 use std::rc::Rc;
 
+use haft_tool::Workspace;
 use serde::Deserialize;
 
-use super::shell::{Script, Word};
+use super::shell::{ShellScript, ShellWord};
 
 /// One thing a line does.
 #[derive(Clone, Debug)]
-pub(crate) struct Deed {
-    pub(crate) act: Act,
+pub(crate) struct CommandEffect {
+    pub(crate) kind: EffectKind,
     /// As it stands on the line.
     pub(crate) shown: String,
     /// The commands it is part of, the outermost first, itself last: a rule may name it through any of them.
-    pub(crate) views: Vec<View>,
+    pub(crate) enclosing: Vec<EnclosingCommand>,
 }
 
 /// What is done.
 #[derive(Clone, Debug)]
-pub(crate) enum Act {
+pub(crate) enum EffectKind {
     /// A program, a builtin or a function runs.
-    Run(Run),
+    Run(ProgramRun),
     /// A variable is set.
     Assign,
     /// A function is defined: from here on a name means something else.
     Define,
     /// A file is opened for writing.
-    Write(File),
+    Write(RedirectFile),
     /// A file is opened for reading.
-    Read(File),
+    Read(RedirectFile),
     /// Something runs that cannot be read off the line.
     Opaque(&'static str),
 }
 
 /// A command with its words.
 #[derive(Clone, Debug)]
-pub(crate) struct Run {
-    pub(crate) words: Rc<[Word]>,
-    pub(crate) perils: Vec<Peril>,
+pub(crate) struct ProgramRun {
+    pub(crate) words: Rc<[ShellWord]>,
+    pub(crate) risks: Vec<Risk>,
     pub(crate) role: CommandRole,
     /// Where relative paths start.
-    pub(crate) folders: Folders,
+    pub(crate) folders: WorkingFolders,
 }
 
 /// How a command takes part in what happens.
@@ -72,31 +73,31 @@ pub(crate) enum CommandRole {
 
 /// A file of a redirect.
 #[derive(Clone, Debug)]
-pub(crate) struct File {
-    pub(crate) word: Word,
-    pub(crate) folders: Folders,
+pub(crate) struct RedirectFile {
+    pub(crate) word: ShellWord,
+    pub(crate) folders: WorkingFolders,
 }
 
-/// A command a deed is part of.
+/// A command an effect is part of.
 #[derive(Clone, Debug)]
-pub(crate) struct View {
-    pub(crate) assignments: Rc<[Word]>,
-    pub(crate) words: Rc<[Word]>,
-    pub(crate) reach: Reach,
+pub(crate) struct EnclosingCommand {
+    pub(crate) assignments: Rc<[ShellWord]>,
+    pub(crate) words: Rc<[ShellWord]>,
+    pub(crate) position: EffectPosition,
 }
 
-/// Which words of a command a rule must name to speak of a deed in it.
+/// Which words of a command a rule must name to speak of an effect in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// The word at this place, with which the deed begins; its perils lie behind.
+pub(crate) enum EffectPosition {
+    /// The word at this place, with which the effect begins; its risks lie behind.
     From(usize),
-    /// The word at this place, which holds the deed whole.
+    /// The word at this place, which holds the effect whole.
     Holds(usize),
 }
 
 /// Everything a script does.
-pub(crate) fn deeds(script: &Script, ground: &Ground<'_>, start: Folders) -> Vec<Deed> {
-    let mut walk = walk::Walk::new(ground);
+pub(crate) fn of_script(script: &ShellScript, workspace: &Workspace, start: WorkingFolders) -> Vec<CommandEffect> {
+    let mut walk = walk::Walk::new(workspace);
     walk.script(script, start);
     walk.finish()
 }

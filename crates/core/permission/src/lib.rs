@@ -7,11 +7,10 @@
 //! must be covered by a rule; what is not understood is asked.
 //!
 //! Order: deny, then ask, then allow, then the mode. Adding a rule that denies or asks never allows anything, and a project's
-//! rules only tighten ([`Rules::tightened_by`]).
+//! rules only tighten ([`PermissionRules::tightened_by`]).
 //!
-//! Read first: [`Permissions::decide`], [`Rule`], [`Verdict`].
+//! Read first: [`Permissions::decide`], [`PermissionRule`], [`Verdict`].
 
-mod call;
 mod config;
 mod decide;
 mod effects;
@@ -22,6 +21,7 @@ mod line;
 mod pattern;
 mod protected;
 mod remember;
+mod request;
 mod rule;
 mod rules;
 mod shell;
@@ -29,9 +29,9 @@ mod shell;
 mod tests;
 mod verdict;
 
-pub use call::Call;
 pub use config::{PermissionsConfig, RuleConfig};
 pub use decide::{Confinement, Permissions};
-pub use rule::{Rule, RuleError};
-pub use rules::{Rules, RulesError, Standing};
+pub use request::PermissionRequest;
+pub use rule::{PermissionRule, RuleError};
+pub use rules::{ActiveRule, PermissionRules, RulesError};
 pub use verdict::{PartVerdict, Verdict};

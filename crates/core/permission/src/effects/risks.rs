@@ -3,19 +3,19 @@
 
 use super::tables::{InputUse, ProgramEntry, tables};
 use super::{awk, sed};
-use crate::shell::{Splits, Text, Word};
+use crate::shell::{ShellWord, WordSplitting, WordValue};
 
 /// A word that a rule must name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Peril {
-    pub(crate) at: At,
+pub(crate) struct Risk {
+    pub(crate) at: RiskPosition,
     /// A phrase that goes on after the word.
     pub(crate) what: &'static str,
 }
 
 /// What a rule must name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum At {
+pub(crate) enum RiskPosition {
     /// The word at this place.
     Word(usize),
     /// Every word of the command.
@@ -28,38 +28,38 @@ const RUNS: &str = "can make it run another program or write a file";
 const UNKNOWN: &str = "is only known to the shell and could be such an option";
 
 /// Everything in a command that a rule must name.
-pub(super) fn perils(words: &[Word]) -> Vec<Peril> {
-    let Some(name) = words.first().and_then(Word::base_name) else { return Vec::new() };
+pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
+    let Some(name) = words.first().and_then(ShellWord::base_name) else { return Vec::new() };
     let Some(tables) = tables() else {
-        return vec![Peril { at: At::Input, what: "cannot be looked up" }];
+        return vec![Risk { at: RiskPosition::Input, what: "cannot be looked up" }];
     };
     if tables.sed.contain(name) {
-        return sed::perils(words);
+        return sed::risks(words);
     }
     if tables.awk.contain(name) {
-        return awk::perils(words);
+        return awk::risks(words);
     }
     if tables.shell_state.contain(name) {
-        return vec![Peril { at: At::Whole, what: "changes what the shell does with the rest of the line" }];
+        return vec![Risk { at: RiskPosition::Whole, what: "changes what the shell does with the rest of the line" }];
     }
-    let verb = words.iter().skip(1).find(|word| !word.is_flag()).and_then(Word::literal);
-    let mut perils = Vec::new();
+    let verb = words.iter().skip(1).find(|word| !word.is_flag()).and_then(ShellWord::literal);
+    let mut risks = Vec::new();
     for program in tables.programs(name) {
         if program.after.is_none() || program.after.as_deref() == verb {
-            look(program, words, &mut perils);
+            look(program, words, &mut risks);
         }
     }
-    perils
+    risks
 }
 
-fn look(program: &ProgramEntry, words: &[Word], perils: &mut Vec<Peril>) {
+fn look(program: &ProgramEntry, words: &[ShellWord], risks: &mut Vec<Risk>) {
     let mut operands = Vec::new();
     for (at, word) in words.iter().enumerate().skip(1) {
-        let peril = |what| Peril { at: At::Word(at), what };
-        if program.is_perilous(word, at) {
-            perils.push(peril(RUNS));
+        let risk = |what| Risk { at: RiskPosition::Word(at), what };
+        if program.is_risky(word, at) {
+            risks.push(risk(RUNS));
         } else if could_be_flag(word) {
-            perils.push(peril(UNKNOWN));
+            risks.push(risk(UNKNOWN));
         }
         if !word.is_flag() {
             operands.push(at);
@@ -68,7 +68,7 @@ fn look(program: &ProgramEntry, words: &[Word], perils: &mut Vec<Peril>) {
             }
         }
     }
-    let text = |place: usize| operands.get(place).and_then(|at| words.get(*at)).and_then(Word::literal);
+    let text = |place: usize| operands.get(place).and_then(|at| words.get(*at)).and_then(ShellWord::literal);
     let operand = |place: usize| operands.get(place).and_then(|at| words.get(*at).map(|word| (*at, word)));
     let could_be = |place: usize, text: &str| operand(place).is_some_and(|(_, word)| could_be(word, text));
     let verb = program.verbs.iter().find(|verb| match verb.split_once(' ') {
@@ -78,13 +78,13 @@ fn look(program: &ProgramEntry, words: &[Word], perils: &mut Vec<Peril>) {
     if let (Some(verb), Some(at)) = (verb, operands.first()) {
         // A pair is named by its second word.
         let at = if verb.contains(' ') { operands.get(1).unwrap_or(at) } else { at };
-        perils.push(Peril { at: At::Word(*at), what: RUNS });
+        risks.push(Risk { at: RiskPosition::Word(*at), what: RUNS });
     }
     if let Some(place) = program.writes_from {
         for (count, at) in operands.iter().enumerate() {
             // A word that becomes several pushes those behind it on.
             if count >= place || splits(operand(count)) {
-                perils.push(Peril { at: At::Word(*at), what: "is a file it would write" });
+                risks.push(Risk { at: RiskPosition::Word(*at), what: "is a file it would write" });
             }
         }
     }
@@ -94,17 +94,17 @@ fn look(program: &ProgramEntry, words: &[Word], perils: &mut Vec<Peril>) {
         InputUse::Commands => true,
     };
     // An option that a rule must name says where the commands come from instead.
-    if reads_input && (perils.is_empty() || program.input == InputUse::Commands) {
-        perils.push(Peril { at: At::Input, what: "takes commands from its input" });
+    if reads_input && (risks.is_empty() || program.input == InputUse::Commands) {
+        risks.push(Risk { at: RiskPosition::Input, what: "takes commands from its input" });
     }
 }
 
 impl ProgramEntry {
-    fn is_perilous(&self, word: &Word, at: usize) -> bool {
+    fn is_risky(&self, word: &ShellWord, at: usize) -> bool {
         let text = match &word.text {
-            Text::Literal(text) => text.as_str(),
-            Text::Dynamic { lead, .. } => lead,
-            Text::Home(_) => return false,
+            WordValue::Literal(text) => text.as_str(),
+            WordValue::Dynamic { lead, .. } => lead,
+            WordValue::Home(_) => return false,
         };
         if self
             .words
@@ -131,34 +131,34 @@ impl ProgramEntry {
 }
 
 /// Whether a word is this one, or could turn out to be.
-fn could_be(word: &Word, text: &str) -> bool {
+fn could_be(word: &ShellWord, text: &str) -> bool {
     match &word.text {
-        Text::Literal(known) => known == text,
-        Text::Home(_) => false,
-        Text::Dynamic { splits: Splits::Yes, .. } => true,
-        Text::Dynamic { lead, splits: Splits::No } => text.starts_with(lead.as_str()),
+        WordValue::Literal(known) => known == text,
+        WordValue::Home(_) => false,
+        WordValue::Dynamic { splits: WordSplitting::Yes, .. } => true,
+        WordValue::Dynamic { lead, splits: WordSplitting::No } => text.starts_with(lead.as_str()),
     }
 }
 
 /// Whether a word may become several: a pattern becomes the names of all files it fits.
-fn splits(word: Option<(usize, &Word)>) -> bool {
-    word.is_some_and(|(_, word)| matches!(word.text, Text::Dynamic { .. }))
+fn splits(word: Option<(usize, &ShellWord)>) -> bool {
+    word.is_some_and(|(_, word)| matches!(word.text, WordValue::Dynamic { .. }))
 }
 
 /// Whether a word that only the shell knows could turn out to be an option.
-pub(super) fn could_be_flag(word: &Word) -> bool {
+pub(super) fn could_be_flag(word: &ShellWord) -> bool {
     match &word.text {
-        Text::Literal(_) | Text::Home(_) => false,
-        Text::Dynamic { splits: Splits::Yes, .. } => true,
-        Text::Dynamic { lead, splits: Splits::No } => lead.is_empty() || lead.starts_with('-'),
+        WordValue::Literal(_) | WordValue::Home(_) => false,
+        WordValue::Dynamic { splits: WordSplitting::Yes, .. } => true,
+        WordValue::Dynamic { lead, splits: WordSplitting::No } => lead.is_empty() || lead.starts_with('-'),
     }
 }
 
 /// Whether a command reads what its words name and writes none of it.
-pub(crate) fn only_reads(words: &[Word], perils: &[Peril]) -> bool {
-    perils.is_empty()
+pub(crate) fn only_reads(words: &[ShellWord], risks: &[Risk]) -> bool {
+    risks.is_empty()
         && words
             .first()
-            .and_then(Word::base_name)
+            .and_then(ShellWord::base_name)
             .is_some_and(|name| tables().is_some_and(|tables| tables.readers.contain(name)))
 }

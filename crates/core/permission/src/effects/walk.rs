@@ -2,12 +2,15 @@
 
 use std::rc::Rc;
 
-use super::folders::{Folders, Ground};
-use super::risks::{At, Peril, perils};
-use super::wrappers::{Unwrapped, unwrap};
-use super::{Act, CommandRole, Deed, File, Reach, Run, View};
+use haft_tool::Workspace;
+
+use super::folders::WorkingFolders;
+use super::risks::{Risk, RiskPosition, risks};
+use super::wrappers::{InnerRun, unwrap};
+use super::{CommandEffect, CommandRole, EffectKind, EffectPosition, EnclosingCommand, ProgramRun, RedirectFile};
 use crate::shell::{
-    Command, Compound, Function, Item, Joint, Kind, Pace, Redirect, RedirectKind, Script, Simple, Text, Word,
+    CompoundCommand, CompoundKind, FunctionDefinition, JobMode, ListOperator, Pipeline, Redirect, RedirectKind,
+    ShellCommand, ShellScript, ShellWord, SimpleCommand, WordValue,
 };
 
 /// What runs inside one another is followed this far.
@@ -18,181 +21,219 @@ const TAKEN: [&str; 7] =
     ["all_proxy", "auto_resume", "ftp_proxy", "histchars", "http_proxy", "https_proxy", "no_proxy"];
 
 pub(super) struct Walk<'a> {
-    ground: &'a Ground<'a>,
-    deeds: Vec<Deed>,
+    workspace: &'a Workspace,
+    effects: Vec<CommandEffect>,
     depth: usize,
 }
 
 /// Where a script is after a command: whatever came of it, and if it succeeded.
-struct After {
-    all: Folders,
-    success: Folders,
+struct FoldersAfter {
+    all: WorkingFolders,
+    success: WorkingFolders,
 }
 
-impl After {
-    fn unchanged(folders: &Folders) -> Self {
+impl FoldersAfter {
+    fn unchanged(folders: &WorkingFolders) -> Self {
         Self { all: folders.clone(), success: folders.clone() }
     }
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(ground: &'a Ground<'a>) -> Self {
-        Self { ground, deeds: Vec::new(), depth: 0 }
+    pub(super) fn new(workspace: &'a Workspace) -> Self {
+        Self { workspace, effects: Vec::new(), depth: 0 }
     }
 
-    pub(super) fn finish(self) -> Vec<Deed> {
-        self.deeds
+    pub(super) fn finish(self) -> Vec<CommandEffect> {
+        self.effects
     }
 
     /// A whole script, and where it may be afterwards.
-    pub(super) fn script(&mut self, script: &Script, start: Folders) -> Folders {
+    pub(super) fn script(&mut self, script: &ShellScript, start: WorkingFolders) -> WorkingFolders {
         self.within(script, start, &[])
     }
 
-    /// A script that is part of the commands seen in `views`.
-    fn within(&mut self, script: &Script, start: Folders, views: &[View]) -> Folders {
+    /// A script that is part of the commands in `enclosing`.
+    fn within(
+        &mut self,
+        script: &ShellScript,
+        start: WorkingFolders,
+        enclosing: &[EnclosingCommand],
+    ) -> WorkingFolders {
         let (mut all, mut success) = (start.clone(), start);
         for item in &script.items {
-            let here = match item.joint {
-                Joint::And => success.clone(),
-                Joint::Then | Joint::Or => all.clone(),
+            let here = match item.operator {
+                ListOperator::And => success.clone(),
+                ListOperator::Then | ListOperator::Or => all.clone(),
             };
-            let after = self.item(item, &here, views);
+            let after = self.item(item, &here, enclosing);
             success = after.success;
             all = all.or(after.all).or(success.clone());
         }
         all
     }
 
-    fn item(&mut self, item: &Item, here: &Folders, views: &[View]) -> After {
-        match item.pipeline.as_slice() {
-            [only] if item.pace == Pace::Foreground => self.command(only, here, views),
+    fn item(&mut self, item: &Pipeline, here: &WorkingFolders, enclosing: &[EnclosingCommand]) -> FoldersAfter {
+        match item.commands.as_slice() {
+            [only] if item.mode == JobMode::Foreground => self.command(only, here, enclosing),
             several => {
                 // Each runs in a shell of its own.
                 for command in several {
-                    self.command(command, here, views);
+                    self.command(command, here, enclosing);
                 }
-                After::unchanged(here)
+                FoldersAfter::unchanged(here)
             }
         }
     }
 
-    fn command(&mut self, command: &Command, here: &Folders, views: &[View]) -> After {
+    fn command(
+        &mut self,
+        command: &ShellCommand,
+        here: &WorkingFolders,
+        enclosing: &[EnclosingCommand],
+    ) -> FoldersAfter {
         match command {
-            Command::Simple(simple) => self.simple(simple, here, views),
-            Command::Compound(compound) => {
-                let all = self.compound(compound, here, views);
-                After { success: all.clone(), all }
+            ShellCommand::Simple(simple) => self.simple(simple, here, enclosing),
+            ShellCommand::Compound(compound) => {
+                let all = self.compound(compound, here, enclosing);
+                FoldersAfter { success: all.clone(), all }
             }
-            Command::Function(Function { name, body }) => {
-                self.note(Act::Define, format!("{name}()"), views.to_vec());
-                self.compound(body, &Folders::Unknown, views);
-                After::unchanged(here)
+            ShellCommand::Function(FunctionDefinition { name, body }) => {
+                self.note(EffectKind::Define, format!("{name}()"), enclosing.to_vec());
+                self.compound(body, &WorkingFolders::Unknown, enclosing);
+                FoldersAfter::unchanged(here)
             }
-            Command::Test { words, redirects } => {
-                self.substitutions(words, here, views);
-                self.redirects(redirects, here, views);
-                After::unchanged(here)
+            ShellCommand::Test { words, redirects } => {
+                self.substitutions(words, here, enclosing);
+                self.redirects(redirects, here, enclosing);
+                FoldersAfter::unchanged(here)
             }
         }
     }
 
-    fn compound(&mut self, compound: &Compound, here: &Folders, views: &[View]) -> Folders {
-        self.substitutions(&compound.words, here, views);
-        self.redirects(&compound.redirects, here, views);
+    fn compound(
+        &mut self,
+        compound: &CompoundCommand,
+        here: &WorkingFolders,
+        enclosing: &[EnclosingCommand],
+    ) -> WorkingFolders {
+        self.substitutions(&compound.words, here, enclosing);
+        self.redirects(&compound.redirects, here, enclosing);
         let moves = compound.scripts.iter().any(may_move);
         let again = match &compound.kind {
-            Kind::Group | Kind::Subshell | Kind::If | Kind::Case => false,
-            Kind::Loop => moves,
-            Kind::For { variable } => {
-                if !variable.chars().all(|one| one.is_ascii_lowercase() || one == '_')
-                    || TAKEN.contains(&variable.as_str())
-                {
-                    self.note(Act::Assign, format!("for {variable}"), views.to_vec());
+            CompoundKind::Group | CompoundKind::Subshell | CompoundKind::If | CompoundKind::Case => false,
+            CompoundKind::Loop => moves,
+            CompoundKind::For { variable } => {
+                if !variable.chars().all(|c| c.is_ascii_lowercase() || c == '_') || TAKEN.contains(&variable.as_str()) {
+                    self.note(EffectKind::Assign, format!("for {variable}"), enclosing.to_vec());
                 }
                 moves
             }
         };
         // A second turn of a loop begins where the first one ended.
-        let mut at = if again { Folders::Unknown } else { here.clone() };
+        let mut at = if again { WorkingFolders::Unknown } else { here.clone() };
         for script in &compound.scripts {
-            let after = self.within(script, at.clone(), views);
+            let after = self.within(script, at.clone(), enclosing);
             at = at.or(after);
         }
         match compound.kind {
-            Kind::Subshell => here.clone(),
-            Kind::Group | Kind::If | Kind::Case | Kind::Loop | Kind::For { .. } => at,
+            CompoundKind::Subshell => here.clone(),
+            CompoundKind::Group
+            | CompoundKind::If
+            | CompoundKind::Case
+            | CompoundKind::Loop
+            | CompoundKind::For { .. } => at,
         }
     }
 
-    fn simple(&mut self, simple: &Simple, here: &Folders, views: &[View]) -> After {
-        self.substitutions(&simple.assignments, here, views);
-        self.substitutions(&simple.words, here, views);
-        self.redirects(&simple.redirects, here, views);
+    fn simple(
+        &mut self,
+        simple: &SimpleCommand,
+        here: &WorkingFolders,
+        enclosing: &[EnclosingCommand],
+    ) -> FoldersAfter {
+        self.substitutions(&simple.assignments, here, enclosing);
+        self.substitutions(&simple.words, here, enclosing);
+        self.redirects(&simple.redirects, here, enclosing);
         if simple.words.is_empty() {
             for assignment in &simple.assignments {
-                self.note(Act::Assign, assignment.source.clone(), views.to_vec());
+                self.note(EffectKind::Assign, assignment.source.clone(), enclosing.to_vec());
             }
-            return After::unchanged(here);
+            return FoldersAfter::unchanged(here);
         }
-        let own = View {
+        let own = EnclosingCommand {
             assignments: simple.assignments.iter().cloned().collect(),
             words: simple.words.iter().cloned().collect(),
-            reach: Reach::From(0),
+            position: EffectPosition::From(0),
         };
         let words = Rc::clone(&own.words);
-        let mut views = views.to_vec();
-        views.push(own);
-        self.run(&words, here, views)
+        let mut enclosing = enclosing.to_vec();
+        enclosing.push(own);
+        self.run(&words, here, enclosing)
     }
 
     /// Notes a command and what it wraps.
-    fn run(&mut self, words: &Rc<[Word]>, here: &Folders, views: Vec<View>) -> After {
-        let shown = shown(words, &views);
+    fn run(
+        &mut self,
+        words: &Rc<[ShellWord]>,
+        here: &WorkingFolders,
+        enclosing: Vec<EnclosingCommand>,
+    ) -> FoldersAfter {
+        let shown = shown(words, &enclosing);
         self.depth += 1;
         let after = if self.depth > MAX_DEPTH {
-            self.note(Act::Opaque("too many levels of nesting"), shown, views);
-            After { all: Folders::Unknown, success: Folders::Unknown }
+            self.note(EffectKind::Opaque("too many levels of nesting"), shown, enclosing);
+            FoldersAfter { all: WorkingFolders::Unknown, success: WorkingFolders::Unknown }
         } else {
-            self.run_unwrapped(words, &shown, here, &views)
+            self.run_unwrapped(words, &shown, here, &enclosing)
         };
         self.depth -= 1;
         after
     }
 
-    fn run_unwrapped(&mut self, words: &Rc<[Word]>, shown: &str, here: &Folders, views: &[View]) -> After {
+    fn run_unwrapped(
+        &mut self,
+        words: &Rc<[ShellWord]>,
+        shown: &str,
+        here: &WorkingFolders,
+        enclosing: &[EnclosingCommand],
+    ) -> FoldersAfter {
         let unwrapped = unwrap(words);
-        let mut found = perils(words);
+        let mut found = risks(words);
         let moved = self.moved(words, here);
-        if let Some(After { all: Folders::Unknown, .. }) = moved {
-            found.push(Peril { at: At::Whole, what: "leaves the project, or goes where only the shell knows" });
+        if let Some(FoldersAfter { all: WorkingFolders::Unknown, .. }) = moved {
+            found
+                .push(Risk { at: RiskPosition::Whole, what: "leaves the project, or goes where only the shell knows" });
         }
         // What it is given of the environment, what it wraps is given too.
-        let plain = views.last().is_none_or(|view| view.assignments.is_empty());
+        let plain = enclosing.last().is_none_or(|outer| outer.assignments.is_empty());
         let role = if plain { unwrapped.role_of(words) } else { CommandRole::Acts };
-        let run = Run { words: Rc::clone(words), perils: found, role, folders: here.clone() };
-        self.note(Act::Run(run), shown.to_owned(), views.to_vec());
-        let mut after = After::unchanged(here);
+        let run = ProgramRun { words: Rc::clone(words), risks: found, role, folders: here.clone() };
+        self.note(EffectKind::Run(run), shown.to_owned(), enclosing.to_vec());
+        let mut after = FoldersAfter::unchanged(here);
         for inner in unwrapped.inner {
             match inner {
-                Unwrapped::Command { from, words: inner, same_shell } => {
-                    let done = self.run(&inner, here, viewed(views, from, Rc::clone(&inner)));
+                InnerRun::Command { from, words: inner, same_shell } => {
+                    let done = self.run(&inner, here, enclosed(enclosing, from, Rc::clone(&inner)));
                     if same_shell {
                         after = done;
                     }
                 }
-                Unwrapped::Assignment { at, word } => {
-                    self.note(Act::Assign, word.source, reaching(views, Reach::From(at)));
+                InnerRun::Assignment { at, word } => {
+                    self.note(EffectKind::Assign, word.source, positioned(enclosing, EffectPosition::From(at)));
                 }
-                Unwrapped::Script { at, script, same_shell } => {
-                    let views = reaching(views, Reach::Holds(at));
-                    let done = self.within(&script, here.clone(), &views);
+                InnerRun::Script { at, script, same_shell } => {
+                    let enclosing = positioned(enclosing, EffectPosition::Holds(at));
+                    let done = self.within(&script, here.clone(), &enclosing);
                     if same_shell {
-                        after = After { success: done.clone(), all: done };
+                        after = FoldersAfter { success: done.clone(), all: done };
                     }
                 }
-                Unwrapped::Opaque { at, why } => {
-                    self.note(Act::Opaque(why), shown.to_owned(), reaching(views, Reach::Holds(at)));
+                InnerRun::Opaque { at, why } => {
+                    self.note(
+                        EffectKind::Opaque(why),
+                        shown.to_owned(),
+                        positioned(enclosing, EffectPosition::Holds(at)),
+                    );
                 }
             }
         }
@@ -200,9 +241,9 @@ impl<'a> Walk<'a> {
     }
 
     /// Where a command that changes the folder leads. None for all others.
-    fn moved(&self, words: &[Word], here: &Folders) -> Option<After> {
-        let name = words.first().and_then(Word::base_name)?;
-        let unknown = || After { all: Folders::Unknown, success: Folders::Unknown };
+    fn moved(&self, words: &[ShellWord], here: &WorkingFolders) -> Option<FoldersAfter> {
+        let name = words.first().and_then(ShellWord::base_name)?;
+        let unknown = || FoldersAfter { all: WorkingFolders::Unknown, success: WorkingFolders::Unknown };
         match name {
             "cd" => {}
             "pushd" | "popd" | "source" | "." => return Some(unknown()),
@@ -213,70 +254,71 @@ impl<'a> Walk<'a> {
             [_, dashes, target] if dashes.literal() == Some("--") => target,
             _ => return Some(unknown()),
         };
-        let entered = target.literal().and_then(|path| self.ground.enter(here, path));
+        let entered = target.literal().and_then(|path| here.enter(path, self.workspace));
         Some(match entered {
-            Some(success) => After { all: here.clone(), success },
+            Some(success) => FoldersAfter { all: here.clone(), success },
             None => unknown(),
         })
     }
 
-    fn substitutions(&mut self, words: &[Word], here: &Folders, views: &[View]) {
+    fn substitutions(&mut self, words: &[ShellWord], here: &WorkingFolders, enclosing: &[EnclosingCommand]) {
         for script in words.iter().flat_map(|word| &word.scripts) {
             // Rules name words; what a word runs, no word names.
-            let views: Vec<_> = views.iter().filter(|view| matches!(view.reach, Reach::Holds(_))).cloned().collect();
-            self.within(script, here.clone(), &views);
+            let enclosing: Vec<_> =
+                enclosing.iter().filter(|outer| matches!(outer.position, EffectPosition::Holds(_))).cloned().collect();
+            self.within(script, here.clone(), &enclosing);
         }
     }
 
-    fn redirects(&mut self, redirects: &[Redirect], here: &Folders, views: &[View]) {
+    fn redirects(&mut self, redirects: &[Redirect], here: &WorkingFolders, enclosing: &[EnclosingCommand]) {
         for Redirect { kind, target } in redirects {
-            self.substitutions(std::slice::from_ref(target), here, views);
-            let file = || File { word: target.clone(), folders: here.clone() };
+            self.substitutions(std::slice::from_ref(target), here, enclosing);
+            let file = || RedirectFile { word: target.clone(), folders: here.clone() };
             let null = target.literal() == Some("/dev/null");
             match kind {
                 RedirectKind::Write if !null => {
-                    self.note(Act::Write(file()), format!("> {}", target.source), views.to_vec());
+                    self.note(EffectKind::Write(file()), format!("> {}", target.source), enclosing.to_vec());
                 }
                 RedirectKind::Read if !null => {
-                    self.note(Act::Read(file()), format!("< {}", target.source), views.to_vec());
+                    self.note(EffectKind::Read(file()), format!("< {}", target.source), enclosing.to_vec());
                 }
                 RedirectKind::Write | RedirectKind::Read | RedirectKind::Inner => {}
             }
         }
     }
 
-    fn note(&mut self, act: Act, shown: String, views: Vec<View>) {
-        self.deeds.push(Deed { act, shown, views });
+    fn note(&mut self, kind: EffectKind, shown: String, enclosing: Vec<EnclosingCommand>) {
+        self.effects.push(CommandEffect { kind, shown, enclosing });
     }
 }
 
-/// The views with another reach into the innermost command.
-fn reaching(views: &[View], reach: Reach) -> Vec<View> {
-    views.iter().map(|view| shifted(view, reach)).collect()
+/// The enclosing commands with another position in the innermost one.
+fn positioned(enclosing: &[EnclosingCommand], position: EffectPosition) -> Vec<EnclosingCommand> {
+    enclosing.iter().map(|outer| shifted(outer, position)).collect()
 }
 
-/// The views of a command that begins at a word of another.
-fn viewed(views: &[View], from: usize, inner: Rc<[Word]>) -> Vec<View> {
-    let mut views = reaching(views, Reach::From(from));
-    views.push(View { assignments: Rc::new([]), words: inner, reach: Reach::From(0) });
-    views
+/// The enclosing commands of one that begins at a word of another.
+fn enclosed(enclosing: &[EnclosingCommand], from: usize, inner: Rc<[ShellWord]>) -> Vec<EnclosingCommand> {
+    let mut enclosing = positioned(enclosing, EffectPosition::From(from));
+    enclosing.push(EnclosingCommand { assignments: Rc::new([]), words: inner, position: EffectPosition::From(0) });
+    enclosing
 }
 
-/// Where the innermost command begins in a view, plus where the deed begins in the innermost command.
-fn shifted(view: &View, reach: Reach) -> View {
-    let reach = match (view.reach, reach) {
+/// Where the innermost command begins in an outer one, plus where the effect begins in the innermost command.
+fn shifted(outer: &EnclosingCommand, position: EffectPosition) -> EnclosingCommand {
+    let position = match (outer.position, position) {
         // What is held whole by a word stays held by it.
-        (Reach::Holds(at), _) => Reach::Holds(at),
-        (Reach::From(base), Reach::From(at)) => Reach::From(base + at),
-        (Reach::From(base), Reach::Holds(at)) => Reach::Holds(base + at),
+        (EffectPosition::Holds(at), _) => EffectPosition::Holds(at),
+        (EffectPosition::From(base), EffectPosition::From(at)) => EffectPosition::From(base + at),
+        (EffectPosition::From(base), EffectPosition::Holds(at)) => EffectPosition::Holds(base + at),
     };
-    View { reach, ..view.clone() }
+    EnclosingCommand { position, ..outer.clone() }
 }
 
 /// A command as people read it.
-fn shown(words: &[Word], views: &[View]) -> String {
-    let assignments: &[Word] = match views.last() {
-        Some(view) if view.reach == Reach::From(0) => &view.assignments,
+fn shown(words: &[ShellWord], enclosing: &[EnclosingCommand]) -> String {
+    let assignments: &[ShellWord] = match enclosing.last() {
+        Some(outer) if outer.position == EffectPosition::From(0) => &outer.assignments,
         Some(_) | None => &[],
     };
     let sources: Vec<_> = assignments.iter().chain(words).map(|word| word.source.as_str()).collect();
@@ -284,17 +326,17 @@ fn shown(words: &[Word], views: &[View]) -> String {
 }
 
 /// Whether a script may end in another folder than it began.
-fn may_move(script: &Script) -> bool {
-    script.items.iter().flat_map(|item| &item.pipeline).any(|command| match command {
-        Command::Simple(simple) => simple.words.iter().enumerate().any(|(place, word)| match &word.text {
-            Text::Literal(text) => {
+fn may_move(script: &ShellScript) -> bool {
+    script.items.iter().flat_map(|item| &item.commands).any(|command| match command {
+        ShellCommand::Simple(simple) => simple.words.iter().enumerate().any(|(place, word)| match &word.text {
+            WordValue::Literal(text) => {
                 let moves = ["cd", "pushd", "popd", "eval", "source", "."];
                 moves.contains(&text.as_str()) || (place == 0 && text.contains("cd"))
             }
-            Text::Home(_) | Text::Dynamic { .. } => place == 0,
+            WordValue::Home(_) | WordValue::Dynamic { .. } => place == 0,
         }),
-        Command::Compound(compound) => compound.scripts.iter().any(may_move),
-        Command::Function(_) => true,
-        Command::Test { .. } => false,
+        ShellCommand::Compound(compound) => compound.scripts.iter().any(may_move),
+        ShellCommand::Function(_) => true,
+        ShellCommand::Test { .. } => false,
     })
 }

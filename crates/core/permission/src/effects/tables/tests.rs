@@ -5,7 +5,7 @@ use haft_tool::Workspace;
 use haft_types::Decision;
 
 use super::{CommandForm, FILES, InputUse, NameList, ProgramEntry, ProgramTables, tables};
-use crate::{Call, Permissions, Rule, Rules};
+use crate::{PermissionRequest, PermissionRule, PermissionRules, Permissions};
 
 /// Fails on names that stand in the list, or in one of the lists before, already.
 fn all_new<'a>(seen: &mut BTreeSet<&'a str>, names: &'a NameList) {
@@ -117,16 +117,16 @@ fn every_program_is_decided_as_before() {
     };
     let mut text = String::new();
     for name in names {
-        let mut rules = Rules::default();
+        let mut rules = PermissionRules::default();
         for rule in [format!("execute_command({name}:*)"), "execute_command(ls:*)".to_owned()] {
             // `time` and `coproc` are words of the shell itself, which no rule can name.
-            if let Ok(rule) = Rule::parse(&rule, None) {
+            if let Ok(rule) = PermissionRule::parse(&rule, None) {
                 rules = rules.with(Decision::Allow, rule);
             }
         }
         let permissions = Permissions { rules, ..Permissions::default() };
         let decided = SHAPES.map(|shape| {
-            let verdict = permissions.decide(&Call::command(&format!("{name} {shape}")), &nowhere);
+            let verdict = permissions.decide(&PermissionRequest::command(&format!("{name} {shape}")), &nowhere);
             if verdict.decision == Decision::Allow { 'a' } else { '?' }
         });
         let _ = writeln!(text, "{} {name}", decided.iter().collect::<String>());
