@@ -1,6 +1,6 @@
 //! Standard input as a stream of JSON lines that drives a session (`--input-format stream-json`).
 //!
-//! A thread reads lines and sorts them by what they are for ([`Desk`]): words wait for their turn, an interrupt cancels the turn
+//! A thread reads lines and sorts them by what they are for ([`StreamControl`]): words wait for their turn, an interrupt cancels the turn
 //! that runs, an answer goes to whoever asked. Invariant: nothing that is asked waits for ever: at the end of the input, and when
 //! its turn is cancelled, the answer is no.
 
@@ -8,5 +8,5 @@ mod claude;
 mod desk;
 mod dialect;
 
-pub(crate) use desk::{Desk, StreamApprover};
+pub(crate) use desk::{StreamApprover, StreamControl};
 pub(crate) use dialect::Dialect;

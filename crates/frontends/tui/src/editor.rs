@@ -9,7 +9,7 @@ use crossterm::event::KeyEvent;
 use haft_text::{sanitise, width};
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::line::{Line, Tone};
+use crate::line::{StyledLine, TextStyle};
 use crate::wrap::NARROWEST;
 
 use vim::Vim;
@@ -36,8 +36,8 @@ pub(crate) struct Editor {
 }
 
 /// The rows of the editor, and where its cursor is.
-pub(crate) struct Typed {
-    pub(crate) rows: Vec<Line>,
+pub(crate) struct EditorView {
+    pub(crate) rows: Vec<StyledLine>,
     pub(crate) row: usize,
     pub(crate) column: usize,
 }
@@ -245,7 +245,7 @@ impl Editor {
     }
 
     /// The rows to draw, no more than asked: those around the cursor.
-    pub(crate) fn view(&self, prompt: &str, columns: usize, at_most: usize) -> Typed {
+    pub(crate) fn view(&self, prompt: &str, columns: usize, at_most: usize) -> EditorView {
         let front = width(prompt);
         let room = columns.saturating_sub(front + 1).max(NARROWEST);
         let mut rows = vec![(String::new(), 0)];
@@ -279,10 +279,10 @@ impl Editor {
         let first = row.saturating_sub(at_most.max(1) - 1);
         let line = |(number, (text, _)): (usize, (String, usize))| {
             let front_text = if number == 0 { prompt.to_owned() } else { " ".repeat(front) };
-            Line::of(front_text, Tone::Accent).and(text, Tone::Plain).cut(columns)
+            StyledLine::of(front_text, TextStyle::Accent).and(text, TextStyle::Plain).cut(columns)
         };
         let rows = rows.into_iter().enumerate().skip(first).take(at_most.max(1)).map(line).collect();
-        Typed { rows, row: row - first, column: front + column.min(room) }
+        EditorView { rows, row: row - first, column: front + column.min(room) }
     }
 
     fn shown(&self, piece: &str) -> String {
@@ -293,7 +293,7 @@ impl Editor {
                 lines => format!("[pasted {lines} lines]"),
             },
             // Drawing cleans: the width must be that of what is drawn.
-            None => Line::of(piece, Tone::Plain).plain(),
+            None => StyledLine::of(piece, TextStyle::Plain).plain(),
         }
     }
 
@@ -451,7 +451,7 @@ mod tests {
         let mut editor = typed("日本語 text that is long\nsecond");
         let view = editor.view("> ", 14, 9);
         assert_eq!(
-            view.rows.iter().map(Line::plain).collect::<Vec<_>>(),
+            view.rows.iter().map(StyledLine::plain).collect::<Vec<_>>(),
             ["> 日本語 text", "   that is lo", "  ng", "  second"]
         );
         assert_eq!((view.row, view.column), (3, 8));

@@ -11,7 +11,7 @@ const TAB: &str = "    ";
 
 /// What a piece of text is. The [`Palette`](crate::Palette) says how that looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tone {
+pub enum TextStyle {
     /// Plain text.
     #[default]
     Plain,
@@ -51,19 +51,19 @@ pub enum Tone {
 
 /// Text of one tone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Span {
+pub struct StyledSpan {
     text: String,
-    tone: Tone,
+    tone: TextStyle,
 }
 
-impl Span {
+impl StyledSpan {
     /// Text that is safe to draw, whatever it was before.
-    pub fn new(text: impl AsRef<str>, tone: Tone) -> Self {
+    pub fn new(text: impl AsRef<str>, tone: TextStyle) -> Self {
         Self { text: clean(text.as_ref()), tone }
     }
 
     /// A part of the text of another span: what was safe there may look otherwise without its neighbours.
-    pub(crate) fn part(text: String, tone: Tone) -> Self {
+    pub(crate) fn part(text: String, tone: TextStyle) -> Self {
         Self { text, tone }
     }
 
@@ -73,37 +73,37 @@ impl Span {
     }
 
     /// Its tone.
-    pub fn tone(&self) -> Tone {
+    pub fn tone(&self) -> TextStyle {
         self.tone
     }
 }
 
 /// One row, or what will be several once it is wrapped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line {
-    spans: Vec<Span>,
+pub struct StyledLine {
+    spans: Vec<StyledSpan>,
 }
 
-impl Line {
+impl StyledLine {
     /// A row without anything.
     pub fn empty() -> Self {
         Self::default()
     }
 
     /// Text of one tone.
-    pub fn of(text: impl AsRef<str>, tone: Tone) -> Self {
-        Self { spans: vec![Span::new(text, tone)] }
+    pub fn of(text: impl AsRef<str>, tone: TextStyle) -> Self {
+        Self { spans: vec![StyledSpan::new(text, tone)] }
     }
 
     /// The line with more text.
     #[must_use]
-    pub fn and(mut self, text: impl AsRef<str>, tone: Tone) -> Self {
-        self.push(Span::new(text, tone));
+    pub fn and(mut self, text: impl AsRef<str>, tone: TextStyle) -> Self {
+        self.push(StyledSpan::new(text, tone));
         self
     }
 
     /// Adds a span; one of the same tone as the last becomes part of it.
-    pub fn push(&mut self, span: Span) {
+    pub fn push(&mut self, span: StyledSpan) {
         match self.spans.last_mut() {
             Some(last) if last.tone == span.tone => last.text.push_str(&span.text),
             _ if span.text.is_empty() => {}
@@ -112,7 +112,7 @@ impl Line {
     }
 
     /// The spans, in order.
-    pub fn spans(&self) -> &[Span] {
+    pub fn spans(&self) -> &[StyledSpan] {
         &self.spans
     }
 
@@ -123,7 +123,7 @@ impl Line {
 
     /// The text without its tones.
     pub fn plain(&self) -> String {
-        self.spans.iter().map(Span::text).collect()
+        self.spans.iter().map(StyledSpan::text).collect()
     }
 
     /// The line in at most this many columns; a cut is shown.
@@ -139,7 +139,7 @@ impl Line {
             if wide >= room {
                 // Something follows, or the whole would have fitted: the cut must show.
                 let cut = haft_text::truncate_to_width(&format!("{}…", span.text), room).into_owned();
-                kept.push(Span { text: cut, tone: span.tone });
+                kept.push(StyledSpan { text: cut, tone: span.tone });
                 break;
             }
             room -= wide;
@@ -149,8 +149,8 @@ impl Line {
     }
 }
 
-impl FromIterator<Span> for Line {
-    fn from_iter<T: IntoIterator<Item = Span>>(spans: T) -> Self {
+impl FromIterator<StyledSpan> for StyledLine {
+    fn from_iter<T: IntoIterator<Item = StyledSpan>>(spans: T) -> Self {
         let mut line = Self::empty();
         spans.into_iter().for_each(|span| line.push(span));
         line
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn nothing_in_a_span_moves_the_cursor() {
-        let span = Span::new("a\u{1b}[2J\rb\nc\td\u{202e}e\u{9b}5A", Tone::Plain);
+        let span = StyledSpan::new("a\u{1b}[2J\rb\nc\td\u{202e}e\u{9b}5A", TextStyle::Plain);
         assert!(!span.text().chars().any(char::is_control), "{:?}", span.text());
         assert!(span.text().contains("<U+202E>"));
     }
@@ -199,13 +199,13 @@ mod tests {
     #[test]
     fn marks_do_not_pile_up() {
         let zalgo = format!("a{}b", "\u{301}".repeat(500));
-        let span = Span::new(zalgo, Tone::Plain);
+        let span = StyledSpan::new(zalgo, TextStyle::Plain);
         assert_eq!(span.text().chars().count(), 2 + MARKS);
     }
 
     #[test]
     fn a_cut_shows_and_fits() {
-        let line = Line::of("model ", Tone::Dim).and("a long name", Tone::Plain);
+        let line = StyledLine::of("model ", TextStyle::Dim).and("a long name", TextStyle::Plain);
         assert_eq!(line.clone().cut(17).plain(), "model a long name");
         assert_eq!(line.clone().cut(9).plain(), "model a …");
         assert_eq!(line.clone().cut(6).plain(), "model…");
@@ -215,7 +215,7 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_it_is_given_a_line_is_one_row(text in any::<String>(), columns in 0usize..30) {
-            let line = Line::of(&text, Tone::Plain).and(&text, Tone::Bad);
+            let line = StyledLine::of(&text, TextStyle::Plain).and(&text, TextStyle::Bad);
             prop_assert!(!line.plain().chars().any(char::is_control));
             prop_assert!(line.cut(columns).width() <= columns);
         }

@@ -16,9 +16,9 @@ const BEGIN: &[u8] = b"\x1b[?2004h";
 const END: &[u8] = b"\x1b[?2026l\x1b[?7h\x1b[?25h\x1b[0m\x1b[?2004l";
 
 /// Takes the terminal. It is given back when this is dropped, and when anything panics.
-pub(crate) struct Taken(());
+pub(crate) struct RawTerminal(());
 
-impl Taken {
+impl RawTerminal {
     pub(crate) fn take() -> io::Result<Self> {
         HOOK.call_once(|| {
             let before = std::panic::take_hook();
@@ -33,7 +33,7 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for RawTerminal {
     fn drop(&mut self) {
         give_back();
     }

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::run::{cancel_on_signals, close, lower, printer, take_role, usage_errors};
 use crate::cli::{Compat, OutputFormat, RunArgs};
 use crate::exit::{Exit, mistake};
-use crate::stream::{Desk, Dialect, StreamApprover};
+use crate::stream::{Dialect, StreamApprover, StreamControl};
 use crate::wiring;
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
@@ -23,7 +23,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         Some(Compat::Claude) => Dialect::Claude,
     };
     wiring::runtime()?.block_on(async {
-        let (desk, mut words) = Desk::open(dialect, BufReader::new(std::io::stdin()));
+        let (desk, mut words) = StreamControl::open(dialect, BufReader::new(std::io::stdin()));
         let stop = CancellationToken::new();
         cancel_on_signals(&stop);
         // The conversation is named after its first words.

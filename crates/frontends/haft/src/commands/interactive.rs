@@ -15,16 +15,16 @@ mod turns;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use beside::Beside;
+use beside::SideActions;
 use haft_agent::config::Config;
 use haft_agent::{Places, Project, knowledge};
 use haft_engine::{Leftovers, Session, Which};
 use haft_project::{Ground, commands};
 use haft_text::Masker;
-use haft_tui::{Desk, Ended, Hands, Message, Offer, Operation, Palette, Setup};
+use haft_tui::{Ended, HostActions, ListRequest, Operation, Palette, Setup, UiHandle, UiMessage};
 use haft_types::{Decision, PermissionMode, Role};
 use history::History;
-use setup::SetUp;
+use setup::SetupOutcome;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
@@ -37,23 +37,23 @@ use crate::wiring::{self, PromptSources};
 
 /// How the interface looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Looks {
+pub(super) enum InterfaceStyle {
     /// As `[tui]` and the terminal say.
     AsConfigured,
     /// In lines and words.
     Plain,
 }
 
-pub(super) fn run(args: &RunArgs, looks: Looks) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Exit> {
     if !at_a_terminal() {
         return Err(mistake("talking to the model needs a terminal; use `haft run \"…\"` or `haft -p \"…\"`"));
     }
     let (places, mut loaded) = super::configuration(&args.common)?;
     if args.model.is_none() && haft_agent::configured_model(&loaded.config).is_none() {
         match setup::run(&places, &loaded.config)? {
-            SetUp::Model => loaded = super::configuration(&args.common)?.1,
-            SetUp::Demo => return crate::demo::run(&DemoArgs::default()),
-            SetUp::Left => return Ok(Exit::Completed),
+            SetupOutcome::Model => loaded = super::configuration(&args.common)?.1,
+            SetupOutcome::Demo => return crate::demo::run(&DemoArgs::default()),
+            SetupOutcome::Left => return Ok(Exit::Completed),
         }
     }
     let config = loaded.config;
@@ -77,12 +77,12 @@ pub(super) fn run(args: &RunArgs, looks: Looks) -> anyhow::Result<Exit> {
     };
     let (desk, wanted, side) = haft_tui::link();
     let palette = palette();
-    let plain = looks == Looks::Plain || tui.plain || palette == Palette::Plain;
-    let hands = Hands { edit: Box::new(beside::edit), keep: Box::new(move |text| history.keep(text)) };
-    let beside = Beside::new(desk.clone(), plan.project.clone(), args.common.set.clone(), &config.limits);
-    let chosen = Chosen { mode: plan.mode, model: None, focus: plan.focus_files };
+    let plain = looks == InterfaceStyle::Plain || tui.plain || palette == Palette::Plain;
+    let hands = HostActions { edit: Box::new(beside::edit), keep: Box::new(move |text| history.keep(text)) };
+    let beside = SideActions::new(desk.clone(), plan.project.clone(), args.common.set.clone(), &config.limits);
+    let chosen = SessionChoices { mode: plan.mode, model: None, focus: plan.focus_files };
     let project = plan.project;
-    let mut seat = Seat { args, places, config, project, ground, sources, desk, beside, chosen, session: None };
+    let mut seat = TuiSession { args, places, config, project, ground, sources, desk, beside, chosen, session: None };
     wiring::runtime()?.block_on(async {
         seat.look_back().await?;
         let terminal = std::thread::spawn(move || {
@@ -137,20 +137,20 @@ fn palette() -> Palette {
 }
 
 /// Whether it goes on.
-enum Next {
+enum Continuation {
     Stay,
     Leave,
 }
 
 /// What the user has chosen since the start.
-struct Chosen {
+struct SessionChoices {
     mode: PermissionMode,
     model: Option<String>,
     /// The paths the model is told to look at.
     focus: Vec<String>,
 }
 
-struct Seat<'a> {
+struct TuiSession<'a> {
     args: &'a RunArgs,
     places: Places,
     config: Config,
@@ -158,19 +158,19 @@ struct Seat<'a> {
     ground: Ground,
     /// For what the user mentions; the session has servers of its own.
     sources: PromptSources,
-    desk: Desk,
-    beside: Beside,
-    chosen: Chosen,
+    desk: UiHandle,
+    beside: SideActions,
+    chosen: SessionChoices,
     /// None until the first words: a conversation is named after them.
     session: Option<Session>,
 }
 
-impl Seat<'_> {
+impl TuiSession<'_> {
     /// Opens the conversation that flags name, if they do, or lets one be chosen.
     async fn look_back(&mut self) -> anyhow::Result<()> {
         if self.args.resume.as_deref() == Some("") {
             let list = self.conversations().await?;
-            self.desk.tell(Message::Pick(list));
+            self.desk.tell(UiMessage::Pick(list));
         } else if self.args.resume.is_some() || self.args.resume_current {
             // Without words there is nothing to name a new one after.
             let which = lower(self.args, &self.config, None)?.which;
@@ -185,23 +185,23 @@ impl Seat<'_> {
             let done = match operation {
                 Operation::Submit(text) => {
                     let next = self.turn(text, &mut wanted, quit).await;
-                    self.desk.tell(Message::Idle);
-                    if matches!(next, Next::Leave) {
+                    self.desk.tell(UiMessage::Idle);
+                    if matches!(next, Continuation::Leave) {
                         return;
                     }
                     Ok(())
                 }
                 Operation::Compact(focus) => {
                     let next = self.compact(&focus, &mut wanted, quit).await;
-                    self.desk.tell(Message::Idle);
-                    if matches!(next, Next::Leave) {
+                    self.desk.tell(UiMessage::Idle);
+                    if matches!(next, Continuation::Leave) {
                         return;
                     }
                     Ok(())
                 }
                 Operation::New => {
                     self.close().await;
-                    self.desk.tell(Message::Opened { text: "the next words begin a new conversation".into() });
+                    self.desk.tell(UiMessage::Opened { text: "the next words begin a new conversation".into() });
                     Ok(())
                 }
                 Operation::Resume(name) => {
@@ -240,20 +240,20 @@ impl Seat<'_> {
         }
     }
 
-    async fn offer(&mut self, offer: Offer) -> anyhow::Result<()> {
+    async fn offer(&mut self, offer: ListRequest) -> anyhow::Result<()> {
         let list = match offer {
-            Offer::Conversations => Some(self.conversations().await?),
-            Offer::Messages => self.messages().await?,
-            Offer::Models(filter) => Some(self.models(filter)?),
-            Offer::Files => self.files(),
-            Offer::Focus(focus) => return self.focus_question(focus),
-            Offer::Undo => self.undo_list().await?,
-            Offer::Redo => self.redo_list().await?,
-            Offer::Context => self.context_list().await?,
-            Offer::ContextEdit(edit) => self.context_question(edit).await?,
+            ListRequest::Conversations => Some(self.conversations().await?),
+            ListRequest::Messages => self.messages().await?,
+            ListRequest::Models(filter) => Some(self.models(filter)?),
+            ListRequest::Files => self.files(),
+            ListRequest::Focus(focus) => return self.focus_question(focus),
+            ListRequest::Undo => self.undo_list().await?,
+            ListRequest::Redo => self.redo_list().await?,
+            ListRequest::Context => self.context_list().await?,
+            ListRequest::ContextEdit(edit) => self.context_question(edit).await?,
         };
         match list {
-            Some(list) => self.desk.tell(Message::Pick(list)),
+            Some(list) => self.desk.tell(UiMessage::Pick(list)),
             None => self.tell("there is nothing of that yet"),
         }
         Ok(())
@@ -264,7 +264,7 @@ impl Seat<'_> {
             session.use_model(&name)?;
         }
         self.tell(&format!("`{name}` is asked from the next request on"));
-        self.desk.tell(Message::Model { name: name.clone() });
+        self.desk.tell(UiMessage::Model { name: name.clone() });
         self.chosen.model = Some(name);
         Ok(())
     }
@@ -294,7 +294,7 @@ impl Seat<'_> {
         let Some(session) = &self.session else { return };
         let (conversation, history) = (session.conversation(), session.history());
         let text = format!("{} · {} messages", conversation.name, history.len());
-        self.desk.tell(Message::Opened { text });
+        self.desk.tell(UiMessage::Opened { text });
         let last = history.iter().rev().find(|entry| entry.message.role == Role::Assistant);
         if let Some(text) = last.map(|entry| entry.message.joined_text()).filter(|text| !text.trim().is_empty()) {
             self.tell(&text);
@@ -302,7 +302,7 @@ impl Seat<'_> {
     }
 
     fn tell(&self, text: &str) {
-        self.desk.tell(Message::Told { text: text.to_owned() });
+        self.desk.tell(UiMessage::Told { text: text.to_owned() });
     }
 
     fn complain(&self, error: &anyhow::Error) {
@@ -311,7 +311,7 @@ impl Seat<'_> {
 
     async fn close(&mut self) {
         for text in self.take_leave().await {
-            self.desk.tell(Message::Told { text });
+            self.desk.tell(UiMessage::Told { text });
         }
     }
 

@@ -38,7 +38,7 @@ pub(super) fn run(args: &TrustArgs) -> anyhow::Result<Exit> {
 }
 
 fn show(project: &Project, standing: &Standing, json: bool) -> anyhow::Result<()> {
-    let found = Found::of(project);
+    let found = TrustFootprint::of(project);
     if json {
         let (word, changed) = told(standing);
         return output::print_json(&json!({
@@ -57,13 +57,13 @@ fn told(standing: &Standing) -> (&'static str, &[String]) {
 }
 
 /// What of a folder would run and be obeyed.
-pub(super) struct Found {
+pub(super) struct TrustFootprint {
     /// What would run.
     pub(super) footprint: Footprint,
     obeyed: Vec<&'static str>,
 }
 
-impl Found {
+impl TrustFootprint {
     pub(super) fn of(project: &Project) -> Self {
         let obeyed = footprint::instructions().filter(|name| project.root.join(name).exists()).collect();
         Self { footprint: Footprint::of(&project.root), obeyed }

@@ -4,7 +4,7 @@ use haft_engine::EventSink;
 use haft_types::{CallPhase, Event, EventBody, Outcome, SandboxLayer, TaskPhase, ToolStatus};
 use serde_json::Value;
 
-use super::claude::Messages;
+use super::claude::ClaudeMessages;
 use crate::cli::OutputFormat;
 
 /// Prints events as they come.
@@ -12,7 +12,7 @@ pub(crate) struct Printer {
     format: OutputFormat,
     verbose: bool,
     /// In whose shape, if not our own.
-    messages: Option<Messages>,
+    messages: Option<ClaudeMessages>,
     /// Words of the present reply. Only when a call follows is it clear that they are not the answer.
     words: String,
     /// Whether everything goes to stdout: what was run elsewhere is only read here.
@@ -30,7 +30,7 @@ impl Printer {
     }
 
     /// The same, where JSON has the shape of these messages.
-    pub(crate) fn with_messages(self, messages: Messages) -> Self {
+    pub(crate) fn with_messages(self, messages: ClaudeMessages) -> Self {
         Self { messages: Some(messages), ..self }
     }
 }

@@ -14,21 +14,21 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::dialect::{Dialect, Said};
+use super::dialect::{Dialect, StreamInput};
 use crate::commands::permissions;
 use crate::output;
 
 /// What the reading thread and the turn share.
-pub(crate) struct Desk {
+pub(crate) struct StreamControl {
     dialect: Dialect,
-    state: Mutex<State>,
+    state: Mutex<ControlState>,
     /// Where words for sub-agents are carried, and who carries them.
     hub: OnceLock<Arc<Hub>>,
     carrier: Handle,
 }
 
 #[derive(Default)]
-struct State {
+struct ControlState {
     /// Cancels the turn that runs.
     turn: Option<CancellationToken>,
     /// Who waits for an answer.
@@ -39,7 +39,7 @@ struct State {
     over: bool,
 }
 
-impl Desk {
+impl StreamControl {
     /// Reads lines in a thread of their own. The words of the user come out of the receiver, which ends with the input.
     pub(crate) fn open(
         dialect: Dialect,
@@ -100,25 +100,25 @@ impl Desk {
     fn take(self: &Arc<Self>, line: &str, words: &UnboundedSender<String>) {
         match self.dialect.read(line) {
             // A turn without words would be none.
-            Ok(Said::Words(text)) if text.trim().is_empty() => self.complain("the message is empty"),
-            Ok(Said::Words(text)) => drop(words.send(text)),
-            Ok(Said::ToAgent { agent, text }) => self.carry(agent, text),
-            Ok(Said::Interrupt { heard }) => {
+            Ok(StreamInput::Words(text)) if text.trim().is_empty() => self.complain("the message is empty"),
+            Ok(StreamInput::Words(text)) => drop(words.send(text)),
+            Ok(StreamInput::ToAgent { agent, text }) => self.carry(agent, text),
+            Ok(StreamInput::Interrupt { heard }) => {
                 if let Some(turn) = &self.state().turn {
                     turn.cancel();
                 }
                 heard.iter().for_each(output::print_line);
             }
-            Ok(Said::Answer { id, answer }) => match self.state().waiting.remove(&id) {
+            Ok(StreamInput::Answer { id, answer }) => match self.state().waiting.remove(&id) {
                 Some(waiting) => drop(waiting.send(answer)),
                 None => self.complain(&format!("nothing was asked with the id `{id}`")),
             },
-            Ok(Said::Filled { id, filled }) => match self.state().forms.remove(&id) {
+            Ok(StreamInput::Filled { id, filled }) => match self.state().forms.remove(&id) {
                 Some(waiting) => drop(waiting.send(filled)),
                 None => self.complain(&format!("no form was sent with the id `{id}`")),
             },
-            Ok(Said::Reply(reply)) => output::print_line(&reply),
-            Ok(Said::Nothing) => {}
+            Ok(StreamInput::Reply(reply)) => output::print_line(&reply),
+            Ok(StreamInput::Nothing) => {}
             Err(why) => self.complain(&why),
         }
     }
@@ -127,7 +127,7 @@ impl Desk {
         output::print_line(&self.dialect.unreadable(format!("a line of the input was left out: {why}")));
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ControlState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -143,7 +143,7 @@ impl Desk {
             }
             state.waiting.insert(id.clone(), sender);
         }
-        let mut asked = Asked { desk: self, id, open: true };
+        let mut asked = OpenQuestion { desk: self, id, open: true };
         output::print_line(&self.dialect.ask(&asked.id, approval));
         let answer = answered.await;
         asked.open = false;
@@ -156,7 +156,7 @@ impl Desk {
     }
 }
 
-impl Desk {
+impl StreamControl {
     /// Sends a form, and waits until it comes back.
     async fn fill(&self, form: &Form) -> Filled {
         let id = uuid::Uuid::new_v4().to_string();
@@ -169,7 +169,7 @@ impl Desk {
             }
             state.forms.insert(id.clone(), sender);
         }
-        let mut asked = Asked { desk: self, id, open: true };
+        let mut asked = OpenQuestion { desk: self, id, open: true };
         output::print_line(&line);
         let filled = answered.await;
         asked.open = false;
@@ -178,13 +178,13 @@ impl Desk {
 }
 
 /// A question that was asked; it is taken back when its turn is cancelled.
-struct Asked<'a> {
-    desk: &'a Desk,
+struct OpenQuestion<'a> {
+    desk: &'a StreamControl,
     id: String,
     open: bool,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         {
             let mut state = self.desk.state();
@@ -199,12 +199,12 @@ impl Drop for Asked<'_> {
 
 /// Asks whoever writes the input.
 pub(crate) struct StreamApprover {
-    desk: Arc<Desk>,
+    desk: Arc<StreamControl>,
     config_file: PathBuf,
 }
 
 impl StreamApprover {
-    pub(crate) fn new(desk: Arc<Desk>, config_file: PathBuf) -> Self {
+    pub(crate) fn new(desk: Arc<StreamControl>, config_file: PathBuf) -> Self {
         Self { desk, config_file }
     }
 }

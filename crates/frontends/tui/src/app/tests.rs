@@ -9,17 +9,17 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::picker::{Row, Then};
+use crate::picker::{PickerAction, PickerRow};
 
 /// An interface with everything it ever printed.
-struct Seat {
+struct TestTerminal {
     app: App,
-    printed: Vec<Line>,
+    printed: Vec<StyledLine>,
     wanted: Vec<Effect>,
     kept: Vec<String>,
 }
 
-impl Seat {
+impl TestTerminal {
     fn new(columns: usize, rows: usize) -> Self {
         let setup = Setup {
             model: "mock/model".into(),
@@ -42,7 +42,7 @@ impl Seat {
         }
     }
 
-    fn put(&mut self, input: Input) {
+    fn put(&mut self, input: AppInput) {
         let effects = self.app.update(input);
         self.note(effects);
     }
@@ -53,11 +53,11 @@ impl Seat {
 
     fn tell_as(&mut self, agent: &str, body: EventBody) {
         let conversation_id = ConversationId::new("c");
-        self.put(Input::Event(Box::new(Event { body, conversation_id, seq: 1, agent: agent.into() })));
+        self.put(AppInput::Event(Box::new(Event { body, conversation_id, seq: 1, agent: agent.into() })));
     }
 
     fn press(&mut self, code: KeyCode, modifiers: KeyModifiers) {
-        self.put(Input::Key(KeyEvent::new(code, modifiers)));
+        self.put(AppInput::Key(KeyEvent::new(code, modifiers)));
     }
 
     fn key(&mut self, code: KeyCode) {
@@ -124,8 +124,8 @@ fn over(outcome: Outcome, message: &str) -> EventBody {
     })
 }
 
-fn approval(subject: &str) -> Input {
-    Input::Ask(Box::new(Approval {
+fn approval(subject: &str) -> AppInput {
+    AppInput::Ask(Box::new(Approval {
         agent: "main".into(),
         tool: "execute_command".into(),
         arguments: json!({"command": subject}),
@@ -137,8 +137,8 @@ fn approval(subject: &str) -> Input {
 }
 
 /// A task with thoughts, calls, a change and a question, up to the question.
-fn a_task(columns: usize) -> Seat {
-    let mut seat = Seat::new(columns, 24);
+fn a_task(columns: usize) -> TestTerminal {
+    let mut seat = TestTerminal::new(columns, 24);
     seat.say("Fix the bug in src/lib.rs, please: the sum of an empty list must be zero");
     let status = SandboxStatus { layer: SandboxLayer::Namespace, reasons: Vec::new() };
     seat.tell(EventBody::Conversation {
@@ -203,7 +203,7 @@ fn a_question_is_answered_by_a_key_once_it_could_be_read() {
     assert!(seat.live().contains("> yes"));
     seat.key(KeyCode::Enter);
     assert!(seat.wanted().iter().all(|effect| *effect == Effect::Arm), "nor does Enter answer");
-    seat.put(Input::Armed);
+    seat.put(AppInput::Armed);
     seat.key(KeyCode::Char('y'));
     assert_eq!(seat.wanted(), [Effect::Answer(Answer::Once)]);
     assert!(seat.live().contains("> yes") && !seat.live().contains("Allow this?"), "{}", seat.live());
@@ -213,7 +213,7 @@ fn a_question_is_answered_by_a_key_once_it_could_be_read() {
 fn what_is_asked_can_be_changed_and_refused_with_words() {
     let mut seat = a_task(80);
     seat.write("draft");
-    seat.put(Input::Armed);
+    seat.put(AppInput::Armed);
     seat.wanted();
     seat.key(KeyCode::Char('e'));
     assert!(seat.live().contains("> cargo test\n"), "{}", seat.live());
@@ -224,7 +224,7 @@ fn what_is_asked_can_be_changed_and_refused_with_words() {
     assert!(seat.live().contains("> draft"), "what was typed before is back");
 
     seat.put(approval("cargo publish"));
-    seat.put(Input::Armed);
+    seat.put(AppInput::Armed);
     seat.wanted();
     seat.key(KeyCode::Char('w'));
     seat.say("not today");
@@ -234,9 +234,9 @@ fn what_is_asked_can_be_changed_and_refused_with_words() {
 #[test]
 fn a_question_that_is_withdrawn_goes() {
     let mut seat = a_task(80);
-    seat.put(Input::Withdrawn);
+    seat.put(AppInput::Withdrawn);
     assert!(!seat.live().contains("Allow this?"));
-    seat.put(Input::Armed);
+    seat.put(AppInput::Armed);
     seat.wanted();
     seat.key(KeyCode::Char('y'));
     assert!(seat.wanted().is_empty() && seat.live().contains("> y"));
@@ -244,7 +244,7 @@ fn a_question_that_is_withdrawn_goes() {
 
 #[test]
 fn esc_interrupts_and_gives_back_what_waited() {
-    let mut seat = Seat::new(80, 24);
+    let mut seat = TestTerminal::new(80, 24);
     seat.say("first");
     assert_eq!(seat.wanted(), [Effect::Do(Operation::Submit("first".into()))]);
     seat.say("second");
@@ -253,7 +253,7 @@ fn esc_interrupts_and_gives_back_what_waited() {
     seat.key(KeyCode::Esc);
     assert_eq!(seat.wanted(), [Effect::Do(Operation::Interrupt)]);
     seat.tell(over(Outcome::Aborted, "cancelled"));
-    seat.put(Input::Idle);
+    seat.put(AppInput::Idle);
     assert!(seat.live().contains("> second") && seat.wanted().is_empty());
     assert!(seat.all().contains("aborted: cancelled"));
     seat.key(KeyCode::Esc);
@@ -262,18 +262,18 @@ fn esc_interrupts_and_gives_back_what_waited() {
 
 #[test]
 fn what_was_typed_during_a_turn_begins_the_next() {
-    let mut seat = Seat::new(80, 24);
+    let mut seat = TestTerminal::new(80, 24);
     seat.say("first");
     seat.say("second");
     seat.wanted();
     seat.tell(over(Outcome::Completed, ""));
-    seat.put(Input::Idle);
+    seat.put(AppInput::Idle);
     assert_eq!(seat.wanted(), [Effect::Do(Operation::Submit("second".into()))]);
 }
 
 #[test]
 fn leaving_takes_two_keys_or_one_that_means_it() {
-    let mut seat = Seat::new(80, 24);
+    let mut seat = TestTerminal::new(80, 24);
     seat.write("half");
     seat.control('c');
     assert!(seat.wanted().is_empty() && seat.live().contains("> \n"));
@@ -290,7 +290,7 @@ fn leaving_takes_two_keys_or_one_that_means_it() {
 
 #[test]
 fn commands_are_completed_and_run() {
-    let mut seat = Seat::new(80, 24);
+    let mut seat = TestTerminal::new(80, 24);
     seat.write("/co");
     assert!(seat.live().contains("/context") && seat.live().contains("/cost"), "{}", seat.live());
     seat.key(KeyCode::Enter);
@@ -301,7 +301,7 @@ fn commands_are_completed_and_run() {
         [Effect::Do(Operation::Submit("/review".into()))],
         "the user's own is expanded elsewhere"
     );
-    seat.put(Input::Idle);
+    seat.put(AppInput::Idle);
     seat.say("/diff");
     assert_eq!(seat.wanted(), [Effect::Do(Operation::Diff)]);
     seat.say("!ls -l");
@@ -319,10 +319,10 @@ fn the_first_words_may_be_a_command() {
 
 #[test]
 fn files_are_offered_and_named() {
-    let mut seat = Seat::new(80, 24);
+    let mut seat = TestTerminal::new(80, 24);
     seat.write("look at @");
     assert_eq!(seat.wanted(), [Effect::Do(Operation::Files)]);
-    seat.put(Input::Files(vec!["src/lib.rs".into(), "src/my file.rs".into(), "README.md".into()]));
+    seat.put(AppInput::Files(vec!["src/lib.rs".into(), "src/my file.rs".into(), "README.md".into()]));
     seat.write("my");
     seat.key(KeyCode::Tab);
     assert!(seat.live().contains("> look at @\"src/my file.rs\" \n"), "{}", seat.live());
@@ -332,7 +332,7 @@ fn files_are_offered_and_named() {
 fn keys_of_vi_move_and_esc_still_interrupts() {
     let setup = Setup { editing: Editing::Vim, ..Setup::default() };
     let (app, _) = App::new(setup, 80, 24);
-    let mut seat = Seat { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
+    let mut seat = TestTerminal { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
     seat.write("one two");
     assert!(seat.live().contains("INSERT"), "{}", seat.live());
     seat.key(KeyCode::Esc);
@@ -351,10 +351,10 @@ fn keys_of_vi_move_and_esc_still_interrupts() {
 
 #[test]
 fn history_is_searched() {
-    let mut seat = Seat::new(80, 24);
+    let mut seat = TestTerminal::new(80, 24);
     for words in ["run the tests", "write the docs", "run the linter"] {
         seat.say(words);
-        seat.put(Input::Idle);
+        seat.put(AppInput::Idle);
     }
     seat.control('r');
     seat.write("run");
@@ -366,14 +366,14 @@ fn history_is_searched() {
 
 #[test]
 fn a_question_of_the_model_is_answered_by_number() {
-    let mut seat = Seat::new(80, 24);
+    let mut seat = TestTerminal::new(80, 24);
     seat.say("go");
     seat.tell(EventBody::Question {
         question: "Which one?".into(),
         options: vec!["the red".into(), "the blue".into()],
     });
     seat.tell(over(Outcome::Waiting, "a question"));
-    seat.put(Input::Idle);
+    seat.put(AppInput::Idle);
     seat.wanted();
     assert!(seat.all().contains(" 2 the blue"));
     seat.say("2");
@@ -382,7 +382,7 @@ fn a_question_of_the_model_is_answered_by_number() {
 
 #[test]
 fn results_and_thoughts_open() {
-    let mut seat = Seat::new(80, 24);
+    let mut seat = TestTerminal::new(80, 24);
     seat.control('o');
     assert!(seat.live().contains("nothing to open"));
     seat.tell(EventBody::Thinking { text: "Deep thoughts.".into() });
@@ -398,7 +398,7 @@ fn results_and_thoughts_open() {
 
 #[test]
 fn those_who_work_beside_are_followed() {
-    let mut seat = Seat::new(80, 24);
+    let mut seat = TestTerminal::new(80, 24);
     seat.tell_as("tester", call("1", "execute_command", json!({"command": "make check"})));
     assert!(seat.live().contains("↳ tester execute_command make check"));
     seat.tell_as("tester", text("words of its own"));
@@ -407,9 +407,9 @@ fn those_who_work_beside_are_followed() {
 
 #[test]
 fn a_paste_of_many_lines_is_one_word_and_is_sent_whole() {
-    let mut seat = Seat::new(80, 24);
+    let mut seat = TestTerminal::new(80, 24);
     let lines = "a line\n".repeat(5_000);
-    seat.put(Input::Paste(lines.clone()));
+    seat.put(AppInput::Paste(lines.clone()));
     assert!(seat.live().contains("[pasted 5000 lines]") && seat.wanted().is_empty(), "{}", seat.live());
     seat.key(KeyCode::Enter);
     assert_eq!(seat.wanted(), [Effect::Do(Operation::Submit(lines))]);
@@ -442,7 +442,7 @@ proptest! {
     /// Whatever models, tools and files say, wherever it is shown, it stays in its cells, and the live region in the terminal.
     #[test]
     fn hostile_text_stays_in_its_cells(said in hostile(), columns in 1usize..100, rows in 1usize..30) {
-        let mut seat = Seat::new(columns, rows);
+        let mut seat = TestTerminal::new(columns, rows);
         let half = said.floor_char_boundary(said.len() / 2);
         seat.tell(EventBody::Thinking { text: said.clone() });
         seat.tell(text(&said[..half]));
@@ -453,32 +453,32 @@ proptest! {
         seat.tell(call("2", "todo_write", json!({"todos": [{"content": said, "status": "pending"}]})));
         seat.tell_as(&said, call("3", &said, json!({"path": said})));
         check(&seat)?;
-        let row = || Row { text: said.clone(), about: said.clone(), then: Then::Leave };
+        let row = || PickerRow { text: said.clone(), about: said.clone(), then: PickerAction::Leave };
         let rows = vec![row(), row(), row()];
-        seat.put(Input::Pick(List { title: said.clone(), notes: vec![said.clone()], rows, filter: String::new() }));
+        seat.put(AppInput::Pick(PickerList { title: said.clone(), notes: vec![said.clone()], rows, filter: String::new() }));
         check(&seat)?;
         let form = Form { from: said.clone(), message: said.clone(), fields: Vec::new() };
-        seat.put(Input::Form(Box::new(form)));
+        seat.put(AppInput::Form(Box::new(form)));
         check(&seat)?;
-        seat.put(Input::Withdrawn);
+        seat.put(AppInput::Withdrawn);
         seat.put(approval(&said));
-        seat.put(Input::Armed);
+        seat.put(AppInput::Armed);
         check(&seat)?;
         seat.tell(done("1", &said, ToolStatus::Error, &said));
         seat.tell(EventBody::Question { question: said.clone(), options: vec![said.clone()] });
         seat.tell(EventBody::Error { code: String::new(), message: said.clone() });
         seat.tell(over(Outcome::Failed, &said));
-        seat.put(Input::Idle);
-        seat.put(Input::Paste(said.clone()));
-        seat.put(Input::Files(vec![said.clone()]));
-        seat.put(Input::Told(said.clone()));
-        seat.put(Input::Opened(said));
+        seat.put(AppInput::Idle);
+        seat.put(AppInput::Paste(said.clone()));
+        seat.put(AppInput::Files(vec![said.clone()]));
+        seat.put(AppInput::Told(said.clone()));
+        seat.put(AppInput::Opened(said));
         seat.control('o');
         check(&seat)?;
     }
 }
 
-fn check(seat: &Seat) -> Result<(), TestCaseError> {
+fn check(seat: &TestTerminal) -> Result<(), TestCaseError> {
     let frame = seat.app.frame();
     prop_assert!(frame.rows.len() < seat.app.rows.max(4), "{} rows", frame.rows.len());
     prop_assert!(frame.cursor.0 < frame.rows.len() && frame.cursor.1 < seat.app.columns);

@@ -4,8 +4,8 @@ use haft_engine::Answer;
 use haft_text::reveal;
 use serde_json::Value;
 
-use crate::approval::Asking;
-use crate::line::{Line, Tone};
+use crate::approval::ApprovalDialog;
+use crate::line::{StyledLine, TextStyle};
 
 /// What stands first in a row, and the words for it.
 const SIGNS: &[(&str, &str)] = &[
@@ -20,10 +20,10 @@ const SIGNS: &[(&str, &str)] = &[
 ];
 
 /// A row in words; nothing where it only sets others apart.
-pub(super) fn of(row: &Line) -> String {
+pub(super) fn of(row: &StyledLine) -> String {
     let text = row.plain();
     // What the user typed stands there already.
-    if row.spans().first().is_some_and(|first| first.tone() == Tone::Accent && first.text() == "> ") {
+    if row.spans().first().is_some_and(|first| first.tone() == TextStyle::Accent && first.text() == "> ") {
         return String::new();
     }
     let indent = text.len() - text.trim_start().len();
@@ -49,11 +49,11 @@ fn without_bars(text: &str) -> String {
 
 /// One line, whatever it is.
 pub(super) fn clean(text: &str) -> String {
-    Line::of(text, Tone::Plain).plain().trim_end().to_owned()
+    StyledLine::of(text, TextStyle::Plain).plain().trim_end().to_owned()
 }
 
 /// The question and the letters that answer it.
-pub(super) fn question(asking: &Asking) -> String {
+pub(super) fn question(asking: &ApprovalDialog) -> String {
     let approval = &asking.approval;
     let always = match approval.remember.as_slice() {
         [] => String::new(),
@@ -88,13 +88,14 @@ mod tests {
 
     #[test]
     fn signs_are_words() {
-        let row = Line::of("✓ ", Tone::Good).and("read_file", Tone::Strong).and(" a.rs", Tone::Plain);
+        let row =
+            StyledLine::of("✓ ", TextStyle::Good).and("read_file", TextStyle::Strong).and(" a.rs", TextStyle::Plain);
         assert_eq!(of(&row), "done: read_file a.rs");
-        assert_eq!(of(&Line::of("  • item", Tone::Plain)), "  - item");
-        assert_eq!(of(&Line::of("────────", Tone::Dim)), "");
-        assert_eq!(of(&Line::of("[██▒▒  ] 38%  7 of 20 tokens", Tone::Dim)), "38%  7 of 20 tokens");
-        assert_eq!(of(&Line::of("> ", Tone::Accent).and("what I typed", Tone::Strong)), "");
-        assert_eq!(of(&Line::of("    code ? ✓", Tone::Plain)), "    code ? ✓");
+        assert_eq!(of(&StyledLine::of("  • item", TextStyle::Plain)), "  - item");
+        assert_eq!(of(&StyledLine::of("────────", TextStyle::Dim)), "");
+        assert_eq!(of(&StyledLine::of("[██▒▒  ] 38%  7 of 20 tokens", TextStyle::Dim)), "38%  7 of 20 tokens");
+        assert_eq!(of(&StyledLine::of("> ", TextStyle::Accent).and("what I typed", TextStyle::Strong)), "");
+        assert_eq!(of(&StyledLine::of("    code ? ✓", TextStyle::Plain)), "    code ? ✓");
     }
 
     #[test]

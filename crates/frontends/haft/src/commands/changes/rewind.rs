@@ -9,14 +9,14 @@ use haft_store::{Conversation, NewConversation, NewFork};
 use haft_types::{ConversationId, IdSource, Message, MessageId, Origin, Role};
 use serde_json::json;
 
-use super::{Opened, conversations, undo};
+use super::{ConversationChanges, conversations, undo};
 use crate::commands::changes::RewindArgs;
 use crate::exit::{Exit, mistake};
 use crate::output;
 
 /// What goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::commands) enum Scope {
+pub(in crate::commands) enum RewindScope {
     /// What was said alone.
     Words,
     /// The files too.
@@ -24,7 +24,7 @@ pub(in crate::commands) enum Scope {
 }
 
 /// How a conversation went back.
-pub(in crate::commands) struct GoneBack {
+pub(in crate::commands) struct RewindResult {
     /// The fork that is the current conversation now; none when it was only to be said.
     pub(in crate::commands) rewound: Option<Conversation>,
     /// How many messages it has, and how many there were.
@@ -35,9 +35,9 @@ pub(in crate::commands) struct GoneBack {
     mode: Mode,
 }
 
-impl GoneBack {
+impl RewindResult {
     /// What became of files, in words; nothing where none were to go back.
-    pub(in crate::commands) fn files(&self, opened: &Opened) -> Option<String> {
+    pub(in crate::commands) fn files(&self, opened: &ConversationChanges) -> Option<String> {
         let report = &self.report;
         (!report.paths.is_empty()).then(|| undo::as_text(opened, report, self.mode, undo::Direction::Back))
     }
@@ -45,19 +45,19 @@ impl GoneBack {
 
 /// Takes a conversation back to before a message of the user's, or to behind one of the model's.
 pub(in crate::commands) async fn go_back(
-    opened: &Opened,
+    opened: &ConversationChanges,
     message: &str,
-    scope: Scope,
+    scope: RewindScope,
     mode: Mode,
-) -> anyhow::Result<GoneBack> {
+) -> anyhow::Result<RewindResult> {
     // Nobody goes on with it while it is taken back.
     let _lock = opened.store.lock(&opened.conversation.id).await?;
     let messages = opened.store.messages(&opened.conversation.id).await?;
     let wanted = conversations::message(&messages, message)?;
     let kept = kept(&messages, wanted)?;
     let report = match scope {
-        Scope::Words => Report::default(),
-        Scope::WordsAndFiles => files(opened, &messages[kept..], mode)?,
+        RewindScope::Words => Report::default(),
+        RewindScope::WordsAndFiles => files(opened, &messages[kept..], mode)?,
     };
     let rewound = match mode {
         Mode::DryRun => None,
@@ -65,14 +65,14 @@ pub(in crate::commands) async fn go_back(
     };
     let said = |message: &&Message| matches!(message.origin(), Origin::User | Origin::Joined);
     let words = messages.get(kept).filter(|message| message.role == Role::User).filter(said).map(Message::joined_text);
-    Ok(GoneBack { rewound, kept: (kept, messages.len()), words, report, mode })
+    Ok(RewindResult { rewound, kept: (kept, messages.len()), words, report, mode })
 }
 
 pub(super) async fn rewind(args: &RewindArgs) -> anyhow::Result<Exit> {
-    let opened = Opened::new(args.conversation.as_deref(), &args.how.common).await?;
-    let scope = if args.files { Scope::WordsAndFiles } else { Scope::Words };
+    let opened = ConversationChanges::new(args.conversation.as_deref(), &args.how.common).await?;
+    let scope = if args.files { RewindScope::WordsAndFiles } else { RewindScope::Words };
     let gone = go_back(&opened, &args.message, scope, undo::mode(&args.how)).await?;
-    let GoneBack { rewound, kept: (kept, all), words, report, .. } = &gone;
+    let RewindResult { rewound, kept: (kept, all), words, report, .. } = &gone;
     if args.how.json {
         let mut told = undo::as_json(&opened, report, &args.how);
         told["rewound_to"] = json!(rewound.as_ref().map(|conversation| &conversation.id));
@@ -108,7 +108,7 @@ fn kept(messages: &[Message], wanted: MessageId) -> anyhow::Result<usize> {
 }
 
 /// Takes back what the model changed in the messages that go.
-fn files(opened: &Opened, gone: &[Message], mode: Mode) -> anyhow::Result<Report> {
+fn files(opened: &ConversationChanges, gone: &[Message], mode: Mode) -> anyhow::Result<Report> {
     let replies = gone.iter().filter(|message| message.role == Role::Assistant);
     let target = Target::Messages(replies.map(|message| message.message_id).collect());
     match opened.record.undo(&target, None, mode) {
@@ -118,7 +118,7 @@ fn files(opened: &Opened, gone: &[Message], mode: Mode) -> anyhow::Result<Report
     }
 }
 
-async fn fork(opened: &Opened, kept: &[Message]) -> anyhow::Result<Conversation> {
+async fn fork(opened: &ConversationChanges, kept: &[Message]) -> anyhow::Result<Conversation> {
     let id = ConversationId::from(RandomIds.uuid());
     let name = Some(format!("{} (rewound)", opened.conversation.name.trim_end_matches(" (rewound)")));
     let made = if let Some(last) = kept.last() {

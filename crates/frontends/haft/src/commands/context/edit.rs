@@ -128,7 +128,7 @@ pub(super) async fn run(args: &EditArgs) -> anyhow::Result<()> {
         }
         EditCommand::Summarise(args) => summarise(args).await,
         EditCommand::Undo(args) => {
-            let mut open = Open::to_edit(&args.how).await?;
+            let mut open = EditedConversation::to_edit(&args.how).await?;
             let chosen = Chosen { ids: Vec::new(), along: Vec::new() };
             open.make(ContextEdit::Undo { edits: args.number }, &chosen, &[], &args.how).await
         }
@@ -141,13 +141,13 @@ async fn edit(
     reach: Reach,
     make: impl Fn(Vec<MessageId>) -> ContextEdit,
 ) -> anyhow::Result<()> {
-    let mut open = Open::to_edit(how).await?;
+    let mut open = EditedConversation::to_edit(how).await?;
     let chosen = open.session.choose_messages(words, reach).map_err(|error| told(&error))?;
     open.make(make(chosen.ids.clone()), &chosen, &[], how).await
 }
 
 async fn summarise(args: &SummariseArgs) -> anyhow::Result<()> {
-    let mut open = Open::to_edit(&args.how).await?;
+    let mut open = EditedConversation::to_edit(&args.how).await?;
     let chosen = open.session.choose_messages(&args.ids, Reach::Span).map_err(|error| told(&error))?;
     let mut notes = Vec::new();
     let text = if let Some(text) = &args.text {
@@ -187,14 +187,14 @@ fn refused(error: EditContextError) -> anyhow::Error {
 }
 
 /// A conversation whose context is looked at or edited.
-struct Open {
+struct EditedConversation {
     session: Session,
     store: Arc<dyn Store>,
     /// Nobody goes on with it while it is edited.
     _lock: Option<WriteLock>,
 }
 
-impl Open {
+impl EditedConversation {
     /// Opens it to be looked at.
     async fn to_look(how: &EditHow) -> anyhow::Result<Self> {
         Self::open(how, None).await
@@ -339,7 +339,7 @@ fn price(quote: &Quote, model: &ModelSpec) -> String {
 }
 
 async fn list(how: &EditHow) -> anyhow::Result<()> {
-    let mut open = Open::to_look(how).await?;
+    let mut open = EditedConversation::to_look(how).await?;
     let lines = open.session.context_lines().await.map_err(refused)?;
     let (model, now) = (open.session.model().clone(), WallClock.now());
     if how.json {

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use haft_types::{ControlLine, EventBody, InputLine};
 use serde_json::Value;
 
-use super::{Way, schema};
+use super::{LineDirection, schema};
 
 /// The page.
 pub(super) fn page() -> String {
     let mut page = include_str!("page.md").to_owned();
     for (mark, schema) in [
-        ("<!-- events -->\n", schema::<EventBody>(Way::Out)),
-        ("<!-- input -->\n", schema::<InputLine>(Way::In)),
-        ("<!-- control -->\n", schema::<ControlLine>(Way::Out)),
+        ("<!-- events -->\n", schema::<EventBody>(LineDirection::Out)),
+        ("<!-- input -->\n", schema::<InputLine>(LineDirection::In)),
+        ("<!-- control -->\n", schema::<ControlLine>(LineDirection::Out)),
     ] {
         page = page.replace(mark, &kinds(&schema));
     }

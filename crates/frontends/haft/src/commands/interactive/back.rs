@@ -2,14 +2,14 @@
 
 use haft_engine::Which;
 use haft_engine::files::Mode;
-use haft_tui::{List, Message, Operation, Row, TakeBack, Then};
+use haft_tui::{Operation, PickerAction, PickerList, PickerRow, RewindTarget, UiMessage};
 
-use super::Seat;
-use crate::commands::changes::{self, Direction, Opened, Scope};
+use super::TuiSession;
+use crate::commands::changes::{self, ConversationChanges, Direction, RewindScope};
 
-impl Seat<'_> {
+impl TuiSession<'_> {
     /// Goes back to before a message: the conversation as it was stays, a fork of it is gone on with.
-    pub(super) async fn rewind(&mut self, message: &str, take_back: TakeBack) -> anyhow::Result<()> {
+    pub(super) async fn rewind(&mut self, message: &str, take_back: RewindTarget) -> anyhow::Result<()> {
         let Some(id) = self.open_conversation() else { return Ok(()) };
         // Whoever goes back writes to it: it cannot be open.
         self.close().await;
@@ -22,17 +22,22 @@ impl Seat<'_> {
         gone?;
         self.tell_opened();
         if let Some(text) = words {
-            self.desk.tell(Message::Typed { text });
+            self.desk.tell(UiMessage::Typed { text });
         }
         Ok(())
     }
 
     /// The id of the fork, and what was said there.
-    async fn go_back(&self, id: &str, message: &str, take_back: TakeBack) -> anyhow::Result<(String, Option<String>)> {
-        let opened = Opened::of(Some(id), &self.places, &self.config).await?;
+    async fn go_back(
+        &self,
+        id: &str,
+        message: &str,
+        take_back: RewindTarget,
+    ) -> anyhow::Result<(String, Option<String>)> {
+        let opened = ConversationChanges::of(Some(id), &self.places, &self.config).await?;
         let scope = match take_back {
-            TakeBack::Words => Scope::Words,
-            TakeBack::WordsAndFiles => Scope::WordsAndFiles,
+            RewindTarget::Words => RewindScope::Words,
+            RewindTarget::WordsAndFiles => RewindScope::WordsAndFiles,
         };
         let gone = changes::go_back(&opened, message, scope, Mode::Apply).await?;
         if let Some(text) = gone.files(&opened) {
@@ -42,28 +47,28 @@ impl Seat<'_> {
         Ok((id, gone.words.map(|words| as_typed(&words).to_owned())))
     }
 
-    pub(super) async fn undo_list(&self) -> anyhow::Result<Option<List>> {
+    pub(super) async fn undo_list(&self) -> anyhow::Result<Option<PickerList>> {
         self.change_list(Direction::Back).await
     }
 
-    pub(super) async fn redo_list(&self) -> anyhow::Result<Option<List>> {
+    pub(super) async fn redo_list(&self) -> anyhow::Result<Option<PickerList>> {
         self.change_list(Direction::Forth).await
     }
 
     /// What would be done to files, and whether it shall be.
-    async fn change_list(&self, direction: Direction) -> anyhow::Result<Option<List>> {
+    async fn change_list(&self, direction: Direction) -> anyhow::Result<Option<PickerList>> {
         let Some(id) = self.open_conversation() else { return Ok(None) };
-        let opened = Opened::of(Some(&id), &self.places, &self.config).await?;
+        let opened = ConversationChanges::of(Some(&id), &self.places, &self.config).await?;
         let Some(would) = changes::described(&opened, direction, Mode::DryRun)? else { return Ok(None) };
         let (title, text, then) = match direction {
             Direction::Back => ("Take back the last change?", "take it back", Operation::Undo),
             Direction::Forth => ("Bring back what was taken back?", "bring it back", Operation::Redo),
         };
-        let row = |text: &str, then| Row { text: text.to_owned(), about: String::new(), then };
-        Ok(Some(List {
+        let row = |text: &str, then| PickerRow { text: text.to_owned(), about: String::new(), then };
+        Ok(Some(PickerList {
             title: title.to_owned(),
             notes: would.lines().map(str::to_owned).collect(),
-            rows: vec![row(text, Then::Do(then)), row("leave it", Then::Leave)],
+            rows: vec![row(text, PickerAction::Do(then)), row("leave it", PickerAction::Leave)],
             filter: String::new(),
         }))
     }
@@ -78,7 +83,7 @@ impl Seat<'_> {
 
     async fn change(&self, direction: Direction) -> anyhow::Result<()> {
         let Some(id) = self.open_conversation() else { return Ok(()) };
-        let opened = Opened::of(Some(&id), &self.places, &self.config).await?;
+        let opened = ConversationChanges::of(Some(&id), &self.places, &self.config).await?;
         if let Some(text) = changes::described(&opened, direction, Mode::Apply)? {
             self.tell(&text);
         }

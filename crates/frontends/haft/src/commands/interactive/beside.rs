@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use haft_agent::Project;
 use haft_text::{Limits, cut_lines, sanitise_bytes};
 use haft_tools::LimitsConfig;
-use haft_tui::{Desk, Message, Operation};
+use haft_tui::{Operation, UiHandle, UiMessage};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Files that are offered at most.
@@ -19,8 +19,8 @@ const SHOWN: Limits = Limits { lines: 200, bytes: 64 * 1024 };
 pub(super) const OVERHEARD: &str = "\n\nThe user ran this in their own shell:\n\n";
 
 /// Does things on threads of their own.
-pub(super) struct Beside {
-    desk: Desk,
+pub(super) struct SideActions {
+    desk: UiHandle,
     project: Project,
     set: Vec<String>,
     /// Programs that run, each the first of its group.
@@ -31,8 +31,8 @@ pub(super) struct Beside {
     told: Limits,
 }
 
-impl Beside {
-    pub(super) fn new(desk: Desk, project: Project, set: Vec<String>, limits: &LimitsConfig) -> Self {
+impl SideActions {
+    pub(super) fn new(desk: UiHandle, project: Project, set: Vec<String>, limits: &LimitsConfig) -> Self {
         let told = Limits { lines: limits.output_lines, bytes: limits.output_bytes };
         Self { desk, project, set, running: Arc::default(), overheard: Arc::default(), told }
     }
@@ -47,7 +47,7 @@ impl Beside {
     pub(super) fn diff(&self, conversation: Option<&str>) {
         match conversation {
             Some(id) => self.start(Operation::Haft(["changes", "--diff", id].map(str::to_owned).into())),
-            None => self.desk.tell(Message::Told { text: "nothing was said yet, and nothing changed".into() }),
+            None => self.desk.tell(UiMessage::Told { text: "nothing was said yet, and nothing changed".into() }),
         }
     }
 
@@ -61,7 +61,7 @@ impl Beside {
                     command.args(self.set.iter().flat_map(|set| ["--set", set]));
                     self.run(command, None);
                 }
-                Err(error) => self.desk.tell(Message::Told { text: format!("haft: {error}") }),
+                Err(error) => self.desk.tell(UiMessage::Told { text: format!("haft: {error}") }),
             },
             Operation::Shell(line) => {
                 let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
@@ -71,7 +71,7 @@ impl Beside {
             }
             Operation::Files => {
                 let (desk, root) = (self.desk.clone(), self.project.cwd.clone());
-                std::thread::spawn(move || desk.tell(Message::Files(files(&root))));
+                std::thread::spawn(move || desk.tell(UiMessage::Files(files(&root))));
             }
             // These are the session's.
             Operation::Submit(_)
@@ -123,7 +123,7 @@ impl Beside {
                 }
                 Err(error) => format!("haft: {error}"),
             };
-            desk.tell(Message::Told { text });
+            desk.tell(UiMessage::Told { text });
         });
     }
 

@@ -4,40 +4,40 @@ use std::sync::Arc;
 
 use haft_engine::hub::{Hub, Letter, USER};
 use haft_engine::{Compacted, MAIN, ModeSwitch, Which};
-use haft_tui::{Message, Operation};
+use haft_tui::{Operation, UiMessage};
 use haft_types::PermissionMode;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use super::beside::Beside;
-use super::{Next, Seat};
+use super::beside::SideActions;
+use super::{Continuation, TuiSession};
 use crate::commands::run::cancel_on_signals;
 use crate::commands::slash;
 
-impl Seat<'_> {
+impl TuiSession<'_> {
     /// Runs one turn.
     pub(super) async fn turn(
         &mut self,
         text: String,
         wanted: &mut UnboundedReceiver<Operation>,
         quit: &CancellationToken,
-    ) -> Next {
+    ) -> Continuation {
         let words = match self.in_full(text).await {
             Ok(words) => words,
             Err(error) => {
                 self.complain(&error);
-                return Next::Stay;
+                return Continuation::Stay;
             }
         };
         if self.session.is_none()
             && let Err(error) = self.open(Which::New { title: words.clone() }, &words).await
         {
             self.complain(&error);
-            return Next::Stay;
+            return Continuation::Stay;
         }
         let words = self.beside.with_overheard(words);
-        let Some(session) = &mut self.session else { return Next::Stay };
-        let ears = Ears {
+        let Some(session) = &mut self.session else { return Continuation::Stay };
+        let ears = TurnControl {
             wanted,
             quit,
             beside: &self.beside,
@@ -60,12 +60,12 @@ impl Seat<'_> {
         focus: &str,
         wanted: &mut UnboundedReceiver<Operation>,
         quit: &CancellationToken,
-    ) -> Next {
+    ) -> Continuation {
         let Some(session) = &mut self.session else {
             self.tell("there is nothing to archive yet");
-            return Next::Stay;
+            return Continuation::Stay;
         };
-        let ears = Ears {
+        let ears = TurnControl {
             wanted,
             quit,
             beside: &self.beside,
@@ -102,7 +102,7 @@ impl Seat<'_> {
         } else {
             let (text, problems) = slash::expand_and_tell(text, &self.ground)?;
             for text in problems {
-                self.desk.tell(Message::Told { text });
+                self.desk.tell(UiMessage::Told { text });
             }
             text
         };
@@ -111,10 +111,10 @@ impl Seat<'_> {
 }
 
 /// What is heard while something is done.
-struct Ears<'a> {
+struct TurnControl<'a> {
     wanted: &'a mut UnboundedReceiver<Operation>,
     quit: &'a CancellationToken,
-    beside: &'a Beside,
+    beside: &'a SideActions,
     mode: &'a mut PermissionMode,
     /// Carries words into the turn.
     hub: Arc<Hub>,
@@ -122,15 +122,15 @@ struct Ears<'a> {
     conversation: String,
 }
 
-impl Ears<'_> {
+impl TurnControl<'_> {
     /// Waits for the work, hearing what the user wants in the meantime.
-    async fn attend<T>(self, work: impl Future<Output = T>, cancel: &CancellationToken) -> (T, Next) {
+    async fn attend<T>(self, work: impl Future<Output = T>, cancel: &CancellationToken) -> (T, Continuation) {
         let mut work = std::pin::pin!(work);
-        let mut next = Next::Stay;
+        let mut next = Continuation::Stay;
         loop {
             tokio::select! {
                 done = &mut work => return (done, next),
-                operation = self.wanted.recv(), if matches!(next, Next::Stay) => match operation {
+                operation = self.wanted.recv(), if matches!(next, Continuation::Stay) => match operation {
                     Some(Operation::Interrupt) => cancel.cancel(),
                     Some(Operation::Join(text)) => {
                         let text = self.beside.with_overheard(text);
@@ -162,7 +162,7 @@ impl Ears<'_> {
                         // Whoever does not want to wait for the end of the turn says so with Ctrl-C.
                         self.quit.cancel();
                         cancel_on_signals(self.quit);
-                        next = Next::Leave;
+                        next = Continuation::Leave;
                     }
                 },
             }

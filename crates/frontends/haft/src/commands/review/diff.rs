@@ -12,7 +12,7 @@ use crate::exit::mistake;
 const LONGEST: usize = 400_000;
 
 /// A change, for a reviewer.
-pub(super) struct Change {
+pub(super) struct ReviewedChange {
     /// In words.
     pub(super) what: String,
     /// As a diff.
@@ -20,7 +20,7 @@ pub(super) struct Change {
 }
 
 /// What is to be looked at: the work that is not committed, unless something else is named.
-pub(super) fn change(project: &Project, of: &ReviewOf) -> anyhow::Result<Change> {
+pub(super) fn change(project: &Project, of: &ReviewOf) -> anyhow::Result<ReviewedChange> {
     let (what, diff, new) = match (&of.base, &of.commit) {
         (Some(base), _) => {
             let from = git(project, ["merge-base", "--end-of-options", base, "HEAD"])?;
@@ -48,7 +48,7 @@ pub(super) fn change(project: &Project, of: &ReviewOf) -> anyhow::Result<Change>
     if !new.is_empty() {
         text.extend(["\n\nNew files that git does not know yet; read them:\n", &new.join("\n")]);
     }
-    Ok(Change { what, text })
+    Ok(ReviewedChange { what, text })
 }
 
 fn diff(project: &Project, of: &[&str]) -> anyhow::Result<String> {
