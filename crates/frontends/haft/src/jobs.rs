@@ -1,6 +1,6 @@
-//! Runs in the background: a folder for each, with what it was told, the events it wrote, and a lock it holds while it runs.
+//! Runs in the background: a folder for each, with its request, the events it wrote, and a lock it holds while it runs.
 //!
-//! Invariant: whether a job runs is told by its lock alone. The system gives it back however the process ends, and no process
+//! Invariant: only its lock says whether a job runs. The system gives it back however the process ends, and no process
 //! that happens to have its number is ever taken for it.
 
 mod follow;
@@ -34,7 +34,7 @@ pub(crate) struct BackgroundJob {
     pub(crate) told: JobRequest,
 }
 
-/// What a job was told when it was started.
+/// How a job was started.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct JobRequest {
     pub(crate) id: String,
@@ -56,7 +56,7 @@ pub(crate) enum JobState {
 }
 
 impl JobState {
-    /// In one word.
+    /// Its name.
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -131,9 +131,9 @@ impl BackgroundJob {
     }
 
     /// What it said besides: why it could not begin, or how it died.
-    pub(crate) fn last_words(&self) -> String {
-        let words = tail(&self.file("stderr"), 4_096).unwrap_or_default();
-        String::from_utf8_lossy(&words).trim().to_owned()
+    pub(crate) fn error_output(&self) -> String {
+        let output = tail(&self.file("stderr"), 4_096).unwrap_or_default();
+        String::from_utf8_lossy(&output).trim().to_owned()
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -167,7 +167,7 @@ impl BackgroundJob {
         last(&tail(&events, 1 << 18)?).or_else(|| last(&fs::read(&events).ok()?))
     }
 
-    /// The conversation it works in, as its first event tells.
+    /// The conversation it works in, from its first event.
     pub(crate) fn conversation(&self) -> Option<ConversationId> {
         let mut first = String::new();
         BufReader::new(File::open(self.events()).ok()?).read_line(&mut first).ok()?;

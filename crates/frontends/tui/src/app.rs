@@ -1,13 +1,13 @@
 //! Everything the interface knows, and what each input does to it.
 //!
-//! Responsible for what is shown and what is asked for; `keys` says what keys do, `events` what the engine's words do,
+//! Responsible for what is shown and what is asked for; `keys` says what keys do, `events` what the engine's events do,
 //! `view` how it looks. Invariant: a row that was printed is never thought of again; all that is kept is what the live region
 //! shows, and the last result and thoughts for those who want to see them.
 
 mod events;
 mod keys;
 mod panes;
-mod said;
+mod submit;
 mod view;
 
 use std::collections::VecDeque;
@@ -61,12 +61,12 @@ pub enum AppInput {
     Paste(String),
     /// The terminal has this size.
     Size {
-        /// Letters a row.
+        /// Characters a row.
         columns: usize,
         /// Rows.
         rows: usize,
     },
-    /// The engine tells something.
+    /// An event of the engine.
     Event(Box<Event>),
     /// A call waits for an answer.
     Ask(Box<Approval>),
@@ -76,7 +76,7 @@ pub enum AppInput {
     Armed,
     /// A server wants a form filled in.
     Form(Box<Form>),
-    /// The first of the words that wait have become part of the turn.
+    /// The first queued input has become part of the turn.
     Joined,
     /// The turn is over.
     Idle,
@@ -144,7 +144,7 @@ pub struct App {
     /// What was typed while it ran.
     queue: VecDeque<Queued>,
     answer: markdown::MarkdownStream,
-    /// Whether words were printed last, from which a call is set apart.
+    /// Whether the model's text was printed last; a blank row goes between it and a call.
     after_words: bool,
     /// Reasoning that is arriving.
     thinking: String,
@@ -172,7 +172,7 @@ pub struct App {
     printed: Vec<StyledLine>,
 }
 
-/// Words that wait.
+/// Input that waits until it can join the turn or start another.
 #[derive(Debug)]
 struct Queued {
     text: String,
@@ -183,7 +183,7 @@ struct Queued {
 /// A search in what was sent before.
 #[derive(Debug, Default)]
 struct HistorySearch {
-    words: String,
+    query: String,
     skip: usize,
 }
 
@@ -368,14 +368,14 @@ impl App {
         self.busy = false;
         self.hint = None;
         self.end_question();
-        // A call without a result was interrupted; the engine says so in its own words.
+        // A call without a result was interrupted; the engine's result says so.
         self.calls.clear();
         if std::mem::take(&mut self.interrupted) && !self.queue.is_empty() {
             // What waited to be sent was meant for a turn that went on: it comes back to be looked at. Not before now: until the
             // turn was over, it could still become part of it.
-            let mut words: Vec<_> = self.queue.drain(..).map(|queued| queued.text).collect();
-            words.extend(Some(self.editor.whole()).filter(|text| !text.is_empty()));
-            return self.editor.set(&words.join("\n"));
+            let mut query: Vec<_> = self.queue.drain(..).map(|queued| queued.text).collect();
+            query.extend(Some(self.editor.whole()).filter(|text| !text.is_empty()));
+            return self.editor.set(&query.join("\n"));
         }
         if let Some(next) = self.queue.pop_front() {
             self.begin(next.text, effects);

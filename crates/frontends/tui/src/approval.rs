@@ -31,8 +31,8 @@ pub(crate) struct ApprovalDialog {
 pub(crate) enum ApprovalStage {
     /// Nothing: a key chooses.
     Choose,
-    /// Words for the model, with a no.
-    Words,
+    /// The user types a reason for the model, with a no.
+    Reason,
     /// Other arguments.
     Change,
 }
@@ -42,8 +42,8 @@ pub(crate) enum ApprovalStage {
 pub(crate) enum ApprovalChoice {
     /// That is the answer.
     Answer(Answer),
-    /// Words are typed first.
-    Words,
+    /// A reason is typed first.
+    Reason,
     /// The arguments are changed first, beginning with this text.
     Change(String),
 }
@@ -59,7 +59,7 @@ impl ApprovalDialog {
             'y' => Some(ApprovalChoice::Answer(Answer::Once)),
             'a' if !self.approval.remember.is_empty() => Some(ApprovalChoice::Answer(Answer::Always)),
             'n' => Some(ApprovalChoice::Answer(Answer::No { words: String::new() })),
-            'w' => Some(ApprovalChoice::Words),
+            'w' => Some(ApprovalChoice::Reason),
             'e' => Some(ApprovalChoice::Change(self.editable())),
             _ => None,
         }
@@ -68,7 +68,7 @@ impl ApprovalDialog {
     /// The answer that typed text is, or why it is none.
     pub(crate) fn typed(&self, text: &str) -> Result<Answer, String> {
         match self.stage {
-            ApprovalStage::Choose | ApprovalStage::Words => Ok(Answer::No { words: text.trim().to_owned() }),
+            ApprovalStage::Choose | ApprovalStage::Reason => Ok(Answer::No { words: text.trim().to_owned() }),
             ApprovalStage::Change => {
                 let arguments = self.changed(text)?;
                 Ok(if arguments == self.approval.arguments { Answer::Once } else { Answer::Changed { arguments } })
@@ -141,8 +141,8 @@ impl ApprovalDialog {
         let reason = StyledLine::of(format!("Allow this? {}", reveal(&self.approval.reason)), TextStyle::Warning);
         let mut rows = few(wrap(&reason, columns));
         let key = if self.armed { TextStyle::Accent } else { TextStyle::Dim };
-        let choice = |rows: &mut Vec<StyledLine>, letter: &str, meaning: String| {
-            let front = StyledLine::of(format!(" {letter} "), key);
+        let choice = |rows: &mut Vec<StyledLine>, c: &str, meaning: String| {
+            let front = StyledLine::of(format!(" {c} "), key);
             rows.extend(few(hang(
                 &StyledLine::of(meaning, TextStyle::Plain),
                 &front,
@@ -160,7 +160,7 @@ impl ApprovalDialog {
                 choice(&mut rows, "w", "no, with words for the model".into());
                 choice(&mut rows, "e", "change it first".into());
             }
-            ApprovalStage::Words => {
+            ApprovalStage::Reason => {
                 rows.push(StyledLine::of("Enter says no with these words, Esc goes back", TextStyle::Dim).cut(columns));
             }
             ApprovalStage::Change => {
@@ -234,7 +234,7 @@ mod tests {
         one.stage = ApprovalStage::Change;
         assert_eq!(one.typed("ls"), Ok(Answer::Once));
         assert_eq!(one.typed("ls -l"), Ok(Answer::Changed { arguments: json!({"command": "ls -l", "cwd": "a"}) }));
-        one.stage = ApprovalStage::Words;
+        one.stage = ApprovalStage::Reason;
         assert_eq!(one.typed(" not there "), Ok(Answer::No { words: "not there".into() }));
         let mut other = asking("write_to_file", json!({"path": "a"}), "path: a");
         other.stage = ApprovalStage::Change;

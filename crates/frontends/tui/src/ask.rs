@@ -13,10 +13,10 @@ use crate::terminal::RawTerminal;
 /// What is seen of what is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputEcho {
-    /// The letters.
-    Letters,
+    /// Every character.
+    Visible,
     /// A star for each: it is a secret.
-    Stars,
+    Masked,
 }
 
 /// Asks, and waits for a line. None when the user left with Esc, Ctrl-C or Ctrl-D, or a signal came.
@@ -51,7 +51,7 @@ async fn read(out: &mut impl Write, question: &str, typed: &mut LineInput) -> io
             },
             Some(Ok(Event::Paste(text))) => {
                 let shown: String =
-                    text.lines().next().unwrap_or_default().chars().map(|letter| typed.letter(letter)).collect();
+                    text.lines().next().unwrap_or_default().chars().map(|c| typed.push_char(c)).collect();
                 put(out, &shown)?;
             }
             Some(Ok(Event::Resize(..) | Event::FocusGained | Event::FocusLost | Event::Mouse(_))) => {}
@@ -90,34 +90,34 @@ impl LineInput {
             KeyCode::Esc => LineInputStep::Left,
             KeyCode::Char('c' | 'd') if control => LineInputStep::Left,
             KeyCode::Char('u') if control => {
-                let letters = self.text.chars().count();
-                LineInputStep::On((0..letters).map(|_| self.back()).collect())
+                let count = self.text.chars().count();
+                LineInputStep::On((0..count).map(|_| self.back()).collect())
             }
             KeyCode::Char('h') if control => LineInputStep::On(self.back()),
             KeyCode::Backspace => LineInputStep::On(self.back()),
-            KeyCode::Char(letter) if !control => LineInputStep::On(self.letter(letter)),
+            KeyCode::Char(c) if !control => LineInputStep::On(self.push_char(c)),
             _ => LineInputStep::On(String::new()),
         }
     }
 
-    fn letter(&mut self, letter: char) -> String {
-        if letter.is_control() {
+    fn push_char(&mut self, c: char) -> String {
+        if c.is_control() {
             return String::new();
         }
-        self.text.push(letter);
-        self.shown(letter)
+        self.text.push(c);
+        self.shown(c)
     }
 
-    fn shown(&self, letter: char) -> String {
+    fn shown(&self, c: char) -> String {
         match self.echo {
-            InputEcho::Letters => StyledLine::of(letter.to_string(), TextStyle::Plain).plain(),
-            InputEcho::Stars => "*".to_owned(),
+            InputEcho::Visible => StyledLine::of(c.to_string(), TextStyle::Plain).plain(),
+            InputEcho::Masked => "*".to_owned(),
         }
     }
 
-    /// Takes the last letter away, from the terminal too.
+    /// Removes the last character, on the terminal too.
     fn back(&mut self) -> String {
-        self.text.pop().map_or_else(String::new, |letter| "\u{8} \u{8}".repeat(width(&self.shown(letter))))
+        self.text.pop().map_or_else(String::new, |c| "\u{8} \u{8}".repeat(width(&self.shown(c))))
     }
 }
 
@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn a_secret_is_not_shown() {
-        let mut typed = LineInput { text: String::new(), echo: InputEcho::Stars };
-        let shown: Vec<_> = "s日k".chars().map(|letter| press(&mut typed, KeyCode::Char(letter))).collect();
+        let mut typed = LineInput { text: String::new(), echo: InputEcho::Masked };
+        let shown: Vec<_> = "s日k".chars().map(|c| press(&mut typed, KeyCode::Char(c))).collect();
         assert!(shown.iter().all(|step| *step == LineInputStep::On("*".into())));
         assert_eq!(press(&mut typed, KeyCode::Backspace), LineInputStep::On("\u{8} \u{8}".into()));
         assert_eq!((press(&mut typed, KeyCode::Enter), typed.text.as_str()), (LineInputStep::Done, "s日"));
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_back_goes_from_the_terminal() {
-        let mut typed = LineInput { text: String::new(), echo: InputEcho::Letters };
+        let mut typed = LineInput { text: String::new(), echo: InputEcho::Visible };
         press(&mut typed, KeyCode::Char('a'));
         assert_eq!(press(&mut typed, KeyCode::Char('日')), LineInputStep::On("日".into()));
         assert_eq!(

@@ -107,11 +107,11 @@ fn first_line(text: &str) -> String {
     }
 }
 
-fn plain(text: &str, columns: usize, tone: TextStyle) -> Vec<StyledLine> {
+fn plain(text: &str, columns: usize, style: TextStyle) -> Vec<StyledLine> {
     let indent = StyledLine::of("  ", TextStyle::Plain);
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     // A line of a megabyte would be thousands of rows, of which a few are shown.
-    lines.flat_map(|line| hang(&StyledLine::of(head(line), tone), &indent, &indent, columns)).collect()
+    lines.flat_map(|line| hang(&StyledLine::of(head(line), style), &indent, &indent, columns)).collect()
 }
 
 fn head(line: &str) -> &str {
@@ -141,8 +141,8 @@ fn cut(rows: &[StyledLine], at_most: usize, left_out: OmittedEnd) -> Vec<StyledL
 }
 
 /// Rows of text that is only looked at.
-pub(crate) fn text_rows(text: &str, tone: TextStyle, columns: usize) -> Vec<StyledLine> {
-    text.lines().flat_map(|line| chop(&StyledLine::of(line, tone), columns)).collect()
+pub(crate) fn text_rows(text: &str, style: TextStyle, columns: usize) -> Vec<StyledLine> {
+    text.lines().flat_map(|line| chop(&StyledLine::of(line, style), columns)).collect()
 }
 
 #[cfg(test)]

@@ -61,8 +61,8 @@ fn rank(typed: &str, name: &str) -> Option<u8> {
     if name.contains(typed) {
         return Some(2);
     }
-    let mut letters = name.chars();
-    typed.chars().all(|wanted| letters.any(|letter| letter == wanted)).then_some(3)
+    let mut chars = name.chars();
+    typed.chars().all(|wanted| chars.any(|c| c == wanted)).then_some(3)
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ impl DiffPainter {
                 } else if line.starts_with("@@") {
                     self.new = self.file;
                 }
-                StyledLine::of(line, tone(line))
+                StyledLine::of(line, style(line))
             }
         }
     }
@@ -55,8 +55,8 @@ impl DiffPainter {
 
 /// What is added stays the colour of that; only words that stand out keep their own.
 fn added(span: &StyledSpan) -> StyledSpan {
-    let tone = if span.tone() == TextStyle::Plain { TextStyle::Added } else { span.tone() };
-    StyledSpan::part(span.text().to_owned(), tone)
+    let style = if span.style() == TextStyle::Plain { TextStyle::Added } else { span.style() };
+    StyledSpan::part(span.text().to_owned(), style)
 }
 
 /// Whether the text holds a unified diff.
@@ -64,7 +64,7 @@ pub(crate) fn is_diff(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("@@ -"))
 }
 
-fn tone(line: &str) -> TextStyle {
+fn style(line: &str) -> TextStyle {
     match line.as_bytes() {
         [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => TextStyle::Strong,
         [b'-', ..] => TextStyle::Removed,
@@ -81,8 +81,8 @@ mod tests {
     fn code_in_a_diff_has_the_tones_of_its_language() {
         let text = "--- a.rs\n+++ a.rs\n@@ -1 +1 @@\n fn a() {\n-    1\n+    if b { \"c\" }\n";
         let rows = rows(text.lines(), 60);
-        let has = |row: usize, text: &str, tone| {
-            rows[row].spans().iter().any(|s| s.text().contains(text) && s.tone() == tone)
+        let has = |row: usize, text: &str, style| {
+            rows[row].spans().iter().any(|s| s.text().contains(text) && s.style() == style)
         };
         assert!(has(3, "fn", TextStyle::Keyword) && has(4, "1", TextStyle::Removed), "{rows:?}");
         assert!(
@@ -97,9 +97,9 @@ mod tests {
     #[test]
     fn lines_of_a_diff_have_their_tones() {
         let text = "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n z";
-        let tones: Vec<_> = rows(text.lines(), 40).iter().map(|row| row.spans()[0].tone()).collect();
+        let styles: Vec<_> = rows(text.lines(), 40).iter().map(|row| row.spans()[0].style()).collect();
         assert_eq!(
-            tones,
+            styles,
             [
                 TextStyle::Strong,
                 TextStyle::Strong,

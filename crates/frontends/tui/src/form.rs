@@ -1,6 +1,6 @@
 //! A form that a server wants filled in: one field after another, typed into the input.
 //!
-//! All its words come from outside and are shown as such. Invariant: nothing is sent that was typed before the question could be
+//! All its text comes from outside and is shown as such. Invariant: nothing is sent that was typed before the question could be
 //! read (`armed`), and declining is always one key away.
 
 use haft_text::reveal;
@@ -62,7 +62,7 @@ impl FormDialog {
         rows
     }
 
-    /// The field that is asked for now, in words.
+    /// The field that is asked for now, as one line of text.
     pub(crate) fn wanted(&self) -> String {
         match self.form.fields.get(self.at) {
             Some(field) => format!("{}{}", field.label(), field.notes()),
@@ -72,16 +72,16 @@ impl FormDialog {
 
     /// What is asked for now.
     pub(crate) fn question(&self, columns: usize) -> Vec<StyledLine> {
-        let tone = if self.armed { TextStyle::Accent } else { TextStyle::Dim };
+        let style = if self.armed { TextStyle::Accent } else { TextStyle::Dim };
         let Some(field) = self.form.fields.get(self.at) else {
-            return vec![StyledLine::of("Enter says yes, Esc declines, Ctrl-C ends the call", tone).cut(columns)];
+            return vec![StyledLine::of("Enter says yes, Esc declines, Ctrl-C ends the call", style).cut(columns)];
         };
         let label =
             StyledLine::of(reveal(field.label()), TextStyle::Warning).and(reveal(&field.notes()), TextStyle::Plain);
         let mut rows = wrap(&label, columns);
         let place = format!("{} of {}", self.at + 1, self.form.fields.len());
         rows.push(
-            StyledLine::of(format!("{place}: Enter answers, Esc declines, Ctrl-C ends the call"), tone).cut(columns),
+            StyledLine::of(format!("{place}: Enter answers, Esc declines, Ctrl-C ends the call"), style).cut(columns),
         );
         rows
     }

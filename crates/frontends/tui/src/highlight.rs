@@ -88,23 +88,23 @@ impl<'a> CodeScanner<'a> {
     }
 
     /// Takes so many bytes as this.
-    fn take(&mut self, bytes: usize, tone: TextStyle) {
+    fn take(&mut self, bytes: usize, style: TextStyle) {
         let piece = &self.text[self.at..self.at + bytes];
         self.at += bytes;
         if !piece.is_empty() {
-            self.line.push(StyledSpan::part(piece.to_owned(), tone));
+            self.line.push(StyledSpan::part(piece.to_owned(), style));
         }
     }
 
     fn read(&mut self) {
         if self.language.whole_lines {
-            let tone = match self.text.as_bytes().first() {
+            let style = match self.text.as_bytes().first() {
                 Some(b'+') => TextStyle::Added,
                 Some(b'-') => TextStyle::Removed,
                 Some(b'@') => TextStyle::Accent,
                 _ => TextStyle::Plain,
             };
-            return self.take(self.text.len(), tone);
+            return self.take(self.text.len(), style);
         }
         while !self.rest().is_empty() {
             match self.inside {
@@ -134,16 +134,16 @@ impl<'a> CodeScanner<'a> {
     fn string(&mut self, quote: &'static StringSyntax, begun: usize) {
         let rest = self.rest();
         let mut escaped = false;
-        for (place, letter) in rest.char_indices().filter(|(place, _)| *place >= begun) {
+        for (place, c) in rest.char_indices().filter(|(place, _)| *place >= begun) {
             if escaped {
                 escaped = false;
-            } else if letter == '\\' && quote.escapes {
+            } else if c == '\\' && quote.escapes {
                 escaped = true;
             } else if rest[place..].starts_with(quote.close) {
                 self.inside = ScannerState::Code;
                 let end = place + quote.close.len();
-                let tone = if self.is_key(&rest[end..]) { TextStyle::Number } else { TextStyle::Literal };
-                return self.take(end, tone);
+                let style = if self.is_key(&rest[end..]) { TextStyle::Number } else { TextStyle::Literal };
+                return self.take(end, style);
             }
         }
         self.inside = ScannerState::Text(quote);
@@ -170,16 +170,15 @@ impl<'a> CodeScanner<'a> {
             return self.string(quote, quote.open.len());
         }
         if first.is_ascii_digit() {
-            let end = rest.find(|letter: char| !(letter.is_alphanumeric() || "._".contains(letter)));
+            let end = rest.find(|c: char| !(c.is_alphanumeric() || "._".contains(c)));
             return self.take(end.unwrap_or(rest.len()), TextStyle::Number);
         }
-        let in_word =
-            |letter: char| letter.is_alphanumeric() || letter == '_' || self.language.in_words.contains(letter);
+        let in_word = |c: char| c.is_alphanumeric() || c == '_' || self.language.in_words.contains(c);
         if in_word(first) || self.language.before_words.contains(first) {
             let body = first.len_utf8();
-            let end = rest[body..].find(|letter| !in_word(letter)).map_or(rest.len(), |end| body + end);
-            let tone = self.word(&rest[..end], &rest[end..]);
-            return self.take(end, tone);
+            let end = rest[body..].find(|c| !in_word(c)).map_or(rest.len(), |end| body + end);
+            let style = self.word(&rest[..end], &rest[end..]);
+            return self.take(end, style);
         }
         self.take(first.len_utf8(), TextStyle::Plain);
     }
@@ -197,7 +196,7 @@ impl<'a> CodeScanner<'a> {
             return TextStyle::Strong;
         }
         let named = language.key.is_some() && self.text[..self.at].trim_start_matches([' ', '-']).is_empty();
-        let variable = word.starts_with(|letter| language.before_words.contains(letter));
+        let variable = word.starts_with(|c| language.before_words.contains(c));
         let capitals = word.chars().next().is_some_and(char::is_uppercase) && language.types;
         if is_in(language.constants) || named && self.is_key(behind) || variable || capitals {
             return TextStyle::Number;
@@ -213,16 +212,16 @@ mod tests {
     use super::*;
 
     /// The words that are not plain, and what they are.
-    fn tones(language: &str, text: &str) -> Vec<(String, TextStyle)> {
+    fn styles(language: &str, text: &str) -> Vec<(String, TextStyle)> {
         let mut highlighter = Highlighter::of_language(language);
         let spans = text.lines().flat_map(|line| highlighter.line(line).spans().to_vec());
-        let told = spans.filter(|span| span.tone() != TextStyle::Plain);
-        told.map(|span| (span.text().to_owned(), span.tone())).collect()
+        let told = spans.filter(|span| span.style() != TextStyle::Plain);
+        told.map(|span| (span.text().to_owned(), span.style())).collect()
     }
 
     fn expect(language: &str, text: &str, expected: &[(&str, TextStyle)]) {
-        let expected: Vec<_> = expected.iter().map(|(text, tone)| ((*text).to_owned(), *tone)).collect();
-        assert_eq!(tones(language, text), expected, "{text}");
+        let expected: Vec<_> = expected.iter().map(|(text, style)| ((*text).to_owned(), *style)).collect();
+        assert_eq!(styles(language, text), expected, "{text}");
     }
 
     #[test]
@@ -284,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_line_of_a_megabyte_is_not_read() {
-        assert_eq!(tones("rust", &"\"a\" ".repeat(250_000)), []);
+        assert_eq!(styles("rust", &"\"a\" ".repeat(250_000)), []);
     }
 
     proptest! {

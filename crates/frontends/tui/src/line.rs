@@ -1,6 +1,6 @@
 //! Lines of text with a meaning, before they are coloured.
 //!
-//! Invariant: no span holds a control character, a line break or a tab, and none piles up marks on a letter. Everything that
+//! Invariant: no span holds a control character, a line break or a tab, and none piles up marks on a character. Everything that
 //! is drawn is made of spans, so nothing that is drawn can move the cursor.
 
 use haft_text::{sanitise, width};
@@ -23,9 +23,9 @@ pub enum TextStyle {
     Emphasis,
     /// The title of a section.
     Heading,
-    /// Code within words.
+    /// Inline code.
     Code,
-    /// A word that belongs to the language of the code.
+    /// A keyword of the code's language.
     Keyword,
     /// A string in code.
     Literal,
@@ -49,22 +49,22 @@ pub enum TextStyle {
     Accent,
 }
 
-/// Text of one tone.
+/// Text of one style.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StyledSpan {
     text: String,
-    tone: TextStyle,
+    style: TextStyle,
 }
 
 impl StyledSpan {
     /// Text that is safe to draw, whatever it was before.
-    pub fn new(text: impl AsRef<str>, tone: TextStyle) -> Self {
-        Self { text: clean(text.as_ref()), tone }
+    pub fn new(text: impl AsRef<str>, style: TextStyle) -> Self {
+        Self { text: clean(text.as_ref()), style }
     }
 
     /// A part of the text of another span: what was safe there may look otherwise without its neighbours.
-    pub(crate) fn part(text: String, tone: TextStyle) -> Self {
-        Self { text, tone }
+    pub(crate) fn part(text: String, style: TextStyle) -> Self {
+        Self { text, style }
     }
 
     /// The text.
@@ -72,9 +72,9 @@ impl StyledSpan {
         &self.text
     }
 
-    /// Its tone.
-    pub fn tone(&self) -> TextStyle {
-        self.tone
+    /// Its style.
+    pub fn style(&self) -> TextStyle {
+        self.style
     }
 }
 
@@ -90,22 +90,22 @@ impl StyledLine {
         Self::default()
     }
 
-    /// Text of one tone.
-    pub fn of(text: impl AsRef<str>, tone: TextStyle) -> Self {
-        Self { spans: vec![StyledSpan::new(text, tone)] }
+    /// Text of one style.
+    pub fn of(text: impl AsRef<str>, style: TextStyle) -> Self {
+        Self { spans: vec![StyledSpan::new(text, style)] }
     }
 
     /// The line with more text.
     #[must_use]
-    pub fn and(mut self, text: impl AsRef<str>, tone: TextStyle) -> Self {
-        self.push(StyledSpan::new(text, tone));
+    pub fn and(mut self, text: impl AsRef<str>, style: TextStyle) -> Self {
+        self.push(StyledSpan::new(text, style));
         self
     }
 
-    /// Adds a span; one of the same tone as the last becomes part of it.
+    /// Adds a span; one of the same style as the last becomes part of it.
     pub fn push(&mut self, span: StyledSpan) {
         match self.spans.last_mut() {
-            Some(last) if last.tone == span.tone => last.text.push_str(&span.text),
+            Some(last) if last.style == span.style => last.text.push_str(&span.text),
             _ if span.text.is_empty() => {}
             _ => self.spans.push(span),
         }
@@ -139,7 +139,7 @@ impl StyledLine {
             if wide >= room {
                 // Something follows, or the whole would have fitted: the cut must show.
                 let cut = haft_text::truncate_to_width(&format!("{}…", span.text), room).into_owned();
-                kept.push(StyledSpan { text: cut, tone: span.tone });
+                kept.push(StyledSpan { text: cut, style: span.style });
                 break;
             }
             room -= wide;
@@ -165,18 +165,18 @@ fn clean(text: &str) -> String {
     let mut out = String::with_capacity(safe.len());
     let mut marks = 0;
     let mut buffer = [0; 4];
-    for letter in safe.chars() {
-        match letter {
+    for c in safe.chars() {
+        match c {
             '\n' => out.push(' '),
             '\t' => out.push_str(TAB),
-            letter if width(letter.encode_utf8(&mut buffer)) == 0 => {
+            c if width(c.encode_utf8(&mut buffer)) == 0 => {
                 marks += 1;
                 if marks <= MARKS {
-                    out.push(letter);
+                    out.push(c);
                 }
                 continue;
             }
-            letter => out.push(letter),
+            c => out.push(c),
         }
         marks = 0;
     }

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::picker::PickerList;
 
-/// What the terminal is told.
+/// A message from the session to the interface.
 #[derive(Debug)]
 pub enum UiMessage {
     /// Something happened.
@@ -29,15 +29,15 @@ pub enum UiMessage {
         /// Where the answers go.
         answer: oneshot::Sender<Filled>,
     },
-    /// The first of the words that wait have become part of the turn.
+    /// The first queued input has become part of the turn.
     Joined,
-    /// The turn is over; the next words begin another.
+    /// The turn is over; the next input starts another.
     Idle,
     /// Something is to be chosen.
     Pick(PickerList),
-    /// These words are put into the input, to be looked at and sent.
+    /// This text is put into the input, to be edited and sent.
     Typed {
-        /// The words.
+        /// The text.
         text: String,
     },
     /// Another model is asked from now on.
@@ -62,9 +62,9 @@ pub enum UiMessage {
 /// What the user wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// These words begin a turn.
+    /// A prompt that starts a turn.
     Submit(String),
-    /// These words become part of the turn that runs, before its next request.
+    /// A prompt that becomes part of the running turn, before its next request.
     Join(String),
     /// The turn that runs shall end.
     Interrupt,
@@ -85,7 +85,7 @@ pub enum Operation {
     Model(String),
     /// How much may happen without asking, from now on.
     Mode(PermissionMode),
-    /// Older rounds are archived now; the summary keeps what these words say in particular.
+    /// Older rounds are archived now; the text says what the summary must keep.
     Compact(String),
     /// The last change of files is taken back.
     Undo,
@@ -116,7 +116,7 @@ pub enum ListRequest {
     Messages,
     /// Models, with what changing to them costs; the filter is given.
     Models(String),
-    /// Files and documents the model is told of.
+    /// Files and documents that are sent to the model.
     Files,
     /// Whether the last change of files is taken back.
     Undo,
@@ -169,9 +169,9 @@ pub enum ContextEditAction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RewindTarget {
     /// What was said alone.
-    Words,
+    Conversation,
     /// The files too.
-    WordsAndFiles,
+    ConversationAndFiles,
 }
 
 /// The end the session holds.
@@ -195,14 +195,14 @@ pub fn link() -> (UiHandle, UnboundedReceiver<Operation>, TerminalSide) {
 }
 
 impl UiHandle {
-    /// Tells the terminal; where there is none any more, nothing happens.
+    /// Sends a message to the interface; ignored when it is gone.
     pub fn tell(&self, message: UiMessage) {
         drop(self.messages.send(message));
     }
 
     /// Asks at the terminal; rules are kept by `remember`.
     pub fn approver(&self, remember: Remember) -> impl Approver + use<> {
-        UiApprover { desk: self.clone(), remember }
+        UiApprover { ui: self.clone(), remember }
     }
 }
 
@@ -220,7 +220,7 @@ impl EventSink for UiHandle {
 pub type Remember = Box<dyn Fn(&[String]) -> Result<(), String> + Send + Sync>;
 
 struct UiApprover {
-    desk: UiHandle,
+    ui: UiHandle,
     remember: Remember,
 }
 
@@ -228,14 +228,14 @@ struct UiApprover {
 impl Approver for UiApprover {
     async fn ask(&self, approval: &Approval) -> Answer {
         let (answer, answered) = oneshot::channel();
-        self.desk.tell(UiMessage::Ask { approval: Box::new(approval.clone()), answer });
+        self.ui.tell(UiMessage::Ask { approval: Box::new(approval.clone()), answer });
         // A terminal that went away cannot say yes.
         answered.await.unwrap_or(Answer::No { words: String::new() })
     }
 
     async fn fill(&self, form: &Form) -> Filled {
         let (answer, answered) = oneshot::channel();
-        self.desk.tell(UiMessage::Form { form: Box::new(form.clone()), answer });
+        self.ui.tell(UiMessage::Form { form: Box::new(form.clone()), answer });
         answered.await.unwrap_or(Filled::Cancelled)
     }
 

@@ -138,14 +138,14 @@ impl MarkdownStream {
 impl CodeFence {
     fn opened_by(line: &str) -> Option<Self> {
         let mark = line.chars().next().filter(|mark| ['`', '~'].contains(mark))?;
-        let count = line.chars().take_while(|letter| *letter == mark).count();
+        let count = line.chars().take_while(|c| *c == mark).count();
         // A backtick further on makes it code within a line.
         (count >= 3 && !(mark == '`' && line[count..].contains('`'))).then_some(Self { mark, count })
     }
 
     fn closed_by(self, line: &str) -> bool {
         let line = line.trim();
-        line.chars().count() >= self.count && line.chars().all(|letter| letter == self.mark)
+        line.chars().count() >= self.count && line.chars().all(|c| c == self.mark)
     }
 }
 

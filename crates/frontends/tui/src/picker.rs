@@ -9,7 +9,7 @@ use crate::line::{StyledLine, TextStyle};
 use crate::link::Operation;
 use crate::wrap::wrap;
 
-/// A list to choose from. Its words may come from anywhere: they are cleaned when they are drawn.
+/// A list to choose from. Its text may come from anywhere: it is sanitised when it is drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PickerList {
     /// What is chosen.
@@ -115,13 +115,13 @@ impl Picker {
             KeyCode::Backspace => front.narrow(|filter| {
                 filter.pop();
             }),
-            KeyCode::Char(letter) if !control => front.narrow(|filter| filter.push(letter)),
+            KeyCode::Char(c) if !control => front.narrow(|filter| filter.push(c)),
             _ => {}
         }
         PickerOutcome::Stay
     }
 
-    /// Words from the clipboard narrow the list down too.
+    /// Pasted text narrows the list down too.
     pub(crate) fn paste(&mut self, text: &str) {
         if let Some(front) = self.open.last_mut() {
             front.narrow(|filter| filter.push_str(text.lines().next().unwrap_or_default()));
@@ -216,10 +216,10 @@ impl Layout {
     }
 
     fn line(&self, row: &PickerRow, chosen: bool) -> StyledLine {
-        let (mark, tone) = if chosen { ("▸ ", TextStyle::Accent) } else { ("  ", TextStyle::Plain) };
-        let text = StyledLine::of(&row.text, tone).cut(self.text);
+        let (mark, style) = if chosen { ("▸ ", TextStyle::Accent) } else { ("  ", TextStyle::Plain) };
+        let text = StyledLine::of(&row.text, style).cut(self.text);
         let blank = " ".repeat(self.text.saturating_sub(text.width()) + 2);
-        let front = StyledLine::of(mark, tone);
+        let front = StyledLine::of(mark, style);
         let line: StyledLine = front.spans().iter().chain(text.spans()).cloned().collect();
         if row.about.is_empty() { line } else { line.and(blank, TextStyle::Plain).and(&row.about, TextStyle::Dim) }
             .cut(self.columns)
@@ -253,12 +253,12 @@ mod tests {
     fn words_narrow_it_down_and_enter_takes() {
         let mut picker =
             picker(&[("fix the bug", "2 h ago"), ("write the page", "1 d ago"), ("fix the page", "3 d ago")]);
-        "page fix".chars().for_each(|letter| drop(press(&mut picker, KeyCode::Char(letter))));
+        "page fix".chars().for_each(|c| drop(press(&mut picker, KeyCode::Char(c))));
         assert_eq!(
             press(&mut picker, KeyCode::Enter),
             PickerOutcome::Chosen(PickerAction::Type("fix the page".into()))
         );
-        "zzz".chars().for_each(|letter| drop(press(&mut picker, KeyCode::Char(letter))));
+        "zzz".chars().for_each(|c| drop(press(&mut picker, KeyCode::Char(c))));
         assert_eq!(press(&mut picker, KeyCode::Enter), PickerOutcome::Stay, "there is nothing to take");
         assert!(shown(&picker, 40, 9).contains("nothing fits"));
     }

@@ -1,9 +1,9 @@
-//! The interface for screen readers, and for terminals that can only write: lines and words, nothing drawn twice.
+//! The interface for screen readers, and for terminals that can only write: plain lines, nothing redrawn.
 //!
-//! Responsible for saying in words what is elsewhere said by place, colour and signs. Invariant: what is written is never written
+//! Responsible for saying as text what the other interface says by position, colour and symbols. Invariant: what is written is never written
 //! over, every line says by itself what it is, and haft changes nothing in how the terminal works.
 
-mod words;
+mod text;
 
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
@@ -36,15 +36,15 @@ const OPEN: &str = "/open";
 const DECLINE: &str = "-";
 
 /// Runs the interface in lines until its user leaves. Blocks; give it a thread of its own.
-pub fn run_plain(setup: Setup, side: TerminalSide, hands: HostActions) -> Result<Ended, TuiError> {
+pub fn run_plain(setup: Setup, side: TerminalSide, host: HostActions) -> Result<Ended, TuiError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async { PlainDriver::start(setup, side, hands)?.run().await })
+    runtime.block_on(async { PlainDriver::start(setup, side, host)?.run().await })
 }
 
 struct PlainDriver {
     app: App,
     side: TerminalSide,
-    hands: HostActions,
+    host: HostActions,
     /// The question that is open, who waits for its answer, and since when.
     asking: Option<(ApprovalDialog, oneshot::Sender<Answer>, Instant)>,
     /// The list a number is awaited for.
@@ -52,7 +52,7 @@ struct PlainDriver {
     /// The form that is open, and who waits for it.
     filling: Option<(FormDialog, oneshot::Sender<Filled>)>,
     busy: bool,
-    /// Whether the cursor stands behind words that ask for a line.
+    /// Whether the cursor stands behind a prompt for a line.
     prompted: bool,
     /// Whether Ctrl-C was just pressed with nothing to interrupt.
     leaving: bool,
@@ -60,12 +60,12 @@ struct PlainDriver {
 }
 
 impl PlainDriver {
-    fn start(setup: Setup, side: TerminalSide, hands: HostActions) -> io::Result<Self> {
+    fn start(setup: Setup, side: TerminalSide, host: HostActions) -> io::Result<Self> {
         let (app, effects) = App::new(Setup { editing: Editing::Shell, ..setup }, COLUMNS, ROWS);
         let mut plain = Self {
             app,
             side,
-            hands,
+            host,
             asking: None,
             picking: None,
             filling: None,
@@ -142,9 +142,9 @@ impl PlainDriver {
                 let effects = self.app.leave();
                 self.carry_out(effects)?;
                 for row in asking.subject(COLUMNS) {
-                    self.say(&words::of(&row))?;
+                    self.say(&text::of(&row))?;
                 }
-                self.say(&words::question(&asking))?;
+                self.say(&text::question(&asking))?;
                 self.asking = Some((asking, answer, Instant::now()));
                 self.ask("answer: ")
             }
@@ -167,14 +167,14 @@ impl PlainDriver {
                 let effects = self.app.leave();
                 self.carry_out(effects)?;
                 for row in filling.subject(COLUMNS) {
-                    self.say(&words::of(&row))?;
+                    self.say(&text::of(&row))?;
                 }
                 self.fill(filling, answer)
             }
             UiMessage::Joined => self.take(AppInput::Joined),
             UiMessage::Pick(list) => self.offer(list),
             UiMessage::Typed { text } => {
-                self.say(&words::clean(&format!("you had said: {}", text.replace('\n', " "))))?;
+                self.say(&text::clean(&format!("you had said: {}", text.replace('\n', " "))))?;
                 self.prompt()
             }
             UiMessage::Model { name } => self.take(AppInput::Model(name)),
@@ -218,13 +218,13 @@ impl PlainDriver {
 
     /// Reads a list out; its rows are chosen by their numbers.
     fn offer(&mut self, list: PickerList) -> io::Result<()> {
-        self.say(&words::clean(&list.title))?;
+        self.say(&text::clean(&list.title))?;
         for note in &list.notes {
-            self.say(&words::clean(note))?;
+            self.say(&text::clean(note))?;
         }
         for (at, row) in list.rows.iter().enumerate() {
             let about = if row.about.is_empty() { String::new() } else { format!(", {}", row.about) };
-            self.say(&words::clean(&format!("{}: {}{about}", at + 1, row.text)))?;
+            self.say(&text::clean(&format!("{}: {}{about}", at + 1, row.text)))?;
         }
         self.picking = Some(list);
         self.ask("number, or nothing to leave it: ")
@@ -246,7 +246,7 @@ impl PlainDriver {
                 Ok(())
             }
             Some(PickerAction::Type(text)) => {
-                self.say(&words::clean(&text))?;
+                self.say(&text::clean(&text))?;
                 self.prompt()
             }
             Some(PickerAction::Tell(text)) => {
@@ -259,7 +259,7 @@ impl PlainDriver {
 
     /// Asks for the next field of a form.
     fn fill(&mut self, filling: FormDialog, answer: oneshot::Sender<Filled>) -> io::Result<()> {
-        self.say(&words::clean(&filling.wanted()))?;
+        self.say(&text::clean(&filling.wanted()))?;
         self.filling = Some((filling, answer));
         self.ask("answer, or - to decline: ")
     }
@@ -279,17 +279,17 @@ impl PlainDriver {
         let line = line.trim();
         let given = match asking.stage {
             ApprovalStage::Choose => {
-                let mut letters = line.chars();
-                let choice = letters.next().and_then(|letter| asking.choice(letter));
-                let rest = letters.as_str();
+                let mut chars = line.chars();
+                let choice = chars.next().and_then(|c| asking.choice(c));
+                let rest = chars.as_str();
                 match choice {
                     Some(ApprovalChoice::Answer(given))
                         if rest.is_empty() || ["yes", "always", "no"].contains(&line) =>
                     {
                         Ok(given)
                     }
-                    Some(ApprovalChoice::Words) if rest.is_empty() => {
-                        asking.stage = ApprovalStage::Words;
+                    Some(ApprovalChoice::Reason) if rest.is_empty() => {
+                        asking.stage = ApprovalStage::Reason;
                         Err("words for the model: ".to_owned())
                     }
                     Some(ApprovalChoice::Change(text)) if rest.is_empty() => {
@@ -300,11 +300,11 @@ impl PlainDriver {
                     _ => Err("answer: ".to_owned()),
                 }
             }
-            ApprovalStage::Words | ApprovalStage::Change if line.is_empty() => {
+            ApprovalStage::Reason | ApprovalStage::Change if line.is_empty() => {
                 asking.stage = ApprovalStage::Choose;
                 Err("answer: ".to_owned())
             }
-            ApprovalStage::Words | ApprovalStage::Change => match asking.typed(line) {
+            ApprovalStage::Reason | ApprovalStage::Change => match asking.typed(line) {
                 Ok(given) => Ok(given),
                 Err(why) => {
                     self.say(&why)?;
@@ -314,7 +314,7 @@ impl PlainDriver {
         };
         match given {
             Ok(given) => {
-                self.say(words::answered(&given))?;
+                self.say(text::answered(&given))?;
                 // Whoever asked may have gone in this very moment.
                 drop(answer.send(given));
                 Ok(())
@@ -336,14 +336,14 @@ impl PlainDriver {
             match effect {
                 Effect::Print(rows) => {
                     for row in &rows {
-                        self.say(&words::of(row))?;
+                        self.say(&text::of(row))?;
                     }
                 }
                 Effect::Do(operation) => {
                     self.busy |= matches!(operation, Operation::Submit(_) | Operation::Compact(_));
                     drop(self.side.operations.send(operation));
                 }
-                Effect::Keep(text) => (self.hands.keep)(&text),
+                Effect::Keep(text) => (self.host.keep)(&text),
                 Effect::Quit => self.ended = Some(Ended::Left),
                 // No key leads here: questions are asked above, and nothing is drawn.
                 Effect::Answer(_)
@@ -366,7 +366,7 @@ impl PlainDriver {
         put(&format!("{before}{line}\n"))
     }
 
-    /// Asks for the next words, where none are being worked on.
+    /// Prompts for the next input, unless a turn runs.
     fn prompt(&mut self) -> io::Result<()> {
         if self.busy || self.asking.is_some() || self.picking.is_some() || self.ended.is_some() {
             Ok(())
@@ -389,17 +389,17 @@ fn put(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// What is said of an event beside what every interface prints.
+/// What is printed for an event in addition to what every interface prints.
 fn told(event: &Event) -> Vec<String> {
     let EventBody::ToolCall { name, phase: CallPhase::Finished, arguments: Some(arguments), .. } = &event.body else {
         return Vec::new();
     };
     if event.agent != haft_engine::MAIN {
-        return vec![words::clean(&format!("{} calls: {name} {}", event.agent, about(arguments)))];
+        return vec![text::clean(&format!("{} calls: {name} {}", event.agent, about(arguments)))];
     }
     match name.as_str() {
-        "todo_write" => words::todo(arguments),
-        _ => vec![words::clean(&format!("call: {name} {}", about(arguments)))],
+        "todo_write" => text::todo(arguments),
+        _ => vec![text::clean(&format!("call: {name} {}", about(arguments)))],
     }
 }
 

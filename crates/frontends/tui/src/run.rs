@@ -42,14 +42,14 @@ pub enum Ended {
     Left,
     /// A signal ended it, or the terminal went away.
     Signalled,
-    /// Something panicked, here or elsewhere, and has told that itself.
+    /// Something panicked, here or elsewhere; the panic hook has printed the message.
     Panicked,
 }
 
 /// Opens the user's editor on a text and gives what became of it, or why that was not possible.
 pub type EditText = Box<dyn Fn(&str) -> Result<String, String> + Send>;
 
-/// What the interface has done by whoever knows files and programs.
+/// Actions that need files and programs; the program that embeds the interface provides them.
 pub struct HostActions {
     /// Opens the user's editor, which has the terminal meanwhile.
     pub edit: EditText,
@@ -58,9 +58,9 @@ pub struct HostActions {
 }
 
 /// Runs the interface on this thread until its user leaves. Blocks; give it a thread of its own.
-pub fn run(setup: Setup, palette: Palette, side: TerminalSide, hands: HostActions) -> Result<Ended, TuiError> {
+pub fn run(setup: Setup, palette: Palette, side: TerminalSide, host: HostActions) -> Result<Ended, TuiError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async { ScreenDriver::start(setup, palette, side, hands)?.run().await })
+    runtime.block_on(async { ScreenDriver::start(setup, palette, side, host)?.run().await })
 }
 
 struct ScreenDriver {
@@ -70,7 +70,7 @@ struct ScreenDriver {
     _taken: RawTerminal,
     /// None while an editor reads them.
     keys: Option<EventStream>,
-    hands: HostActions,
+    host: HostActions,
     /// Rows that are to be printed with the next drawing.
     finished: Vec<StyledLine>,
     dirty: bool,
@@ -120,7 +120,7 @@ impl Signals {
 }
 
 impl ScreenDriver {
-    fn start(setup: Setup, palette: Palette, side: TerminalSide, hands: HostActions) -> io::Result<Self> {
+    fn start(setup: Setup, palette: Palette, side: TerminalSide, host: HostActions) -> io::Result<Self> {
         let (columns, rows) = crossterm::terminal::size()?;
         let taken = RawTerminal::take()?;
         let (app, effects) = App::new(setup, columns.into(), rows.into());
@@ -130,7 +130,7 @@ impl ScreenDriver {
             side,
             _taken: taken,
             keys: Some(EventStream::new()),
-            hands,
+            host,
             finished: Vec::new(),
             dirty: true,
             drawn: Instant::now(),
@@ -272,7 +272,7 @@ impl ScreenDriver {
                     }
                 }
                 Effect::Arm => self.armed_at = Some(Instant::now() + READING),
-                Effect::Keep(text) => (self.hands.keep)(&text),
+                Effect::Keep(text) => (self.host.keep)(&text),
                 Effect::Edit(text) => self.open_editor(&text)?,
                 Effect::Redraw => self.screen.forget()?,
                 Effect::Suspend => self.suspend()?,
@@ -311,7 +311,7 @@ impl ScreenDriver {
         terminal::give_back();
         // Two must not read the same keys.
         self.keys = None;
-        let edited = (self.hands.edit)(text);
+        let edited = (self.host.edit)(text);
         terminal::take_again()?;
         self.keys = Some(EventStream::new());
         match edited {

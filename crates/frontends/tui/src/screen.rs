@@ -2,7 +2,7 @@
 //!
 //! Responsible for every byte that is written to the terminal while it is in use. Invariant: the cursor is always in the live
 //! region and its row there is known, so that moves are relative and the terminal need never be asked. The live region is
-//! never higher than the terminal. While rows are written the terminal does not wrap: a letter that is wider than it was
+//! never higher than the terminal. While rows are written the terminal does not wrap: a character that is wider than it was
 //! thought cannot push anything to another row.
 
 use std::io::{self, Write};
@@ -23,10 +23,10 @@ pub enum Palette {
 }
 
 impl Palette {
-    fn code(self, tone: TextStyle) -> &'static str {
+    fn code(self, style: TextStyle) -> &'static str {
         match self {
             Self::Plain => "",
-            Self::Attributes => match tone {
+            Self::Attributes => match style {
                 TextStyle::Dim | TextStyle::Comment => "2",
                 TextStyle::Strong | TextStyle::Heading | TextStyle::Accent | TextStyle::Warning | TextStyle::Bad => "1",
                 TextStyle::Emphasis => "3",
@@ -40,7 +40,7 @@ impl Palette {
                 | TextStyle::Removed
                 | TextStyle::Good => "",
             },
-            Self::Colour => match tone {
+            Self::Colour => match style {
                 TextStyle::Plain => "",
                 // Neither blue nor yellow: the one is hard to read on black, the other on white.
                 TextStyle::Dim => "2",
@@ -205,13 +205,13 @@ impl ScreenWriter {
 
     /// One row, over what was there.
     fn row(&mut self, line: &StyledLine) {
-        // Erased first: behind the last letter of a full row the cursor stands on that letter.
+        // Erased first: behind the last character of a full row the cursor stands on that character.
         self.text.push_str("\r\x1b[K");
         line.spans().iter().for_each(|span| self.span(span));
     }
 
     fn span(&mut self, span: &StyledSpan) {
-        match self.palette.code(span.tone()) {
+        match self.palette.code(span.style()) {
             "" => self.text.push_str(span.text()),
             code => self.text.extend(["\x1b[", code, "m", span.text(), "\x1b[0m"]),
         }

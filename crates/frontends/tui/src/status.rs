@@ -1,6 +1,6 @@
 //! The last row: model, mode, sandbox, how full the window is, what came from the cache, and money.
 //!
-//! Invariant: it is one row of at most the columns asked for, and it shows nothing that was not told: no share before a request,
+//! Invariant: it is one row of at most the columns asked for, and it shows nothing that is not known: no share before a request,
 //! no sandbox before a session, a `+` where a price is missing.
 
 use haft_text::grouped;
@@ -11,14 +11,14 @@ use crate::line::{StyledLine, StyledSpan, TextStyle};
 /// Cells of the picture of the window.
 const BAR: u64 = 12;
 
-/// What the status line tells.
+/// What the status line shows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct StatusLine {
     pub(crate) model: String,
     pub(crate) mode: PermissionMode,
     /// The mode of vi's keys.
     pub(crate) editing: Option<&'static str>,
-    /// None before a session has told it.
+    /// None before a session has reported it.
     pub(crate) sandbox: Option<SandboxLayer>,
     pub(crate) layers: Vec<BudgetLayer>,
     pub(crate) tokens: u64,
@@ -43,7 +43,7 @@ impl StatusLine {
         }
     }
 
-    /// Another conversation: what was told of the last request does not hold for it.
+    /// Another conversation: what is known of the last request does not hold for it.
     pub(crate) fn forget_request(&mut self) {
         (self.tokens, self.window, self.usage) = (0, 0, None);
         self.layers.clear();
@@ -98,45 +98,45 @@ impl StatusLine {
                 .and(format!("  {} of {} tokens", grouped(self.tokens), grouped(self.window)), TextStyle::Plain),
         ];
         for BudgetLayer { layer, tokens, share } in &self.layers {
-            let (glyph, tone) = glyph(*layer);
+            let (glyph, style) = glyph(*layer);
             let cells = (share * 40.0).round() as usize;
             lines.push(
-                StyledLine::of(format!("  {glyph} {:<10}", name(*layer)), tone)
+                StyledLine::of(format!("  {glyph} {:<10}", name(*layer)), style)
                     .and(format!("{:>10} {:>5.1}% ", grouped(*tokens), share * 100.0), TextStyle::Plain)
-                    .and(glyph.to_string().repeat(cells), tone),
+                    .and(glyph.to_string().repeat(cells), style),
             );
         }
         lines
     }
 
     fn mode_line(&self) -> StyledLine {
-        let tone = match self.mode {
+        let style = match self.mode {
             PermissionMode::Plan | PermissionMode::Ask => TextStyle::Accent,
             PermissionMode::AcceptEdits | PermissionMode::Auto => TextStyle::Warning,
             PermissionMode::Yolo => TextStyle::Bad,
         };
-        StyledLine::of(self.mode.name(), tone)
+        StyledLine::of(self.mode.name(), style)
     }
 
     fn window_line(&self) -> StyledLine {
         let percent = self.tokens as f64 * 100.0 / self.window as f64;
-        let tone = if percent >= 80.0 { TextStyle::Warning } else { TextStyle::Dim };
+        let style = if percent >= 80.0 { TextStyle::Warning } else { TextStyle::Dim };
         let mut line = StyledLine::of("[", TextStyle::Dim);
         let (mut drawn, mut sum) = (0, 0);
         for BudgetLayer { layer, tokens, .. } in &self.layers {
             sum += tokens;
             // A layer that has anything shows, as long as there is room.
             let until = (sum * BAR / self.window).max(if *tokens > 0 { drawn + 1 } else { drawn }).min(BAR);
-            let (glyph, tone) = glyph(*layer);
-            line.push(StyledSpan::new(glyph.to_string().repeat((until - drawn) as usize), tone));
+            let (glyph, style) = glyph(*layer);
+            line.push(StyledSpan::new(glyph.to_string().repeat((until - drawn) as usize), style));
             drawn = until;
         }
         line.push(StyledSpan::new(" ".repeat((BAR - drawn) as usize), TextStyle::Plain));
-        line.and("] ", TextStyle::Dim).and(format!("{percent:.0}%"), tone)
+        line.and("] ", TextStyle::Dim).and(format!("{percent:.0}%"), style)
     }
 }
 
-/// How a layer looks in a bar: told apart without colour.
+/// How a layer looks in a bar: distinguishable without colour.
 fn glyph(layer: Layer) -> (char, TextStyle) {
     match layer {
         Layer::System => ('█', TextStyle::Accent),

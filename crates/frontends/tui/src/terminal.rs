@@ -1,4 +1,4 @@
-//! The terminal while it is ours: no echo, keys one by one, pastes told apart from typing. Given back as it was.
+//! The terminal while it is ours: no echo, keys one by one, pastes distinguished from typing. Restored on drop.
 
 use std::io::{self, Write};
 use std::sync::Once;
@@ -53,7 +53,7 @@ pub(crate) fn is_ours() -> bool {
     OURS.load(Ordering::SeqCst)
 }
 
-/// Gives the terminal back as it was, if it was taken. What fails here cannot be mended or told.
+/// Gives the terminal back as it was, if it was taken. What fails here can be neither repaired nor reported.
 pub(crate) fn give_back() {
     if !OURS.swap(false, Ordering::SeqCst) {
         return;

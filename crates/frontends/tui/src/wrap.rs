@@ -1,23 +1,23 @@
 //! Breaks lines into rows.
 //!
-//! Invariant: no row is wider than asked, and no letter is lost but the blanks at a break.
+//! Invariant: no row is wider than asked, and no character is lost but the blanks at a break.
 
 use haft_text::width;
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 
-/// Narrower than this nothing is laid out: a wide letter and a mark of a cut must fit.
+/// Narrower than this nothing is laid out: a wide character and a mark of a cut must fit.
 pub(crate) const NARROWEST: usize = 8;
-/// What is inset has less room than that; a letter must still fit.
+/// What is inset has less room than that; a character must still fit.
 const LEAST: usize = 4;
 
 struct StyledCell<'a> {
     text: &'a str,
-    tone: TextStyle,
+    style: TextStyle,
 }
 
-/// The rows of a line, broken at blanks and between wide letters where that is possible.
+/// The rows of a line, broken at blanks and between wide characters where that is possible.
 pub(crate) fn wrap(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     let columns = columns.max(LEAST);
     if line.width() <= columns {
@@ -42,7 +42,7 @@ pub(crate) fn wrap(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
                 rows.push(join(&row));
                 (row, used) = (rest, used - before);
             }
-            row.push(StyledCell { text, tone: span.tone() });
+            row.push(StyledCell { text, style: span.style() });
             used += wide;
             if text == " " || wide > 1 {
                 chance = Some((row.len(), used));
@@ -69,20 +69,20 @@ pub(crate) fn chop(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
         for piece in pieces(span.text(), columns) {
             let wide = width(piece);
             if used + wide > columns {
-                row.push(StyledSpan::part(std::mem::take(&mut text), span.tone()));
+                row.push(StyledSpan::part(std::mem::take(&mut text), span.style()));
                 rows.push(std::mem::take(&mut row));
                 used = 0;
             }
             text.push_str(piece);
             used += wide;
         }
-        row.push(StyledSpan::part(text, span.tone()));
+        row.push(StyledSpan::part(text, span.style()));
     }
     rows.push(row);
     fitting(rows, columns)
 }
 
-/// Breaks rows once more that are wider than the letters they are made of, as some are beside each other.
+/// Breaks rows once more that are wider than the characters they are made of, as some are beside each other.
 fn fitting(rows: Vec<StyledLine>, columns: usize) -> Vec<StyledLine> {
     if rows.iter().all(|row| row.width() <= columns) {
         return rows;
@@ -97,11 +97,11 @@ fn broken(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
         for piece in pieces(span.text(), columns) {
             let last = rows.len() - 1;
             let mut longer = rows[last].clone();
-            longer.push(StyledSpan::part(piece.to_owned(), span.tone()));
+            longer.push(StyledSpan::part(piece.to_owned(), span.style()));
             if longer.width() > columns {
                 rows.push(StyledLine::empty());
                 longer = StyledLine::empty();
-                longer.push(StyledSpan::part(piece.to_owned(), span.tone()));
+                longer.push(StyledSpan::part(piece.to_owned(), span.style()));
             }
             let last = rows.len() - 1;
             rows[last] = longer;
@@ -121,11 +121,11 @@ pub(crate) fn hang(line: &StyledLine, first: &StyledLine, rest: &StyledLine, col
     rows.into_iter().enumerate().map(fronted).collect()
 }
 
-/// Letters as people see them; what would not fit a row on its own comes in its parts.
+/// Characters as people see them; what would not fit a row on its own comes in its parts.
 fn pieces(text: &str, columns: usize) -> impl Iterator<Item = &str> {
     text.graphemes(true).flat_map(move |one| {
         let whole = width(one) <= columns;
-        let parts = one.char_indices().map(move |(at, letter)| &one[at..at + letter.len_utf8()]);
+        let parts = one.char_indices().map(move |(at, c)| &one[at..at + c.len_utf8()]);
         whole.then_some(one).into_iter().chain(parts.filter(move |_| !whole))
     })
 }
@@ -136,10 +136,10 @@ fn join(cells: &[StyledCell<'_>]) -> StyledLine {
     let mut cells = cells[..cells.len() - blank].iter().peekable();
     while let Some(first) = cells.next() {
         let mut text = first.text.to_owned();
-        while let Some(next) = cells.next_if(|next| next.tone == first.tone) {
+        while let Some(next) = cells.next_if(|next| next.style == first.style) {
             text.push_str(next.text);
         }
-        line.push(StyledSpan::part(text, first.tone));
+        line.push(StyledSpan::part(text, first.style));
     }
     line
 }

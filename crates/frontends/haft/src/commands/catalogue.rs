@@ -219,8 +219,8 @@ pub(super) fn show(kind: Kind, name: &str, json: bool, place: &CatalogueContext)
     if let Some(prompt) = place.prompts(kind)?.iter().find(|prompt| prompt.name == name) {
         let mut value = of_prompt(prompt);
         value["text"] = json!(prompt.about);
-        let words = format!("{name} {}\n{}\n\n{}\n", prompt.argument_hint, prompt.description, prompt.about);
-        return if json { output::print_json(&value) } else { output::print(&haft_text::sanitise(&words)) };
+        let text = format!("{name} {}\n{}\n\n{}\n", prompt.argument_hint, prompt.description, prompt.about);
+        return if json { output::print_json(&value) } else { output::print(&haft_text::sanitise(&text)) };
     }
     let found = items::of(kind, &place.ground, place);
     let item = found.get(kind, name)?;

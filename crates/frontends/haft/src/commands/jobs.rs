@@ -148,8 +148,8 @@ fn tell_death(job: &BackgroundJob) {
 
 /// What became of a job that gave no result, and what can be done.
 fn death(job: &BackgroundJob) -> String {
-    let words = job.last_words();
-    let why = if words.is_empty() { "it was killed, or the machine went down".to_owned() } else { words };
+    let message = job.error_output();
+    let why = if message.is_empty() { "it was killed, or the machine went down".to_owned() } else { message };
     match job.conversation() {
         Some(id) => {
             format!("job {} ended without a result ({why}); `haft run -r {}` goes on with it", job.told.id, id.short())

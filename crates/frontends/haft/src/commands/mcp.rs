@@ -49,7 +49,7 @@ pub(crate) struct McpListArgs {
     pub(crate) common: Common,
 }
 
-/// What is spoken with a server.
+/// The protocol used with a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum McpTransport {
     /// A program, over its input and output.

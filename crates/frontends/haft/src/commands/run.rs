@@ -246,7 +246,7 @@ fn input_is_ready(stdin: &std::io::Stdin) -> bool {
     }
 }
 
-/// What a person can mend in the choice of a conversation or of tools is told as such.
+/// Errors that another choice of conversation or tools can fix become usage errors.
 pub(super) fn usage_errors(error: SetupError) -> anyhow::Error {
     if error.is_choice() { mistake(format!("{:#}", anyhow::Error::from(error))) } else { error.into() }
 }

@@ -1,4 +1,4 @@
-//! `haft trust`: whether the files of a folder are obeyed and run.
+//! `haft trust`: whether the files of a folder are trusted.
 
 use std::fmt::Write as _;
 
@@ -56,7 +56,7 @@ fn told(standing: &Standing) -> (&'static str, &[String]) {
     }
 }
 
-/// What of a folder would run and be obeyed.
+/// What of a folder would run, and which instruction files would be sent, once it is trusted.
 pub(super) struct TrustFootprint {
     /// What would run.
     pub(super) footprint: Footprint,

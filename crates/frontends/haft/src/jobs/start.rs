@@ -42,7 +42,7 @@ pub(crate) fn start(jobs: &JobFolder, task: Option<&str>, piped: Option<&str>) -
             return Ok(job);
         }
         if process.try_wait()?.is_some() && job.events().metadata()?.len() == 0 {
-            let why = job.last_words();
+            let why = job.error_output();
             drop(std::fs::remove_dir_all(&job.folder));
             return Err(mistake(why.strip_prefix("haft: ").unwrap_or(&why)));
         }

@@ -1,7 +1,7 @@
 //! Events as messages of the shape that Claude Code's public SDK reads (`--compat claude`).
 //!
 //! Invariant: every line has one of the types that shape knows (`system`, `assistant`, `user`, `result`, `stream_event`); what it
-//! has no word for is left out. A reply becomes a message only when it is whole: its words while they arrive are `stream_event`s.
+//! has no name for is left out. A reply becomes a message only when it is whole: its text while it arrives is `stream_event`s.
 
 mod partial;
 #[cfg(test)]
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use partial::PartialReply;
 
-/// What the first message tells of a session, beside its event.
+/// What the first message says of a session, in addition to its event.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Introduction {
     /// The tools offered.
@@ -27,7 +27,7 @@ pub(crate) struct Introduction {
     pub(crate) mode: PermissionMode,
 }
 
-/// Whether words are told while they arrive.
+/// Whether text is printed while it arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartialMessages {
     Tell,
@@ -103,7 +103,7 @@ impl ClaudeMessages {
 
     /// The messages an event makes, in order; most make none.
     pub(crate) fn take(&mut self, event: &Event) -> Vec<Value> {
-        // What a sub-agent does is told by the result of the call that started it.
+        // What a sub-agent did is in the result of the call that started it.
         if event.agent != "main" {
             return Vec::new();
         }
@@ -160,7 +160,7 @@ impl ClaudeMessages {
                 Some(self.line("system", json!({"subtype": "compact_boundary", "compact_metadata": metadata})))
             }
             EventBody::Retry { attempt, limit, delay_ms, reason } => {
-                // Words of a reply that failed are void.
+                // Text of a reply that failed is void.
                 self.draft.clear();
                 let facts = json!({"subtype": "api_retry", "attempt": attempt, "max_retries": limit, "retry_delay_ms": delay_ms, "error": reason});
                 Some(self.line("system", facts))
@@ -270,7 +270,7 @@ impl ClaudeMessages {
     }
 }
 
-/// The word for how a turn ended. One that waits for a person has done what it could: its text is the question.
+/// The subtype for how a turn ended. One that waits for a person has done what it could: its text is the question.
 fn subtype(outcome: Outcome, code: &str) -> &'static str {
     match (outcome, code) {
         (Outcome::Completed | Outcome::Waiting, _) => "success",

@@ -1,4 +1,4 @@
-//! Lines in the shape Claude Code's SDK writes and reads beside messages: `control_request` and `control_response`.
+//! Lines in the shape Claude Code's SDK writes and reads in addition to messages: `control_request` and `control_response`.
 //!
 //! Two generations of that SDK answer a permission request differently (`allow`, `behavior`); both are understood.
 
@@ -41,9 +41,9 @@ struct ClaudeResponse {
 
 pub(super) fn read(line: &str) -> Result<StreamInput, String> {
     Ok(match serde_json::from_str(line).map_err(|error| error.to_string())? {
-        ClaudeLine::User { message: ClaudeMessage { content: ClaudeContent::Text(text) } } => StreamInput::Words(text),
+        ClaudeLine::User { message: ClaudeMessage { content: ClaudeContent::Text(text) } } => StreamInput::Prompt(text),
         ClaudeLine::User { message: ClaudeMessage { content: ClaudeContent::Blocks(blocks) } } => {
-            StreamInput::Words(text_of(&blocks)?)
+            StreamInput::Prompt(text_of(&blocks)?)
         }
         ClaudeLine::ControlRequest { request_id, request } => requested(&request_id, &request),
         ClaudeLine::ControlResponse { response } => {
@@ -81,8 +81,8 @@ fn answer(ClaudeResponse { said: response, error, .. }: &ClaudeResponse) -> Answ
     }
     let allowed = response["allow"].as_bool().unwrap_or(response["behavior"] == "allow");
     if !allowed {
-        let words = response["message"].as_str().or_else(|| response["reason"].as_str());
-        return no(words.unwrap_or_default());
+        let reason = response["message"].as_str().or_else(|| response["reason"].as_str());
+        return no(reason.unwrap_or_default());
     }
     match response.get("updatedInput").or_else(|| response.get("input")) {
         Some(input @ Value::Object(_)) => Answer::Changed { arguments: input.clone() },
@@ -125,9 +125,9 @@ mod tests {
     fn words_are_text_alone() {
         let one =
             r#"{"type":"user","message":{"role":"user","content":"hi"},"parent_tool_use_id":null,"session_id":"x"}"#;
-        assert_eq!(read(one), Ok(StreamInput::Words("hi".into())));
+        assert_eq!(read(one), Ok(StreamInput::Prompt("hi".into())));
         let two = r#"{"type":"user","message":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}}"#;
-        assert_eq!(read(two), Ok(StreamInput::Words("a\n\nb".into())));
+        assert_eq!(read(two), Ok(StreamInput::Prompt("a\n\nb".into())));
         let picture = r#"{"type":"user","message":{"content":[{"type":"image","source":{}}]}}"#;
         assert!(read(picture).unwrap_err().contains("`image`"));
     }

@@ -18,18 +18,18 @@ pub(crate) enum Dialect {
 /// What a line of the input is for.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum StreamInput {
-    /// The user speaks.
-    Words(String),
-    /// The user speaks to a sub-agent.
+    /// A prompt of the user.
+    Prompt(String),
+    /// A prompt of the user to a sub-agent.
     ToAgent {
         /// Its name.
         agent: String,
-        /// The words.
+        /// The text.
         text: String,
     },
     /// The running turn is to end.
     Interrupt {
-        /// What tells that it was heard, where somebody waits for that.
+        /// The id to acknowledge, where the sender waits for that.
         heard: Option<Value>,
     },
     /// Somebody answers what was asked.
@@ -53,7 +53,7 @@ pub(super) enum StreamInput {
 }
 
 impl Dialect {
-    /// Reads a line; the error is for whoever wrote it.
+    /// Reads a line; the error is for its writer.
     pub(super) fn read(self, line: &str) -> Result<StreamInput, String> {
         match self {
             Self::Haft => read(line),
@@ -98,7 +98,7 @@ impl Dialect {
         }
     }
 
-    /// The line that tells of a line that could not be read.
+    /// The line that reports a line that could not be read.
     pub(super) fn unreadable(self, message: String) -> Value {
         match self {
             Self::Haft => to_value(&ControlLine::InputError { message }),
@@ -113,7 +113,7 @@ fn to_value(line: &ControlLine) -> Value {
 
 fn read(line: &str) -> Result<StreamInput, String> {
     Ok(match serde_json::from_str(line).map_err(|error| error.to_string())? {
-        InputLine::User { text, agent: None } => StreamInput::Words(text),
+        InputLine::User { text, agent: None } => StreamInput::Prompt(text),
         InputLine::User { text, agent: Some(agent) } => StreamInput::ToAgent { agent, text },
         InputLine::Interrupt {} => StreamInput::Interrupt { heard: None },
         InputLine::Approval { id, decision, message } => {
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn lines_of_our_own_shape() {
         let read = |line: &str| Dialect::Haft.read(line);
-        assert_eq!(read(r#"{"type":"user","text":"hi"}"#), Ok(StreamInput::Words("hi".into())));
+        assert_eq!(read(r#"{"type":"user","text":"hi"}"#), Ok(StreamInput::Prompt("hi".into())));
         assert_eq!(read(r#"{"type":"interrupt"}"#), Ok(StreamInput::Interrupt { heard: None }));
         let no = Answer::No { words: "use tabs".into() };
         assert_eq!(

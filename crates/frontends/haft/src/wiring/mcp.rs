@@ -211,7 +211,7 @@ fn host(
     }
 }
 
-/// What the configuration says of whole servers, as permission rules. To ask is what happens without a word.
+/// What the configuration says of whole servers, as permission rules. Asking is the default.
 pub(crate) fn rules(servers: &[Server]) -> Vec<(Decision, Rule)> {
     let of = |server: &Server| {
         let decision = server.permission.filter(|decision| *decision != Decision::Ask)?;

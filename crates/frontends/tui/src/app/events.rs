@@ -64,11 +64,11 @@ impl App {
             }
             EventBody::Pruning { message, .. } => self.note(message, TextStyle::Dim),
             EventBody::Compaction { phase, message, .. } => {
-                let tone = match phase {
+                let style = match phase {
                     CompactionPhase::Started | CompactionPhase::Finished => TextStyle::Dim,
                     CompactionPhase::Failed => TextStyle::Warning,
                 };
-                self.note(message, tone);
+                self.note(message, style);
             }
             EventBody::Retry { attempt, delay_ms, reason, .. } => {
                 self.finish_text();
@@ -90,11 +90,11 @@ impl App {
             }
             EventBody::BackgroundTask { id, phase, command, message, .. } => {
                 self.panes.task(id, *phase, command);
-                let tone = match phase {
+                let style = match phase {
                     TaskPhase::Started | TaskPhase::Finished => TextStyle::Dim,
                     TaskPhase::Failed | TaskPhase::Killed | TaskPhase::Lost => TextStyle::Warning,
                 };
-                self.note(message, tone);
+                self.note(message, style);
             }
             EventBody::Result(result) => self.result(result),
             // The call that changed the file shows how; where reminders stand is shown by `haft context`.
@@ -167,7 +167,7 @@ impl App {
     fn result(&mut self, result: &TurnResult) {
         self.finish_text();
         self.panes.end_agents();
-        let tone = match result.outcome {
+        let style = match result.outcome {
             Outcome::Completed => return,
             // The call that was refused has shown why, and the answer is there.
             Outcome::Waiting if result.code == "denied" => return,
@@ -177,7 +177,7 @@ impl App {
         };
         // A question that was just shown speaks for itself.
         if self.options.is_empty() {
-            self.note(&format!("{}: {}", result.outcome.name(), result.message), tone);
+            self.note(&format!("{}: {}", result.outcome.name(), result.message), style);
         }
     }
 
@@ -216,13 +216,13 @@ impl App {
         if thought.trim().is_empty() {
             return;
         }
-        let words = thought.split_whitespace().count() as u64;
-        self.note(&format!("thought {} words; Ctrl-O shows them", grouped(words)), TextStyle::Dim);
+        let query = thought.split_whitespace().count() as u64;
+        self.note(&format!("thought {} words; Ctrl-O shows them", grouped(query)), TextStyle::Dim);
         self.last = Some((ToolCallView::new("", "thoughts"), thought));
     }
 
-    pub(super) fn note(&mut self, text: &str, tone: TextStyle) {
-        let lines = text.lines().flat_map(|line| wrap(&StyledLine::of(line, tone), self.columns)).collect();
+    pub(super) fn note(&mut self, text: &str, style: TextStyle) {
+        let lines = text.lines().flat_map(|line| wrap(&StyledLine::of(line, style), self.columns)).collect();
         self.print(lines);
     }
 }

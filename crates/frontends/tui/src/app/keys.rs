@@ -76,7 +76,7 @@ impl App {
             return picker.paste(text);
         }
         if let Some(search) = &mut self.search {
-            search.words.push_str(text.lines().next().unwrap_or_default());
+            search.query.push_str(text.lines().next().unwrap_or_default());
             return;
         }
         // While a question waits for a key, a paste must not be lost, nor answer it.
@@ -111,7 +111,7 @@ impl App {
             KeyCode::Char('h') if control => editor.backspace(),
             KeyCode::Char('b') if alt => editor.word_left(),
             KeyCode::Char('f') if alt => editor.word_right(),
-            KeyCode::Char(letter) if !control && !alt => editor.insert(letter.encode_utf8(&mut [0; 4])),
+            KeyCode::Char(c) if !control && !alt => editor.insert(c.encode_utf8(&mut [0; 4])),
             KeyCode::Backspace if control || alt => editor.cut_word(),
             KeyCode::Backspace => editor.backspace(),
             KeyCode::Delete => editor.delete(),
@@ -132,31 +132,31 @@ impl App {
         let Some(asking) = &mut self.asking else { return false };
         let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         match (asking.stage, key.code) {
-            (ApprovalStage::Choose, KeyCode::Char(letter)) if asking.armed && plain => {
-                match asking.choice(letter) {
+            (ApprovalStage::Choose, KeyCode::Char(c)) if asking.armed && plain => {
+                match asking.choice(c) {
                     Some(ApprovalChoice::Answer(answer)) => self.answer(answer, effects),
-                    Some(ApprovalChoice::Words) => self.begin_typing(ApprovalStage::Words, ""),
+                    Some(ApprovalChoice::Reason) => self.begin_typing(ApprovalStage::Reason, ""),
                     Some(ApprovalChoice::Change(text)) => self.begin_typing(ApprovalStage::Change, &text),
                     None => {}
                 }
                 true
             }
-            // Neither sends words nor says yes while something is asked.
+            // Enter neither sends input nor answers yes while a question is open.
             (ApprovalStage::Choose, KeyCode::Enter) => true,
-            (ApprovalStage::Words | ApprovalStage::Change, KeyCode::Esc) => {
+            (ApprovalStage::Reason | ApprovalStage::Change, KeyCode::Esc) => {
                 asking.stage = ApprovalStage::Choose;
                 let draft = self.draft.take().unwrap_or_default();
                 self.editor.set(&draft);
                 true
             }
-            (ApprovalStage::Words | ApprovalStage::Change, KeyCode::Enter) if plain => {
+            (ApprovalStage::Reason | ApprovalStage::Change, KeyCode::Enter) if plain => {
                 match asking.typed(self.editor.text()) {
                     Ok(answer) => self.answer(answer, effects),
                     Err(why) => self.note(&why, TextStyle::Bad),
                 }
                 true
             }
-            (ApprovalStage::Choose | ApprovalStage::Words | ApprovalStage::Change, _) => false,
+            (ApprovalStage::Choose | ApprovalStage::Reason | ApprovalStage::Change, _) => false,
         }
     }
 
@@ -188,12 +188,12 @@ impl App {
     }
 
     fn filled(&mut self, filled: Filled, effects: &mut Vec<Effect>) {
-        let (said, tone) = match &filled {
+        let (said, style) = match &filled {
             Filled::Accepted(_) => ("  sent", TextStyle::Good),
             Filled::Declined => ("  declined", TextStyle::Bad),
             Filled::Cancelled => ("  ended", TextStyle::Bad),
         };
-        self.note(said, tone);
+        self.note(said, style);
         self.end_question();
         effects.push(Effect::Fill(filled));
     }
@@ -246,14 +246,14 @@ impl App {
     }
 
     fn answer(&mut self, answer: Answer, effects: &mut Vec<Effect>) {
-        let (said, tone) = match &answer {
+        let (said, style) = match &answer {
             Answer::Once => ("allowed".to_owned(), TextStyle::Good),
             Answer::Changed { arguments } => (format!("allowed as {}", crate::call::about(arguments)), TextStyle::Good),
             Answer::Always => ("always allowed".to_owned(), TextStyle::Good),
             Answer::No { words } if words.is_empty() => ("not allowed".to_owned(), TextStyle::Bad),
             Answer::No { words } => (format!("not allowed: {words}"), TextStyle::Bad),
         };
-        self.note(&format!("  {said}"), tone);
+        self.note(&format!("  {said}"), style);
         self.end_question();
         effects.push(Effect::Answer(answer));
     }
@@ -323,23 +323,23 @@ impl App {
         let Some(search) = &mut self.search else { return };
         match key.code {
             KeyCode::Char('r') if control => {
-                if self.editor.search(&search.words, search.skip + 1).is_some() {
+                if self.editor.search(&search.query, search.skip + 1).is_some() {
                     search.skip += 1;
                 }
             }
             KeyCode::Char('c' | 'g') if control => self.search = None,
             KeyCode::Esc => self.search = None,
-            KeyCode::Char(letter) if !control => {
-                search.words.push(letter);
+            KeyCode::Char(c) if !control => {
+                search.query.push(c);
                 search.skip = 0;
             }
             KeyCode::Backspace => {
-                search.words.pop();
+                search.query.pop();
                 search.skip = 0;
             }
             _ => {
                 // Any other key takes what was found.
-                let found = self.editor.search(&search.words, search.skip).map(str::to_owned);
+                let found = self.editor.search(&search.query, search.skip).map(str::to_owned);
                 self.search = None;
                 if let Some(found) = found {
                     self.editor.set(&found);
@@ -396,8 +396,8 @@ impl App {
     }
 }
 
-/// A file as it is named in words for the model.
+/// A file as a prompt mentions it.
 fn mention(path: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     if path.chars().all(plain) { format!("@{path}") } else { format!("@\"{path}\"") }
 }

@@ -14,7 +14,7 @@ pub(super) struct Panes {
     pub(super) todo_hidden: bool,
     /// Id and command of what runs.
     tasks: Vec<(String, String)>,
-    /// Name and last words or call of those at work.
+    /// Name and last text or call of the running sub-agents.
     agents: Vec<(String, String)>,
 }
 

@@ -15,7 +15,7 @@ const INPUT_ROWS: usize = 10;
 /// Rows of a list to choose from, with its title and its keys.
 const PICKER_ROWS: usize = 16;
 const PROMPT: &str = "> ";
-/// The last words of what the model thinks.
+/// How much of the end of the model's thinking is shown.
 const THOUGHT_BYTES: usize = 600;
 
 impl App {
@@ -29,8 +29,8 @@ impl App {
             below.extend(rows);
             cursor
         } else if let Some(search) = &self.search {
-            let found = self.editor.search(&search.words, search.skip).unwrap_or("nothing found");
-            let line = StyledLine::of("search: ", TextStyle::Accent).and(&search.words, TextStyle::Strong);
+            let found = self.editor.search(&search.query, search.skip).unwrap_or("nothing found");
+            let line = StyledLine::of("search: ", TextStyle::Accent).and(&search.query, TextStyle::Strong);
             let column = line.width().min(columns - 1);
             below.push(line.and("  ", TextStyle::Plain).and(found.replace('\n', " "), TextStyle::Dim).cut(columns));
             (0, column)
@@ -97,9 +97,9 @@ impl App {
     fn menu_rows(&self, columns: usize) -> Vec<StyledLine> {
         let Some(menu) = &self.menu else { return Vec::new() };
         let row = |(at, item): (usize, &crate::complete::CompletionItem)| {
-            let (mark, tone) = if at == menu.chosen { ("▸ ", TextStyle::Accent) } else { ("  ", TextStyle::Plain) };
-            StyledLine::of(mark, tone)
-                .and(haft_text::reveal(&item.text), tone)
+            let (mark, style) = if at == menu.chosen { ("▸ ", TextStyle::Accent) } else { ("  ", TextStyle::Plain) };
+            StyledLine::of(mark, style)
+                .and(haft_text::reveal(&item.text), style)
                 .and(format!("  {}", item.help), TextStyle::Dim)
                 .cut(columns)
         };

@@ -1,6 +1,6 @@
 //! Editing as in vi: keys that type, and keys that move and change.
 //!
-//! Responsible for what letters mean while they do not type. Invariant: while keys move, the cursor stands on a letter, never
+//! Responsible for what characters mean while they do not type. Invariant: while keys move, the cursor stands on a character, never
 //! behind the last of its row; every change can be undone.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -10,7 +10,7 @@ use super::Editor;
 
 /// Changes that can be undone.
 const UNDO: usize = 100;
-/// No count is larger: nobody types that many letters.
+/// No count is larger: nobody types that many characters.
 const MOST: usize = 9_999;
 
 /// How keys are meant, and what was typed of a command so far.
@@ -48,9 +48,9 @@ enum VimOperator {
 /// What a motion covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MotionReach {
-    /// Up to where it ends, without that letter.
+    /// Up to where it ends, without that character.
     Before(usize),
-    /// With that letter.
+    /// With that character.
     Through(usize),
     /// Whole rows.
     Rows(usize),
@@ -89,8 +89,8 @@ impl Vim {
                 self.forget();
                 begun
             }
-            (VimMode::Normal, KeyCode::Char(letter)) if plain => {
-                self.letter(editor, letter);
+            (VimMode::Normal, KeyCode::Char(c)) if plain => {
+                self.normal_key(editor, c);
                 true
             }
             (VimMode::Normal, KeyCode::Backspace) => {
@@ -108,8 +108,8 @@ impl Vim {
         (self.count, self.operator, self.g) = (None, None, false);
     }
 
-    fn letter(&mut self, editor: &mut Editor, letter: char) {
-        if let Some(digit) = letter.to_digit(10).filter(|digit| *digit > 0 || self.count.is_some()) {
+    fn normal_key(&mut self, editor: &mut Editor, c: char) {
+        if let Some(digit) = c.to_digit(10).filter(|digit| *digit > 0 || self.count.is_some()) {
             self.count = Some((self.count.unwrap_or(0) * 10 + digit as usize).min(MOST));
             return;
         }
@@ -118,12 +118,12 @@ impl Vim {
         let count = (typed.unwrap_or(1) * waiting.map_or(1, |waiting| waiting.1)).min(MOST);
         if std::mem::take(&mut self.g) {
             self.count = None;
-            if letter == 'g' {
+            if c == 'g' {
                 self.moved(editor, waiting.map(|waiting| waiting.0), MotionReach::Rows(row_at(&editor.text, count)));
             }
             return self.settle(editor);
         }
-        let operator = match letter {
+        let operator = match c {
             'd' => Some(VimOperator::Delete),
             'c' => Some(VimOperator::Change),
             'y' => Some(VimOperator::Copy),
@@ -143,9 +143,9 @@ impl Vim {
                     self.moved(editor, Some(one), MotionReach::Rows(last));
                 }
             }
-            (waiting, None) => match motion(editor, letter, count, typed.is_some(), waiting.map(|waiting| waiting.0)) {
+            (waiting, None) => match motion(editor, c, count, typed.is_some(), waiting.map(|waiting| waiting.0)) {
                 Some(reach) => self.moved(editor, waiting.map(|waiting| waiting.0), reach),
-                None if waiting.is_none() => self.command(editor, letter, count),
+                None if waiting.is_none() => self.command(editor, c, count),
                 None => {}
             },
         }
@@ -165,7 +165,7 @@ impl Vim {
             MotionReach::Through(to) => (at.min(to), editor.after(at.max(to))),
             MotionReach::Rows(to) => (start_of(&editor.text, at.min(to)), end_of(&editor.text, at.max(to))),
         };
-        // Nobody cuts a letter in two.
+        // Nobody cuts a character in two.
         let (from, to) = (editor.boundary_from(from), editor.boundary_from(to));
         self.rows = matches!(reach, MotionReach::Rows(_));
         if operator == VimOperator::Copy {
@@ -193,8 +193,8 @@ impl Vim {
         }
     }
 
-    fn command(&mut self, editor: &mut Editor, letter: char, count: usize) {
-        match letter {
+    fn command(&mut self, editor: &mut Editor, c: char, count: usize) {
+        match c {
             'i' => self.begin(editor, |_| {}),
             'a' => self.begin(editor, |editor| {
                 if editor.cursor < editor.line_end() {
@@ -284,7 +284,7 @@ impl Vim {
         self.undo.drain(..extra);
     }
 
-    /// While keys move, the cursor stands on a letter.
+    /// While keys move, the cursor stands on a character.
     fn settle(&self, editor: &mut Editor) {
         if self.mode == VimMode::Normal && editor.cursor == editor.line_end() && editor.cursor > editor.line_start() {
             editor.left();
@@ -292,17 +292,11 @@ impl Vim {
     }
 }
 
-/// Where a motion leads, if the letter is one.
-fn motion(
-    editor: &Editor,
-    letter: char,
-    count: usize,
-    counted: bool,
-    operator: Option<VimOperator>,
-) -> Option<MotionReach> {
+/// Where a motion leads, if the character is one.
+fn motion(editor: &Editor, c: char, count: usize, counted: bool, operator: Option<VimOperator>) -> Option<MotionReach> {
     let (text, at) = (editor.text.as_str(), editor.cursor);
     let times = |step: &dyn Fn(usize) -> usize| (0..count).fold(at, |at, _| step(at));
-    Some(match letter {
+    Some(match c {
         'h' => MotionReach::Before(times(&|at| editor.before(at)).max(editor.line_start())),
         'l' | ' ' => MotionReach::Before(times(&|at| editor.after(at)).min(editor.line_end())),
         '0' => MotionReach::Before(editor.line_start()),
@@ -350,27 +344,27 @@ fn row_at(text: &str, number: usize) -> usize {
 
 fn first_letter(text: &str, at: usize) -> usize {
     let (start, end) = (start_of(text, at), end_of(text, at));
-    text[start..end].find(|letter: char| !letter.is_whitespace()).map_or(end, |found| start + found)
+    text[start..end].find(|grapheme: char| !grapheme.is_whitespace()).map_or(end, |found| start + found)
 }
 
-/// What kind of letter stands there: a blank, one of a word, another.
-fn kind(letter: &str) -> u8 {
-    match letter.chars().next() {
-        Some(letter) if letter.is_whitespace() => 0,
-        Some(letter) if letter.is_alphanumeric() || letter == '_' => 1,
+/// What kind of grapheme stands there: a blank, one of a word, another.
+fn kind(grapheme: &str) -> u8 {
+    match grapheme.chars().next() {
+        Some(grapheme) if grapheme.is_whitespace() => 0,
+        Some(grapheme) if grapheme.is_alphanumeric() || grapheme == '_' => 1,
         _ => 2,
     }
 }
 
 fn is_blank(text: &str, at: usize) -> bool {
-    text[at..].graphemes(true).next().is_none_or(|letter| kind(letter) == 0)
+    text[at..].graphemes(true).next().is_none_or(|grapheme| kind(grapheme) == 0)
 }
 
 fn next_word(text: &str, at: usize) -> usize {
-    let mut letters = text[at..].grapheme_indices(true).map(|(place, letter)| (at + place, kind(letter)));
-    let Some((_, first)) = letters.next() else { return text.len() };
+    let mut graphemes = text[at..].grapheme_indices(true).map(|(place, grapheme)| (at + place, kind(grapheme)));
+    let Some((_, first)) = graphemes.next() else { return text.len() };
     let mut blank = first == 0;
-    for (place, kind) in letters {
+    for (place, kind) in graphemes {
         if kind == 0 {
             blank = true;
         } else if blank || kind != first {
@@ -380,11 +374,11 @@ fn next_word(text: &str, at: usize) -> usize {
     text.len()
 }
 
-/// The last letter of the run of letters of one kind.
+/// The last grapheme of the run of graphemes of one kind.
 fn end_of_run(text: &str, at: usize) -> usize {
-    let mut letters = text[at..].grapheme_indices(true).map(|(place, letter)| (at + place, kind(letter)));
-    let Some((mut last, first)) = letters.next() else { return at };
-    for (place, kind) in letters {
+    let mut graphemes = text[at..].grapheme_indices(true).map(|(place, grapheme)| (at + place, kind(grapheme)));
+    let Some((mut last, first)) = graphemes.next() else { return at };
+    for (place, kind) in graphemes {
         if kind != first {
             break;
         }
@@ -394,18 +388,18 @@ fn end_of_run(text: &str, at: usize) -> usize {
 }
 
 fn end_of_word(text: &str, at: usize) -> usize {
-    let mut letters = text[at..].grapheme_indices(true).map(|(place, letter)| (at + place, kind(letter)));
-    letters.next();
-    match letters.find(|letter| letter.1 != 0) {
+    let mut graphemes = text[at..].grapheme_indices(true).map(|(place, grapheme)| (at + place, kind(grapheme)));
+    graphemes.next();
+    match graphemes.find(|grapheme| grapheme.1 != 0) {
         Some((place, _)) => end_of_run(text, place),
         None => text.grapheme_indices(true).next_back().map_or(0, |(place, _)| place.max(at)),
     }
 }
 
 fn word_before(text: &str, at: usize) -> usize {
-    let mut letters = text[..at].grapheme_indices(true).rev().map(|(place, letter)| (place, kind(letter)));
-    let Some((mut first, of)) = letters.find(|letter| letter.1 != 0) else { return 0 };
-    for (place, kind) in letters {
+    let mut graphemes = text[..at].grapheme_indices(true).rev().map(|(place, grapheme)| (place, kind(grapheme)));
+    let Some((mut first, of)) = graphemes.find(|grapheme| grapheme.1 != 0) else { return 0 };
+    for (place, kind) in graphemes {
         if kind != of {
             break;
         }
@@ -421,10 +415,10 @@ mod tests {
     use super::*;
 
     fn press(editor: &mut Editor, keys: &str) {
-        for letter in keys.chars() {
-            let code = if letter == '\u{1b}' { KeyCode::Esc } else { KeyCode::Char(letter) };
+        for c in keys.chars() {
+            let code = if c == '\u{1b}' { KeyCode::Esc } else { KeyCode::Char(c) };
             if !editor.vim_key(KeyEvent::new(code, KeyModifiers::NONE)) && code != KeyCode::Esc {
-                editor.insert(letter.encode_utf8(&mut [0; 4]));
+                editor.insert(c.encode_utf8(&mut [0; 4]));
             }
         }
     }

@@ -3,7 +3,7 @@
 /// What is known of a language.
 #[derive(Debug)]
 pub(super) struct LanguageSyntax {
-    /// Names, endings of files and whole names of files, in small letters.
+    /// Names, endings of files and whole names of files, in small characters.
     pub(super) names: &'static [&'static str],
     pub(super) line_comments: &'static [&'static str],
     pub(super) comments: Option<(&'static str, &'static str)>,
@@ -15,7 +15,7 @@ pub(super) struct LanguageSyntax {
     pub(super) defines: &'static str,
     /// What stands between a name and its value.
     pub(super) key: Option<&'static str>,
-    /// Signs that words may hold beside letters.
+    /// Signs that words may hold beside characters.
     pub(super) in_words: &'static str,
     /// Signs that begin the name of a variable.
     pub(super) before_words: &'static str,
@@ -27,7 +27,7 @@ pub(super) struct LanguageSyntax {
     pub(super) tags: bool,
     /// Whether the sign of a comment may stand within a word.
     pub(super) words_hold_comments: bool,
-    /// Whether the first letter of a line says what the line is, as in a diff.
+    /// Whether the first character of a line says what the line is, as in a diff.
     pub(super) whole_lines: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct StringSyntax {
     pub(super) close: &'static str,
     pub(super) escapes: bool,
     pub(super) many_lines: bool,
-    /// Whether it holds one letter: otherwise the sign means something else.
+    /// Whether it holds one character: otherwise the sign means something else.
     one_letter: bool,
 }
 
@@ -58,7 +58,7 @@ impl StringSyntax {
         Self { open, close, escapes: false, many_lines: true, one_letter: false }
     }
 
-    const fn letter(mark: &'static str) -> Self {
+    const fn c(mark: &'static str) -> Self {
         Self { one_letter: true, ..Self::short(mark) }
     }
 
@@ -68,10 +68,10 @@ impl StringSyntax {
         if !self.one_letter {
             return true;
         }
-        let mut letters = behind.chars();
-        match letters.next() {
+        let mut chars = behind.chars();
+        match chars.next() {
             Some('\\') => true,
-            Some(_) => letters.as_str().starts_with(self.close),
+            Some(_) => chars.as_str().starts_with(self.close),
             None => false,
         }
     }
@@ -132,7 +132,7 @@ pub(super) static ALL: &[LanguageSyntax] = &[
             StringSyntax::raw("r#\"", "\"#"),
             StringSyntax::raw("r\"", "\""),
             StringSyntax::long("\""),
-            StringSyntax::letter("'"),
+            StringSyntax::c("'"),
         ],
         keywords: "as async await break const continue crate dyn else enum extern fn for if impl in let loop match mod \
             move mut pub ref return static struct trait type union unsafe use where while",
@@ -307,7 +307,7 @@ pub(super) static ALL: &[LanguageSyntax] = &[
         names: &["haskell", "hs", "elm", "ocaml", "ml", "nix"],
         line_comments: &["--"],
         comments: Some(("{-", "-}")),
-        quotes: &[StringSyntax::long("\""), StringSyntax::letter("'")],
+        quotes: &[StringSyntax::long("\""), StringSyntax::c("'")],
         keywords: "and as case class data deriving do else end fun function if import in inherit instance let match \
             module newtype of open rec then type val where with",
         types: true,

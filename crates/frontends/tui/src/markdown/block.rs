@@ -53,7 +53,7 @@ struct MarkdownRenderer {
     rows: Vec<StyledLine>,
     line: StyledLine,
     inside: Vec<ContainerBlock>,
-    tones: Vec<TextStyle>,
+    styles: Vec<TextStyle>,
     /// The number of the next item of each open list; none for bullets.
     lists: Vec<Option<u64>>,
     /// The code of a block and its language, until it ends.
@@ -78,21 +78,21 @@ impl MarkdownRenderer {
             Event::End(tag) => self.end(tag),
             Event::Text(text) => match &mut self.code {
                 Some((_, code)) => code.push_str(&text),
-                None => self.words(&text, self.tones.last().copied().unwrap_or_default()),
+                None => self.push_text(&text, self.styles.last().copied().unwrap_or_default()),
             },
             Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
-                self.words(&text, TextStyle::Code)
+                self.push_text(&text, TextStyle::Code)
             }
-            Event::Html(text) | Event::InlineHtml(text) => self.words(text.trim_end_matches('\n'), TextStyle::Dim),
-            Event::FootnoteReference(text) => self.words(&format!("[{text}]"), TextStyle::Dim),
-            Event::SoftBreak => self.words(" ", TextStyle::Plain),
+            Event::Html(text) | Event::InlineHtml(text) => self.push_text(text.trim_end_matches('\n'), TextStyle::Dim),
+            Event::FootnoteReference(text) => self.push_text(&format!("[{text}]"), TextStyle::Dim),
+            Event::SoftBreak => self.push_text(" ", TextStyle::Plain),
             Event::HardBreak => self.end_line(),
             Event::Rule => {
                 self.block();
                 self.line = StyledLine::of("─".repeat(self.room().min(40)), TextStyle::Dim);
                 self.end_block();
             }
-            Event::TaskListMarker(done) => self.words(if done { "[x] " } else { "[ ] " }, TextStyle::Accent),
+            Event::TaskListMarker(done) => self.push_text(if done { "[x] " } else { "[ ] " }, TextStyle::Accent),
         }
     }
 
@@ -101,8 +101,8 @@ impl MarkdownRenderer {
             Tag::Paragraph => self.block(),
             Tag::Heading { level, .. } => {
                 self.block();
-                self.words(&format!("{} ", "#".repeat(level as usize)), TextStyle::Dim);
-                self.tones.push(TextStyle::Heading);
+                self.push_text(&format!("{} ", "#".repeat(level as usize)), TextStyle::Dim);
+                self.styles.push(TextStyle::Heading);
             }
             Tag::BlockQuote(_) => {
                 self.block();
@@ -139,11 +139,11 @@ impl MarkdownRenderer {
                 self.inside.push(ContainerBlock::Item { mark: Some(mark), width });
                 self.gap = false;
             }
-            Tag::Emphasis => self.tones.push(TextStyle::Emphasis),
-            Tag::Strong => self.tones.push(TextStyle::Strong),
-            Tag::Strikethrough => self.tones.push(TextStyle::Dim),
+            Tag::Emphasis => self.styles.push(TextStyle::Emphasis),
+            Tag::Strong => self.styles.push(TextStyle::Strong),
+            Tag::Strikethrough => self.styles.push(TextStyle::Dim),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                self.tones.push(TextStyle::Link);
+                self.styles.push(TextStyle::Link);
                 self.links.push((dest_url.into_string(), String::new()));
             }
             Tag::Table(_) => {
@@ -167,7 +167,7 @@ impl MarkdownRenderer {
     fn end(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Heading(_) => {
-                self.tones.pop();
+                self.styles.pop();
                 self.end_block();
             }
             TagEnd::BlockQuote(_) => {
@@ -177,7 +177,7 @@ impl MarkdownRenderer {
             }
             TagEnd::Item => {
                 self.end_line();
-                // An item without words still has its mark.
+                // An item without text still has its mark.
                 if let Some(ContainerBlock::Item { mark: Some(_), .. }) = self.inside.last() {
                     self.put(&StyledLine::empty());
                 }
@@ -203,13 +203,13 @@ impl MarkdownRenderer {
                 self.end_line();
                 self.gap = self.lists.is_empty();
             }
-            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => drop(self.tones.pop()),
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => drop(self.styles.pop()),
             TagEnd::Link | TagEnd::Image => {
-                self.tones.pop();
+                self.styles.pop();
                 if let Some((address, text)) = self.links.pop()
                     && address != text
                 {
-                    self.words(&format!(" ({address})"), TextStyle::Dim);
+                    self.push_text(&format!(" ({address})"), TextStyle::Dim);
                 }
             }
             TagEnd::TableCell => {
@@ -241,11 +241,11 @@ impl MarkdownRenderer {
         }
     }
 
-    fn words(&mut self, text: &str, tone: TextStyle) {
+    fn push_text(&mut self, text: &str, style: TextStyle) {
         if let Some((_, said)) = self.links.last_mut() {
             said.push_str(text);
         }
-        self.line.push(StyledSpan::new(text, tone));
+        self.line.push(StyledSpan::new(text, style));
     }
 
     /// Another block begins: what was before it ends, and a row is left free where there was one.
@@ -290,7 +290,7 @@ impl MarkdownRenderer {
             first.push(StyledSpan::new(of_first, TextStyle::Dim));
             rest.push(StyledSpan::new(of_rest, TextStyle::Dim));
         }
-        // Nested deeper than the terminal is wide, marks would leave no room for words.
+        // Nested deeper than the terminal is wide, marks would leave no room for text.
         if first.width() + NARROWEST > self.columns {
             (first, rest) = (StyledLine::empty(), StyledLine::empty());
         }
@@ -313,8 +313,8 @@ fn lay_out(rows: &[Vec<StyledLine>], columns: usize) -> Vec<StyledLine> {
         let mut line = StyledLine::empty();
         for (at, cell) in row.iter().enumerate() {
             for span in cell.spans() {
-                let tone = if number == 0 { TextStyle::Strong } else { span.tone() };
-                line.push(StyledSpan::new(span.text(), tone));
+                let style = if number == 0 { TextStyle::Strong } else { span.style() };
+                line.push(StyledSpan::new(span.text(), style));
             }
             if at + 1 < row.len() {
                 line.push(StyledSpan::new(" ".repeat(widths[at] - cell.width() + 2), TextStyle::Plain));

@@ -8,12 +8,12 @@ fn text(rows: &[StyledLine]) -> String {
     rows.iter().map(|row| row.plain() + "\n").collect()
 }
 
-/// The page as it is once it has arrived in pieces of this many letters.
+/// The page as it is once it has arrived in pieces of this many characters.
 fn streamed(page: &str, columns: usize, piece: usize) -> Vec<StyledLine> {
     let mut stream = MarkdownStream::default();
-    let letters: Vec<_> = page.chars().collect();
+    let chars: Vec<_> = page.chars().collect();
     let mut rows = Vec::new();
-    for piece in letters.chunks(piece) {
+    for piece in chars.chunks(piece) {
         rows.extend(stream.push(&piece.iter().collect::<String>(), columns));
         stream.tail(columns);
     }
@@ -51,9 +51,9 @@ fn code_has_the_tones_of_its_language() {
     for page in ["```rust\nlet a = 1; // b\n```", "- item\n\n  ```rust\n  let a = 1; // b\n  ```"] {
         let rows = streamed(page, 40, 3);
         let spans: Vec<_> = rows.iter().flat_map(StyledLine::spans).collect();
-        assert!(spans.iter().any(|span| span.text() == "let" && span.tone() == TextStyle::Keyword), "{spans:?}");
+        assert!(spans.iter().any(|span| span.text() == "let" && span.style() == TextStyle::Keyword), "{spans:?}");
         assert!(
-            spans.iter().any(|span| span.text().contains("// b") && span.tone() == TextStyle::Comment),
+            spans.iter().any(|span| span.text().contains("// b") && span.style() == TextStyle::Comment),
             "{spans:?}"
         );
     }

@@ -126,7 +126,7 @@ fn file_of(kind: Kind, folder: &Path, name: &str) -> PathBuf {
 }
 
 fn take_away(kind: Kind, path: &Path, folder_existed: bool) {
-    // What cannot be removed stays, and is told of as what it is.
+    // What cannot be removed stays, and is reported.
     let _ = fs::remove_file(path);
     let above = path.parent().into_iter().flat_map(Path::ancestors);
     let made = usize::from(kind == Kind::Skills) + usize::from(!folder_existed);

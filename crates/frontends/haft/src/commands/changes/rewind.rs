@@ -18,9 +18,9 @@ use crate::output;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::commands) enum RewindScope {
     /// What was said alone.
-    Words,
+    Conversation,
     /// The files too.
-    WordsAndFiles,
+    ConversationAndFiles,
 }
 
 /// How a conversation went back.
@@ -30,13 +30,13 @@ pub(in crate::commands) struct RewindResult {
     /// How many messages it has, and how many there were.
     kept: (usize, usize),
     /// What the user had said there.
-    pub(in crate::commands) words: Option<String>,
+    pub(in crate::commands) prompt: Option<String>,
     report: Report,
     mode: Mode,
 }
 
 impl RewindResult {
-    /// What became of files, in words; nothing where none were to go back.
+    /// What happened to the files, as text; empty where none were to be restored.
     pub(in crate::commands) fn files(&self, opened: &ConversationChanges) -> Option<String> {
         let report = &self.report;
         (!report.paths.is_empty()).then(|| undo::as_text(opened, report, self.mode, undo::Direction::Back))
@@ -56,28 +56,28 @@ pub(in crate::commands) async fn go_back(
     let wanted = conversations::message(&messages, message)?;
     let kept = kept(&messages, wanted)?;
     let report = match scope {
-        RewindScope::Words => Report::default(),
-        RewindScope::WordsAndFiles => files(opened, &messages[kept..], mode)?,
+        RewindScope::Conversation => Report::default(),
+        RewindScope::ConversationAndFiles => files(opened, &messages[kept..], mode)?,
     };
     let rewound = match mode {
         Mode::DryRun => None,
         Mode::Apply => Some(fork(opened, &messages[..kept]).await?),
     };
     let said = |message: &&Message| matches!(message.origin(), Origin::User | Origin::Joined);
-    let words = messages.get(kept).filter(|message| message.role == Role::User).filter(said).map(Message::joined_text);
-    Ok(RewindResult { rewound, kept: (kept, messages.len()), words, report, mode })
+    let prompt = messages.get(kept).filter(|message| message.role == Role::User).filter(said).map(Message::joined_text);
+    Ok(RewindResult { rewound, kept: (kept, messages.len()), prompt, report, mode })
 }
 
 pub(super) async fn rewind(args: &RewindArgs) -> anyhow::Result<Exit> {
     let opened = ConversationChanges::new(args.conversation.as_deref(), &args.how.common).await?;
-    let scope = if args.files { RewindScope::WordsAndFiles } else { RewindScope::Words };
+    let scope = if args.files { RewindScope::ConversationAndFiles } else { RewindScope::Conversation };
     let gone = go_back(&opened, &args.message, scope, undo::mode(&args.how)).await?;
-    let RewindResult { rewound, kept: (kept, all), words, report, .. } = &gone;
+    let RewindResult { rewound, kept: (kept, all), prompt, report, .. } = &gone;
     if args.how.json {
         let mut told = undo::as_json(&opened, report, &args.how);
         told["rewound_to"] = json!(rewound.as_ref().map(|conversation| &conversation.id));
         told["messages"] = json!(kept);
-        told["words"] = json!(words);
+        told["words"] = json!(prompt);
         output::print_json(&told)?;
     } else {
         let mut text = match rewound {
@@ -85,15 +85,15 @@ pub(super) async fn rewind(args: &RewindArgs) -> anyhow::Result<Exit> {
             None => format!("Would keep {kept} of {all} messages.\n"),
         };
         text.extend(gone.files(&opened));
-        if let Some(words) = words {
-            text.extend(["You had said:\n", words, "\n"]);
+        if let Some(prompt) = prompt {
+            text.extend(["You had said:\n", prompt, "\n"]);
         }
         output::print(&haft_text::sanitise(&text))?;
     }
     Ok(if report.is_clean() { Exit::Completed } else { Exit::Waiting })
 }
 
-/// How many messages stay: up to the user's words, which are to be said anew, or up to the model's with all their results.
+/// How many messages stay: up to the user's prompt, which is to be entered again, or up to the model's reply with all its results.
 fn kept(messages: &[Message], wanted: MessageId) -> anyhow::Result<usize> {
     let at = messages.iter().position(|message| message.message_id == wanted).unwrap_or(messages.len());
     let results = |from: usize| messages[from..].iter().take_while(|message| message.role == Role::Tool).count();

@@ -40,7 +40,7 @@ pub(super) async fn show(args: &ChangesArgs) -> anyhow::Result<()> {
     for file in &summary.files {
         let difference = difference(&opened, file)?;
         let lines = difference.count().map_or_else(String::new, |(added, removed)| format!("+{added} -{removed}"));
-        table.row(vec![word(file).to_owned(), names(&opened, file), lines]);
+        table.row(vec![status(file).to_owned(), names(&opened, file), lines]);
     }
     let mut text = table.to_string();
     if summary.files.is_empty() {
@@ -49,7 +49,7 @@ pub(super) async fn show(args: &ChangesArgs) -> anyhow::Result<()> {
     output::print(&text)
 }
 
-fn word(file: &FileSummary) -> &'static str {
+fn status(file: &FileSummary) -> &'static str {
     match file.kind {
         SummaryKind::Added => "added",
         SummaryKind::Modified => "modified",
@@ -70,8 +70,8 @@ fn names(opened: &ConversationChanges, file: &FileSummary) -> String {
 enum PathDiff {
     /// As text.
     Text(String),
-    /// In words.
-    Words(String),
+    /// As a description.
+    Note(String),
 }
 
 impl PathDiff {
@@ -86,11 +86,11 @@ impl PathDiff {
 
 fn difference(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Result<PathDiff> {
     let Some(after) = file.after else {
-        return Ok(PathDiff::Words("haft was stopped in the middle of this change".to_owned()));
+        return Ok(PathDiff::Note("haft was stopped in the middle of this change".to_owned()));
     };
     let is_file = |version: &Version| matches!(version, Version::File { .. } | Version::Absent);
     if !is_file(&file.before) || !is_file(&after) {
-        return Ok(PathDiff::Words(format!("{} → {}", kind(opened, file.before)?, kind(opened, after)?)));
+        return Ok(PathDiff::Note(format!("{} → {}", kind(opened, file.before)?, kind(opened, after)?)));
     }
     let new = opened.name(&file.path);
     let old = match &file.kind {
@@ -107,11 +107,11 @@ fn difference(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Resul
         if version == Version::Absent { Ok(Some(Vec::new())) } else { Ok(opened.record.content(&version)?) }
     };
     let (Some(before), Some(now)) = (content(file.before)?, content(after)?) else {
-        return Ok(PathDiff::Words("the content is no longer stored".to_owned()));
+        return Ok(PathDiff::Note("the content is no longer stored".to_owned()));
     };
     let sides = (side(file.before, "a", &old), side(after, "b", &new));
     let text = unified_diff((&sides.0, &sides.1), &before, &now);
-    Ok(text.map_or_else(|| PathDiff::Words("not text".to_owned()), |diff| PathDiff::Text(masked(&diff))))
+    Ok(text.map_or_else(|| PathDiff::Note("not text".to_owned()), |diff| PathDiff::Text(masked(&diff))))
 }
 
 /// What is shown may be passed on: no key goes with it.
@@ -136,11 +136,11 @@ fn step_as_text(opened: &ConversationChanges, step: &StepSummary) -> anyhow::Res
     let mut text = headline(step);
     for file in &step.files {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{} {}{}", word(file), names(opened, file), modes(file));
+        let _ = writeln!(text, "{} {}{}", status(file), names(opened, file), modes(file));
         match difference(opened, file)? {
             PathDiff::Text(diff) => text.push_str(&diff),
-            PathDiff::Words(words) => {
-                let _ = writeln!(text, "({words})");
+            PathDiff::Note(note) => {
+                let _ = writeln!(text, "({note})");
             }
         }
     }
@@ -182,7 +182,7 @@ fn file_as_json(opened: &ConversationChanges, file: &FileSummary, with_content: 
 }
 
 fn base_json(opened: &ConversationChanges, file: &FileSummary) -> Value {
-    let mut value = json!({ "path": opened.name(&file.path), "change": word(file) });
+    let mut value = json!({ "path": opened.name(&file.path), "change": status(file) });
     if let SummaryKind::Moved { from } = &file.kind {
         value["from"] = opened.name(from).into();
     }
@@ -205,7 +205,7 @@ fn step_as_json(opened: &ConversationChanges, step: &StepSummary, with_diff: boo
         if with_diff {
             match difference(opened, file)? {
                 PathDiff::Text(diff) => value["diff"] = diff.into(),
-                PathDiff::Words(words) => value["note"] = words.into(),
+                PathDiff::Note(note) => value["note"] = note.into(),
             }
         }
         Ok(value)

@@ -12,7 +12,7 @@ use crate::commands::changes::{ChangeOptions, RedoArgs, UndoArgs};
 use crate::exit::{Exit, mistake};
 use crate::output;
 
-/// What is reversed, in the words of the report.
+/// What is reversed, as the report names it.
 #[derive(Clone, Copy)]
 pub(in crate::commands) enum Direction {
     /// Changes are taken back.
@@ -21,7 +21,7 @@ pub(in crate::commands) enum Direction {
     Forth,
 }
 
-/// Takes back the last change, or brings back what was taken back last; gives what was or would be done, in words. `None` where there is
+/// Takes back the last change, or brings back what was taken back last; gives what was or would be done, as text. `None` where there is
 /// nothing to do.
 pub(in crate::commands) fn described(
     opened: &ConversationChanges,

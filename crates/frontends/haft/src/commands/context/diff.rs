@@ -13,7 +13,7 @@ use similar::{Algorithm, DiffOp, TextDiff, capture_diff_slices};
 
 use super::logged::RequestLogReader;
 use super::segments::{RequestView, SegmentView, TextExtent};
-use super::words::{count, first_words, whole_text};
+use super::text::{count, opening, whole_text};
 use crate::commands::context::DiffArgs;
 use crate::exit::mistake;
 use crate::output;
@@ -30,7 +30,7 @@ pub(super) async fn run(args: &DiffArgs) -> anyhow::Result<()> {
     output::print(&haft_text::sanitise(&difference.text(args.full)))
 }
 
-/// What the words of the command line mean.
+/// What the positional arguments mean.
 #[derive(Debug, PartialEq, Eq)]
 struct DiffTarget<'a> {
     conversation: Option<&'a str>,
@@ -180,10 +180,10 @@ impl<'a> RequestDiff<'a> {
     }
 
     fn json(&self, log: &RequestLogReader, full: bool) -> Value {
-        let words = if full { TextExtent::All } else { TextExtent::First };
+        let extent = if full { TextExtent::All } else { TextExtent::First };
         let (was, is) = (RequestView::logged(self.old), RequestView::logged(self.new));
         let segment = |sign: &str, index: usize, of: &SegmentView<'_>| {
-            let mut value = of.json(words);
+            let mut value = of.json(extent);
             value["change"] = sign.into();
             value["index"] = (index + 1).into();
             value
@@ -228,7 +228,7 @@ fn tally(segments: &[LoggedSegment], how: &str) -> String {
 
 fn line(text: &mut String, sign: char, index: usize, segment: &LoggedSegment) {
     const WIDEST: usize = 60;
-    let words = first_words(&segment.message);
+    let first_line = opening(&segment.message);
     // Writing to a String cannot fail.
     let _ = writeln!(
         text,
@@ -238,7 +238,7 @@ fn line(text: &mut String, sign: char, index: usize, segment: &LoggedSegment) {
         segment.message.message_id.short(),
         segment.message.role,
         grouped(segment.tokens),
-        haft_text::truncate_to_width(&words, WIDEST),
+        haft_text::truncate_to_width(&first_line, WIDEST),
     );
 }
 

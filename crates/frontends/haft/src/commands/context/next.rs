@@ -14,7 +14,7 @@ use crate::commands::{configuration, conversations, run};
 use crate::exit::mistake;
 use crate::{output, wiring};
 
-/// What stands for the user's words while nobody has said them.
+/// The stand-in for the user's next prompt.
 const UNSAID: &str = "[the user's next input]";
 
 /// A request that was not sent.
@@ -112,7 +112,7 @@ fn imagined(id: ConversationId, messages: usize) -> Conversation {
     }
 }
 
-/// The user's next words: those given, or a stand-in where the conversation waits for some.
+/// The user's next prompt: the given one, or a stand-in where the conversation waits for one.
 fn input(look: &LookArgs, config: &Config, project: &Project, messages: &[Message]) -> Option<Message> {
     let text = match &look.input {
         Some(text) => treat_input(text, config.context.mentions as usize, &|path| project.cwd.join(path).exists()),

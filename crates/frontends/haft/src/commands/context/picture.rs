@@ -9,8 +9,8 @@ use haft_store::RequestOutline;
 use haft_text::{Anchor, Svg, grouped};
 use haft_types::{Layer, LlmMetadata, ModelSpec};
 
+use super::text::{count, percent};
 use super::why::PrefixBreakReport;
-use super::words::{count, percent};
 
 /// One request.
 pub(super) struct RequestColumn {

@@ -1,4 +1,4 @@
-//! What an action beside a session costs the conversation that is going on.
+//! What an action outside a session costs the current conversation.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 
 use super::logged::{RequestLogReader, rebuild};
 use super::next;
-use super::words::masked;
+use super::text::masked;
 use crate::commands::context::{LookArgs, RenderArgs};
 use crate::output;
 

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::logged::{RequestLogReader, rebuild, replies};
 use super::next;
 use super::picture::{self, RequestColumn};
+use super::text::{money, percent};
 use super::why::breaks;
-use super::words::{money, percent};
 use crate::commands::context::ReportArgs;
 use crate::exit::mistake;
 use crate::output;
@@ -91,7 +91,7 @@ fn as_text(report: &BudgetReport) -> String {
     for (name, tokens) in layers.chain([("output reserve", budget.output_reserve)]) {
         line(&mut text, name, &grouped(tokens), share(tokens));
     }
-    // What is missing is told as such: a bar cannot be negative.
+    // What is missing is shown as such: a bar cannot be negative.
     let remaining = budget.remaining.unsigned_abs();
     if budget.remaining < 0 {
         line(&mut text, "remaining", &format!("-{}", grouped(remaining)), 0.0);

@@ -4,7 +4,7 @@ use haft_store::LoggedRequest;
 use haft_types::{Api, Layer, Message, Request, ToolSpec};
 use serde_json::{Value, json};
 
-use super::words::{first_words, whole_text};
+use super::text::{opening, whole_text};
 
 /// A request to be shown.
 pub(super) struct RequestView<'a> {
@@ -26,7 +26,7 @@ pub(super) struct SegmentView<'a> {
     pub(super) boundary: bool,
 }
 
-/// Which words of a message are given.
+/// How much of a message is given.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextExtent {
     First,
@@ -88,7 +88,7 @@ impl<'a> RequestView<'a> {
 
 impl SegmentView<'_> {
     /// For programs.
-    pub(super) fn json(&self, words: TextExtent) -> Value {
+    pub(super) fn json(&self, extent: TextExtent) -> Value {
         let mut value = json!({
             "layer": self.layer,
             "owner": self.owner,
@@ -96,9 +96,9 @@ impl SegmentView<'_> {
             "role": self.message.role,
             "tokens": self.tokens,
             "boundary": self.boundary,
-            "first_words": first_words(self.message),
+            "first_words": opening(self.message),
         });
-        if words == TextExtent::All {
+        if extent == TextExtent::All {
             value["text"] = whole_text(self.message).into();
         }
         value

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::logged::RequestLogReader;
 use super::segments::{RequestView, TextExtent};
-use super::words::{count, first_words, whole_text};
+use super::text::{count, opening, whole_text};
 use super::{next, render};
 use crate::commands::context::ShowArgs;
 use crate::output::{self, Table};
@@ -30,7 +30,7 @@ pub(super) async fn run(args: &ShowArgs) -> anyhow::Result<()> {
 
 fn print(shown: &RequestView<'_>, log: Option<&RequestLogReader>, args: &ShowArgs) -> anyhow::Result<()> {
     if args.json {
-        let words = if args.full { TextExtent::All } else { TextExtent::First };
+        let extent = if args.full { TextExtent::All } else { TextExtent::First };
         return output::print_json(&json!({
             "conversation_id": log.map(|log| &log.conversation.id),
             "request": shown.number,
@@ -39,7 +39,7 @@ fn print(shown: &RequestView<'_>, log: Option<&RequestLogReader>, args: &ShowArg
             "tokens": shown.tokens,
             "tools": shown.tools.iter().map(|tool| &tool.name).collect::<Vec<_>>(),
             "tool_tokens": shown.tool_tokens(),
-            "segments": shown.segments.iter().map(|segment| segment.json(words)).collect::<Vec<_>>(),
+            "segments": shown.segments.iter().map(|segment| segment.json(extent)).collect::<Vec<_>>(),
         }));
     }
     let of = log.map_or_else(String::new, |log| format!(" of {} in `{}`", log.requests, log.conversation.id));
@@ -74,7 +74,7 @@ fn table(shown: &RequestView<'_>) -> String {
             segment.message.role.to_string(),
             grouped(segment.tokens),
             if segment.boundary { BOUNDARY.to_owned() } else { String::new() },
-            first_words(segment.message),
+            opening(segment.message),
         ]);
     }
     table.to_string()

@@ -1,7 +1,7 @@
 //! `haft context why`: every break of the cached prefix, its cause and its price.
 //!
 //! Breaks are found by comparing what was sent. The cause noted when a request was sent is believed first; without one the
-//! segments tell it. A cause that the conversation itself contradicts is none, and a break without a cause is a bug.
+//! segments show it. A cause that the conversation itself contradicts is none, and a break without a cause is a bug.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde_json::{Value, json};
 
 use super::logged::RequestLogReader;
-use super::words::{count, money};
+use super::text::{count, money};
 use crate::commands::context::WhyArgs;
 use crate::output::{self, Table};
 

@@ -24,7 +24,7 @@ impl PricedRequest<'_> {
     }
 }
 
-/// All of them together. The cost counts what had a price; the rest is told as a number of requests.
+/// All of them together. The cost counts what had a price; the rest is a number of requests.
 #[derive(Default)]
 struct CostTotal {
     usage: Usage,

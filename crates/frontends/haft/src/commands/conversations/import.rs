@@ -31,7 +31,7 @@ enum ImportOutcome {
 }
 
 impl ImportOutcome {
-    fn in_words(&self) -> String {
+    fn as_text(&self) -> String {
         match self {
             Self::New => "new".to_owned(),
             Self::Same => "was there".to_owned(),
@@ -197,7 +197,7 @@ fn print(report: &ImportReport, as_json: bool) -> anyhow::Result<()> {
     for line in &report.lines {
         let skipped = if line.skipped == 0 { "-".to_owned() } else { line.skipped.to_string() };
         let id = line.id.short().to_owned();
-        table.row(vec![id, line.name.clone(), line.messages.to_string(), line.done.in_words(), skipped]);
+        table.row(vec![id, line.name.clone(), line.messages.to_string(), line.done.as_text(), skipped]);
     }
     output::print(&table.to_string())
 }

@@ -98,7 +98,7 @@ fn failed(path: &Path, error: &io::Error) -> anyhow::Error {
     mistake(format!("cannot write `{}`: {error}", path.display()))
 }
 
-/// A file name for any id: what is not a plain letter is written as its code.
+/// A file name for any id: what is not a plain character is written as its code.
 fn file_name(id: &ConversationId) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
     let safe: String =

@@ -90,7 +90,7 @@ fn as_text(report: &SalvageReport, database: &Path, folder: &Path, copies: &[Pat
     text
 }
 
-/// A new folder beside the database.
+/// A new folder next to the database.
 fn beside(places: &Places) -> PathBuf {
     places.data.join(format!("salvaged-{}", WallClock.now().strftime("%Y%m%dT%H%M%SZ")))
 }

@@ -8,7 +8,7 @@ use haft_tui::{Focus, ListRequest, Operation, PickerAction, PickerList, PickerRo
 use haft_types::{self as types, Clock as _, Origin, Role, Timestamp};
 
 use super::TuiSession;
-use super::back::as_typed;
+use super::rewind::typed_part;
 use crate::commands::changes::ConversationChanges;
 use crate::commands::models;
 use crate::wiring;
@@ -47,7 +47,7 @@ impl TuiSession<'_> {
         };
         let row = |(at, message): (usize, &types::Message)| {
             let words = message.joined_text();
-            let text = as_typed(&words).split_whitespace().collect::<Vec<_>>().join(" ");
+            let text = typed_part(&words).split_whitespace().collect::<Vec<_>>().join(" ");
             let goes = history.len() - at;
             let about =
                 format!("{}, {goes} {} go", age(message.created_at), if goes == 1 { "message" } else { "messages" });
@@ -91,7 +91,7 @@ impl TuiSession<'_> {
         Ok(PickerList { title: "Which model is asked?".into(), notes, rows, filter })
     }
 
-    /// What the model is told of files with every request.
+    /// What is sent to the model about files with every request.
     pub(super) fn files(&self) -> Option<PickerList> {
         let document = |(heading, text, tokens): (&str, &str, u32)| PickerRow {
             text: heading.to_owned(),
@@ -125,7 +125,7 @@ impl TuiSession<'_> {
             ],
             filter: String::new(),
         };
-        self.desk.tell(UiMessage::Pick(list));
+        self.ui.tell(UiMessage::Pick(list));
         Ok(())
     }
 
@@ -163,24 +163,24 @@ fn what_of(path: &str) -> PickerList {
 }
 
 /// Whether files go back too, where any were changed.
-fn how_far(message: &str, words: &str, changed: bool) -> PickerAction {
+fn how_far(message: &str, text: &str, changed: bool) -> PickerAction {
     let back = |take_back| PickerAction::Do(Operation::Rewind { message: message.to_owned(), take_back });
     if !changed {
-        return back(RewindTarget::Words);
+        return back(RewindTarget::Conversation);
     }
     let row = |text: &str, about: &str, then| PickerRow { text: text.to_owned(), about: about.to_owned(), then };
     PickerAction::Open(Box::new(PickerList {
-        title: format!("Back to: {words}"),
+        title: format!("Back to: {text}"),
         notes: Vec::new(),
         rows: vec![
-            row("what was said", "files stay as they are", back(RewindTarget::Words)),
-            row("what was said, and files", "as they were before it", back(RewindTarget::WordsAndFiles)),
+            row("what was said", "files stay as they are", back(RewindTarget::Conversation)),
+            row("what was said, and files", "as they were before it", back(RewindTarget::ConversationAndFiles)),
         ],
         filter: String::new(),
     }))
 }
 
-/// How long ago something was, in one word.
+/// How long ago something was, in short form.
 fn age(then: Timestamp) -> String {
     let passed = Duration::try_from(WallClock.now().duration_since(then)).unwrap_or_default();
     match passed.as_secs() {

@@ -144,7 +144,7 @@ fn choose_provider(config: &Config) -> anyhow::Result<Option<ProviderChoice>> {
     );
     output::print(&text)?;
     loop {
-        let Some(typed) = ask("Number, name, s or d: ", InputEcho::Letters)? else { return Ok(None) };
+        let Some(typed) = ask("Number, name, s or d: ", InputEcho::Visible)? else { return Ok(None) };
         let typed = typed.trim();
         let by_number = typed.parse::<usize>().ok().and_then(|number| names.get(number.checked_sub(1)?));
         match typed {
@@ -159,10 +159,10 @@ fn choose_provider(config: &Config) -> anyhow::Result<Option<ProviderChoice>> {
     }
 }
 
-/// The address of a server, and what it speaks.
+/// The address of a server, and its API.
 fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
     let url = loop {
-        let Some(typed) = ask("Address, such as http://127.0.0.1:8080/v1: ", InputEcho::Letters)? else {
+        let Some(typed) = ask("Address, such as http://127.0.0.1:8080/v1: ", InputEcho::Visible)? else {
             return Ok(None);
         };
         let url = typed.trim().to_owned();
@@ -175,7 +175,7 @@ fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
     let listed = known.map(|api| api.to_string()).join(", ");
     output::print(&format!("It speaks one of {listed}; most speak {}.\n", Api::OpenaiChat))?;
     loop {
-        let Some(typed) = ask("API, Enter for openai-chat: ", InputEcho::Letters)? else { return Ok(None) };
+        let Some(typed) = ask("API, Enter for openai-chat: ", InputEcho::Visible)? else { return Ok(None) };
         match typed.trim() {
             "" => return Ok(Some(ProviderConfig::new(Api::OpenaiChat, url))),
             typed => {
@@ -204,7 +204,7 @@ fn ask_key(places: &Places, name: &str, provider: &ProviderConfig, refused: bool
     }
     let question = if state == KeyState::NotNeeded { "Key, Enter for none: " } else { "Key: " };
     loop {
-        let Some(typed) = ask(question, InputEcho::Stars)? else { return Ok(None) };
+        let Some(typed) = ask(question, InputEcho::Masked)? else { return Ok(None) };
         match typed.trim() {
             "" if state == KeyState::NotNeeded => return Ok(Some(KeySource::None)),
             "" => {}
@@ -261,7 +261,7 @@ fn ask_model(config: &Config, provider: &str, key: &KeySource) -> anyhow::Result
     }
     let question = if names.is_empty() { "The model's name: " } else { "Number or name: " };
     loop {
-        let Some(typed) = ask(question, InputEcho::Letters)? else { return Ok(ModelChoice::Left) };
+        let Some(typed) = ask(question, InputEcho::Visible)? else { return Ok(ModelChoice::Left) };
         let typed = typed.trim();
         let by_number = typed.parse::<usize>().ok().and_then(|number| names.get(number.checked_sub(1)?));
         match by_number {
@@ -286,7 +286,7 @@ fn write(places: &Places, config: &Config, provider: &str, model: &str, key: &Ke
     let file = places.config_file();
     let written = config::edit(&file, |before| with_model(&file, before, provider, model, own, kept.as_deref()));
     if let (Err(_), Some(kept)) = (&written, &kept) {
-        // The reason is told; a key that nothing names must not stay.
+        // The reason is reported; a key that nothing names must not stay.
         drop(std::fs::remove_file(kept));
     }
     written

@@ -44,8 +44,8 @@ pub(super) fn remove(name: &str) -> anyhow::Result<Exit> {
 
 /// Says first what other tools cost the conversation that is going on.
 fn tell_price(common: &Common) -> anyhow::Result<()> {
-    if let Some(words) = wiring::runtime()?.block_on(context::other_tools(common)) {
-        output::tell(&format!("haft: {words}"));
+    if let Some(message) = wiring::runtime()?.block_on(context::other_tools(common)) {
+        output::tell(&format!("haft: {message}"));
     }
     Ok(())
 }
@@ -138,8 +138,8 @@ fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
             }
         }
         _ => {
-            let words = "give either a program, as `haft mcp add NAME -- COMMAND ARGS`, or `--url URL`";
-            return Err(mistake(words));
+            let message = "give either a program, as `haft mcp add NAME -- COMMAND ARGS`, or `--url URL`";
+            return Err(mistake(message));
         }
     }
     if let Some(seconds) = args.timeout {
@@ -179,8 +179,8 @@ mod tests {
     use crate::commands::mcp::McpCommand;
 
     fn add(before: &str, line: &[&str]) -> Result<String, String> {
-        let words = ["haft", "mcp", "add"].into_iter().chain(line.iter().copied());
-        let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
+        let message = ["haft", "mcp", "add"].into_iter().chain(line.iter().copied());
+        let cli = Cli::try_parse_from(message).map_err(|error| error.to_string())?;
         let Some(CliCommand::Mcp(mcp)) = cli.command else { panic!("{cli:?}") };
         let Some(McpCommand::Add(args)) = mcp.command else { panic!("{mcp:?}") };
         with_server(Path::new("config.toml"), before, &args).map_err(|error| error.to_string())
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        for (line, words) in [
+        for (line, message) in [
             (&["a"][..], "give either a program"),
             (&["a", "--url", "http://h", "--", "run"], "give either a program"),
             (&["a", "--url", "h"], "not an address"),
@@ -218,7 +218,7 @@ mod tests {
             (&["a", "--permission", "maybe", "--", "run"], "expected allow, ask or deny"),
         ] {
             let error = add("", line).unwrap_err();
-            assert!(error.contains(words), "{line:?}: {error}");
+            assert!(error.contains(message), "{line:?}: {error}");
         }
         let once = add("", &["a", "--", "run"]).unwrap();
         assert!(add(&once, &["a", "--", "run"]).unwrap_err().contains("haft mcp remove a"));

@@ -1,4 +1,4 @@
-//! The change that is to be looked at, as git tells it.
+//! The change to review, as git reports it.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ const LONGEST: usize = 400_000;
 
 /// A change, for a reviewer.
 pub(super) struct ReviewedChange {
-    /// In words.
+    /// As a description.
     pub(super) what: String,
     /// As a diff.
     pub(super) text: String,
@@ -89,8 +89,8 @@ fn git<S: AsRef<OsStr>>(project: &Project, arguments: impl IntoIterator<Item = S
         .output()
         .map_err(|error| mistake(format!("git cannot be run: {error}")))?;
     if !output.status.success() {
-        let words = String::from_utf8_lossy(&output.stderr);
-        return Err(mistake(format!("git: {}", words.trim().trim_start_matches("fatal: "))));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        return Err(mistake(format!("git: {}", stderr.trim().trim_start_matches("fatal: "))));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

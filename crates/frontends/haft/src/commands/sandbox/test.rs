@@ -1,4 +1,4 @@
-//! `haft sandbox test`: makes every attempt to leave, inside each layer, and tells what came of it.
+//! `haft sandbox test`: makes every attempt to leave, inside each layer, and reports the results.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -63,7 +63,7 @@ pub(super) fn run(args: &SandboxTestArgs) -> anyhow::Result<Exit> {
     if args.json {
         output::print_json(&json!({ "ok": ok, "layers": tested }))?;
     } else {
-        output::print(&haft_text::sanitise(&tested.iter().map(in_words).collect::<String>()))?;
+        output::print(&haft_text::sanitise(&tested.iter().map(as_text).collect::<String>()))?;
     }
     Ok(if ok { Exit::Completed } else { Exit::Failed })
 }
@@ -143,7 +143,7 @@ fn policy(root: &Path, site: &Site, program: &Path) -> anyhow::Result<Policy> {
     })
 }
 
-fn in_words(tested: &SandboxTest) -> String {
+fn as_text(tested: &SandboxTest) -> String {
     let layer = match tested.layer {
         Way::Namespace => "namespace",
         Way::Landlock => "landlock",

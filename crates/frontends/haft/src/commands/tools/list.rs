@@ -141,7 +141,7 @@ fn as_json(row: &ToolRow<'_>) -> Value {
     })
 }
 
-/// What a call may do, in one word.
+/// What a call may do, by name.
 pub(super) fn access_name(access: Access) -> &'static str {
     match access {
         Access::Read => "reads",

@@ -1,9 +1,9 @@
-//! The words of a reply while they arrive, as the events of a stream that knows blocks.
+//! The text of a reply while it arrives, as events of a stream of blocks.
 
 use haft_types::{CallPhase, EventBody};
 use serde_json::{Value, json};
 
-/// A reply that is being told in pieces.
+/// A reply that is printed in pieces.
 #[derive(Debug, Default)]
 pub(super) struct PartialReply {
     begun: bool,

@@ -14,15 +14,15 @@ impl TuiSession<'_> {
         // Whoever goes back writes to it: it cannot be open.
         self.close().await;
         let gone = self.go_back(&id, message, take_back).await;
-        let (which, words) = match &gone {
-            Ok((rewound, words)) => (rewound.clone(), words.clone()),
+        let (which, prompt) = match &gone {
+            Ok((rewound, prompt)) => (rewound.clone(), prompt.clone()),
             Err(_) => (id, None),
         };
         self.open(Which::Named(which), "").await?;
         gone?;
         self.tell_opened();
-        if let Some(text) = words {
-            self.desk.tell(UiMessage::Typed { text });
+        if let Some(text) = prompt {
+            self.ui.tell(UiMessage::Typed { text });
         }
         Ok(())
     }
@@ -36,15 +36,15 @@ impl TuiSession<'_> {
     ) -> anyhow::Result<(String, Option<String>)> {
         let opened = ConversationChanges::of(Some(id), &self.places, &self.config).await?;
         let scope = match take_back {
-            RewindTarget::Words => RewindScope::Words,
-            RewindTarget::WordsAndFiles => RewindScope::WordsAndFiles,
+            RewindTarget::Conversation => RewindScope::Conversation,
+            RewindTarget::ConversationAndFiles => RewindScope::ConversationAndFiles,
         };
         let gone = changes::go_back(&opened, message, scope, Mode::Apply).await?;
         if let Some(text) = gone.files(&opened) {
             self.tell(&text);
         }
         let id = gone.rewound.map_or_else(|| id.to_owned(), |rewound| rewound.id.to_string());
-        Ok((id, gone.words.map(|words| as_typed(&words).to_owned())))
+        Ok((id, gone.prompt.map(|prompt| typed_part(&prompt).to_owned())))
     }
 
     pub(super) async fn undo_list(&self) -> anyhow::Result<Option<PickerList>> {
@@ -96,10 +96,10 @@ impl TuiSession<'_> {
 }
 
 /// What the user typed of a message: without what was put behind it.
-pub(super) fn as_typed(words: &str) -> &str {
-    let behind = ["\n\n<system-reminder>\n", super::beside::OVERHEARD];
-    let ends = behind.iter().filter_map(|mark| words.find(mark));
-    &words[..ends.min().unwrap_or(words.len())]
+pub(super) fn typed_part(prompt: &str) -> &str {
+    let behind = ["\n\n<system-reminder>\n", super::side_actions::OVERHEARD];
+    let ends = behind.iter().filter_map(|mark| prompt.find(mark));
+    &prompt[..ends.min().unwrap_or(prompt.len())]
 }
 
 #[cfg(test)]
@@ -108,8 +108,11 @@ mod tests {
 
     #[test]
     fn what_was_put_behind_the_words_is_not_typed_again() {
-        assert_eq!(as_typed("look at @a.rs\n\n<system-reminder>\nThe user mentions"), "look at @a.rs");
-        assert_eq!(as_typed(&format!("why?{}<shell>\n$ make\n</shell>", super::super::beside::OVERHEARD)), "why?");
-        assert_eq!(as_typed("two\n\nparagraphs"), "two\n\nparagraphs");
+        assert_eq!(typed_part("look at @a.rs\n\n<system-reminder>\nThe user mentions"), "look at @a.rs");
+        assert_eq!(
+            typed_part(&format!("why?{}<shell>\n$ make\n</shell>", super::super::side_actions::OVERHEARD)),
+            "why?"
+        );
+        assert_eq!(typed_part("two\n\nparagraphs"), "two\n\nparagraphs");
     }
 }

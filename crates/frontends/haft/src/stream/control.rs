@@ -22,7 +22,7 @@ use crate::output;
 pub(crate) struct StreamControl {
     dialect: Dialect,
     state: Mutex<ControlState>,
-    /// Where words for sub-agents are carried, and who carries them.
+    /// Delivers prompts to sub-agents, and the runtime that does so.
     hub: OnceLock<Arc<Hub>>,
     carrier: Handle,
 }
@@ -40,31 +40,31 @@ struct ControlState {
 }
 
 impl StreamControl {
-    /// Reads lines in a thread of their own. The words of the user come out of the receiver, which ends with the input.
+    /// Reads lines in a thread of their own. The user's prompts come out of the receiver, which ends with the input.
     pub(crate) fn open(
         dialect: Dialect,
         input: impl BufRead + Send + 'static,
     ) -> (Arc<Self>, UnboundedReceiver<String>) {
-        let desk = Self { dialect, state: Mutex::default(), hub: OnceLock::new(), carrier: Handle::current() };
-        let desk = Arc::new(desk);
-        let (words, heard) = unbounded_channel();
-        let reader = Arc::clone(&desk);
+        let control = Self { dialect, state: Mutex::default(), hub: OnceLock::new(), carrier: Handle::current() };
+        let control = Arc::new(control);
+        let (prompts, heard) = unbounded_channel();
+        let reader = Arc::clone(&control);
         std::thread::spawn(move || {
             for line in input.lines() {
                 match line {
                     Ok(line) if line.trim().is_empty() => {}
-                    Ok(line) => reader.take(&line, &words),
+                    Ok(line) => reader.take(&line, &prompts),
                     Err(error) if error.kind() == std::io::ErrorKind::InvalidData => reader.complain("it is not UTF-8"),
                     Err(_) => break,
                 }
             }
             let mut state = reader.state();
             state.over = true;
-            // Whoever waits is told no by the end of its channel.
+            // The end of its channel answers no to a call that waits.
             state.waiting.clear();
             state.forms.clear();
         });
-        (desk, heard)
+        (control, heard)
     }
 
     /// A turn begins; an interrupt will cancel this.
@@ -77,31 +77,31 @@ impl StreamControl {
         self.state().turn = None;
     }
 
-    /// From now on words for sub-agents reach them.
+    /// From now on prompts for sub-agents reach them.
     pub(crate) fn reach(&self, hub: Arc<Hub>) {
         // There is one session, and it is opened once.
         drop(self.hub.set(hub));
     }
 
-    /// Gives the user's words to a sub-agent.
+    /// Delivers a prompt of the user to a sub-agent.
     fn carry(self: &Arc<Self>, to: String, text: String) {
         let Some(hub) = self.hub.get().map(Arc::clone) else {
             return self.complain(&format!("no agent `{to}` is running"));
         };
-        let desk = Arc::clone(self);
+        let control = Arc::clone(self);
         self.carrier.spawn(async move {
             let letter = Letter { from: USER.to_owned(), to, group: None, text };
             if let Err(why) = hub.send(letter).await {
-                desk.complain(&why.to_string());
+                control.complain(&why.to_string());
             }
         });
     }
 
-    fn take(self: &Arc<Self>, line: &str, words: &UnboundedSender<String>) {
+    fn take(self: &Arc<Self>, line: &str, prompts: &UnboundedSender<String>) {
         match self.dialect.read(line) {
-            // A turn without words would be none.
-            Ok(StreamInput::Words(text)) if text.trim().is_empty() => self.complain("the message is empty"),
-            Ok(StreamInput::Words(text)) => drop(words.send(text)),
+            // An empty prompt starts no turn.
+            Ok(StreamInput::Prompt(text)) if text.trim().is_empty() => self.complain("the message is empty"),
+            Ok(StreamInput::Prompt(text)) => drop(prompts.send(text)),
             Ok(StreamInput::ToAgent { agent, text }) => self.carry(agent, text),
             Ok(StreamInput::Interrupt { heard }) => {
                 if let Some(turn) = &self.state().turn {
@@ -143,7 +143,7 @@ impl StreamControl {
             }
             state.waiting.insert(id.clone(), sender);
         }
-        let mut asked = OpenQuestion { desk: self, id, open: true };
+        let mut asked = OpenQuestion { control: self, id, open: true };
         output::print_line(&self.dialect.ask(&asked.id, approval));
         let answer = answered.await;
         asked.open = false;
@@ -169,7 +169,7 @@ impl StreamControl {
             }
             state.forms.insert(id.clone(), sender);
         }
-        let mut asked = OpenQuestion { desk: self, id, open: true };
+        let mut asked = OpenQuestion { control: self, id, open: true };
         output::print_line(&line);
         let filled = answered.await;
         asked.open = false;
@@ -179,7 +179,7 @@ impl StreamControl {
 
 /// A question that was asked; it is taken back when its turn is cancelled.
 struct OpenQuestion<'a> {
-    desk: &'a StreamControl,
+    control: &'a StreamControl,
     id: String,
     open: bool,
 }
@@ -187,36 +187,36 @@ struct OpenQuestion<'a> {
 impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         {
-            let mut state = self.desk.state();
+            let mut state = self.control.state();
             state.waiting.remove(&self.id);
             state.forms.remove(&self.id);
         }
         if self.open {
-            self.desk.dialect.take_back(&self.id).iter().for_each(output::print_line);
+            self.control.dialect.take_back(&self.id).iter().for_each(output::print_line);
         }
     }
 }
 
-/// Asks whoever writes the input.
+/// Asks the program that writes the input.
 pub(crate) struct StreamApprover {
-    desk: Arc<StreamControl>,
+    control: Arc<StreamControl>,
     config_file: PathBuf,
 }
 
 impl StreamApprover {
-    pub(crate) fn new(desk: Arc<StreamControl>, config_file: PathBuf) -> Self {
-        Self { desk, config_file }
+    pub(crate) fn new(control: Arc<StreamControl>, config_file: PathBuf) -> Self {
+        Self { control, config_file }
     }
 }
 
 #[async_trait]
 impl Approver for StreamApprover {
     async fn ask(&self, approval: &Approval) -> Answer {
-        self.desk.ask(approval).await
+        self.control.ask(approval).await
     }
 
     async fn fill(&self, form: &Form) -> Filled {
-        self.desk.fill(form).await
+        self.control.fill(form).await
     }
 
     async fn remember(&self, rules: &[String]) -> Result<(), String> {

@@ -1,6 +1,6 @@
-//! What the user says, once it is typed: words for the model, a line for the shell, a command of haft's own.
+//! What happens to submitted input: a prompt for the model, a line for the shell, or a slash command.
 //!
-//! Invariant: words typed while a turn runs are shown until they are part of it; none is sent twice, and none is lost.
+//! Invariant: input typed while a turn runs is shown until it is part of it; none is sent twice, and none is lost.
 
 use haft_text::grouped;
 use haft_types::PermissionMode;
@@ -11,7 +11,7 @@ use crate::line::{StyledLine, TextStyle};
 use crate::link::{Focus, ListRequest, Operation};
 
 impl App {
-    /// Does what was typed: a command, a line for the shell, or words for the model.
+    /// Dispatches submitted input: a slash command, a line for the shell, or a prompt.
     pub(super) fn said(&mut self, text: String, effects: &mut Vec<Effect>) {
         if let Some(line) = text.strip_prefix('!').map(str::trim).filter(|line| !line.is_empty()) {
             self.print_apart(view::said(&text, self.columns));
@@ -59,9 +59,9 @@ impl App {
     }
 
     fn files(&mut self, arguments: &str, effects: &mut Vec<Effect>) {
-        let mut words = arguments.split_whitespace().map(str::to_owned);
-        let what = words.next().unwrap_or_default();
-        let paths: Vec<_> = words.map(|path| path.trim_start_matches('@').to_owned()).collect();
+        let mut query = arguments.split_whitespace().map(str::to_owned);
+        let what = query.next().unwrap_or_default();
+        let paths: Vec<_> = query.map(|path| path.trim_start_matches('@').to_owned()).collect();
         let offer = match what.as_str() {
             "" | "list" => ListRequest::Files,
             "add" if !paths.is_empty() => ListRequest::Focus(Focus::Add(paths)),
@@ -92,12 +92,12 @@ impl App {
         }
     }
 
-    /// Sends words. While a turn runs they join it, or wait until it is over.
+    /// Sends a prompt. While a turn runs it joins that, or waits until it is over.
     pub(super) fn submit(&mut self, text: String, effects: &mut Vec<Effect>) {
         if !self.busy {
             return self.begin(text, effects);
         }
-        // What has to be put in other words first waits for a turn of its own.
+        // A slash command is expanded first, so it waits for a turn of its own.
         let joins = !text.starts_with('/');
         if joins {
             effects.push(Effect::Do(Operation::Join(text.clone())));
@@ -114,7 +114,7 @@ impl App {
         effects.push(Effect::Do(Operation::Submit(text)));
     }
 
-    /// The first of the words that can join have become part of the turn.
+    /// The first queued input that can join has become part of the turn.
     pub(super) fn joined(&mut self) {
         self.finish_text();
         if let Some(at) = self.queue.iter().position(|queued| queued.joins)

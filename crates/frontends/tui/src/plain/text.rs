@@ -1,4 +1,4 @@
-//! Rows as sentences: what a sign says elsewhere, a word says here.
+//! Rows as sentences: a symbol becomes a word.
 
 use haft_engine::Answer;
 use haft_text::reveal;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::approval::ApprovalDialog;
 use crate::line::{StyledLine, TextStyle};
 
-/// What stands first in a row, and the words for it.
+/// The symbols that start a row, and the text that replaces each.
 const SIGNS: &[(&str, &str)] = &[
     ("✓ ", "done: "),
     ("~ ", "partly done: "),
@@ -19,18 +19,18 @@ const SIGNS: &[(&str, &str)] = &[
     ("│ ", "quote: "),
 ];
 
-/// A row in words; nothing where it only sets others apart.
+/// A row as text; empty where it only separates others.
 pub(super) fn of(row: &StyledLine) -> String {
     let text = row.plain();
     // What the user typed stands there already.
-    if row.spans().first().is_some_and(|first| first.tone() == TextStyle::Accent && first.text() == "> ") {
+    if row.spans().first().is_some_and(|first| first.style() == TextStyle::Accent && first.text() == "> ") {
         return String::new();
     }
     let indent = text.len() - text.trim_start().len();
     let (blanks, rest) = text.split_at(indent);
     let said = SIGNS.iter().find_map(|(sign, word)| Some(format!("{word}{}", rest.strip_prefix(sign)?)));
     let said = said.unwrap_or_else(|| rest.to_owned());
-    let drawn = |letter: char| matches!(letter, '─' | '█' | '▓' | '▒' | '░' | '▪');
+    let drawn = |c: char| matches!(c, '─' | '█' | '▓' | '▒' | '░' | '▪');
     let said = if said.contains(drawn) { without_bars(&said.replace(drawn, "")) } else { said };
     // A row of nothing but blanks is one of code.
     if said.is_empty() && text.chars().any(drawn) {
@@ -52,7 +52,7 @@ pub(super) fn clean(text: &str) -> String {
     StyledLine::of(text, TextStyle::Plain).plain().trim_end().to_owned()
 }
 
-/// The question and the letters that answer it.
+/// The question and the keys that answer it.
 pub(super) fn question(asking: &ApprovalDialog) -> String {
     let approval = &asking.approval;
     let always = match approval.remember.as_slice() {
