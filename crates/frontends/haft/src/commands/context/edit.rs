@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use haft_agent::WallClock;
-use haft_context::{Chosen, ContextEdit, EditError, Quote, Reach};
+use haft_context::{ContextEdit, EditError, EditReach, EditTargets, Quote};
 use haft_engine::{CacheState, ContextLine, EditContextError, EditNews, Session};
 use haft_store::{Store, WriteLock};
 use haft_text::grouped;
@@ -114,22 +114,25 @@ pub(super) async fn run(args: &EditArgs) -> anyhow::Result<()> {
     match &args.command {
         EditCommand::List(how) => list(how).await,
         EditCommand::Drop(args) => {
-            edit(&args.how, &args.ids, Reach::Block, |ids| ContextEdit::Drop { ids: ids.into_iter().collect() }).await
+            edit(&args.how, &args.ids, EditReach::Block, |ids| ContextEdit::Drop { ids: ids.into_iter().collect() })
+                .await
         }
         EditCommand::Pin(args) => {
-            edit(&args.how, &args.ids, Reach::Block, |ids| ContextEdit::Pin { ids: ids.into_iter().collect() }).await
+            edit(&args.how, &args.ids, EditReach::Block, |ids| ContextEdit::Pin { ids: ids.into_iter().collect() })
+                .await
         }
         EditCommand::Mask(args) => {
-            edit(&args.how, &args.ids, Reach::Message, |ids| ContextEdit::Mask { ids: ids.into_iter().collect() }).await
+            edit(&args.how, &args.ids, EditReach::Message, |ids| ContextEdit::Mask { ids: ids.into_iter().collect() })
+                .await
         }
         EditCommand::Restore(args) => {
-            edit(&args.how, &args.ids, Reach::Block, |ids| ContextEdit::Restore { ids: ids.into_iter().collect() })
+            edit(&args.how, &args.ids, EditReach::Block, |ids| ContextEdit::Restore { ids: ids.into_iter().collect() })
                 .await
         }
         EditCommand::Summarise(args) => summarise(args).await,
         EditCommand::Undo(args) => {
             let mut open = EditedConversation::to_edit(&args.how).await?;
-            let chosen = Chosen { ids: Vec::new(), along: Vec::new() };
+            let chosen = EditTargets { ids: Vec::new(), along: Vec::new() };
             open.make(ContextEdit::Undo { edits: args.number }, &chosen, &[], &args.how).await
         }
     }
@@ -138,7 +141,7 @@ pub(super) async fn run(args: &EditArgs) -> anyhow::Result<()> {
 async fn edit(
     how: &EditHow,
     ids: &[String],
-    reach: Reach,
+    reach: EditReach,
     make: impl Fn(Vec<MessageId>) -> ContextEdit,
 ) -> anyhow::Result<()> {
     let mut open = EditedConversation::to_edit(how).await?;
@@ -148,7 +151,7 @@ async fn edit(
 
 async fn summarise(args: &SummariseArgs) -> anyhow::Result<()> {
     let mut open = EditedConversation::to_edit(&args.how).await?;
-    let chosen = open.session.choose_messages(&args.ids, Reach::Span).map_err(|error| told(&error))?;
+    let chosen = open.session.choose_messages(&args.ids, EditReach::Span).map_err(|error| told(&error))?;
     let mut notes = Vec::new();
     let text = if let Some(text) = &args.text {
         text.clone()
@@ -235,7 +238,7 @@ impl EditedConversation {
     async fn make(
         &mut self,
         edit: ContextEdit,
-        chosen: &Chosen,
+        chosen: &EditTargets,
         notes: &[String],
         how: &EditHow,
     ) -> anyhow::Result<()> {
@@ -286,7 +289,7 @@ fn quote_json(quote: &Quote, model: &ModelSpec) -> Value {
     })
 }
 
-fn as_text(edit: &ContextEdit, chosen: &Chosen, notes: &[String], news: &EditNews, model: &ModelSpec) -> String {
+fn as_text(edit: &ContextEdit, chosen: &EditTargets, notes: &[String], news: &EditNews, model: &ModelSpec) -> String {
     let messages = count(chosen.ids.len(), "message");
     let mut text = match edit {
         ContextEdit::Drop { .. } => format!("Drops {messages}"),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use haft_agent::WallClock;
-use haft_context::Change;
+use haft_context::ContextChange;
 use haft_engine::prefix_cache_of;
 use haft_types::{Clock, MessageId};
 
@@ -20,7 +20,7 @@ pub(in crate::commands) async fn other_tools(common: &Common) -> Option<String> 
     let sizes: HashMap<_, _> = messages.iter().map(|one| (one.message_id, one.content.len())).collect();
     let cache = prefix_cache_of(&outlines, &model, |id: MessageId| sizes.get(&id).copied().unwrap_or(1));
     let idle = WallClock.now().duration_since(outlines.last()?.summary.sent_at);
-    let quote = cache.change(Change::Everything, Duration::try_from(idle).unwrap_or_default(), &model);
+    let quote = cache.change(ContextChange::Everything, Duration::try_from(idle).unwrap_or_default(), &model);
     let name = &log.conversation.name;
     (quote.tokens > 0)
         .then(|| format!("tools stand before everything else: the next request of `{name}` has {quote} to write again"))

@@ -1,6 +1,6 @@
 //! `/context edit`: what is sent, message by message, with the price of every change before it is made.
 
-use haft_context::{ContextEdit as Kept, Reach};
+use haft_context::{ContextEdit as Kept, EditReach};
 use haft_engine::{CacheState, ContextLine, Session};
 use haft_tui::{ContextEditAction, ContextEditRequest, ListRequest, Operation, PickerAction, PickerList, PickerRow};
 
@@ -94,10 +94,10 @@ fn asked(deed: ContextEditAction, message: String) -> PickerAction {
 fn kept(session: &Session, edit: &ContextEditRequest) -> anyhow::Result<Kept> {
     let ids = |reach| session.choose_messages(std::slice::from_ref(&edit.message), reach).map(|chosen| chosen.ids);
     Ok(match edit.deed {
-        ContextEditAction::Drop => Kept::Drop { ids: ids(Reach::Block)?.into_iter().collect() },
-        ContextEditAction::Pin => Kept::Pin { ids: ids(Reach::Block)?.into_iter().collect() },
-        ContextEditAction::Mask => Kept::Mask { ids: ids(Reach::Message)?.into_iter().collect() },
-        ContextEditAction::Restore => Kept::Restore { ids: ids(Reach::Block)?.into_iter().collect() },
+        ContextEditAction::Drop => Kept::Drop { ids: ids(EditReach::Block)?.into_iter().collect() },
+        ContextEditAction::Pin => Kept::Pin { ids: ids(EditReach::Block)?.into_iter().collect() },
+        ContextEditAction::Mask => Kept::Mask { ids: ids(EditReach::Message)?.into_iter().collect() },
+        ContextEditAction::Restore => Kept::Restore { ids: ids(EditReach::Block)?.into_iter().collect() },
         ContextEditAction::Undo => Kept::Undo { edits: 1 },
     })
 }
