@@ -19,8 +19,8 @@ use haft_types::{
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::call_check::{self, ReplyFacts};
 use crate::emit::{Emitter, EventSink};
-use crate::gate::{self, ReplyFacts};
 use crate::names;
 use crate::resume;
 use crate::session::{AdvertisedTools, call_finished, fingerprint, take_flow, tell_delta};
@@ -239,7 +239,7 @@ impl BaseLoop {
                 return Input::Cancelled;
             }
             let facts = ReplyFacts { stop: &StopReason::ToolUse, calls: count, last: index + 1 == count };
-            let (call, output) = match gate::admit(call, &facts, &self.registry) {
+            let (call, output) = match call_check::admit(call, &facts, &self.registry) {
                 Ok(admitted) => {
                     let context = ToolContext::bare(&self.folder, &admitted.call.id, cancel.clone());
                     let output = self.registry.call(admitted.tool.as_ref(), &context, admitted.arguments).await;

@@ -4,7 +4,7 @@ use haft_tool::{Access, Flow, Registry, ToolContext, ToolOutput};
 use haft_types::{Envelope, ToolCall};
 use tokio::task::JoinHandle;
 
-use crate::gate::Admitted;
+use crate::call_check::Admitted;
 
 /// Starts one call in a task of its own, so that a tool that panics is an error result and nothing more.
 pub(crate) fn start(

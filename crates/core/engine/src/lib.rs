@@ -12,14 +12,15 @@
 mod answer;
 mod approval;
 mod base;
+mod call_check;
 mod callbacks;
 mod calls;
 mod documents;
 mod emit;
 mod external;
 pub mod files;
-mod gate;
 pub mod hub;
+mod meter;
 mod names;
 mod permit;
 mod ports;

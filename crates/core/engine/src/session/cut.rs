@@ -9,7 +9,7 @@ use haft_types::{Entry, Layer, LlmMetadata, Message, Origin, Part, Request, Role
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
-use super::drive::tell_delta;
+use super::run::tell_delta;
 use crate::emit::Emitter;
 use crate::turn::Nudge;
 

@@ -14,9 +14,9 @@ use haft_types::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::act::{Interruption, interrupted};
 use super::build::cause_of;
 use super::models::MOST_SQUEEZES;
+use super::run_calls::{Interruption, interrupted};
 use super::{EngineError, Notice, Session};
 use crate::callbacks::Moment;
 use crate::emit::{Emitter, EventSink};

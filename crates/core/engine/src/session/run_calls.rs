@@ -10,13 +10,13 @@ use haft_tool::{Flow, ToolContext, ToolOutput};
 use haft_types::{ContentHash, Envelope, EventBody, Hasher, ToolCall};
 use tokio_util::sync::CancellationToken;
 
-use super::calling::Ran;
+use super::call_hooks::Ran;
 use super::progress::Shown;
 use super::{EngineError, Session};
+use crate::call_check::{self, Admitted, Refused, ReplyFacts};
 use crate::calls;
 use crate::emit::Emitter;
 use crate::files::{Recorder, Watched};
-use crate::gate::{self, Admitted, Refused, ReplyFacts};
 use crate::permit::{Denied, Granted};
 use crate::ports::ModelTokens;
 use crate::secrets;
@@ -77,7 +77,7 @@ impl Session {
         let count = calls.len();
         let gate = |(index, call)| {
             let facts = ReplyFacts { stop: &stop, calls: count, last: index + 1 == count };
-            gate::admit(call, &facts, self.prompt.registry())
+            call_check::admit(call, &facts, self.prompt.registry())
         };
         calls.into_iter().enumerate().map(gate).collect()
     }

@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::Session;
 use super::hooked::tool_name;
+use crate::call_check::{Admitted, Refused};
 use crate::callbacks::{Moment, ToolResponse};
 use crate::calls;
 use crate::emit::Emitter;
-use crate::gate::{Admitted, Refused};
 use crate::permit::Opinion;
 use crate::subagents::Rank;
 use crate::turn::{Conclusion, End, Objection};
