@@ -1,10 +1,11 @@
 //! Numbers events and hands them to whoever listens.
 
-use haft_model::ModelError;
+use haft_model::{Delta, ModelError};
 use haft_text::Masker;
-use haft_types::{ConversationId, Event, EventBody};
+use haft_types::{CallPhase, ConversationId, Envelope, Event, EventBody, ToolCall};
 
 use crate::secrets::mask_text;
+use crate::strict_json;
 
 /// Takes the events of a run, in order. It must not block for long: the turn waits for it.
 pub trait EventSink: Send {
@@ -70,6 +71,27 @@ impl<'a> Emitter<'a> {
         self.sink.event(&Event { seq: self.seq, ..event });
     }
 
+    /// A piece of a reply that is still arriving.
+    pub(crate) fn delta(&mut self, delta: Delta) {
+        self.emit(match delta {
+            Delta::Text(text) => EventBody::Text { text },
+            Delta::Thinking(text) => EventBody::Thinking { text },
+            Delta::CallStarted { id, name } => {
+                EventBody::ToolCall { id, name, phase: CallPhase::Started, arguments: None, raw: None }
+            }
+            Delta::CallArguments { id, piece } => EventBody::ToolCall {
+                id,
+                name: String::new(),
+                phase: CallPhase::Arguments,
+                arguments: None,
+                raw: Some(piece),
+            },
+            // Shown once the whole reply is stored, with its arguments.
+            Delta::CallFinished { .. } => return,
+            Delta::Retry { attempt, limit, delay_ms, reason } => EventBody::Retry { attempt, limit, delay_ms, reason },
+        });
+    }
+
     pub(crate) fn error(&mut self, code: &str, message: impl Into<String>) {
         self.emit(EventBody::Error { code: code.into(), message: message.into() });
     }
@@ -77,6 +99,26 @@ impl<'a> Emitter<'a> {
     /// Another model is asked, because this one cannot answer now.
     pub(crate) fn switched(&mut self, from: &str, to: &str, error: &ModelError) {
         self.error("model_switched", format!("`{from}` cannot answer now ({error}); asking `{to}`"));
+    }
+}
+
+pub(crate) fn call_finished(call: &ToolCall) -> EventBody {
+    EventBody::ToolCall {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        phase: CallPhase::Finished,
+        arguments: strict_json::object(&call.arguments).ok(),
+        raw: Some(call.arguments.clone()),
+    }
+}
+
+pub(crate) fn call_result(call: &ToolCall, envelope: &Envelope) -> EventBody {
+    EventBody::ToolResult {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        status: envelope.status,
+        text: envelope.text.clone(),
+        error: envelope.error.clone(),
     }
 }
 

@@ -16,6 +16,7 @@ mod call_check;
 mod callbacks;
 mod calls;
 mod documents;
+mod driver;
 mod emit;
 mod external;
 pub mod files;

@@ -76,6 +76,10 @@ impl Meter {
         self.limits
     }
 
+    pub(crate) fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// The budget that is shared with sub-agents.
     pub(crate) fn budget(&self) -> &Purse {
         &self.budget
@@ -155,6 +159,11 @@ fn corrected(factor: f64, counted: u64, billed: u64) -> Option<f64> {
     }
     let seen = billed as f64 / counted as f64;
     BELIEVABLE.contains(&seen).then_some(factor + WEIGHT * (seen - factor))
+}
+
+/// A duration as messages and events hold it.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// As it is used.

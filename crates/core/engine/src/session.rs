@@ -27,6 +27,7 @@ mod run_calls;
 mod sent_state;
 mod tasks;
 mod transcript;
+mod turn_host;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -70,8 +71,6 @@ pub(crate) use open::title_of;
 pub use open::{OpenError, Which, all_tools, wanted_tools};
 pub use quoted::{prefix_cache_of, sent_of};
 pub use run::RunReport;
-pub(crate) use run::{call_finished, tell_delta};
-pub(crate) use run_calls::{fingerprint, take_flow};
 pub use tasks::Leftovers;
 
 /// Something went wrong that is not the model's or a tool's doing.

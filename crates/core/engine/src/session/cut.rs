@@ -2,14 +2,13 @@
 //!
 //! The partial reply goes back as the assistant's own beginning where the model takes one, else with an instruction to go on.
 //! These requests are not part of the conversation and are not logged: the next one holds the whole reply. A reply that was cut
-//! inside a tool call is not continued; the gate refuses that call.
+//! inside a tool call is not continued; the check of calls refuses that call.
 
 use haft_model::{Delta, ModelError, Reply};
 use haft_types::{Entry, Layer, LlmMetadata, Message, Origin, Part, Request, Role, Segment, StopReason};
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
-use super::run::tell_delta;
 use crate::emit::Emitter;
 use crate::turn::Nudge;
 
@@ -30,7 +29,7 @@ impl Session {
                 break;
             }
             let more = self.continuation(request, &reply);
-            let mut tell = |delta: Delta| tell_delta(delta, emitter);
+            let mut tell = |delta: Delta| emitter.delta(delta);
             match self.services.client.stream(&more, cancel, &mut tell).await {
                 Ok(next) => join(&mut reply, next),
                 Err(error) => return (reply, Some(error)),

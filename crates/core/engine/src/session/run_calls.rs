@@ -1,4 +1,4 @@
-//! Runs the calls of a reply: through the gate, past whoever permits them, then reads side by side and everything with effects one after another.
+//! Runs the calls of a reply: through the check of calls, past whoever permits them, then reads side by side and everything with effects one after another.
 //!
 //! Invariant: a call with effects is noted in the store before it begins, and its result is stored before it is shown.
 
@@ -6,21 +6,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_store::versions::CallName;
-use haft_tool::{Flow, ToolContext, ToolOutput};
-use haft_types::{ContentHash, Envelope, EventBody, Hasher, ToolCall};
+use haft_tool::{ToolContext, ToolOutput};
+use haft_types::{Envelope, EventBody, ToolCall};
 use tokio_util::sync::CancellationToken;
 
 use super::call_hooks::Ran;
 use super::progress::Shown;
 use super::{EngineError, Session};
-use crate::call_check::{self, Admitted, Refused, ReplyFacts};
+use crate::call_check::{self, Admitted, Refused};
 use crate::calls;
-use crate::emit::Emitter;
+use crate::emit::{Emitter, call_result};
 use crate::files::{Recorder, Watched};
 use crate::permit::{Denied, Granted};
 use crate::ports::ModelTokens;
 use crate::secrets;
-use crate::turn::{About, Input, Question, ToolsDone};
+use crate::turn::{Input, ToolsDone};
 
 /// A call that may run.
 struct Permitted {
@@ -40,8 +40,9 @@ impl Session {
     ) -> Result<Input, EngineError> {
         let mut done = ToolsDone::default();
         let mut admitted = Vec::new();
-        for gated in self.gate(calls) {
-            let permitted = match gated {
+        let stop = self.transcript.last_stop_reason();
+        for checked in call_check::admit_all(calls, &stop, self.prompt.registry()) {
+            let permitted = match checked {
                 // What a person is asked stands after the results of what came before.
                 Ok(call) if !calls::is_harmless(call.tool.access()) => {
                     self.run_group(std::mem::take(&mut admitted), &mut done, emitter, cancel).await?;
@@ -59,8 +60,9 @@ impl Session {
                     if refused.denied {
                         done.denied = Some(refused.envelope.text.clone());
                     }
-                    done.seen.push(fingerprint(&refused.call, &refused.envelope));
-                    self.answer(&refused.call, refused.envelope.into(), emitter).await?;
+                    let output = refused.envelope.into();
+                    calls::note_output(&refused.call, &output, &mut done, emitter);
+                    self.answer(&refused.call, output, emitter).await?;
                 }
             }
             if cancel.is_cancelled() {
@@ -70,16 +72,6 @@ impl Session {
         self.run_group(admitted, &mut done, emitter, cancel).await?;
         done.spent = self.meter.spent();
         Ok(Input::ToolsDone(done))
-    }
-
-    fn gate(&self, calls: Vec<ToolCall>) -> Vec<Result<Admitted, Box<Refused>>> {
-        let stop = self.transcript.last_stop_reason();
-        let count = calls.len();
-        let gate = |(index, call)| {
-            let facts = ReplyFacts { stop: &stop, calls: count, last: index + 1 == count };
-            call_check::admit(call, &facts, self.prompt.registry())
-        };
-        calls.into_iter().enumerate().map(gate).collect()
     }
 
     /// Whether a call may run. None when the run was cancelled while somebody was asked: the call stays as it is.
@@ -142,8 +134,7 @@ impl Session {
             self.take_relayed_usage();
             let mut output = watched.end(output).await;
             self.after_call(&call, &ran, &mut output, emitter, cancel).await;
-            done.seen.push(fingerprint(&call, &output.envelope));
-            take_flow(&output.flow, done, emitter);
+            calls::note_output(&call, &output, done, emitter);
             if !calls::waits_for_user(&output.flow) {
                 self.answer(&call, output, emitter).await?;
             }
@@ -196,13 +187,7 @@ impl Session {
         let ToolOutput { mut envelope, images, changes, flow: _, health: _ } = output;
         secrets::mask_envelope(&self.config.masker, &mut envelope);
         self.refer_to_earlier(&call.name, &mut envelope);
-        let event = EventBody::ToolResult {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            status: envelope.status,
-            text: envelope.text.clone(),
-            error: envelope.error.clone(),
-        };
+        let event = call_result(call, &envelope);
         let tool = self.prompt.own_name(&call.name);
         self.transcript.append_result(call, tool, envelope, images).await?;
         emitter.emit(event);
@@ -214,33 +199,6 @@ impl Session {
             });
         }
         Ok(())
-    }
-}
-
-/// What tells one call and its result from another.
-pub(crate) fn fingerprint(call: &ToolCall, envelope: &Envelope) -> ContentHash {
-    let mut hasher = Hasher::default();
-    hasher.update(call.name.as_bytes()).update(call.arguments.as_bytes());
-    hasher.update(&[envelope.status as u8]).update(envelope.text.as_bytes());
-    hasher.finish()
-}
-
-pub(crate) fn take_flow(flow: &Flow, done: &mut ToolsDone, emitter: &mut Emitter<'_>) {
-    match flow {
-        Flow::Continue => {}
-        Flow::Ask { question, options } => {
-            emitter.emit(EventBody::Question { question: question.clone(), options: options.clone() });
-            done.question =
-                Some(Question { question: question.clone(), options: options.clone(), about: About::Question });
-        }
-        Flow::Plan { response, options } => {
-            emitter.emit(EventBody::Plan { response: response.clone(), options: options.clone() });
-            done.question = Some(Question { question: response.clone(), options: options.clone(), about: About::Plan });
-        }
-        Flow::Complete { result, command } => {
-            emitter.emit(EventBody::Completion { result: result.clone(), command: command.clone() });
-            done.completed = Some(result.clone());
-        }
     }
 }
 
