@@ -22,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 use crate::call_check::{self, Admitted};
 use crate::calls;
 use crate::driver::{TurnHost, drive, failed, take_reply, turn_result};
-use crate::emit::{Emitter, EventSink, call_result};
 use crate::meter::Meter;
 use crate::names;
 use crate::resume;
@@ -30,6 +29,7 @@ use crate::session::AdvertisedTools;
 use crate::stored_state::TokenizerFactors;
 use crate::subagents::Purse;
 use crate::turn::{Input, Limits, Position, ToolsDone, Turn, Unfinished};
+use crate::turn_io::{EventSink, TurnIo, call_result};
 
 /// A model with tools and a system prompt, in a loop.
 pub struct BaseLoop {
@@ -94,9 +94,9 @@ impl BaseLoop {
 
     /// Says something to the model and runs the turn to its outcome.
     pub async fn run(&mut self, input: &str, sink: &mut dyn EventSink, cancel: &CancellationToken) -> TurnResult {
-        let emitter = Emitter::new(sink, self.conversation_id.clone(), Masker::default(), names::MAIN.to_owned());
-        let mut emitter = emitter.after(self.seq);
-        emitter.emit(EventBody::Conversation {
+        let io = TurnIo::new(sink, cancel, self.conversation_id.clone(), Masker::default(), names::MAIN.to_owned());
+        let mut io = io.after(self.seq);
+        io.emit(EventBody::Conversation {
             resumed: !self.history.is_empty(),
             name: self.conversation_id.short().to_owned(),
             model: self.client.spec().full_name(),
@@ -104,18 +104,18 @@ impl BaseLoop {
             sandbox: None,
         });
         for call in resume::unanswered(&self.history) {
-            self.answer(&call, Envelope::failure("interrupted", "The call was interrupted."), &mut emitter);
+            self.answer(&call, Envelope::failure("interrupted", "The call was interrupted."), &mut io);
         }
         self.push(Message::text(self.ids.message_id(), Role::User, input, self.clock.now()));
         self.meter.begin(self.client.spec().price);
         let mut turn = Turn::new(self.meter.limits());
-        let Ok(end) = drive(self, &mut turn, Position::WantsReply, &mut emitter, cancel).await;
+        let Ok(end) = drive(self, &mut turn, Position::WantsReply, &mut io).await;
         if end.outcome == Outcome::Failed {
-            emitter.error(&end.reason.code, &end.reason.message);
+            io.error(&end.reason.code, &end.reason.message);
         }
         let result = turn_result(end, &turn, &self.meter);
-        emitter.emit(EventBody::Result(result.clone()));
-        self.seq = emitter.seq();
+        io.emit(EventBody::Result(result.clone()));
+        self.seq = io.seq();
         result
     }
 
@@ -137,8 +137,8 @@ impl BaseLoop {
         }
     }
 
-    fn answer(&mut self, call: &ToolCall, envelope: Envelope, emitter: &mut Emitter<'_>) {
-        emitter.emit(call_result(call, &envelope));
+    fn answer(&mut self, call: &ToolCall, envelope: Envelope, io: &mut TurnIo<'_>) {
+        io.emit(call_result(call, &envelope));
         let result = ToolResult { tool_call_id: call.id.clone(), name: call.name.clone(), envelope };
         let content = vec![Part::ToolResult(Box::new(result))];
         self.push(Message::new(self.ids.message_id(), Role::Tool, content, self.clock.now()));
@@ -160,18 +160,10 @@ impl TurnHost for BaseLoop {
         &mut self.meter
     }
 
-    async fn build_request(&mut self, _: &mut Emitter<'_>, _: &CancellationToken) -> Result<Input, Infallible> {
-        Ok(Input::Built)
-    }
-
-    async fn send_request(
-        &mut self,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) -> Result<Input, Infallible> {
+    async fn send_request(&mut self, io: &mut TurnIo<'_>) -> Result<Input, Infallible> {
         let request = self.request();
-        Ok(match self.client.stream(&request, cancel, &mut |delta| emitter.delta(delta)).await {
-            Ok(reply) => Input::Replied(take_reply(self, reply, emitter).await?),
+        Ok(match self.client.stream(&request, io.cancel, &mut |delta| io.delta(delta)).await {
+            Ok(reply) => Input::Replied(take_reply(self, reply, io).await?),
             Err(error) => failed(&error),
         })
     }
@@ -199,28 +191,22 @@ impl TurnHost for BaseLoop {
     }
 
     /// Runs calls one after another.
-    async fn run_calls(
-        &mut self,
-        calls: Vec<ToolCall>,
-        _: u32,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) -> Result<Input, Infallible> {
+    async fn run_calls(&mut self, calls: Vec<ToolCall>, _: u32, io: &mut TurnIo<'_>) -> Result<Input, Infallible> {
         let mut done = ToolsDone::default();
         for checked in call_check::admit_all(calls, &StopReason::ToolUse, &self.registry) {
-            if cancel.is_cancelled() {
+            if io.cancel.is_cancelled() {
                 return Ok(Input::Cancelled);
             }
             let (call, output) = match checked {
                 Ok(Admitted { call, tool, arguments }) => {
-                    let context = ToolContext::bare(&self.folder, &call.id, cancel.clone());
+                    let context = ToolContext::bare(&self.folder, &call.id, io.cancel.clone());
                     let output = self.registry.call(tool.as_ref(), &context, arguments).await;
                     (call, output)
                 }
                 Err(refused) => (refused.call, refused.envelope.into()),
             };
-            calls::note_output(&call, &output, &mut done, emitter);
-            self.answer(&call, output.envelope, emitter);
+            calls::note_output(&call, &output, &mut done, io);
+            self.answer(&call, output.envelope, io);
         }
         done.spent = self.meter.spent();
         Ok(Input::ToolsDone(done))

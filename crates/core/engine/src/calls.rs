@@ -6,8 +6,8 @@ use haft_types::{ContentHash, Envelope, EventBody, Hasher, ToolCall};
 use tokio::task::JoinHandle;
 
 use crate::call_check::Admitted;
-use crate::emit::Emitter;
 use crate::turn::{About, Question, ToolsDone};
+use crate::turn_io::TurnIo;
 
 /// Starts one call in a task of its own, so that a tool that panics is an error result and nothing more.
 pub(crate) fn start(
@@ -32,21 +32,21 @@ pub(crate) async fn finish(call: &ToolCall, task: JoinHandle<ToolOutput>) -> Too
 }
 
 /// Notes what came of a call for the turn, and tells of what it asks or reports.
-pub(crate) fn note_output(call: &ToolCall, output: &ToolOutput, done: &mut ToolsDone, emitter: &mut Emitter<'_>) {
+pub(crate) fn note_output(call: &ToolCall, output: &ToolOutput, done: &mut ToolsDone, io: &mut TurnIo<'_>) {
     done.seen.push(fingerprint(call, &output.envelope));
     match &output.flow {
         Flow::Continue => {}
         Flow::Ask { question, options } => {
-            emitter.emit(EventBody::Question { question: question.clone(), options: options.clone() });
+            io.emit(EventBody::Question { question: question.clone(), options: options.clone() });
             done.question =
                 Some(Question { question: question.clone(), options: options.clone(), about: About::Question });
         }
         Flow::Plan { response, options } => {
-            emitter.emit(EventBody::Plan { response: response.clone(), options: options.clone() });
+            io.emit(EventBody::Plan { response: response.clone(), options: options.clone() });
             done.question = Some(Question { question: response.clone(), options: options.clone(), about: About::Plan });
         }
         Flow::Complete { result, command } => {
-            emitter.emit(EventBody::Completion { result: result.clone(), command: command.clone() });
+            io.emit(EventBody::Completion { result: result.clone(), command: command.clone() });
             done.completed = Some(result.clone());
         }
     }

@@ -8,11 +8,10 @@
 
 use haft_model::{ModelError, Reply};
 use haft_types::{Cost, EventBody, Message, ModelSpec, ToolCall, TurnResult};
-use tokio_util::sync::CancellationToken;
 
-use crate::emit::{Emitter, call_finished};
 use crate::meter::{Meter, millis};
 use crate::turn::{Action, Conclusion, End, Input, Nudge, Position, Reason, Replied, Turn, Unfinished};
+use crate::turn_io::{TurnIo, call_finished};
 
 /// The parts of a turn in which agents differ.
 pub(crate) trait TurnHost {
@@ -24,18 +23,12 @@ pub(crate) trait TurnHost {
     fn meter(&mut self) -> &mut Meter;
 
     /// Puts the next request together: [`Input::Built`], or why it cannot be sent.
-    async fn build_request(
-        &mut self,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) -> Result<Input, Self::Failure>;
+    async fn build_request(&mut self, _io: &mut TurnIo<'_>) -> Result<Input, Self::Failure> {
+        Ok(Input::Built)
+    }
 
     /// Sends that request, and gives the reply to [`take_reply`].
-    async fn send_request(
-        &mut self,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) -> Result<Input, Self::Failure>;
+    async fn send_request(&mut self, io: &mut TurnIo<'_>) -> Result<Input, Self::Failure>;
 
     /// The message a reply becomes.
     fn draft_reply(&self, reply: Reply, cost: Option<Cost>) -> Message;
@@ -58,8 +51,7 @@ pub(crate) trait TurnHost {
         &mut self,
         calls: Vec<ToolCall>,
         replies: u32,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
+        io: &mut TurnIo<'_>,
     ) -> Result<Input, Self::Failure>;
 
     fn nudge_text(&self, nudge: Nudge, _replies: u32) -> String {
@@ -67,13 +59,7 @@ pub(crate) trait TurnHost {
     }
 
     /// Whether the turn may end so, after so many objections.
-    async fn conclude(
-        &self,
-        _end: &End,
-        _objections: u32,
-        _emitter: &mut Emitter<'_>,
-        _cancel: &CancellationToken,
-    ) -> Conclusion {
+    async fn conclude(&self, _end: &End, _objections: u32, _io: &mut TurnIo<'_>) -> Conclusion {
         Conclusion::Accepted { output: None }
     }
 
@@ -88,8 +74,7 @@ pub(crate) async fn drive<H: TurnHost>(
     host: &mut H,
     turn: &mut Turn,
     position: Position,
-    emitter: &mut Emitter<'_>,
-    cancel: &CancellationToken,
+    io: &mut TurnIo<'_>,
 ) -> Result<End, H::Failure> {
     let mut actions = turn.step(Input::Begin(position));
     loop {
@@ -97,21 +82,21 @@ pub(crate) async fn drive<H: TurnHost>(
         let mut next = Input::Built;
         for action in actions {
             match action {
-                Action::BuildRequest => next = host.build_request(emitter, cancel).await?,
+                Action::BuildRequest => next = host.build_request(io).await?,
                 Action::SendRequest => {
-                    next = host.send_request(emitter, cancel).await?;
+                    next = host.send_request(io).await?;
                     turn.note_spent(host.meter().spent());
                 }
-                Action::RunTools(calls) => next = host.run_calls(calls, turn.replies(), emitter, cancel).await?,
+                Action::RunTools(calls) => next = host.run_calls(calls, turn.replies(), io).await?,
                 Action::Nudge(nudge) => host.append_note(host.nudge_text(nudge, turn.replies())).await?,
                 Action::Correct(text) => host.append_note(text).await?,
                 Action::Conclude(end) => {
-                    next = Input::Concluded(host.conclude(&end, turn.objections(), emitter, cancel).await);
+                    next = Input::Concluded(host.conclude(&end, turn.objections(), io).await);
                 }
                 Action::End(end) => return Ok(end),
             }
         }
-        if cancel.is_cancelled() {
+        if io.cancel.is_cancelled() {
             next = Input::Cancelled;
         } else if let Some(reason) = host.take_stop() {
             next = Input::Stopped(reason);
@@ -124,7 +109,7 @@ pub(crate) async fn drive<H: TurnHost>(
 pub(crate) async fn take_reply<H: TurnHost>(
     host: &mut H,
     reply: Reply,
-    emitter: &mut Emitter<'_>,
+    io: &mut TurnIo<'_>,
 ) -> Result<Replied, H::Failure> {
     let (model, price) = (host.model().full_name(), host.model().price);
     let (usage, stop) = (reply.usage, reply.stop.clone());
@@ -138,9 +123,9 @@ pub(crate) async fn take_reply<H: TurnHost>(
         host.append(message).await?;
     }
     for call in &replied.calls {
-        emitter.emit(call_finished(call));
+        io.emit(call_finished(call));
     }
-    emitter.emit(EventBody::Usage { model, usage, cost, saved_tokens: host.meter().take_saved() });
+    io.emit(EventBody::Usage { model, usage, cost, saved_tokens: host.meter().take_saved() });
     Ok(replied)
 }
 

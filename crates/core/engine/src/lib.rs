@@ -17,7 +17,7 @@ mod callbacks;
 mod calls;
 mod documents;
 mod driver;
-mod emit;
+
 mod external;
 pub mod files;
 pub mod hub;
@@ -34,12 +34,12 @@ mod strict_json;
 mod subagents;
 mod touched;
 pub mod turn;
+mod turn_io;
 
 pub use answer::{AnswerSchema, SchemaError};
 pub use approval::{Answer, Approval, Approver};
 pub use base::BaseLoop;
 pub use callbacks::{Callback, CommandHook, Moment, Occasion, Reaction, ToolName, ToolResponse, on};
-pub use emit::EventSink;
 pub use external::{Asking, HelpCell, ToolHelp};
 pub use names::MAIN;
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};
@@ -49,3 +49,4 @@ pub use session::{
     Which, all_tools, prefix_cache_of, sent_of, wanted_tools,
 };
 pub use subagents::Purse;
+pub use turn_io::EventSink;

@@ -15,12 +15,12 @@ use super::progress::Shown;
 use super::{EngineError, Session};
 use crate::call_check::{self, Admitted, Refused};
 use crate::calls;
-use crate::emit::{Emitter, call_result};
 use crate::files::{Recorder, Watched};
 use crate::permit::{Denied, Granted};
 use crate::ports::ModelTokens;
 use crate::secrets;
 use crate::turn::{Input, ToolsDone};
+use crate::turn_io::{TurnIo, call_result};
 
 /// A call that may run.
 struct Permitted {
@@ -32,12 +32,7 @@ struct Permitted {
 }
 
 impl Session {
-    pub(super) async fn run_tools(
-        &mut self,
-        calls: Vec<ToolCall>,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) -> Result<Input, EngineError> {
+    pub(super) async fn run_tools(&mut self, calls: Vec<ToolCall>, io: &mut TurnIo<'_>) -> Result<Input, EngineError> {
         let mut done = ToolsDone::default();
         let mut admitted = Vec::new();
         let stop = self.transcript.last_stop_reason();
@@ -45,56 +40,51 @@ impl Session {
             let permitted = match checked {
                 // What a person is asked stands after the results of what came before.
                 Ok(call) if !calls::is_harmless(call.tool.access()) => {
-                    self.run_group(std::mem::take(&mut admitted), &mut done, emitter, cancel).await?;
-                    self.permitted(call, emitter, cancel).await
+                    self.run_group(std::mem::take(&mut admitted), &mut done, io).await?;
+                    self.permitted(call, io).await
                 }
-                Ok(call) => self.permitted(call, emitter, cancel).await,
+                Ok(call) => self.permitted(call, io).await,
                 Err(refused) => Some(Err(refused)),
             };
             let Some(permitted) = permitted else { return Ok(Input::Cancelled) };
             match permitted {
                 Ok(call) if calls::is_harmless(call.admitted.tool.access()) => admitted.push(call),
-                Ok(call) => self.run_group(vec![call], &mut done, emitter, cancel).await?,
+                Ok(call) => self.run_group(vec![call], &mut done, io).await?,
                 Err(refused) => {
-                    self.run_group(std::mem::take(&mut admitted), &mut done, emitter, cancel).await?;
+                    self.run_group(std::mem::take(&mut admitted), &mut done, io).await?;
                     if refused.denied {
                         done.denied = Some(refused.envelope.text.clone());
                     }
                     let output = refused.envelope.into();
-                    calls::note_output(&refused.call, &output, &mut done, emitter);
-                    self.answer(&refused.call, output, emitter).await?;
+                    calls::note_output(&refused.call, &output, &mut done, io);
+                    self.answer(&refused.call, output, io).await?;
                 }
             }
-            if cancel.is_cancelled() {
+            if io.cancel.is_cancelled() {
                 return Ok(Input::Cancelled);
             }
         }
-        self.run_group(admitted, &mut done, emitter, cancel).await?;
+        self.run_group(admitted, &mut done, io).await?;
         done.spent = self.meter.spent();
         Ok(Input::ToolsDone(done))
     }
 
     /// Whether a call may run. None when the run was cancelled while somebody was asked: the call stays as it is.
-    async fn permitted(
-        &self,
-        call: Admitted,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) -> Option<Result<Permitted, Box<Refused>>> {
-        let (call, opinion, mut changed) = match self.before_call(call, emitter, cancel).await {
+    async fn permitted(&self, call: Admitted, io: &mut TurnIo<'_>) -> Option<Result<Permitted, Box<Refused>>> {
+        let (call, opinion, mut changed) = match self.before_call(call, io).await {
             Ok(heard) => heard,
             Err(refused) => return Some(Err(refused)),
         };
-        let context = self.tool_context(&call.call, Arc::new(self.recorder(&call.call)), cancel, &Shown::new());
+        let context = self.tool_context(&call.call, Arc::new(self.recorder(&call.call)), io.cancel, &Shown::new());
         let decided = tokio::select! {
             biased;
-            () = cancel.cancelled() => return None,
+            () = io.cancel.cancelled() => return None,
             decided = self.permit.decide(call.tool.as_ref(), &context, &call.arguments, opinion) => decided,
         };
         Some(match decided {
             Ok(Granted { outside, changed: other, notice }) => {
                 if let Some(notice) = notice {
-                    emitter.error("permissions", notice);
+                    io.error("permissions", notice);
                 }
                 changed |= other.is_some();
                 let arguments = other.unwrap_or(call.arguments);
@@ -111,8 +101,7 @@ impl Session {
         &mut self,
         group: Vec<Permitted>,
         done: &mut ToolsDone,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
+        io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
         let mut started = Vec::with_capacity(group.len());
         let mut shown = Shown::new();
@@ -123,22 +112,22 @@ impl Session {
             if calls::has_effects(call.tool.access()) {
                 self.transcript.note_begun(&call.call).await?;
             }
-            let mut context = self.tool_context(&call.call, recorder, cancel, &shown);
+            let mut context = self.tool_context(&call.call, recorder, io.cancel, &shown);
             context.workspace.extra.extend(outside);
             let ran = Ran { arguments: self.kept_arguments(&call, changed), changed };
             let (call, task) = calls::start(call, self.prompt.registry().clone(), context);
             started.push((call, task, watched, ran));
         }
         for (call, task, watched, ran) in started {
-            let output = shown.until(calls::finish(&call, task), &mut self.relayed, emitter).await;
+            let output = shown.until(calls::finish(&call, task), &mut self.relayed, io).await;
             self.take_relayed_usage();
             let mut output = watched.end(output).await;
-            self.after_call(&call, &ran, &mut output, emitter, cancel).await;
-            calls::note_output(&call, &output, done, emitter);
+            self.after_call(&call, &ran, &mut output, io).await;
+            calls::note_output(&call, &output, done, io);
             if !calls::waits_for_user(&output.flow) {
-                self.answer(&call, output, emitter).await?;
+                self.answer(&call, output, io).await?;
             }
-            self.tell_tasks(emitter);
+            self.tell_tasks(io);
         }
         Ok(())
     }
@@ -182,7 +171,7 @@ impl Session {
         &mut self,
         call: &ToolCall,
         output: ToolOutput,
-        emitter: &mut Emitter<'_>,
+        io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
         let ToolOutput { mut envelope, images, changes, flow: _, health: _ } = output;
         secrets::mask_envelope(&self.config.masker, &mut envelope);
@@ -190,13 +179,10 @@ impl Session {
         let event = call_result(call, &envelope);
         let tool = self.prompt.own_name(&call.name);
         self.transcript.append_result(call, tool, envelope, images).await?;
-        emitter.emit(event);
+        io.emit(event);
         for change in changes {
             self.prompt.note_change(&self.config.workspace, &change);
-            emitter.emit(EventBody::FileChanged {
-                path: self.config.workspace.display(&change.path),
-                change: change.kind,
-            });
+            io.emit(EventBody::FileChanged { path: self.config.workspace.display(&change.path), change: change.kind });
         }
         Ok(())
     }

@@ -9,17 +9,18 @@ use haft_context::{Assembly, ContextError, strip_hints};
 use haft_model::{Delta, ModelError, Reply};
 use haft_store::SentRequest;
 use haft_types::{Cost, LlmMetadata, Message, ModelSpec, Origin, Part, Request, Role, ToolCall, ToolProtocol};
-use tokio_util::sync::CancellationToken;
 
 use super::build::cause_of;
 use super::models::MOST_SQUEEZES;
 use super::{EngineError, Session};
+use crate::callbacks::Moment;
 use crate::driver::{TurnHost, failed, take_reply};
-use crate::emit::Emitter;
 use crate::external::Late;
 use crate::meter::{Meter, millis};
 use crate::resume;
-use crate::turn::{Conclusion, End, Input, Nudge, Reason, Unfinished};
+use crate::subagents::Rank;
+use crate::turn::{Conclusion, End, Input, Nudge, Objection, Reason, Unfinished};
+use crate::turn_io::TurnIo;
 
 /// A session while a turn is driven, and the request in flight.
 pub(super) struct SessionTurn<'a> {
@@ -42,11 +43,10 @@ impl<'a> SessionTurn<'a> {
     async fn ask(
         &mut self,
         request: &Arc<Request>,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
+        io: &mut TurnIo<'_>,
     ) -> Result<Result<Input, ModelError>, EngineError> {
         let session = &mut *self.session;
-        session.call_back(session.request_start(request), emitter, cancel).await;
+        session.call_back(session.request_start(request), io).await;
         if let Some(reason) = session.hooked.take_stop() {
             return Ok(Ok(Input::Stopped(reason)));
         }
@@ -61,7 +61,7 @@ impl<'a> SessionTurn<'a> {
         drop(session.services.store.log_request(session.transcript.id(), sent));
         let (mut teller, listener) = session.hooked.generation(session.prompt.registry());
         let client = &mut session.services.client;
-        let shown = &mut *emitter;
+        let (cancel, shown) = (io.cancel, &mut *io);
         let arriving = async {
             let mut tell = move |delta: Delta| {
                 teller.hear(&delta);
@@ -75,32 +75,27 @@ impl<'a> SessionTurn<'a> {
             Ok(reply) => reply,
             Err(ModelError::Cancelled) => return Ok(Ok(Input::Cancelled)),
             Err(error) => {
-                session.call_back(ended, emitter, cancel).await;
+                session.call_back(ended, io).await;
                 return Ok(Err(error));
             }
         };
         self.squeezed = 0;
         session.learn_factor(request.tokens(), reply.usage).await?;
-        let (reply, failure) = session.continued(request, reply, emitter, cancel).await;
-        let replied = take_reply(self, reply, emitter).await?;
+        let (reply, failure) = session.continued(request, reply, io).await;
+        let replied = take_reply(self, reply, io).await?;
         // Not before: whatever hooks do, the reply is stored.
-        self.session.call_back(ended, emitter, cancel).await;
+        self.session.call_back(ended, io).await;
         Ok(Ok(failure.map_or(Input::Replied(replied), |error| failed(&error))))
     }
 
     /// Makes ready for another request after one that failed: shorter, or to another model. `false` when there is none to try.
-    fn recover(
-        &mut self,
-        refused: &Request,
-        error: &ModelError,
-        emitter: &mut Emitter<'_>,
-    ) -> Result<bool, ContextError> {
+    fn recover(&mut self, refused: &Request, error: &ModelError, io: &mut TurnIo<'_>) -> Result<bool, ContextError> {
         if error.is_too_long() && self.squeezed < MOST_SQUEEZES {
             self.squeezed += 1;
-            self.session.squeeze(refused, self.squeezed, emitter);
+            self.session.squeeze(refused, self.squeezed, io);
             return Ok(true);
         }
-        if error.is_overload() { self.session.switch_model(error, emitter) } else { Ok(false) }
+        if error.is_overload() { self.session.switch_model(error, io) } else { Ok(false) }
     }
 }
 
@@ -115,28 +110,24 @@ impl TurnHost for SessionTurn<'_> {
         &mut self.session.meter
     }
 
-    async fn build_request(
-        &mut self,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) -> Result<Input, EngineError> {
+    async fn build_request(&mut self, io: &mut TurnIo<'_>) -> Result<Input, EngineError> {
         let session = &mut *self.session;
-        session.announce_tasks(emitter).await?;
-        session.take_letters(emitter).await?;
+        session.announce_tasks(io).await?;
+        session.take_letters(io).await?;
         session.tell_mode().await?;
         session.append_context().await?;
-        session.compact_if_due("", emitter, cancel).await?;
+        session.compact_if_due("", io).await?;
         let late = if session.is_cold() { Late::Welcome } else { Late::Wait };
-        session.prompt.learn_programs(late, cancel).await;
-        match session.refresh_documents(emitter).await {
-            Ok(problems) => problems.into_iter().for_each(|problem| emitter.error("document", problem)),
+        session.prompt.learn_programs(late, io.cancel).await;
+        match session.refresh_documents(io).await {
+            Ok(problems) => problems.into_iter().for_each(|problem| io.error("document", problem)),
             Err(error) => return Ok(no_request(&error)),
         }
         session.keep_descriptions().await?;
         match session.assembly() {
             Ok(Assembly { request, account }) => {
                 self.cause = cause_of(&account);
-                session.take_account(&request, account, emitter).await?;
+                session.take_account(&request, account, io).await?;
                 self.request = Some(Arc::new(request));
                 Ok(Input::Built)
             }
@@ -144,20 +135,16 @@ impl TurnHost for SessionTurn<'_> {
         }
     }
 
-    async fn send_request(
-        &mut self,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) -> Result<Input, EngineError> {
+    async fn send_request(&mut self, io: &mut TurnIo<'_>) -> Result<Input, EngineError> {
         loop {
             let Some(request) = self.request.take() else { return Ok(Input::Built) };
-            let error = match self.ask(&request, emitter, cancel).await? {
+            let error = match self.ask(&request, io).await? {
                 Ok(input) => return Ok(input),
                 Err(error) => error,
             };
-            match self.recover(&request, &error, emitter) {
+            match self.recover(&request, &error, io) {
                 // Another window or another prefix: the request is built anew.
-                Ok(true) => match self.build_request(emitter, cancel).await? {
+                Ok(true) => match self.build_request(io).await? {
                     Input::Built => {}
                     other => return Ok(other),
                 },
@@ -202,25 +189,37 @@ impl TurnHost for SessionTurn<'_> {
         &mut self,
         calls: Vec<ToolCall>,
         replies: u32,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
+        io: &mut TurnIo<'_>,
     ) -> Result<Input, EngineError> {
         self.session.note_for_agents(replies);
-        self.session.run_tools(calls, emitter, cancel).await
+        self.session.run_tools(calls, io).await
     }
 
     fn nudge_text(&self, nudge: Nudge, replies: u32) -> String {
-        nudge.text().to_owned() + &self.session.what_is_left(nudge, replies)
+        // A run that pursues a goal is told how much of its limits it has used, so that the model can share out the rest.
+        let used = if nudge == Nudge::Goal { self.session.meter.used_of_limits(replies) } else { String::new() };
+        let used = if used.is_empty() { used } else { format!(" Used so far: {used}.") };
+        nudge.text().to_owned() + &used
     }
 
-    async fn conclude(
-        &self,
-        end: &End,
-        objections: u32,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) -> Conclusion {
-        self.session.conclude(end, objections, emitter, cancel).await
+    async fn conclude(&self, end: &End, objections: u32, io: &mut TurnIo<'_>) -> Conclusion {
+        let session = &*self.session;
+        let answer = session.config.answer.as_ref();
+        let looked_at = answer.map_or(Conclusion::Accepted { output: None }, |schema| schema.conclude(&end.text));
+        let Conclusion::Accepted { output } = looked_at else { return looked_at };
+        let (stop_hook_active, last_assistant_message) = (objections > 0, end.text.clone());
+        let moment = match session.rank {
+            Rank::Main => Moment::Stop { stop_hook_active, last_assistant_message },
+            Rank::Sub => {
+                let agent_type = session.config.agent.clone();
+                Moment::SubagentStop { agent_type, stop_hook_active, last_assistant_message }
+            }
+        };
+        match session.call_back(moment, io).await.block {
+            Some(why) => Conclusion::Rejected(Objection { text: format!("Not done yet: {why}"), otherwise: None }),
+            None if session.has_unread() => Conclusion::Unread { output },
+            None => Conclusion::Accepted { output },
+        }
     }
 
     fn take_stop(&self) -> Option<Reason> {

@@ -1,8 +1,9 @@
-//! Numbers events and hands them to whoever listens.
+//! How a turn is watched and stopped: numbers events and hands them to whoever listens, who may cancel.
 
 use haft_model::{Delta, ModelError};
 use haft_text::Masker;
 use haft_types::{CallPhase, ConversationId, Envelope, Event, EventBody, ToolCall};
+use tokio_util::sync::CancellationToken;
 
 use crate::secrets::mask_text;
 use crate::strict_json;
@@ -22,9 +23,10 @@ impl<F: FnMut(&Event) + Send> EventSink for F {
     }
 }
 
-/// Stamps events with conversation, agent and number.
-pub(crate) struct Emitter<'a> {
+/// Stamps events with conversation, agent and number, and knows whether the turn is cancelled.
+pub(crate) struct TurnIo<'a> {
     sink: &'a mut dyn EventSink,
+    pub(crate) cancel: &'a CancellationToken,
     conversation_id: ConversationId,
     masker: Masker,
     agent: String,
@@ -32,14 +34,15 @@ pub(crate) struct Emitter<'a> {
     seq: u64,
 }
 
-impl<'a> Emitter<'a> {
+impl<'a> TurnIo<'a> {
     pub(crate) fn new(
         sink: &'a mut dyn EventSink,
+        cancel: &'a CancellationToken,
         conversation_id: ConversationId,
         masker: Masker,
         agent: String,
     ) -> Self {
-        Self { sink, conversation_id, masker, agent, seq: 0 }
+        Self { sink, cancel, conversation_id, masker, agent, seq: 0 }
     }
 
     /// The same, going on after the event of this number.
@@ -214,15 +217,16 @@ mod tests {
             ]
         };
         let mut seen = Vec::new();
+        let cancel = CancellationToken::new();
         let mut sink = |event: &Event| seen.push(serde_json::to_string(event).unwrap());
-        let mut emitter = Emitter::new(&mut sink, id.clone(), Masker::default(), "main".into());
+        let mut io = TurnIo::new(&mut sink, &cancel, id.clone(), Masker::default(), "main".into());
         for body in bodies() {
-            emitter.emit(body);
+            io.emit(body);
         }
         for body in bodies() {
-            emitter.relay(Event { body, conversation_id: id.clone(), seq: 9, agent: "a".into() });
+            io.relay(Event { body, conversation_id: id.clone(), seq: 9, agent: "a".into() });
         }
-        assert_eq!((emitter.seq(), seen.len()), (14, 14));
+        assert_eq!((io.seq(), seen.len()), (14, 14));
         for event in seen {
             assert!(!event.contains(KEY) && event.contains("[masked: "), "{event}");
         }
