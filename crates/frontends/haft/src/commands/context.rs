@@ -1,7 +1,7 @@
 //! `haft context`: what was sent, request by request, and what would be sent next.
 //!
 //! Past requests come from the log and are never guessed: bodies are encoded again with the settings they were sent with.
-//! Looking writes nothing; `edit` keeps a list of edits beside the conversation.
+//! Looking writes nothing; `edit` keeps a list of edits next to the conversation.
 
 mod compact;
 mod diff;
@@ -267,7 +267,7 @@ pub(crate) struct ReplayArgs {
 
     /// Reminders for a file or folder without any: their tokens, and the share of requests that change them.
     #[arg(long, value_name = "TOKENS[:SHARE]", default_value = "1000:0.05")]
-    pub(crate) reminders: Imagined,
+    pub(crate) reminders: ReminderScenario,
 
     /// Write the body of every request to this folder, as `POLICY/0001.json`.
     #[arg(long, value_name = "FOLDER")]
@@ -287,13 +287,13 @@ pub(crate) struct ReplayArgs {
 
 /// Reminders that were never sent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Imagined {
+pub(crate) struct ReminderScenario {
     pub(crate) tokens: u32,
     /// The share of requests that change them.
     pub(crate) changes: f64,
 }
 
-impl FromStr for Imagined {
+impl FromStr for ReminderScenario {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -326,8 +326,8 @@ mod replay;
 mod report;
 mod segments;
 mod show;
+mod text;
 mod why;
-mod words;
 
 #[cfg(feature = "mcp")]
 pub(super) use quoted::other_tools;

@@ -49,7 +49,7 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     for (name, variant) in names.iter().zip(&variants) {
         outcomes.push(match variant {
             Some(variant) => {
-                let mut bodies = Bodies::new(args.bodies.as_deref(), name)?;
+                let mut bodies = BodyWriter::new(args.bodies.as_deref(), name)?;
                 let outcome =
                     PolicyOutcome::replayed(variant, &conversations, &encoding.spec, &O200k, |request, sent| {
                         bodies.write(|| encoding.encode(request).to_vec());
@@ -137,13 +137,13 @@ fn rule(name: &str) -> anyhow::Result<CacheRule> {
 }
 
 /// Where bodies are written, if they are.
-struct Bodies {
+struct BodyWriter {
     folder: Option<PathBuf>,
     written: usize,
     failed: Option<std::io::Error>,
 }
 
-impl Bodies {
+impl BodyWriter {
     fn new(folder: Option<&Path>, policy: &str) -> anyhow::Result<Self> {
         let folder = folder.map(|folder| folder.join(policy));
         if let Some(folder) = &folder {
