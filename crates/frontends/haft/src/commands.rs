@@ -29,6 +29,7 @@ pub(crate) mod slash;
 pub(crate) mod tools;
 pub(crate) mod trust;
 pub(crate) mod useful;
+#[cfg(feature = "workflows")]
 pub(crate) mod workflows;
 
 use haft_agent::Places;
@@ -46,6 +47,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         Some(Command::Run(args)) => run::run(&args),
         Some(Command::Review(args)) => review::run(*args),
+        #[cfg(feature = "workflows")]
         Some(Command::Workflows(args)) => workflows::run(args.command),
         Some(Command::Jobs(args)) => jobs::run(args.command),
         Some(Command::Demo(args)) => crate::demo::run(&args),
