@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::ensure;
 use haft_context::{
-    Cleared, Memo, Place, Policy, Reminders, RoleText, Sent, Snapshot, SystemInput, View, assemble, render_system,
+    Cleared, Memo, Placement, Policy, Reminders, RoleText, Sent, Snapshot, SystemInput, View, assemble, render_system,
     system_entry,
 };
 use haft_model::O200k;
@@ -43,13 +43,13 @@ struct Sum {
 
 fn ways() -> Vec<Way> {
     let places = [
-        Place::Front,
-        Place::FromEnd(5),
-        Place::BeforeAssistant(3),
-        Place::BeforeAssistant(1),
-        Place::AfterToolResult(3),
-        Place::AfterToolResult(1),
-        Place::Tail,
+        Placement::Front,
+        Placement::FromEnd(5),
+        Placement::BeforeAssistant(3),
+        Placement::BeforeAssistant(1),
+        Placement::AfterToolResult(3),
+        Placement::AfterToolResult(1),
+        Placement::Tail,
     ];
     let none = Way { name: "no reminders".into(), policy: Policy::default(), reminders: false };
     let placed = places.into_iter().map(|place| {

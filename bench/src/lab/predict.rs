@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use haft_context::{CacheSimulator, Piece};
+use haft_context::{CachePiece, CacheSimulator};
 use haft_types::{CacheKind, CacheRule, ContentHash};
 
 use crate::figures;
@@ -81,7 +81,7 @@ pub(super) fn errors(conversation: &Conversation) -> Session {
         ..CacheRule::default()
     };
     let times = times(conversation);
-    let compare = |requests: Vec<Vec<Piece>>| -> Vec<f64> {
+    let compare = |requests: Vec<Vec<CachePiece>>| -> Vec<f64> {
         let mut cache = CacheSimulator::new(&rule);
         let mut errors = Vec::new();
         for ((pieces, billed), at) in requests.iter().zip(&conversation.billed).zip(&times) {
@@ -111,7 +111,7 @@ fn times(conversation: &Conversation) -> Vec<Duration> {
 }
 
 /// Requests made of what the provider counted.
-fn by_totals(conversation: &Conversation) -> Vec<Vec<Piece>> {
+fn by_totals(conversation: &Conversation) -> Vec<Vec<CachePiece>> {
     let absent = conversation.prompt.is_empty();
     let front = conversation.billed.iter().map(|billed| billed.read).filter(|read| *read > 0 && absent).min();
     let front = front.map(|tokens| piece(b"front", tokens, true));
@@ -119,7 +119,7 @@ fn by_totals(conversation: &Conversation) -> Vec<Vec<Piece>> {
     let mut pieces = begun();
     let mut requests = Vec::new();
     for (number, billed) in conversation.billed.iter().enumerate() {
-        let total = |pieces: &[Piece]| pieces.iter().map(|piece| piece.tokens).sum::<u64>();
+        let total = |pieces: &[CachePiece]| pieces.iter().map(|piece| piece.tokens).sum::<u64>();
         if billed.prompt() < total(&pieces) {
             pieces = begun();
         }
@@ -133,15 +133,15 @@ fn by_totals(conversation: &Conversation) -> Vec<Vec<Piece>> {
 }
 
 /// Requests made of the messages there were.
-fn by_content(conversation: &Conversation, factor: f64) -> Vec<Vec<Piece>> {
+fn by_content(conversation: &Conversation, factor: f64) -> Vec<Vec<CachePiece>> {
     let scaled = |tokens: u32| (f64::from(tokens) * factor).round() as u64;
-    let pieces = |billed: &Billed| -> Vec<Piece> {
+    let pieces = |billed: &Billed| -> Vec<CachePiece> {
         let end = conversation.place(billed.at);
         let begin = conversation.compactions.iter().map(|at| conversation.place(*at)).filter(|at| *at < end).max();
         let said = conversation.history.get(begin.unwrap_or(0)..end).unwrap_or_default();
-        said.iter().map(|entry| Piece { hash: entry.hash, ..piece(b"", scaled(entry.tokens), false) }).collect()
+        said.iter().map(|entry| CachePiece { hash: entry.hash, ..piece(b"", scaled(entry.tokens), false) }).collect()
     };
-    let counted = |pieces: &[Piece]| pieces.iter().map(|piece| piece.tokens).sum::<u64>();
+    let counted = |pieces: &[CachePiece]| pieces.iter().map(|piece| piece.tokens).sum::<u64>();
     let first = conversation.billed.first();
     let front = first.map_or(0, |billed| billed.prompt().saturating_sub(counted(&pieces(billed))));
     let request = |billed: &Billed| {
@@ -153,7 +153,7 @@ fn by_content(conversation: &Conversation, factor: f64) -> Vec<Vec<Piece>> {
     conversation.billed.iter().map(request).collect()
 }
 
-fn piece(name: &[u8], tokens: u64, boundary: bool) -> Piece {
+fn piece(name: &[u8], tokens: u64, boundary: bool) -> CachePiece {
     // How many blocks a request added is not what is tested here; two are what most have.
-    Piece { hash: ContentHash::of(name), tokens, blocks: 2, boundary }
+    CachePiece { hash: ContentHash::of(name), tokens, blocks: 2, boundary }
 }

@@ -10,7 +10,7 @@ use haft_permission::Rule;
 use haft_project::Standing;
 use haft_sandbox::Supervisor;
 use haft_store::{Store, StoreConfig, StoreError};
-use haft_tool::Tool;
+use haft_tool::{Tool, ToolCatalogue};
 use haft_tools::Readers;
 use haft_types::{Clock, Decision, ModelSpec, TokenCounter};
 
@@ -69,6 +69,8 @@ pub struct ExtensionContext<'a> {
 pub struct Contribution {
     /// Tools, after the built-in ones, in order.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// Deferred tools. Where there are any, `tool_search` stands after the tools of the first extension that has some.
+    pub catalogues: Vec<Arc<dyn ToolCatalogue>>,
     /// Who is called at the points of a run, after the user's hooks.
     pub callbacks: Vec<Arc<dyn Callback>>,
     /// Permission rules beside those of the configuration.

@@ -16,11 +16,11 @@ use crate::build::copies;
 use crate::build::hints;
 use crate::build::integrity;
 use crate::build::layers::Layers;
-use crate::build::placement::Place;
-use crate::build::rounds::{Item, Line};
+use crate::build::placement::Placement;
+use crate::build::rounds::{Timeline, TimelineItem};
 use crate::build::view;
-use crate::cache::boundaries::{self, Run};
-use crate::cache::prefix::{Done, Sent, compare};
+use crate::cache::boundaries::{self, RunMotion};
+use crate::cache::prefix::{DeliberateChanges, Sent, compare};
 use crate::cache::pricing::Priced;
 use crate::carried::{Carried, Cleared, ReminderCopy};
 use crate::error::ContextError;
@@ -28,9 +28,9 @@ use crate::policy::{Compress, Policy, View};
 use crate::reduce::compaction::drop_archived;
 use crate::reduce::compress::{compress_finished, show_envelopes};
 use crate::reduce::edits::Prepared;
-use crate::reduce::ladder::{self, LadderStep, Room};
+use crate::reduce::ladder::{self, InputRoom, LadderStep};
 use crate::reduce::marks::{self, Marks};
-use crate::reduce::prune::{Limits, Obsolete, Pruned, prune};
+use crate::reduce::prune::{Obsolete, PruneLimits, Pruned, prune};
 use crate::reduce::when_free;
 use crate::scale::Scale;
 use crate::snapshot::Snapshot;
@@ -43,7 +43,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     policy.check()?;
     let mut blocks = repair(snapshot.history, snapshot.counter);
     let repaired = mem::take(&mut blocks.repairs);
-    let mut line = Line::new(blocks);
+    let mut line = Timeline::new(blocks);
     if line.items.is_empty() {
         return Err(ContextError::NoInput);
     }
@@ -68,7 +68,10 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         View::Execute => execute(layers, &goal, obsolete, snapshot)?,
     };
 
-    let done = Done { deleted: deleted.as_ref().is_ok_and(|tokens| *tokens > 0), ladder: !reduced.ladder.is_empty() };
+    let done = DeliberateChanges {
+        deleted: deleted.as_ref().is_ok_and(|tokens| *tokens > 0),
+        ladder: !reduced.ladder.is_empty(),
+    };
     let mut sent = Sent::of(&request, model, policy, snapshot.edits);
     let mut prefix = snapshot.last.map(|last| compare(last, &sent, done));
     let last = snapshot.last.zip(prefix.as_ref().map(|prefix| prefix.kept));
@@ -114,7 +117,7 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
 
 /// What a request is brought down to.
 struct Goal<'a> {
-    room: Room,
+    room: InputRoom,
     /// The safe zone as it is written. Decisions are kept for it: the factor of the model is corrected from reply to reply, and
     /// that must not take them back.
     zone: u64,
@@ -128,7 +131,7 @@ struct Goal<'a> {
 impl<'a> Goal<'a> {
     fn of(snapshot: &Snapshot<'a>) -> Result<Self, ContextError> {
         let (policy, model) = (snapshot.policy, snapshot.model);
-        let room = Room::new(model, policy).at_most(snapshot.most, policy);
+        let room = InputRoom::new(model, policy).at_most(snapshot.most, policy);
         let zone = policy.safe_zone.tokens(model.context_window)?.min(room.nominal_soft);
         let target = Scale::of(model).down(zone);
         let decided = Cleared::valid(snapshot.cleared, zone);
@@ -158,7 +161,7 @@ fn compress(layers: &mut Layers, target: u64, snapshot: &Snapshot<'_>) -> (u32, 
 struct LaidOut {
     request: Request,
     /// Whether the next request will find the reminders where they are now.
-    run: Run,
+    run: RunMotion,
     copies: Vec<ReminderCopy>,
     reduced: Reduced,
 }
@@ -185,10 +188,12 @@ fn layered(
     layers.let_the_user_open(maker);
     let (tools, required, run) = (Arc::clone(&layers.tools), layers.required, layers.outlook(policy));
     let (segments, copies) = match policy.reminders {
-        Place::CacheAware => copies::lay_out(layers, snapshot),
-        Place::Front | Place::Tail | Place::FromEnd(_) | Place::BeforeAssistant(_) | Place::AfterToolResult(_) => {
-            (layers.into_segments(policy), Vec::new())
-        }
+        Placement::CacheAware => copies::lay_out(layers, snapshot),
+        Placement::Front
+        | Placement::Tail
+        | Placement::FromEnd(_)
+        | Placement::BeforeAssistant(_)
+        | Placement::AfterToolResult(_) => (layers.into_segments(policy), Vec::new()),
     };
     let request = request(segments, tools, snapshot);
     integrity::check(&request, required)?;
@@ -208,7 +213,7 @@ fn execute(
     let segments = view::execute(snapshot, &layers);
     let request = request(segments, layers.tools, snapshot);
     view::check(&request)?;
-    Ok(LaidOut { request, run: Run::Moves, copies: Vec::new(), reduced })
+    Ok(LaidOut { request, run: RunMotion::Moves, copies: Vec::new(), reduced })
 }
 
 fn request(segments: Vec<Segment>, tools: Arc<ToolSet>, snapshot: &Snapshot<'_>) -> Request {
@@ -220,15 +225,22 @@ fn request(segments: Vec<Segment>, tools: Arc<ToolSet>, snapshot: &Snapshot<'_>)
 fn prune_to(goal: &Goal<'_>, layers: &mut Layers, obsolete: Obsolete, snapshot: &Snapshot<'_>) -> Pruned {
     let policy = snapshot.policy;
     let fixed = layers.fixed() + hints::tokens(&layers.line, policy.message_ids, snapshot.counter);
-    let limits = Limits { fixed, target: goal.target, policy, marks: goal.marks, obsolete };
+    let limits = PruneLimits { fixed, target: goal.target, policy, marks: goal.marks, obsolete };
     prune(&mut layers.line, goal.decided, limits, snapshot.maker())
 }
 
 /// Leaves out whole rounds and more, if pruning was not enough.
-fn climb(pruned: Pruned, layers: &mut Layers, room: Room, snapshot: &Snapshot<'_>) -> Result<Reduced, ContextError> {
+fn climb(
+    pruned: Pruned,
+    layers: &mut Layers,
+    room: InputRoom,
+    snapshot: &Snapshot<'_>,
+) -> Result<Reduced, ContextError> {
     let ladder = ladder::climb(layers, room, snapshot)?;
     let first_kept = match ladder.first() {
-        Some(LadderStep::OlderRounds { .. }) => layers.line.items.iter().find(|item| !item.pinned).map(Item::id),
+        Some(LadderStep::OlderRounds { .. }) => {
+            layers.line.items.iter().find(|item| !item.pinned).map(TimelineItem::id)
+        }
         Some(LadderStep::ShortSystem { .. } | LadderStep::BareMinimum { .. }) | None => None,
     };
     Ok(Reduced { pruned, ladder, first_kept })

@@ -127,17 +127,17 @@ pub use build::blocks::{Blocks, Repair, interrupted, repair};
 pub use build::documents::{Document, DocumentKind, Documents, Need};
 pub use build::hints::strip_hints;
 pub use build::input::treat_input;
-pub use build::placement::{Place, UnknownPlace};
+pub use build::placement::{Placement, UnknownPlace};
 pub use build::reminders::{
-    FolderNotes, ListOwner, MissingRole, Progress, Reminders, RoleParts, Todo, UsefulRange, check_subagent_role,
+    FolderNotes, ListOwner, MissingRole, Reminders, RoleParts, Todo, TodoProgress, UsefulRange, check_subagent_role,
     folder_notes_text, todo_text, useful_text,
 };
 pub use build::system::{Environment, RoleText, SystemInput, render_system, system_entry};
 pub use build::transcript::{Labels, transcript};
 pub use cache::prefix::{Break, Cause, Prefix, Sent, SentSegment};
 pub use cache::pricing::compare_logged;
-pub use cache::quote::{Change, PrefixCache, Quote};
-pub use cache::simulate::{CacheSimulator, Piece, pieces};
+pub use cache::quote::{ContextChange, PrefixCache, Quote};
+pub use cache::simulate::{CachePiece, CacheSimulator, pieces};
 pub use carried::{Carried, Cleared, ReminderCopy};
 pub use error::{ContextError, IntegrityError};
 pub use memo::Memo;
@@ -146,11 +146,11 @@ pub use reduce::compaction::{
     CompactionPlan, Due, compaction_due, first_kept, plan_compaction, summary_message, summary_request,
 };
 pub use reduce::compress::{TOOL, compress};
-pub use reduce::edits::{Chosen, ContextEdit, EditError, EditState, Edited, Edits, Reach, check_edit, choose};
+pub use reduce::edits::{ContextEdit, EditError, EditReach, EditState, EditTargets, Edited, Edits, check_edit, choose};
 pub use reduce::ladder::LadderStep;
 pub use reduce::marks::{Marks, MessageLine, message_lines};
 pub use reduce::safe_zone::{SafeZone, SafeZoneError};
-pub use reduce::summary_check::{LedgerItem, LedgerKind, Refusal, Standing, accept, fallback, ledger, missing};
+pub use reduce::summary_check::{LedgerItem, LedgerKind, OpenWork, SummaryRefusal, accept, fallback, ledger, missing};
 pub use reduce::superseded::CallSubject;
-pub use reduce::when_free::Edit;
+pub use reduce::when_free::PrefixEdit;
 pub use snapshot::{ExecutionState, PlanStep, Snapshot, is_cold};

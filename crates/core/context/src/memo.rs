@@ -9,7 +9,7 @@ use crate::policy::CompressLimits;
 
 /// What was made of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Form {
+pub(crate) enum MessageForm {
     /// A text of the engine's own, such as a reminder.
     Made,
     /// A tool result under these limits.
@@ -30,23 +30,23 @@ pub(crate) enum Form {
 /// long as a conversation is open.
 #[derive(Debug, Default)]
 pub struct Memo {
-    entries: Mutex<HashMap<(MessageId, ContentHash, Form), Arc<Entry>>>,
+    entries: Mutex<HashMap<(MessageId, ContentHash, MessageForm), Arc<Entry>>>,
 }
 
 /// Makes entries, through a memo where the caller keeps one.
 #[derive(Clone, Copy)]
-pub(crate) struct Maker<'a> {
+pub(crate) struct EntryMaker<'a> {
     pub(crate) counter: &'a dyn TokenCounter,
     pub(crate) memo: Option<&'a Memo>,
 }
 
-impl Maker<'_> {
+impl EntryMaker<'_> {
     /// The message made of `id` and `hash` in this form; `make` runs only when it is not known yet.
     pub(crate) fn entry(
         self,
         id: MessageId,
         hash: ContentHash,
-        form: Form,
+        form: MessageForm,
         make: impl FnOnce() -> Message,
     ) -> Arc<Entry> {
         let Some(memo) = self.memo else { return Entry::new(make(), self.counter) };
@@ -60,6 +60,8 @@ impl Maker<'_> {
         let mut hasher = Hasher::default();
         let hash = hasher.update(owner.as_bytes()).update(text.as_bytes()).finish();
         let id = MessageId::derived(hash);
-        self.entry(id, hash, Form::Made, || Message::text(id, role, text, Timestamp::UNIX_EPOCH).from(Origin::Engine))
+        self.entry(id, hash, MessageForm::Made, || {
+            Message::text(id, role, text, Timestamp::UNIX_EPOCH).from(Origin::Engine)
+        })
     }
 }

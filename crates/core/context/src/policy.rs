@@ -3,7 +3,7 @@
 use haft_types::ContentHash;
 use serde::{Deserialize, Serialize};
 
-use crate::build::placement::Place;
+use crate::build::placement::Placement;
 use crate::reduce::safe_zone::SafeZone;
 
 /// How requests are built. Every number of the design is a key here; the defaults are the design's.
@@ -11,7 +11,7 @@ use crate::reduce::safe_zone::SafeZone;
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
     /// Where the run of reminders goes.
-    pub reminders: Place,
+    pub reminders: Placement,
     /// How many messages before the end `after-tool-result` may lie while the user has spoken since.
     pub max_distance: u32,
     /// Which messages carry their id.
@@ -63,7 +63,7 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            reminders: Place::default(),
+            reminders: Placement::default(),
             max_distance: 24,
             message_ids: MessageIds::default(),
             view: View::default(),
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn keys_are_checked() {
         let policy: Policy = serde_json::from_str(r#"{"reminders": "from-end:5", "warn_at": 0.5}"#).unwrap();
-        assert_eq!(policy, Policy { reminders: Place::FromEnd(5), warn_at: 0.5, ..Policy::default() });
+        assert_eq!(policy, Policy { reminders: Placement::FromEnd(5), warn_at: 0.5, ..Policy::default() });
         policy.check().unwrap();
         assert!(serde_json::from_str::<Policy>(r#"{"remindres": "tail"}"#).is_err());
         assert!(serde_json::from_str::<Policy>(r#"{"reminders": "nowhere"}"#).is_err());

@@ -10,7 +10,7 @@ use crate::build::reminders::Reminders;
 use crate::build::system::SystemInput;
 use crate::cache::prefix::Sent;
 use crate::carried::{Carried, Cleared};
-use crate::memo::{Maker, Memo};
+use crate::memo::{EntryMaker, Memo};
 use crate::policy::Policy;
 use crate::reduce::edits::EditState;
 use crate::reduce::marks::Marks;
@@ -101,8 +101,8 @@ impl<'a> Snapshot<'a> {
         has_expired(self.model, self.idle)
     }
 
-    pub(crate) fn maker(&self) -> Maker<'a> {
-        Maker { counter: self.counter, memo: self.memo }
+    pub(crate) fn maker(&self) -> EntryMaker<'a> {
+        EntryMaker { counter: self.counter, memo: self.memo }
     }
 }
 

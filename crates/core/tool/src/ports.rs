@@ -1,6 +1,7 @@
 //! The traits through which tools reach what the engine keeps and what extensions can do, one file each.
 
 mod agents;
+mod catalogue;
 mod documents;
 mod history;
 mod notes;
@@ -16,6 +17,7 @@ mod undo;
 mod useful;
 
 pub use agents::{AgentReport, Assignment, Evidence, SubAgents, UnknownAgent, WorkOrder, WorkPlace};
+pub use catalogue::{Patience, ToolCatalogue};
 pub use documents::{DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText};
 pub use history::FileHistory;
 pub use notes::{Note, Notes};

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{
-    Account, CacheSimulator, Carried, Cause, Cleared, CompactionPlan, Documents, Memo, Piece, Policy, Reminders, Sent,
-    Snapshot, Standing, SystemInput, assemble, ledger, missing, pieces,
+    Account, CachePiece, CacheSimulator, Carried, Cause, Cleared, CompactionPlan, Documents, Memo, OpenWork, Policy,
+    Reminders, Sent, Snapshot, SystemInput, assemble, ledger, missing, pieces,
 };
 use haft_types::{Entry, Layer, ModelSpec, Part, Request, Role, TokenCounter, ToolSet, Usage};
 
@@ -122,7 +122,7 @@ pub fn coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
     };
     let first_kept = first.message.message_id;
     let plan = CompactionPlan { messages: history.to_vec(), rounds: 0, first_kept, from, to };
-    let ledger = ledger(&plan, Standing::default());
+    let ledger = ledger(&plan, OpenWork::default());
     let mut text = String::new();
     for part in request.segments.iter().flat_map(|segment| &segment.entry.message.content) {
         let piece = match part {
@@ -176,7 +176,7 @@ pub fn replay(
         see(number, &assembly.request);
         let usage = cache.send(step.at, &pieces(&assembly.request, model.tokenizer_factor));
         if let Some(reply) = recording.history.get(end).filter(|entry| entry.message.role == Role::Assistant) {
-            cache.reply(step.at, &Piece::reply(reply, model));
+            cache.reply(step.at, &CachePiece::reply(reply, model));
         }
         replay.requests.push(Replayed {
             usage,

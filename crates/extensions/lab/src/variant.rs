@@ -101,7 +101,7 @@ fn prune(policy: &mut Policy, text: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use haft_context::{Place, SafeZone};
+    use haft_context::{Placement, SafeZone};
 
     use super::*;
 
@@ -117,7 +117,7 @@ mod tests {
         let much = parse(" cache-aware+prune:64k:0.5:9+compress:when-free ").unwrap();
         assert_eq!((much.name.as_str(), much.reminders), ("cache-aware+prune:64k:0.5:9+compress:when-free", true));
         let expected = Policy {
-            reminders: Place::CacheAware,
+            reminders: Placement::CacheAware,
             safe_zone: SafeZone::Tokens(65_536),
             prune_to: 0.5,
             prune_keep: 9,

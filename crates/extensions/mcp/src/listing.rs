@@ -1,5 +1,6 @@
 //! What a server offers, in our own words.
 
+use haft_types::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -30,6 +31,13 @@ pub struct ToolInfo {
     pub description: String,
     /// The JSON schema of its arguments.
     pub schema: Map<String, Value>,
+}
+
+impl ToolInfo {
+    pub(crate) fn spec(&self) -> ToolSpec {
+        let Self { name, description, schema } = self.clone();
+        ToolSpec { name, description, parameters: schema.into() }
+    }
 }
 
 /// A resource of a server, or a template of such.

@@ -4,13 +4,11 @@
 //! decided by that.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use haft_text::{Limits, cut_lines, sanitise};
-use haft_tool::{
-    Access, Group, Health, Intent, Manual, Tool, ToolContext, ToolOutput, Workspace, parse_arguments, schema_of,
-};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Group, Health, Intent, Manual, Tool, ToolContext, ToolDefinition, ToolOutput, Workspace};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -31,36 +29,57 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct UseRagToolParameters {
     /// The name of the collection.
     server_name: String,
     /// What to look for.
     query: String,
 }
 
-/// The tool.
-pub struct UseRagTool {
-    spec: ToolSpec,
-    collections: Vec<Collection>,
+/// The tool `use_rag_tool` over these collections.
+pub fn use_rag_tool(collections: Vec<Collection>) -> impl Tool {
+    let prompt = format!("{}\n\nCollections:\n{}", include_str!("tool/prompt.md").trim_end(), listed(&collections));
+    let collections: Arc<[Collection]> = collections.into();
+    let known = Arc::clone(&collections);
+    ToolDefinition::new(NAME, &prompt, &MANUAL, Access::Read, move |arguments| intent(&known, arguments)).runs(
+        move |context, parameters| {
+            let collections = Arc::clone(&collections);
+            Box::pin(async move { run(&collections, context, parameters).await })
+        },
+    )
 }
 
-impl UseRagTool {
-    /// The tool over these collections.
-    pub fn new(collections: Vec<Collection>) -> Self {
-        let spec = ToolSpec {
-            name: NAME.to_owned(),
-            description: format!(
-                "{}\n\nCollections:\n{}",
-                include_str!("tool/prompt.md").trim_end(),
-                listed(&collections)
-            ),
-            parameters: schema_of::<Parameters>(),
-        };
-        Self { spec, collections }
-    }
+fn find<'a>(collections: &'a [Collection], name: &str) -> Option<&'a Collection> {
+    collections.iter().find(|collection| collection.name == name.trim())
+}
 
-    fn find(&self, name: &str) -> Option<&Collection> {
-        self.collections.iter().find(|collection| collection.name == name.trim())
+fn intent(collections: &[Collection], arguments: &Value) -> Intent {
+    let named = arguments.get("server_name").and_then(Value::as_str).and_then(|name| find(collections, name));
+    match named.map(|collection| &collection.kind) {
+        Some(Kind::Remote(remote)) => Intent::Hosts(remote.url().host_str().map(str::to_owned).into_iter().collect()),
+        Some(Kind::Local(_)) | None => Intent::Nothing,
+    }
+}
+
+async fn run(
+    collections: &[Collection],
+    context: &ToolContext,
+    UseRagToolParameters { server_name, query }: UseRagToolParameters,
+) -> Result<Envelope, ToolOutput> {
+    let Some(collection) = find(collections, &server_name) else {
+        let names: Vec<_> = collections.iter().map(|one| format!("`{}`", one.name)).collect();
+        let message = format!("there is no collection `{}`; there are {}", server_name.trim(), names.join(", "));
+        return Err(Envelope::failure("unknown_collection", message).into());
+    };
+    if query.trim().is_empty() {
+        return Err(Envelope::failure("invalid_arguments", "`query` is empty; say what to look for").into());
+    }
+    tokio::select! {
+        asked = collection.ask(&query, TOP) => match asked {
+            Ok(answer) => Ok(shown(context, collection, &query, answer)),
+            Err(error) => Err(broken(&error)),
+        },
+        () = context.cancel.cancelled() => Err(Envelope::failure("cancelled", "The search was cancelled.").into()),
     }
 }
 
@@ -74,54 +93,6 @@ fn listed(collections: &[Collection]) -> String {
         format!("- `{}`: {about}", collection.name)
     };
     collections.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
-#[async_trait]
-impl Tool for UseRagTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
-        let named = arguments.get("server_name").and_then(Value::as_str).and_then(|name| self.find(name));
-        match named.map(|collection| &collection.kind) {
-            Some(Kind::Remote(remote)) => {
-                Intent::Hosts(remote.url().host_str().map(str::to_owned).into_iter().collect())
-            }
-            Some(Kind::Local(_)) | None => Intent::Nothing,
-        }
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        let Parameters { server_name, query } = match parse_arguments(NAME, arguments) {
-            Ok(parameters) => parameters,
-            Err(error) => return Envelope::failure("invalid_arguments", error.to_string()).into(),
-        };
-        let Some(collection) = self.find(&server_name) else {
-            let names: Vec<_> = self.collections.iter().map(|one| format!("`{}`", one.name)).collect();
-            let message = format!("there is no collection `{}`; there are {}", server_name.trim(), names.join(", "));
-            return Envelope::failure("unknown_collection", message).into();
-        };
-        if query.trim().is_empty() {
-            return Envelope::failure("invalid_arguments", "`query` is empty; say what to look for").into();
-        }
-        let asked = tokio::select! {
-            asked = collection.ask(&query, TOP) => asked,
-            () = context.cancel.cancelled() => return Envelope::failure("cancelled", "The search was cancelled.").into(),
-        };
-        match asked {
-            Ok(answer) => shown(context, collection, &query, answer).into(),
-            Err(error) => broken(&error),
-        }
-    }
 }
 
 fn broken(error: &AskError) -> ToolOutput {
@@ -224,7 +195,7 @@ mod tests {
         let local = |description: &str| Collection {
             name: "docs".into(),
             description: description.into(),
-            kind: Kind::Local(std::sync::Arc::new(crate::Local::new(Vec::new(), "/nonexistent".into()))),
+            kind: Kind::Local(Arc::new(crate::Local::new(Vec::new(), "/nonexistent".into()))),
         };
         assert_eq!(listed(&[local("One\ntwo.\u{1b}[2J"), local("")]), "- `docs`: One two.\n- `docs`: no description");
     }

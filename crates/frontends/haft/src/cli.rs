@@ -137,7 +137,7 @@ pub(crate) struct Cli {
     pub(crate) run: RunArgs,
 
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub(crate) command: Option<CliCommand>,
 }
 
 impl Cli {
@@ -167,7 +167,7 @@ pub(crate) fn at_a_terminal() -> bool {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Give the model a task and print what comes of it.
     ///
     /// Without a prompt, the task is read from standard input; with one, piped standard input is attached to it.
@@ -526,7 +526,7 @@ mod tests {
     fn permission_modes_have_the_names_people_know() {
         for name in ["yolo", "bypassPermissions"] {
             let cli = Cli::try_parse_from(["haft", "run", "--permission-mode", name, "x"]).unwrap();
-            let Some(Command::Run(run)) = cli.command else { panic!("{cli:?}") };
+            let Some(CliCommand::Run(run)) = cli.command else { panic!("{cli:?}") };
             assert_eq!(run.permission_mode, Some(PermissionMode::Yolo));
         }
     }

@@ -65,7 +65,7 @@ impl Blocks {
 /// message with calls ends it. A message caught inside is sent directly after the block. A call without result gets an
 /// [`interrupted`] one; a result without call is left out, as is a stored system message.
 pub fn repair(history: &[Arc<Entry>], counter: &dyn TokenCounter) -> Blocks {
-    let mut pass = Pass {
+    let mut pass = RepairPass {
         out: Blocks {
             entries: Vec::with_capacity(history.len()),
             starts: Vec::with_capacity(history.len()),
@@ -83,9 +83,9 @@ pub fn repair(history: &[Arc<Entry>], counter: &dyn TokenCounter) -> Blocks {
     pass.out
 }
 
-struct Pass<'a> {
+struct RepairPass<'a> {
     out: Blocks,
-    open: Option<Open<'a>>,
+    open: Option<OpenBlock<'a>>,
     counter: &'a dyn TokenCounter,
     // Lists that are used again, so that a long history does not allocate block by block.
     spare: Vec<&'a ToolCall>,
@@ -93,7 +93,7 @@ struct Pass<'a> {
 }
 
 /// A block whose results are still being looked for.
-struct Open<'a> {
+struct OpenBlock<'a> {
     start: usize,
     caller: &'a Message,
     waiting: Vec<&'a ToolCall>,
@@ -102,7 +102,7 @@ struct Open<'a> {
     inside: usize,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> RepairPass<'a> {
     fn take(&mut self, entry: &'a Arc<Entry>) {
         let message = &entry.message;
         match message.role {
@@ -114,7 +114,7 @@ impl<'a> Pass<'a> {
                 self.out.push(Arc::clone(entry));
                 let mut waiting = mem::take(&mut self.spare);
                 waiting.extend(message.tool_calls());
-                self.open = Some(Open { start, caller: message, waiting, caught: Vec::new(), inside: 0 });
+                self.open = Some(OpenBlock { start, caller: message, waiting, caught: Vec::new(), inside: 0 });
             }
             Role::User | Role::Assistant | Role::Summary => match &mut self.open {
                 Some(open) => open.caught.push(entry),

@@ -18,19 +18,19 @@ use std::sync::Arc;
 use haft_types::{ContentHash, Layer, MessageId, Segment};
 
 use crate::build::layers::{Copied, Layers, Owned, segment};
-use crate::build::reminders::{KINDS, Kind, NOTHING, Reminders, message};
-use crate::build::rounds::Item;
+use crate::build::reminders::{KINDS, NOTHING, ReminderKind, Reminders, message};
+use crate::build::rounds::TimelineItem;
 use crate::carried::ReminderCopy;
 use crate::snapshot::Snapshot;
 
 /// A copy in its place: before the item with this index.
-struct Standing {
+struct StandingCopy {
     before: usize,
     copied: Copied,
 }
 
 /// What a kind says now.
-struct Live {
+struct LiveCopy {
     owned: Owned,
     says: ContentHash,
     /// Whether it must be near the end. That there is nothing left to say need not be said twice.
@@ -42,7 +42,8 @@ pub(crate) fn lay_out(mut layers: Layers, snapshot: &Snapshot<'_>) -> (Vec<Segme
     let head = layers.head();
     let items = mem::take(&mut layers.line.items);
     let copies = mem::take(&mut layers.copies);
-    let in_place = |copied: Copied| place_after(&items, copied.copy.after).map(|before| Standing { before, copied });
+    let in_place =
+        |copied: Copied| place_after(&items, copied.copy.after).map(|before| StandingCopy { before, copied });
     let mut standing: Vec<_> = copies.into_iter().filter_map(in_place).collect();
     standing.sort_by_key(|one| one.before);
     let cold = snapshot.is_cold() || snapshot.last.is_none_or(|last| last.tools != layers.tools.hash);
@@ -76,7 +77,7 @@ pub(crate) fn lay_out(mut layers: Layers, snapshot: &Snapshot<'_>) -> (Vec<Segme
 }
 
 /// The index of the item before which a copy stands that was sent behind this message; `None` when the message is gone.
-fn place_after(items: &[Item], after: MessageId) -> Option<usize> {
+fn place_after(items: &[TimelineItem], after: MessageId) -> Option<usize> {
     let mut index = items.iter().rposition(|item| item.id() == after)? + 1;
     while index < items.len() && items[index].block == items[index - 1].block {
         index += 1;
@@ -85,7 +86,7 @@ fn place_after(items: &[Item], after: MessageId) -> Option<usize> {
 }
 
 /// How many of the copies stand where nothing before them has changed since the request before, themselves included.
-fn untouched(head: &[Segment], items: &[Item], standing: &[Standing], snapshot: &Snapshot<'_>) -> usize {
+fn untouched(head: &[Segment], items: &[TimelineItem], standing: &[StandingCopy], snapshot: &Snapshot<'_>) -> usize {
     let last = snapshot.last.map(|last| last.segments.as_slice()).unwrap_or_default();
     let mut now = head.iter().map(|segment| segment.entry.hash).collect::<Vec<_>>();
     now.reserve(items.len() + standing.len());
@@ -105,7 +106,12 @@ fn untouched(head: &[Segment], items: &[Item], standing: &[Standing], snapshot: 
 }
 
 /// The reminders that must be said at the end. `sizes` are the messages before the conversation and all of them.
-fn to_append(layers: &Layers, standing: &[Standing], sizes: (usize, usize), snapshot: &Snapshot<'_>) -> Vec<Live> {
+fn to_append(
+    layers: &Layers,
+    standing: &[StandingCopy],
+    sizes: (usize, usize),
+    snapshot: &Snapshot<'_>,
+) -> Vec<LiveCopy> {
     let (head, mut length) = sizes;
     let mut waiting: Vec<_> = KINDS.into_iter().filter_map(|kind| live(kind, layers, standing, snapshot)).collect();
     let mut append = Vec::new();
@@ -125,27 +131,32 @@ fn to_append(layers: &Layers, standing: &[Standing], sizes: (usize, usize), snap
         length += now.len();
         append.extend(now.into_iter().map(|(_, live)| live));
     }
-    append.sort_by_key(|live: &Live| KINDS.iter().position(|kind| kind.owner == live.owned.0));
+    append.sort_by_key(|live: &LiveCopy| KINDS.iter().position(|kind| kind.owner == live.owned.0));
     append
 }
 
 /// What a kind says now, with the index of its newest copy; `None` when it says nothing and nothing must be taken back.
-fn live(kind: Kind, layers: &Layers, standing: &[Standing], snapshot: &Snapshot<'_>) -> Option<(Option<usize>, Live)> {
+fn live(
+    kind: ReminderKind,
+    layers: &Layers,
+    standing: &[StandingCopy],
+    snapshot: &Snapshot<'_>,
+) -> Option<(Option<usize>, LiveCopy)> {
     let newest = standing.iter().rposition(|one| one.copied.owned.0 == kind.owner);
     let maker = snapshot.maker();
     if let Some((_, entry)) = layers.run.iter().find(|(owner, _)| *owner == kind.owner) {
         let says = if snapshot.policy.clock { timeless(kind, snapshot) } else { entry.hash };
         let owned = (kind.owner, Arc::clone(entry));
-        return Some((newest, Live { owned, says, repeat: true }));
+        return Some((newest, LiveCopy { owned, says, repeat: true }));
     }
     newest?;
     let entry = message(maker, kind.owner, &kind.headed(NOTHING));
     let says = entry.hash;
-    Some((newest, Live { owned: (kind.owner, entry), says, repeat: false }))
+    Some((newest, LiveCopy { owned: (kind.owner, entry), says, repeat: false }))
 }
 
 /// The hash of what a kind says but for the clock.
-fn timeless(kind: Kind, snapshot: &Snapshot<'_>) -> ContentHash {
+fn timeless(kind: ReminderKind, snapshot: &Snapshot<'_>) -> ContentHash {
     let reminders = snapshot.reminders.map(|reminders| Reminders { clock: None, ..reminders.clone() });
     let run = reminders.map(|reminders| reminders.run(snapshot.policy, snapshot.maker())).unwrap_or_default();
     let said = run.iter().find(|(owner, _)| *owner == kind.owner).map(|(_, entry)| entry.hash);

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use haft_types::{Entry, MessageId, Part, Role, ShortId, TokenCounter};
 
-use crate::build::rounds::{Item, Line};
-use crate::memo::{Form, Maker};
+use crate::build::rounds::{Timeline, TimelineItem};
+use crate::memo::{EntryMaker, MessageForm};
 use crate::policy::MessageIds;
 
 const OPEN: &str = "[Hint: message_id: ";
@@ -18,7 +18,7 @@ fn hint(id: MessageId) -> String {
     format!("{OPEN}{}]", id.short())
 }
 
-fn carries(item: &Item, ids: MessageIds) -> bool {
+fn carries(item: &TimelineItem, ids: MessageIds) -> bool {
     match ids {
         MessageIds::Off => false,
         MessageIds::Results => item.role() == Role::Tool,
@@ -27,7 +27,7 @@ fn carries(item: &Item, ids: MessageIds) -> bool {
 }
 
 /// The tokens the hints will add.
-pub(crate) fn tokens(line: &Line, ids: MessageIds, counter: &dyn TokenCounter) -> u64 {
+pub(crate) fn tokens(line: &Timeline, ids: MessageIds, counter: &dyn TokenCounter) -> u64 {
     match ids {
         MessageIds::Off => 0,
         MessageIds::Results | MessageIds::All => {
@@ -38,15 +38,15 @@ pub(crate) fn tokens(line: &Line, ids: MessageIds, counter: &dyn TokenCounter) -
 }
 
 /// Adds the hints.
-pub(crate) fn add(line: &mut Line, ids: MessageIds, maker: Maker<'_>) {
+pub(crate) fn add(line: &mut Timeline, ids: MessageIds, maker: EntryMaker<'_>) {
     for item in line.items.iter_mut().filter(|item| carries(item, ids)) {
         item.entry = hinted(&item.entry, maker);
     }
 }
 
-fn hinted(entry: &Arc<Entry>, maker: Maker<'_>) -> Arc<Entry> {
+fn hinted(entry: &Arc<Entry>, maker: EntryMaker<'_>) -> Arc<Entry> {
     let message = &entry.message;
-    maker.entry(message.message_id, entry.hash, Form::Hinted, || {
+    maker.entry(message.message_id, entry.hash, MessageForm::Hinted, || {
         let mut message = message.clone();
         let hint = hint(message.message_id);
         let mut results = message.content.iter_mut().rev().filter_map(|part| match part {

@@ -3,11 +3,11 @@
 
 use haft_types::{MessageId, Part, Request, Role};
 
-use crate::build::system::Section;
+use crate::build::system::SystemSection;
 use crate::error::IntegrityError;
 
 /// Checks the finished request. One pass; sizes are the business of the budget.
-pub(crate) fn check(request: &Request, required: &[Section]) -> Result<(), IntegrityError> {
+pub(crate) fn check(request: &Request, required: &[SystemSection]) -> Result<(), IntegrityError> {
     let messages = || request.segments.iter().map(|segment| &segment.entry.message);
     let (Some(first), Some(last)) = (messages().next(), messages().next_back()) else {
         return Err(IntegrityError::Empty);

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use haft_types::{ContentHash, Entry, Layer, Message, MessageId, Origin, Request, Role, Segment, ToolSet};
 
-use crate::build::placement::{Place, find, stays};
+use crate::build::placement::{Placement, find, stays};
 use crate::build::reminders::{KINDS, message};
-use crate::build::rounds::{Item, Line};
-use crate::build::system::{REQUIRED, Section};
-use crate::cache::boundaries::Run;
+use crate::build::rounds::{Timeline, TimelineItem};
+use crate::build::system::{REQUIRED, SystemSection};
+use crate::cache::boundaries::RunMotion;
 use crate::carried::ReminderCopy;
-use crate::memo::{Form, Maker};
+use crate::memo::{EntryMaker, MessageForm};
 use crate::policy::{Policy, View};
 use crate::snapshot::Snapshot;
 
@@ -31,7 +31,7 @@ pub(crate) struct Copied {
 /// The copies that earlier requests hold, where they are kept at all.
 fn sent_before(snapshot: &Snapshot<'_>) -> Vec<Copied> {
     let policy = snapshot.policy;
-    let kept = snapshot.carried.filter(|_| policy.view == View::Layered && policy.reminders == Place::CacheAware);
+    let kept = snapshot.carried.filter(|_| policy.view == View::Layered && policy.reminders == Placement::CacheAware);
     let copied = |copy: &ReminderCopy| {
         let kind = KINDS.into_iter().find(|kind| kind.owner == copy.owner)?;
         let owned = (kind.owner, message(snapshot.maker(), kind.owner, &copy.text));
@@ -48,13 +48,13 @@ pub(crate) struct Layers {
     pub(crate) run: Vec<Owned>,
     /// Copies of reminders that earlier requests hold.
     pub(crate) copies: Vec<Copied>,
-    pub(crate) line: Line,
+    pub(crate) line: Timeline,
     /// Sections the system message must have.
-    pub(crate) required: &'static [Section],
+    pub(crate) required: &'static [SystemSection],
 }
 
 impl Layers {
-    pub(crate) fn new(snapshot: &Snapshot<'_>, line: Line) -> Self {
+    pub(crate) fn new(snapshot: &Snapshot<'_>, line: Timeline) -> Self {
         let run = snapshot.reminders.map(|reminders| reminders.run(snapshot.policy, snapshot.maker()));
         Self {
             system: Arc::clone(snapshot.system),
@@ -84,13 +84,13 @@ impl Layers {
     }
 
     /// Whether the next request will find the run where it is now.
-    pub(crate) fn outlook(&self, policy: &Policy) -> Run {
-        if policy.reminders == Place::CacheAware {
-            Run::Appended
+    pub(crate) fn outlook(&self, policy: &Policy) -> RunMotion {
+        if policy.reminders == Placement::CacheAware {
+            RunMotion::Appended
         } else if self.run.is_empty() || stays(policy.reminders, &self.line.items) {
-            Run::Stays
+            RunMotion::Stays
         } else {
-            Run::Moves
+            RunMotion::Moves
         }
     }
 
@@ -104,7 +104,7 @@ impl Layers {
 
     /// Puts a line of the user's before a model that would speak first, because what it answered was left out: not every API
     /// takes a conversation that begins with an answer.
-    pub(crate) fn let_the_user_open(&mut self, maker: Maker<'_>) {
+    pub(crate) fn let_the_user_open(&mut self, maker: EntryMaker<'_>) {
         const OPENING: &str = "[What was said before is left out.]";
         let Some(first) = self.line.items.first() else { return };
         if first.role() == Role::User || !self.documents.is_empty() || !self.line.summaries.is_empty() {
@@ -113,10 +113,16 @@ impl Layers {
         let (at, hash) =
             (first.entry.message.created_at, ContentHash::of(format!("{OPENING} {}", first.id()).as_bytes()));
         let id = MessageId::derived(hash);
-        let entry =
-            maker.entry(id, hash, Form::Made, || Message::text(id, Role::User, OPENING, at).from(Origin::Engine));
-        let opening =
-            Item { entry, block: u32::MAX, round: 0, layer: Layer::History, owner: "history:opening", pinned: false };
+        let entry = maker
+            .entry(id, hash, MessageForm::Made, || Message::text(id, Role::User, OPENING, at).from(Origin::Engine));
+        let opening = TimelineItem {
+            entry,
+            block: u32::MAX,
+            round: 0,
+            layer: Layer::History,
+            owner: "history:opening",
+            pinned: false,
+        };
         self.line.items.insert(0, opening);
     }
 

@@ -18,11 +18,11 @@ use haft_types::Role;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::build::rounds::{Item, before_block};
+use crate::build::rounds::{TimelineItem, before_block};
 
 /// A rule for the place of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Placement {
     /// Directly after the n-th last tool result, or after the newest user message while there are fewer.
     AfterToolResult(u32),
     /// Directly before the n-th last assistant message.
@@ -37,7 +37,7 @@ pub enum Place {
     CacheAware,
 }
 
-impl Default for Place {
+impl Default for Placement {
     fn default() -> Self {
         Self::AfterToolResult(3)
     }
@@ -51,7 +51,7 @@ impl Default for Place {
 )]
 pub struct UnknownPlace(String);
 
-impl FromStr for Place {
+impl FromStr for Placement {
     type Err = UnknownPlace;
 
     fn from_str(text: &str) -> Result<Self, UnknownPlace> {
@@ -74,7 +74,7 @@ impl FromStr for Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AfterToolResult(number) => write!(f, "after-tool-result:{number}"),
@@ -87,13 +87,13 @@ impl fmt::Display for Place {
     }
 }
 
-impl Serialize for Place {
+impl Serialize for Placement {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Place {
+impl<'de> Deserialize<'de> for Placement {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
@@ -101,20 +101,20 @@ impl<'de> Deserialize<'de> for Place {
 
 /// The index before which the run goes. `max_distance` bounds how far `after-tool-result` may lie before the end while the
 /// user has spoken since.
-pub(crate) fn find(place: Place, items: &[Item], max_distance: u32) -> usize {
+pub(crate) fn find(place: Placement, items: &[TimelineItem], max_distance: u32) -> usize {
     match place {
-        Place::Front => 0,
+        Placement::Front => 0,
         // Where a copy goes that is new; the others are laid out by `copies`.
-        Place::Tail | Place::CacheAware => items.len(),
-        Place::FromEnd(number) => match items.len().checked_sub(number as usize) {
+        Placement::Tail | Placement::CacheAware => items.len(),
+        Placement::FromEnd(number) => match items.len().checked_sub(number as usize) {
             Some(index) => before_block(items, index),
             None => items.len(),
         },
-        Place::BeforeAssistant(number) => {
+        Placement::BeforeAssistant(number) => {
             let assistants = || positions(items, Role::Assistant);
             assistants().nth(number as usize - 1).or_else(|| assistants().last()).unwrap_or(items.len())
         }
-        Place::AfterToolResult(number) => {
+        Placement::AfterToolResult(number) => {
             let newest_user = positions(items, Role::User).next();
             let Some(result) = positions(items, Role::Tool).nth(number as usize - 1) else {
                 return newest_user.map_or(items.len(), |user| user + 1);
@@ -129,19 +129,19 @@ pub(crate) fn find(place: Place, items: &[Item], max_distance: u32) -> usize {
 }
 
 /// Whether the run will stand in the same place after one more step of the tool loop.
-pub(crate) fn stays(place: Place, items: &[Item]) -> bool {
+pub(crate) fn stays(place: Placement, items: &[TimelineItem]) -> bool {
     let fewer = |role, number: u32| positions(items, role).take(number as usize).count() < number as usize;
     match place {
-        Place::Front | Place::CacheAware => true,
-        Place::Tail | Place::FromEnd(_) => false,
-        Place::BeforeAssistant(number) => fewer(Role::Assistant, number) && !fewer(Role::Assistant, 1),
+        Placement::Front | Placement::CacheAware => true,
+        Placement::Tail | Placement::FromEnd(_) => false,
+        Placement::BeforeAssistant(number) => fewer(Role::Assistant, number) && !fewer(Role::Assistant, 1),
         // After the next result there must still be too few of them.
-        Place::AfterToolResult(number) => number > 1 && fewer(Role::Tool, number - 1),
+        Placement::AfterToolResult(number) => number > 1 && fewer(Role::Tool, number - 1),
     }
 }
 
 /// The indices of the messages with this role, newest first.
-fn positions(items: &[Item], role: Role) -> impl Iterator<Item = usize> {
+fn positions(items: &[TimelineItem], role: Role) -> impl Iterator<Item = usize> {
     items.iter().enumerate().rev().filter(move |(_, item)| item.role() == role).map(|(index, _)| index)
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use haft_types::{Entry, Role};
 
-use crate::memo::Maker;
+use crate::memo::EntryMaker;
 use crate::policy::Policy;
 
 /// The texts of the run, each without its heading. An empty one is left out.
@@ -46,7 +46,7 @@ impl Reminders {
     }
 
     /// The run: owner and message of each kind that has something to say, in order.
-    pub(crate) fn run(&self, policy: &Policy, maker: Maker<'_>) -> Vec<(&'static str, Arc<Entry>)> {
+    pub(crate) fn run(&self, policy: &Policy, maker: EntryMaker<'_>) -> Vec<(&'static str, Arc<Entry>)> {
         let clock = filled(self.clock.as_ref()).filter(|_| policy.clock).map(|clock| format!("Date and time: {clock}"));
         let role = filled(self.role.as_ref());
         let useful = filled(self.useful.as_ref());
@@ -64,13 +64,13 @@ impl Reminders {
 
 /// One of the four kinds of reminders.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct ReminderKind {
     /// Who puts it into a request.
     pub(crate) owner: &'static str,
     heading: &'static str,
 }
 
-impl Kind {
+impl ReminderKind {
     /// The text under its heading.
     pub(crate) fn headed(self, text: &str) -> String {
         format!("{}\n\n{text}", self.heading)
@@ -78,11 +78,11 @@ impl Kind {
 }
 
 /// The four kinds, in their order.
-pub(crate) const KINDS: [Kind; 4] = [
-    Kind { owner: "reminder:role", heading: "## Agent Role Definition" },
-    Kind { owner: "reminder:todo", heading: "## TODO List" },
-    Kind { owner: "reminder:useful", heading: "## Useful Information" },
-    Kind { owner: "reminder:notes", heading: "## Folder Notes" },
+pub(crate) const KINDS: [ReminderKind; 4] = [
+    ReminderKind { owner: "reminder:role", heading: "## Agent Role Definition" },
+    ReminderKind { owner: "reminder:todo", heading: "## TODO List" },
+    ReminderKind { owner: "reminder:useful", heading: "## Useful Information" },
+    ReminderKind { owner: "reminder:notes", heading: "## Folder Notes" },
 ];
 
 /// What is said of a kind that has nothing to say any more.
@@ -93,7 +93,7 @@ fn filled(text: Option<&String>) -> Option<&str> {
 }
 
 /// A user message of the engine's own; equal text gives the equal message.
-pub(crate) fn message(maker: Maker<'_>, owner: &str, text: &str) -> Arc<Entry> {
+pub(crate) fn message(maker: EntryMaker<'_>, owner: &str, text: &str) -> Arc<Entry> {
     maker.made(owner, Role::User, text)
 }
 
@@ -141,7 +141,7 @@ pub fn check_subagent_role(name: &str, role: Option<&str>, file: &str) -> Result
 
 /// How far a TODO item has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum TodoProgress {
     /// Not begun.
     Pending,
     /// Being done.
@@ -156,7 +156,7 @@ pub struct Todo<'a> {
     /// What is to be done.
     pub content: &'a str,
     /// How far it has come.
-    pub progress: Progress,
+    pub progress: TodoProgress,
 }
 
 /// Whose TODO list is shown.
@@ -179,9 +179,9 @@ pub fn todo_text(items: &[Todo<'_>], owner: ListOwner) -> String {
     }
     for item in items {
         let mark = match item.progress {
-            Progress::Pending => "[ ]",
-            Progress::InProgress => "[~]",
-            Progress::Completed => "[x]",
+            TodoProgress::Pending => "[ ]",
+            TodoProgress::InProgress => "[~]",
+            TodoProgress::Completed => "[x]",
         };
         let _ = writeln!(text, "- {mark} {}", one_line(item.content));
     }

@@ -1,6 +1,6 @@
 //! Rounds: from the user's own input to the finished answer.
 //!
-//! [`Line`] is the working form of a history on its way into a request: every message with its block and its round. Whatever
+//! [`Timeline`] is the working form of a history on its way into a request: every message with its block and its round. Whatever
 //! a step takes out or replaces, what is left keeps its order, its block and its round.
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) const MASKED: &str = "history:masked";
 
 /// One message of the line.
 #[derive(Clone, Debug)]
-pub(crate) struct Item {
+pub(crate) struct TimelineItem {
     pub(crate) entry: Arc<Entry>,
     /// Equal for the messages of one block, different otherwise.
     pub(crate) block: u32,
@@ -31,7 +31,7 @@ pub(crate) struct Item {
     pub(crate) pinned: bool,
 }
 
-impl Item {
+impl TimelineItem {
     pub(crate) fn role(&self) -> Role {
         self.entry.message.role
     }
@@ -43,16 +43,16 @@ impl Item {
 
 /// A history with its blocks and rounds.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Line {
+pub(crate) struct Timeline {
     /// Summaries of archived rounds, oldest first; they stand before everything else and belong to no round.
     pub(crate) summaries: Vec<Arc<Entry>>,
     /// The messages.
-    pub(crate) items: Vec<Item>,
+    pub(crate) items: Vec<TimelineItem>,
     /// The running round, from 1; 0 without any input.
     pub(crate) round: u32,
 }
 
-impl Line {
+impl Timeline {
     /// Numbers the rounds and takes the summaries out.
     pub(crate) fn new(blocks: Blocks) -> Self {
         let current = blocks.entries.iter().rposition(|entry| entry.message.opens_round());
@@ -65,7 +65,7 @@ impl Line {
             line.round += u32::from(entry.message.opens_round());
             let (layer, owner) =
                 if Some(index) == current { (Layer::Current, "current") } else { (Layer::History, "history") };
-            line.items.push(Item { entry, block, round: line.round, layer, owner, pinned: false });
+            line.items.push(TimelineItem { entry, block, round: line.round, layer, owner, pinned: false });
         }
         line
     }
@@ -87,7 +87,7 @@ impl Line {
 }
 
 /// Moves `index` to the start of the block that something put there would split.
-pub(crate) fn before_block(items: &[Item], mut index: usize) -> usize {
+pub(crate) fn before_block(items: &[TimelineItem], mut index: usize) -> usize {
     while index > 0 && index < items.len() && items[index].block == items[index - 1].block {
         index -= 1;
     }

@@ -12,7 +12,7 @@ use minijinja::value::Serde;
 use serde::Serialize;
 
 use crate::error::ContextError;
-use crate::memo::Maker;
+use crate::memo::EntryMaker;
 
 /// What section (1) says: who the model is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl Default for SystemInput<'_> {
 
 /// The sections of the system layer, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Section {
+pub(crate) enum SystemSection {
     Role,
     ToolUse,
     PackageContext,
@@ -115,15 +115,15 @@ pub(crate) enum Section {
 }
 
 /// Sections without which no request is sent.
-pub(crate) const REQUIRED: &[Section] =
-    &[Section::Capabilities, Section::Rules, Section::SystemInformation, Section::Objective];
+pub(crate) const REQUIRED: &[SystemSection] =
+    &[SystemSection::Capabilities, SystemSection::Rules, SystemSection::SystemInformation, SystemSection::Objective];
 
 /// The same for the last resort.
-pub(crate) const BARE: &[Section] = &[Section::Rules];
+pub(crate) const BARE: &[SystemSection] = &[SystemSection::Rules];
 
 /// How much of the system layer is rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Detail {
+pub(crate) enum SystemDetail {
     Full,
     /// Without examples, case documents and package context.
     Short,
@@ -133,7 +133,7 @@ pub(crate) enum Detail {
 
 const SEPARATOR: &str = "\n\n====\n\n";
 
-impl Section {
+impl SystemSection {
     const ALL: [Self; 10] = [
         Self::Role,
         Self::ToolUse,
@@ -166,10 +166,10 @@ impl Section {
         text.split(SEPARATOR).any(|section| section.lines().next() == Some(self.heading()))
     }
 
-    fn belongs(self, detail: Detail) -> bool {
+    fn belongs(self, detail: SystemDetail) -> bool {
         match detail {
-            Detail::Full | Detail::Short => true,
-            Detail::Bare => matches!(self, Self::Role | Self::ToolUse | Self::Rules),
+            SystemDetail::Full | SystemDetail::Short => true,
+            SystemDetail::Bare => matches!(self, Self::Role | Self::ToolUse | Self::Rules),
         }
     }
 
@@ -206,7 +206,7 @@ impl Section {
 
 /// What the templates see. Tools by name only: their schemas go to the API's own field, or stand in the call format.
 #[derive(Serialize)]
-struct View<'a> {
+struct SystemView<'a> {
     role: Option<&'a str>,
     tools: Vec<&'a str>,
     call_format: Option<&'a str>,
@@ -221,19 +221,21 @@ struct View<'a> {
 
 /// Renders the system layer.
 pub fn render_system(input: &SystemInput<'_>) -> Result<String, ContextError> {
-    render_detail(input, Detail::Full)
+    render_detail(input, SystemDetail::Full)
 }
 
-pub(crate) fn render_detail(input: &SystemInput<'_>, detail: Detail) -> Result<String, ContextError> {
+pub(crate) fn render_detail(input: &SystemInput<'_>, detail: SystemDetail) -> Result<String, ContextError> {
     let input = match detail {
-        Detail::Full => input,
-        Detail::Short | Detail::Bare => &SystemInput { examples: &[], cases: &[], package_context: None, ..*input },
+        SystemDetail::Full => input,
+        SystemDetail::Short | SystemDetail::Bare => {
+            &SystemInput { examples: &[], cases: &[], package_context: None, ..*input }
+        }
     };
     let role = match input.role {
         RoleText::BuiltIn => None,
         RoleText::Role(text) | RoleText::Custom(text) => Some(text.trim()).filter(|text| !text.is_empty()),
     };
-    let mut view = View {
+    let mut view = SystemView {
         role,
         tools: input.tools.iter().map(|tool| tool.name.as_str()).collect(),
         call_format: match input.protocol {
@@ -255,7 +257,7 @@ pub(crate) fn render_detail(input: &SystemInput<'_>, detail: Detail) -> Result<S
     view.guidelines = general.chain(input.guidelines.iter().cloned()).collect();
 
     let mut text = String::new();
-    for section in Section::ALL.into_iter().filter(|section| section.belongs(detail)) {
+    for section in SystemSection::ALL.into_iter().filter(|section| section.belongs(detail)) {
         let rendered = render(&engine, section.name(), section.template(), &view)?;
         let rendered = rendered.trim();
         if rendered.is_empty() {
@@ -293,14 +295,14 @@ fn render(
     engine: &minijinja::Environment<'_>,
     section: &'static str,
     template: &str,
-    view: &View<'_>,
+    view: &SystemView<'_>,
 ) -> Result<String, ContextError> {
     engine.render_named_str(section, template, Serde(view)).map_err(|source| ContextError::Template { section, source })
 }
 
 /// The system message with this text. Its id comes from the text, so an unchanged layer is the same message.
 pub fn system_entry(text: impl AsRef<str>, counter: &dyn TokenCounter) -> Arc<Entry> {
-    Maker { counter, memo: None }.made("system", Role::System, text.as_ref())
+    EntryMaker { counter, memo: None }.made("system", Role::System, text.as_ref())
 }
 
 #[cfg(test)]

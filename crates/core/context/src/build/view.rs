@@ -15,9 +15,9 @@ use std::sync::Arc;
 use haft_types::{Api, Entry, Layer, Message, Origin, Part, Request, Role, Segment, ToolSet};
 
 use crate::build::layers::Layers;
-use crate::build::rounds::{Item, Line};
+use crate::build::rounds::{Timeline, TimelineItem};
 use crate::error::IntegrityError;
-use crate::memo::Maker;
+use crate::memo::EntryMaker;
 use crate::reduce::compress::status_name;
 use crate::snapshot::{ExecutionState, PlanStep, Snapshot};
 
@@ -29,7 +29,7 @@ struct Texts {
 }
 
 /// Takes out the results of older rounds: this view never shows them, so they must not count.
-pub(crate) fn forget_old_steps(line: &mut Line) {
+pub(crate) fn forget_old_steps(line: &mut Timeline) {
     let round = line.round;
     line.items.retain(|item| item.round == round || item.role() != Role::Tool);
 }
@@ -64,7 +64,7 @@ fn takes_the_shape(api: Api) -> bool {
     }
 }
 
-fn shaped(maker: Maker<'_>, api: Api, owner: &str, tag: &str, role: Role, text: &str) -> Arc<Entry> {
+fn shaped(maker: EntryMaker<'_>, api: Api, owner: &str, tag: &str, role: Role, text: &str) -> Arc<Entry> {
     if takes_the_shape(api) {
         maker.made(owner, role, text)
     } else {
@@ -97,8 +97,8 @@ fn tool_table(tools: &ToolSet) -> String {
 }
 
 /// The real speech: what the user and the model said to each other, the current input last.
-fn dialogue(snapshot: &Snapshot<'_>, line: &Line) -> String {
-    let is_input = |item: &&Item| item.round == line.round && item.role() == Role::User;
+fn dialogue(snapshot: &Snapshot<'_>, line: &Timeline) -> String {
+    let is_input = |item: &&TimelineItem| item.round == line.round && item.role() == Role::User;
     let inputs = line.items.iter().filter(is_input);
     let before = line.items.iter().filter(|item| !is_input(item));
     let said: Vec<_> = before.chain(inputs).filter_map(|item| utterance(&item.entry.message)).collect();
@@ -130,7 +130,7 @@ fn utterance(message: &Message) -> Option<String> {
 }
 
 /// The running round's steps in detail.
-fn window(running: &[&Item]) -> String {
+fn window(running: &[&TimelineItem]) -> String {
     let mut text = String::from("## Steps of this round\n");
     let mut number = 0;
     for item in running {

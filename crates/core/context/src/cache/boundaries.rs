@@ -20,7 +20,7 @@ const LOOK_BACK: usize = 20;
 
 /// Whether the next request will find the run where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Run {
+pub(crate) enum RunMotion {
     /// There is no run, or it stays.
     Stays,
     /// It will move.
@@ -35,7 +35,7 @@ fn reach(cache: &CacheRule) -> usize {
 }
 
 /// Marks up to four segments. `kept` is how many segments are the same as in the request before.
-pub(crate) fn set(segments: &mut [Segment], run: Run, last: Option<(&Sent, usize)>, cache: &CacheRule) {
+pub(crate) fn set(segments: &mut [Segment], run: RunMotion, last: Option<(&Sent, usize)>, cache: &CacheRule) {
     let mut marks = base(segments, run);
     if let Some(before) = last.and_then(|(sent, kept)| sent.segments[..kept].iter().rposition(|one| one.boundary)) {
         let next = marks.iter().copied().find(|mark| *mark >= before);
@@ -55,7 +55,7 @@ pub(crate) fn set(segments: &mut [Segment], run: Run, last: Option<(&Sent, usize
 }
 
 /// The marks every request has, in order.
-fn base(segments: &[Segment], run: Run) -> Vec<usize> {
+fn base(segments: &[Segment], run: RunMotion) -> Vec<usize> {
     let Some(end) = segments.len().checked_sub(1) else { return Vec::new() };
     let mut marks = Vec::with_capacity(MOST + 1);
     marks.push(0);
@@ -63,9 +63,9 @@ fn base(segments: &[Segment], run: Run) -> Vec<usize> {
     let before_run = segments.iter().position(|segment| segment.layer == Layer::Reminders);
     let before_run = before_run.map(|run| run.saturating_sub(1));
     match run {
-        Run::Stays => marks.extend(before_run.into_iter().chain([end])),
-        Run::Moves => marks.extend(before_run),
-        Run::Appended => marks.push(end),
+        RunMotion::Stays => marks.extend(before_run.into_iter().chain([end])),
+        RunMotion::Moves => marks.extend(before_run),
+        RunMotion::Appended => marks.push(end),
     }
     marks.sort_unstable();
     marks.dedup();

@@ -168,14 +168,14 @@ pub struct Break {
 
 /// What the engine did to this request, as far as segments do not show it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Done {
+pub(crate) struct DeliberateChanges {
     pub(crate) deleted: bool,
     pub(crate) ladder: bool,
 }
 
 /// Compares a request with the one before. What a break costs is settled in [`pricing`](crate::cache::pricing), once it is known what
 /// the provider is asked to remember.
-pub(crate) fn compare(last: &Sent, now: &Sent, done: Done) -> Prefix {
+pub(crate) fn compare(last: &Sent, now: &Sent, done: DeliberateChanges) -> Prefix {
     let pairs = last.segments.iter().zip(&now.segments);
     let same = pairs.take_while(|(old, new)| old.hash == new.hash).count();
     let outside = if last.model != now.model {
@@ -193,7 +193,7 @@ pub(crate) fn compare(last: &Sent, now: &Sent, done: Done) -> Prefix {
 }
 
 /// Why the segments differ at `index`.
-fn cause(last: &Sent, now: &Sent, index: usize, done: Done) -> Cause {
+fn cause(last: &Sent, now: &Sent, index: usize, done: DeliberateChanges) -> Cause {
     let old = &last.segments[index];
     let Some(new) = now.segments.get(index) else {
         return if last.edits == now.edits { removed(last, now, done) } else { Cause::ContextEdited };
@@ -244,7 +244,7 @@ fn changed_in_place(old: &SentSegment, new: &SentSegment, policy_changed: bool) 
 }
 
 /// Why messages of the last request are not in this one.
-fn removed(last: &Sent, now: &Sent, done: Done) -> Cause {
+fn removed(last: &Sent, now: &Sent, done: DeliberateChanges) -> Cause {
     if done.ladder {
         Cause::TooLarge
     } else if done.deleted {

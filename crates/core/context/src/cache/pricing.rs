@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 use haft_types::{CacheMatch, ModelSpec, Usage};
 
-use crate::cache::prefix::{Break, Done, Prefix, Sent, SentSegment, compare};
+use crate::cache::prefix::{Break, DeliberateChanges, Prefix, Sent, SentSegment, compare};
 use crate::scale::Scale;
 
 /// A request whose price is asked for. Its marks are set.
@@ -25,7 +25,7 @@ pub(crate) struct Priced<'a> {
 
 /// What the provider's cache does with a request, in segments from the front.
 #[derive(Clone, Copy)]
-struct Cached {
+struct CachedTokens {
     /// Read from it.
     read: usize,
     /// Held by it afterwards, where that is billed.
@@ -38,7 +38,7 @@ impl Priced<'_> {
     /// `total` is the whole request as it is counted, its framing included; `last` is the request before and how many of its segments this
     /// one repeats.
     pub(crate) fn expected(self, total: u64, last: Option<(&Sent, usize)>) -> Usage {
-        let Cached { read, stored } = self.cached(last);
+        let CachedTokens { read, stored } = self.cached(last);
         let cached_input = self.prefix(read);
         let cache_write = self.prefix(stored).saturating_sub(cached_input);
         let total = Scale::of(self.model).up(total);
@@ -47,7 +47,7 @@ impl Priced<'_> {
 
     /// Settles what a break costs: what the request before had sent too and what is nevertheless billed again.
     pub(crate) fn settle(self, broken: &mut Break, last: &Sent, kept: usize) {
-        let Cached { read, stored } = self.cached(Some((last, kept)));
+        let CachedTokens { read, stored } = self.cached(Some((last, kept)));
         // Without a cache nothing is lost, but it can still be said what is sent anew.
         let read = if self.model.cache.rule.finds() == CacheMatch::Nothing { kept } else { read };
         let before: HashSet<_> = last.segments[read..].iter().map(|segment| segment.hash).collect();
@@ -79,7 +79,7 @@ impl Priced<'_> {
         });
     }
 
-    fn cached(self, last: Option<(&Sent, usize)>) -> Cached {
+    fn cached(self, last: Option<(&Sent, usize)>) -> CachedTokens {
         let (read, stored) = match self.model.cache.rule.finds() {
             CacheMatch::Nothing => (0, 0),
             CacheMatch::Prefix => (last.map_or(0, |(_, kept)| kept), 0),
@@ -91,7 +91,7 @@ impl Priced<'_> {
         };
         // Shorter prefixes are not cached.
         let bounded = |count: usize| if self.prefix(count) < u64::from(self.model.cache.min) { 0 } else { count };
-        Cached { read: bounded(read), stored: bounded(stored) }
+        CachedTokens { read: bounded(read), stored: bounded(stored) }
     }
 
     /// The model's tokens for the first `count` segments, with the tools before them.
@@ -106,7 +106,7 @@ impl Priced<'_> {
 /// A cause that segments cannot show ([`Cause::TooLarge`], [`Cause::MessagesDeleted`]) comes out as the one they suggest.
 /// `tool_tokens` are those of the tools of `now`, which stand before its first segment.
 pub fn compare_logged(last: &Sent, now: &Sent, model: &ModelSpec, tool_tokens: u32) -> Prefix {
-    let mut prefix = compare(last, now, Done { deleted: false, ladder: false });
+    let mut prefix = compare(last, now, DeliberateChanges { deleted: false, ladder: false });
     let priced = Priced { now, model, tool_tokens };
     if let Some(broken) = &mut prefix.broken {
         priced.settle(broken, last, prefix.kept);

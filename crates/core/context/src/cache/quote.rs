@@ -17,7 +17,7 @@ use haft_text::grouped;
 use haft_types::{CacheMatch, ContentHash, Layer, ModelSpec, Request, Usage};
 
 use crate::cache::prefix::{Sent, SentSegment};
-use crate::cache::simulate::{CacheSimulator, Piece, pieces};
+use crate::cache::simulate::{CachePiece, CacheSimulator, pieces};
 use crate::scale::Scale;
 
 /// What a conversation has sent to one model, and what the model's cache should hold of it. Tokens are counted ones.
@@ -26,7 +26,7 @@ pub struct PrefixCache {
     cache: CacheSimulator,
     scale: Scale,
     /// The newest request, tools first.
-    last: Vec<Piece>,
+    last: Vec<CachePiece>,
     /// Where it holds a mark only because the request before did.
     passing: Option<usize>,
     /// When it was sent, counted from the first one.
@@ -35,7 +35,7 @@ pub struct PrefixCache {
 
 /// What an action would change of the request that was sent last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum ContextChange {
     /// The tools, and with them everything: they come first on every API.
     Everything,
     /// The message with this index, from 0, and everything behind it. Beyond the end nothing is changed.
@@ -80,8 +80,8 @@ impl PrefixCache {
         tool_tokens: u32,
         blocks: impl Fn(&SentSegment) -> usize,
     ) {
-        let tools = Piece { hash: sent.tools, tokens: tool_tokens.into(), blocks: 1, boundary: false };
-        let piece = |segment: &SentSegment| Piece {
+        let tools = CachePiece { hash: sent.tools, tokens: tool_tokens.into(), blocks: 1, boundary: false };
+        let piece = |segment: &SentSegment| CachePiece {
             hash: segment.hash,
             tokens: segment.tokens.into(),
             blocks: blocks(segment).max(1) as u32,
@@ -96,14 +96,14 @@ impl PrefixCache {
         self.note(after, pieces(request, 1.0), request.segments.iter().map(|segment| segment.layer));
     }
 
-    fn note(&mut self, after: Duration, request: Vec<Piece>, layers: impl Iterator<Item = Layer>) {
+    fn note(&mut self, after: Duration, request: Vec<CachePiece>, layers: impl Iterator<Item = Layer>) {
         self.at += after;
         self.cache.send(self.at, &self.scaled(&request));
         let layers: Vec<_> = layers.collect();
         let documents = layers.iter().rposition(|layer| *layer == Layer::Documents).map(|index| index + 1);
         let before_run = layers.iter().position(|layer| *layer == Layer::Reminders);
         let standing = [Some(1), documents, before_run, Some(layers.len())];
-        let passing = |(index, piece): (usize, &Piece)| piece.boundary && !standing.contains(&Some(index));
+        let passing = |(index, piece): (usize, &CachePiece)| piece.boundary && !standing.contains(&Some(index));
         self.passing = request.iter().enumerate().position(passing);
         self.last = request;
     }
@@ -119,17 +119,17 @@ impl PrefixCache {
     }
 
     /// What becomes of the input of a request, sent so long after the newest one.
-    pub fn usage(&self, idle: Duration, request: &[Piece]) -> Usage {
+    pub fn usage(&self, idle: Duration, request: &[CachePiece]) -> Usage {
         self.cache.clone().send(self.at + idle, &self.scaled(request))
     }
 
     /// What this change of the newest request costs, if the next one is sent so long after it.
-    pub fn change(&self, change: Change, idle: Duration, model: &ModelSpec) -> Quote {
+    pub fn change(&self, change: ContextChange, idle: Duration, model: &ModelSpec) -> Quote {
         let mut changed = self.last.clone();
         let from = match change {
-            Change::Everything => 0,
-            Change::From(segment) => segment.saturating_add(1),
-            Change::Without { first, end } => return self.removal(idle, &self.last, first..end, model),
+            ContextChange::Everything => 0,
+            ContextChange::From(segment) => segment.saturating_add(1),
+            ContextChange::Without { first, end } => return self.removal(idle, &self.last, first..end, model),
         };
         changed.iter_mut().skip(from).for_each(|piece| piece.hash = other(piece.hash));
         // What is not the same any more is not looked for.
@@ -140,12 +140,12 @@ impl PrefixCache {
     }
 
     /// What it costs to leave these messages, by their indices, out of a request.
-    pub fn removal(&self, idle: Duration, request: &[Piece], gone: Range<usize>, model: &ModelSpec) -> Quote {
+    pub fn removal(&self, idle: Duration, request: &[CachePiece], gone: Range<usize>, model: &ModelSpec) -> Quote {
         self.compare(idle, request, &without(request, gone), model)
     }
 
     /// What it costs to send `after` in place of `before`, so long after the newest request.
-    pub fn compare(&self, idle: Duration, before: &[Piece], after: &[Piece], model: &ModelSpec) -> Quote {
+    pub fn compare(&self, idle: Duration, before: &[CachePiece], after: &[CachePiece], model: &ModelSpec) -> Quote {
         Quote::of(self.usage(idle, before), self.usage(idle, after), model)
     }
 
@@ -166,8 +166,8 @@ impl PrefixCache {
         Quote::of(read, usage, to)
     }
 
-    fn scaled(&self, request: &[Piece]) -> Vec<Piece> {
-        request.iter().map(|piece| Piece { tokens: self.scale.up(piece.tokens), ..*piece }).collect()
+    fn scaled(&self, request: &[CachePiece]) -> Vec<CachePiece> {
+        request.iter().map(|piece| CachePiece { tokens: self.scale.up(piece.tokens), ..*piece }).collect()
     }
 }
 
@@ -215,7 +215,7 @@ impl fmt::Display for Quote {
 }
 
 /// The request without these messages; its tools stand before the first.
-fn without(request: &[Piece], gone: Range<usize>) -> Vec<Piece> {
+fn without(request: &[CachePiece], gone: Range<usize>) -> Vec<CachePiece> {
     let gone = gone.start.saturating_add(1)..gone.end.saturating_add(1).min(request.len());
     let left = request.iter().enumerate().filter(|(index, _)| !gone.contains(index));
     let mut left: Vec<_> = left.map(|(_, piece)| *piece).collect();

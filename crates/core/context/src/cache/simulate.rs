@@ -1,6 +1,6 @@
 //! What a provider's prefix cache would do with a sequence of requests: read, written and fresh tokens of each.
 //!
-//! A request is a list of [`Piece`]s. Equal pieces at the front of two requests are equal bytes there; what lies within a
+//! A request is a list of [`CachePiece`]s. Equal pieces at the front of two requests are equal bytes there; what lies within a
 //! piece is not looked at, so a match ends where a piece ends. The rules, each as its provider documents it (looked up in
 //! November 2026; `docs/context-lab.md` has the addresses):
 //!
@@ -38,7 +38,7 @@ const VLLM_BLOCK: u64 = 16;
 
 /// One message of a request, as a prefix cache sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct CachePiece {
     /// What it is.
     pub hash: ContentHash,
     /// Its tokens.
@@ -49,7 +49,7 @@ pub struct Piece {
     pub boundary: bool,
 }
 
-impl Piece {
+impl CachePiece {
     /// A reply as later requests will hold it, in the model's own tokens.
     pub fn reply(entry: &Entry, model: &ModelSpec) -> Self {
         let tokens = Scale::of(model).up(entry.tokens.into());
@@ -58,11 +58,15 @@ impl Piece {
 }
 
 /// The pieces of a request, its tools first, in the model's own tokens.
-pub fn pieces(request: &Request, tokenizer_factor: f64) -> Vec<Piece> {
+pub fn pieces(request: &Request, tokenizer_factor: f64) -> Vec<CachePiece> {
     let scale = Scale::new(tokenizer_factor);
-    let tools =
-        Piece { hash: request.tools.hash, tokens: scale.up(request.tools.tokens.into()), blocks: 1, boundary: false };
-    let segments = request.segments.iter().map(|segment| Piece {
+    let tools = CachePiece {
+        hash: request.tools.hash,
+        tokens: scale.up(request.tools.tokens.into()),
+        blocks: 1,
+        boundary: false,
+    };
+    let segments = request.segments.iter().map(|segment| CachePiece {
         hash: segment.entry.hash,
         tokens: scale.up(segment.entry.tokens.into()),
         blocks: segment.entry.message.content.len().max(1) as u32,
@@ -73,7 +77,7 @@ pub fn pieces(request: &Request, tokenizer_factor: f64) -> Vec<Piece> {
 
 /// When a prefix was used last, and as the how manieth one it was stored.
 #[derive(Clone, Copy, Debug)]
-struct Stored {
+struct StoredPrefix {
     used: Duration,
     order: usize,
     unit: Unit,
@@ -83,7 +87,7 @@ struct Stored {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     /// As it is.
-    Found,
+    CacheLookup,
     /// It only tells how far two requests are the same.
     Compared,
 }
@@ -92,16 +96,16 @@ enum Unit {
 #[derive(Clone, Debug)]
 pub struct CacheSimulator {
     rule: CacheRule,
-    stored: HashMap<ContentHash, Stored>,
+    stored: HashMap<ContentHash, StoredPrefix>,
     /// How many prefixes were ever stored.
     count: usize,
     /// The request before: its pieces and its prefixes.
-    before: Vec<(ContentHash, Prefix)>,
+    before: Vec<(ContentHash, KnownPrefix)>,
 }
 
 /// A prefix of the request at hand: everything up to the end of a piece.
 #[derive(Clone, Copy, Debug)]
-struct Prefix {
+struct KnownPrefix {
     hash: ContentHash,
     tokens: u64,
     /// Content blocks up to here.
@@ -109,9 +113,9 @@ struct Prefix {
     boundary: bool,
 }
 
-impl Prefix {
+impl KnownPrefix {
     /// This one with a piece behind it.
-    fn with(before: Option<&Self>, piece: &Piece) -> Self {
+    fn with(before: Option<&Self>, piece: &CachePiece) -> Self {
         let mut hasher = Hasher::default();
         if let Some(before) = before {
             hasher.update(&before.hash.0);
@@ -120,7 +124,7 @@ impl Prefix {
         Self::sized(before, piece, hash)
     }
 
-    fn sized(before: Option<&Self>, piece: &Piece, hash: ContentHash) -> Self {
+    fn sized(before: Option<&Self>, piece: &CachePiece, hash: ContentHash) -> Self {
         let (tokens, blocks) = before.map_or((0, 0), |before| (before.tokens, before.blocks));
         Self { hash, tokens: tokens + piece.tokens, blocks: blocks + piece.blocks, boundary: piece.boundary }
     }
@@ -128,7 +132,7 @@ impl Prefix {
 
 /// What of a request is in the cache.
 #[derive(Clone, Copy, Default)]
-struct Found {
+struct CacheLookup {
     /// The index of the last prefix that is used.
     last: Option<usize>,
     tokens: u64,
@@ -141,7 +145,7 @@ impl CacheSimulator {
     }
 
     /// Sends a request at this time, counted from any beginning, and tells what becomes of its input.
-    pub fn send(&mut self, at: Duration, request: &[Piece]) -> Usage {
+    pub fn send(&mut self, at: Duration, request: &[CachePiece]) -> Usage {
         let same = self.before.iter().zip(request).take_while(|((old, _), new)| *old == new.hash).count();
         let prefixes = self.prefixes(request, same);
         let total = prefixes.last().map_or(0, |last| last.tokens);
@@ -154,7 +158,7 @@ impl CacheSimulator {
     }
 
     /// Notes what the model answered to the request before: some caches hold that, too.
-    pub fn reply(&mut self, at: Duration, reply: &Piece) {
+    pub fn reply(&mut self, at: Duration, reply: &CachePiece) {
         let keeps = match self.rule.rule {
             CacheKind::Deepseek | CacheKind::Vllm | CacheKind::LlamaCpp => true,
             CacheKind::Anthropic
@@ -165,20 +169,20 @@ impl CacheSimulator {
             | CacheKind::None => false,
         };
         let Some((_, before)) = self.before.last().filter(|_| keeps) else { return };
-        let whole = Prefix::with(Some(before), reply);
+        let whole = KnownPrefix::with(Some(before), reply);
         if whole.tokens >= self.least() {
-            self.keep(at, &whole, Unit::Found);
+            self.keep(at, &whole, Unit::CacheLookup);
         }
     }
 
     /// Every prefix of a request that ends with a piece; the first `same` pieces are those of the request before.
-    fn prefixes(&self, request: &[Piece], same: usize) -> Vec<Prefix> {
-        let mut prefixes: Vec<Prefix> = Vec::with_capacity(request.len());
+    fn prefixes(&self, request: &[CachePiece], same: usize) -> Vec<KnownPrefix> {
+        let mut prefixes: Vec<KnownPrefix> = Vec::with_capacity(request.len());
         for (index, piece) in request.iter().enumerate() {
             let before = prefixes.last();
             let prefix = match self.before.get(index).filter(|_| index < same) {
-                Some((_, known)) => Prefix::sized(before, piece, known.hash),
-                None => Prefix::with(before, piece),
+                Some((_, known)) => KnownPrefix::sized(before, piece, known.hash),
+                None => KnownPrefix::with(before, piece),
             };
             prefixes.push(prefix);
         }
@@ -202,9 +206,9 @@ impl CacheSimulator {
     }
 
     /// The longest prefix that is found again.
-    fn found(&self, prefixes: &[Prefix]) -> Found {
-        let known = |prefix: &Prefix| self.stored.get(&prefix.hash);
-        let unit = |prefix: &Prefix| known(prefix).is_some_and(|stored| stored.unit == Unit::Found);
+    fn found(&self, prefixes: &[KnownPrefix]) -> CacheLookup {
+        let known = |prefix: &KnownPrefix| self.stored.get(&prefix.hash);
+        let unit = |prefix: &KnownPrefix| known(prefix).is_some_and(|stored| stored.unit == Unit::CacheLookup);
         let last = match self.rule.rule {
             CacheKind::None => None,
             CacheKind::Automatic
@@ -219,19 +223,19 @@ impl CacheSimulator {
             }
             CacheKind::Anthropic => {
                 let reach = self.rule.look_back.unwrap_or(LOOK_BACK);
-                let sees = |marker: &Prefix, one: &Prefix| {
+                let sees = |marker: &KnownPrefix, one: &KnownPrefix| {
                     one.blocks <= marker.blocks && marker.blocks - one.blocks < reach && unit(one)
                 };
                 let markers: Vec<_> = prefixes.iter().filter(|prefix| prefix.boundary).collect();
                 prefixes.iter().rposition(|one| markers.iter().any(|marker| sees(marker, one)))
             }
         };
-        let found = Found { last, tokens: last.map_or(0, |index| prefixes[index].tokens) };
+        let found = CacheLookup { last, tokens: last.map_or(0, |index| prefixes[index].tokens) };
         let Some(interval) = self.interval().filter(|_| self.rule.rule == CacheKind::Deepseek) else { return found };
         // Units are cut at every interval of what was sent, so all of them that lie in the common part are there.
         let common = prefixes.iter().rposition(|prefix| known(prefix).is_some());
         let cut = common.map_or(0, |index| prefixes[index].tokens / interval * interval);
-        if cut > found.tokens { Found { last: common, tokens: cut } } else { found }
+        if cut > found.tokens { CacheLookup { last: common, tokens: cut } } else { found }
     }
 
     /// Tokens between two prefixes that are stored whatever they hold.
@@ -274,7 +278,7 @@ impl CacheSimulator {
 
     /// Stores what this request leaves behind; returns up to which token that is billed. The first `same` pieces are those of
     /// the request before.
-    fn store(&mut self, at: Duration, prefixes: &[Prefix], found: Option<usize>, same: usize) -> u64 {
+    fn store(&mut self, at: Duration, prefixes: &[KnownPrefix], found: Option<usize>, same: usize) -> u64 {
         let (least, last) = (self.least(), prefixes.len().saturating_sub(1));
         // Reading a prefix uses everything before it, too.
         for prefix in &prefixes[..found.map_or(0, |index| index + 1)] {
@@ -300,7 +304,7 @@ impl CacheSimulator {
                 | CacheKind::LlamaCpp => true,
             };
             if unit {
-                self.keep(at, prefix, Unit::Found);
+                self.keep(at, prefix, Unit::CacheLookup);
                 billed = prefix.tokens;
             } else if everything {
                 self.keep(at, prefix, Unit::Compared);
@@ -318,11 +322,11 @@ impl CacheSimulator {
         }
     }
 
-    fn keep(&mut self, at: Duration, prefix: &Prefix, unit: Unit) {
+    fn keep(&mut self, at: Duration, prefix: &KnownPrefix, unit: Unit) {
         let order = self.count;
-        let stored = self.stored.entry(prefix.hash).or_insert(Stored { used: at, order, unit });
+        let stored = self.stored.entry(prefix.hash).or_insert(StoredPrefix { used: at, order, unit });
         stored.used = at;
-        if unit == Unit::Found {
+        if unit == Unit::CacheLookup {
             stored.unit = unit;
         }
         self.count += 1;

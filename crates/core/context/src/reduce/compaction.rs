@@ -16,11 +16,11 @@ use minijinja::context;
 
 use crate::build::blocks::repair;
 use crate::build::reminders::message;
-use crate::build::rounds::Line;
+use crate::build::rounds::Timeline;
 use crate::build::system::{render_text, system_entry};
 use crate::build::transcript::{Labels, transcript};
 use crate::error::ContextError;
-use crate::memo::Maker;
+use crate::memo::EntryMaker;
 use crate::policy::{Compress, Policy};
 
 /// How urgent compaction is.
@@ -67,7 +67,7 @@ pub struct CompactionPlan {
 
 /// Plans the archive: everything before the newest `keep_rounds` rounds. `None` when there are no more rounds than that.
 pub fn plan_compaction(history: &[Arc<Entry>], policy: &Policy, counter: &dyn TokenCounter) -> Option<CompactionPlan> {
-    let mut line = Line::new(repair(history, counter));
+    let mut line = Timeline::new(repair(history, counter));
     drop_archived(&mut line);
     let first_round = line.items.iter().map(|item| item.round).find(|round| *round > 0)?;
     let cut_round = (line.round + 1).checked_sub(policy.keep_rounds.max(1))?;
@@ -111,7 +111,7 @@ pub(crate) fn plain_request(
 ) -> Request {
     let segment = |layer, owner, entry| Segment { layer, owner, entry, boundary: false };
     let system = system_entry(instructions.trim(), counter);
-    let about = message(Maker { counter, memo: None }, owner, about.trim());
+    let about = message(EntryMaker { counter, memo: None }, owner, about.trim());
     Request {
         segments: vec![segment(Layer::System, "system", system), segment(Layer::Current, owner, about)],
         tools: ToolSet::new(Vec::new(), counter),
@@ -135,7 +135,7 @@ pub fn first_kept(summary: &Message) -> Option<MessageId> {
 }
 
 /// Takes out what summaries stand for.
-pub(crate) fn drop_archived(line: &mut Line) {
+pub(crate) fn drop_archived(line: &mut Timeline) {
     let kept: Vec<_> = line.summaries.iter().filter_map(|summary| first_kept(&summary.message)).collect();
     if kept.is_empty() {
         return;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use haft_types::{Entry, Envelope, Message, Part, Role, ShortId, ToolResult, ToolStatus};
 use serde_json::{Map, Value, json};
 
-use crate::build::rounds::{COMPRESSED, Item, Line, MASKED};
-use crate::memo::{Form, Maker};
+use crate::build::rounds::{COMPRESSED, MASKED, Timeline, TimelineItem};
+use crate::memo::{EntryMaker, MessageForm};
 use crate::policy::CompressLimits;
 
 /// Characters of a text without line structure that are kept, half head and half tail.
@@ -20,7 +20,7 @@ const OTHER_CHARS: usize = 4_000;
 pub const TOOL: &str = "tool";
 
 /// Replaces every result of a round before this one by its compressed form.
-pub(crate) fn compress_finished(line: &mut Line, round: u32, limits: CompressLimits, maker: Maker<'_>) {
+pub(crate) fn compress_finished(line: &mut Timeline, round: u32, limits: CompressLimits, maker: EntryMaker<'_>) {
     for item in line.items.iter_mut().filter(|item| item.round < round && is_compressible(item)) {
         item.entry = compressed_entry(&item.entry, limits, maker);
         item.owner = COMPRESSED;
@@ -28,18 +28,18 @@ pub(crate) fn compress_finished(line: &mut Line, round: u32, limits: CompressLim
 }
 
 /// Whether this is a result that is still whole and need not stay so.
-pub(crate) fn is_compressible(item: &Item) -> bool {
+pub(crate) fn is_compressible(item: &TimelineItem) -> bool {
     item.role() == Role::Tool && item.owner != COMPRESSED && item.owner != MASKED && !item.pinned
 }
 
 /// The tokens of the compressed form.
-pub(crate) fn compressed_tokens(item: &Item, limits: CompressLimits, maker: Maker<'_>) -> u32 {
+pub(crate) fn compressed_tokens(item: &TimelineItem, limits: CompressLimits, maker: EntryMaker<'_>) -> u32 {
     compressed_entry(&item.entry, limits, maker).tokens
 }
 
-fn compressed_entry(entry: &Arc<Entry>, limits: CompressLimits, maker: Maker<'_>) -> Arc<Entry> {
+fn compressed_entry(entry: &Arc<Entry>, limits: CompressLimits, maker: EntryMaker<'_>) -> Arc<Entry> {
     let message = &entry.message;
-    maker.entry(message.message_id, entry.hash, Form::Compressed(limits), || {
+    maker.entry(message.message_id, entry.hash, MessageForm::Compressed(limits), || {
         let images = message.content.iter().filter(|part| matches!(part, Part::Image(_))).count();
         let compress_one = |result: &ToolResult| {
             let envelope = Envelope {
@@ -62,10 +62,10 @@ fn compressed_entry(entry: &Arc<Entry>, limits: CompressLimits, maker: Maker<'_>
 
 /// Replaces every result that is still whole by its envelope as one line of JSON: what `react` models read in the running round
 ///.
-pub(crate) fn show_envelopes(line: &mut Line, maker: Maker<'_>) {
+pub(crate) fn show_envelopes(line: &mut Timeline, maker: EntryMaker<'_>) {
     for item in line.items.iter_mut().filter(|item| item.role() == Role::Tool && item.owner != COMPRESSED) {
         let message = &item.entry.message;
-        item.entry = maker.entry(message.message_id, item.entry.hash, Form::Envelope, || {
+        item.entry = maker.entry(message.message_id, item.entry.hash, MessageForm::Envelope, || {
             let mut message = message.clone();
             for part in &mut message.content {
                 if let Part::ToolResult(result) = part {

@@ -20,8 +20,8 @@ use haft_types::{
 use serde::{Deserialize, Serialize};
 
 use crate::build::blocks::repair;
-use crate::build::rounds::{Item, Line, MASKED};
-use crate::memo::{Form, Maker};
+use crate::build::rounds::{MASKED, Timeline, TimelineItem};
+use crate::memo::{EntryMaker, MessageForm};
 use crate::reduce::compress::status_name;
 use crate::reduce::marks::MarksRefused;
 
@@ -203,10 +203,10 @@ impl EditState {
         if self.is_empty() {
             return entries.to_vec();
         }
-        let mut line = Line::new(repair(entries, counter));
+        let mut line = Timeline::new(repair(entries, counter));
         line.items.iter_mut().for_each(|item| item.layer = Layer::History);
         let prepared = Prepared::of(&mut line, Some(self));
-        prepared.edit(self, &mut line.items, Maker { counter, memo: None });
+        prepared.edit(self, &mut line.items, EntryMaker { counter, memo: None });
         line.items.into_iter().map(|item| item.entry).collect()
     }
 
@@ -245,7 +245,7 @@ pub enum EditError {
 
 /// The messages that a list of ids and ranges names, blocks whole, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chosen {
+pub struct EditTargets {
     /// All of them.
     pub ids: Vec<MessageId>,
     /// Those that were not named but belong to the block of one that was.
@@ -254,7 +254,7 @@ pub struct Chosen {
 
 /// Whether the rest of a block comes along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum EditReach {
     /// Only what was named.
     Message,
     /// The whole block.
@@ -266,11 +266,11 @@ pub enum Reach {
 /// Reads ids (short or full) and ranges `A..B`, both ends included. `history` is what is stored, in order.
 pub fn choose(
     words: &[String],
-    reach: Reach,
+    reach: EditReach,
     history: &[Arc<Entry>],
     counter: &dyn TokenCounter,
-) -> Result<Chosen, EditError> {
-    let line = Line::new(repair(history, counter));
+) -> Result<EditTargets, EditError> {
+    let line = Timeline::new(repair(history, counter));
     let mut named = BTreeSet::new();
     for word in words {
         match word.split_once("..") {
@@ -284,15 +284,15 @@ pub fn choose(
             None => drop(named.insert(find(word, &line)?)),
         }
     }
-    if let (Reach::Span, Some(first), Some(last)) = (reach, named.first().copied(), named.last().copied()) {
+    if let (EditReach::Span, Some(first), Some(last)) = (reach, named.first().copied(), named.last().copied()) {
         named.extend(first..=last);
     }
     let blocks: HashSet<_> = named.iter().map(|index| line.items[*index].block).collect();
-    let mut chosen = Chosen { ids: Vec::new(), along: Vec::new() };
+    let mut chosen = EditTargets { ids: Vec::new(), along: Vec::new() };
     for (index, item) in line.items.iter().enumerate() {
         if named.contains(&index) {
             chosen.ids.push(item.id());
-        } else if reach != Reach::Message && blocks.contains(&item.block) {
+        } else if reach != EditReach::Message && blocks.contains(&item.block) {
             chosen.ids.push(item.id());
             chosen.along.push(item.id());
         }
@@ -301,7 +301,7 @@ pub fn choose(
 }
 
 /// The place of the message with a short or full id.
-fn find(text: &str, line: &Line) -> Result<usize, EditError> {
+fn find(text: &str, line: &Timeline) -> Result<usize, EditError> {
     let text = text.trim().to_ascii_lowercase();
     let is_it = |id: MessageId| id.to_string() == text || id.short().to_string() == text;
     if let Some(summary) = line.summaries.iter().find(|entry| is_it(entry.message.message_id)) {
@@ -317,7 +317,7 @@ pub fn check_edit(
     history: &[Arc<Entry>],
     counter: &dyn TokenCounter,
 ) -> Result<(), EditError> {
-    let line = Line::new(repair(history, counter));
+    let line = Timeline::new(repair(history, counter));
     let current = |id: &MessageId| line.items.iter().any(|item| item.layer == Layer::Current && item.id() == *id);
     let touched: Vec<_> = match edit {
         ContextEdit::Drop { ids } | ContextEdit::Mask { ids } => ids.iter().copied().collect(),
@@ -340,7 +340,7 @@ pub fn check_edit(
     after.push(edit.clone());
     let (mut line, state) = (line, after.state());
     let plan = Prepared::of(&mut line, Some(&state));
-    plan.apply(&mut line, Maker { counter, memo: None }).map(drop).map_err(|MarksRefused| EditError::NothingLeft)
+    plan.apply(&mut line, EntryMaker { counter, memo: None }).map(drop).map_err(|MarksRefused| EditError::NothingLeft)
 }
 
 /// The owner of a summary among the history.
@@ -356,7 +356,7 @@ pub(crate) struct Prepared<'a> {
 
 impl<'a> Prepared<'a> {
     /// Pins what is pinned, blocks whole, and finds the summaries that can stand. Before anything is archived.
-    pub(crate) fn of(line: &mut Line, state: Option<&'a EditState>) -> Self {
+    pub(crate) fn of(line: &mut Timeline, state: Option<&'a EditState>) -> Self {
         let Some(state) = state.filter(|state| !state.is_empty()) else { return Self::default() };
         if !state.pinned.is_empty() {
             let pinned = line.items.iter().filter(|item| state.pinned.contains(&item.id()));
@@ -370,7 +370,8 @@ impl<'a> Prepared<'a> {
             found.is_some_and(|found| {
                 let blocks: HashSet<_> = found.iter().map(|item| item.block).collect();
                 let whole = line.items.iter().filter(|item| blocks.contains(&item.block));
-                found.iter().all(|item| item.layer != Layer::Current) && whole.map(Item::id).all(|id| ids.contains(&id))
+                found.iter().all(|item| item.layer != Layer::Current)
+                    && whole.map(TimelineItem::id).all(|id| ids.contains(&id))
             })
         };
         let summaries = state.summaries.iter().filter(stands).collect();
@@ -378,7 +379,7 @@ impl<'a> Prepared<'a> {
     }
 
     /// Applies them. Returns the tokens left out, or the line unchanged if nothing would be left to answer.
-    pub(crate) fn apply(&self, line: &mut Line, maker: Maker<'_>) -> Result<u64, MarksRefused> {
+    pub(crate) fn apply(&self, line: &mut Timeline, maker: EntryMaker<'_>) -> Result<u64, MarksRefused> {
         let Some(state) = self.state else { return Ok(0) };
         let tokens = line.tokens();
         let mut items = line.items.clone();
@@ -390,11 +391,12 @@ impl<'a> Prepared<'a> {
         Ok(tokens.saturating_sub(line.tokens()))
     }
 
-    fn edit(&self, state: &EditState, items: &mut Vec<Item>, maker: Maker<'_>) {
+    fn edit(&self, state: &EditState, items: &mut Vec<TimelineItem>, maker: EntryMaker<'_>) {
         for summary in &self.summaries {
             stand_in(items, summary, maker);
         }
-        let is_in = |item: &Item, ids: &BTreeSet<MessageId>| item.layer != Layer::Current && ids.contains(&item.id());
+        let is_in =
+            |item: &TimelineItem, ids: &BTreeSet<MessageId>| item.layer != Layer::Current && ids.contains(&item.id());
         let dropped = items.iter().filter(|item| is_in(item, &state.dropped));
         let blocks: HashSet<_> = dropped.map(|item| item.block).collect();
         items.retain(|item| !blocks.contains(&item.block));
@@ -405,7 +407,7 @@ impl<'a> Prepared<'a> {
 }
 
 /// Puts a summary in the place of its messages.
-fn stand_in(items: &mut Vec<Item>, summary: &Summarised, maker: Maker<'_>) {
+fn stand_in(items: &mut Vec<TimelineItem>, summary: &Summarised, maker: EntryMaker<'_>) {
     let ids: HashSet<_> = summary.ids.iter().collect();
     let Some(first) = items.iter().position(|item| ids.contains(&item.id())) else { return };
     let (first_id, last_id) = match (summary.ids.first(), summary.ids.last()) {
@@ -422,16 +424,17 @@ fn stand_in(items: &mut Vec<Item>, summary: &Summarised, maker: Maker<'_>) {
     let hash = ContentHash::of(format!("{first_id} {last_id} {text}").as_bytes());
     let (at, block, round) = (items[first].entry.message.created_at, items[first].block, items[first].round);
     let id = MessageId::derived(hash);
-    let entry = maker.entry(id, hash, Form::Made, || Message::text(id, Role::User, text, at).from(Origin::Engine));
-    items[first] = Item { entry, block, round, layer: Layer::History, owner: SUMMARISED, pinned: false };
+    let entry =
+        maker.entry(id, hash, MessageForm::Made, || Message::text(id, Role::User, text, at).from(Origin::Engine));
+    items[first] = TimelineItem { entry, block, round, layer: Layer::History, owner: SUMMARISED, pinned: false };
     items.retain(|item| !ids.contains(&item.id()));
 }
 
 /// Leaves only the name of a message.
-fn mask(item: &mut Item, maker: Maker<'_>) {
+fn mask(item: &mut TimelineItem, maker: EntryMaker<'_>) {
     let message = &item.entry.message;
     let id = message.message_id.short();
-    item.entry = maker.entry(message.message_id, item.entry.hash, Form::Masked, || {
+    item.entry = maker.entry(message.message_id, item.entry.hash, MessageForm::Masked, || {
         let stub = format!("[Masked by the user. The text is kept under message id {id}.]");
         let mut content = Vec::with_capacity(message.content.len());
         for part in &message.content {

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::build::documents::Documents;
 use crate::build::layers::Layers;
-use crate::build::rounds::{Item, Line};
-use crate::build::system::{BARE, Detail, render_detail, system_entry};
+use crate::build::rounds::{Timeline, TimelineItem};
+use crate::build::system::{BARE, SystemDetail, render_detail, system_entry};
 use crate::carried::Cleared;
 use crate::error::ContextError;
 use crate::policy::Policy;
@@ -73,7 +73,7 @@ impl fmt::Display for LadderStep {
 
 /// The room a model leaves for input, in counted tokens where nothing else is said.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct InputRoom {
     /// Kept free for the reply, in the model's own tokens.
     pub(crate) output_reserve: u64,
     /// The window without the reserve: no request may be larger.
@@ -86,7 +86,7 @@ pub(crate) struct Room {
     pub(crate) goal: u64,
 }
 
-impl Room {
+impl InputRoom {
     pub(crate) fn new(model: &ModelSpec, policy: &Policy) -> Self {
         let window = u64::from(model.context_window);
         let output_reserve = u64::from(model.output_reserve(policy.output_reserve));
@@ -106,7 +106,7 @@ impl Room {
     }
 }
 
-impl Room {
+impl InputRoom {
     /// The same, where no more than so many counted tokens are taken.
     pub(crate) fn at_most(self, most: Option<u64>, policy: &Policy) -> Self {
         let Some(most) = most.filter(|most| *most < self.soft) else { return self };
@@ -117,7 +117,7 @@ impl Room {
 }
 
 /// Leaves out the rounds that were left out before.
-pub(crate) fn drop_remembered(line: &mut Line, cleared: Option<&Cleared>) {
+pub(crate) fn drop_remembered(line: &mut Timeline, cleared: Option<&Cleared>) {
     let first = cleared.and_then(|cleared| cleared.first_kept);
     if let Some(cut) = first.and_then(|first| line.items.iter().position(|item| item.id() == first)) {
         line.cut_before(cut);
@@ -125,7 +125,11 @@ pub(crate) fn drop_remembered(line: &mut Line, cleared: Option<&Cleared>) {
 }
 
 /// Takes steps until the request fits.
-pub(crate) fn climb(layers: &mut Layers, room: Room, snapshot: &Snapshot<'_>) -> Result<Vec<LadderStep>, ContextError> {
+pub(crate) fn climb(
+    layers: &mut Layers,
+    room: InputRoom,
+    snapshot: &Snapshot<'_>,
+) -> Result<Vec<LadderStep>, ContextError> {
     let mut steps = Vec::new();
     // What is said again further down goes before anything that is said once.
     if layers.tokens() > room.soft {
@@ -142,7 +146,7 @@ pub(crate) fn climb(layers: &mut Layers, room: Room, snapshot: &Snapshot<'_>) ->
     }
     let before = layers.tokens();
     if before > room.soft {
-        shorten(layers, snapshot, Detail::Short)?;
+        shorten(layers, snapshot, SystemDetail::Short)?;
         let tokens = before.saturating_sub(layers.tokens());
         if tokens > 0 {
             steps.push(LadderStep::ShortSystem { tokens });
@@ -150,7 +154,7 @@ pub(crate) fn climb(layers: &mut Layers, room: Room, snapshot: &Snapshot<'_>) ->
     }
     let before = layers.tokens();
     if before > room.hard {
-        shorten(layers, snapshot, Detail::Bare)?;
+        shorten(layers, snapshot, SystemDetail::Bare)?;
         layers.documents.clear();
         layers.run.clear();
         layers.line.summaries.clear();
@@ -161,7 +165,7 @@ pub(crate) fn climb(layers: &mut Layers, room: Room, snapshot: &Snapshot<'_>) ->
 }
 
 /// Keeps the newest rounds that fit, the running one in any case. Returns how many went.
-fn drop_older_rounds(line: &mut Line, room: u64) -> u32 {
+fn drop_older_rounds(line: &mut Timeline, room: u64) -> u32 {
     let pinned = line.items.iter().filter(|item| item.pinned).map(|item| u64::from(item.entry.tokens));
     let stays = line.summaries.iter().map(|entry| u64::from(entry.tokens)).chain(pinned).sum();
     let mut left = room.saturating_sub(stays);
@@ -177,26 +181,26 @@ fn drop_older_rounds(line: &mut Line, room: u64) -> u32 {
             None => break,
         }
     }
-    let goes = |item: &Item| item.round < oldest && !item.pinned;
+    let goes = |item: &TimelineItem| item.round < oldest && !item.pinned;
     let gone = line.items.iter().filter(|item| goes(item)).map(|item| item.round).collect::<HashSet<_>>();
     line.items.retain(|item| !goes(item));
     gone.len() as u32
 }
 
 /// Keeps the current request, the newest assistant message with its block, and what is being answered.
-fn keep_newest(line: &mut Line) {
+fn keep_newest(line: &mut Timeline) {
     let newest = line.items.iter().rfind(|item| item.role() == Role::Assistant).map(|item| item.block);
     let last = line.items.last().map(|item| item.block);
     line.items.retain(|item| item.layer == Layer::Current || Some(item.block) == newest || Some(item.block) == last);
 }
 
 /// Shortens system message, tools and documents.
-fn shorten(layers: &mut Layers, snapshot: &Snapshot<'_>, detail: Detail) -> Result<(), ContextError> {
+fn shorten(layers: &mut Layers, snapshot: &Snapshot<'_>, detail: SystemDetail) -> Result<(), ContextError> {
     if let Some(input) = snapshot.system_input {
         layers.system = system_entry(render_detail(input, detail)?, snapshot.counter);
         layers.required = match detail {
-            Detail::Full | Detail::Short => layers.required,
-            Detail::Bare => BARE,
+            SystemDetail::Full | SystemDetail::Short => layers.required,
+            SystemDetail::Bare => BARE,
         };
     }
     layers.tools = match snapshot.model.tool_protocol {

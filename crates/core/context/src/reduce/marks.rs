@@ -9,7 +9,7 @@ use std::sync::Arc;
 use haft_types::{Entry, Layer, MarkAction, MarkReport, MessageId, Role, ShortId};
 use serde::{Deserialize, Serialize};
 
-use crate::build::rounds::Line;
+use crate::build::rounds::Timeline;
 
 /// Messages people or the model have marked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,7 +106,7 @@ pub fn message_lines(history: &[Arc<Entry>], marks: &Marks) -> Vec<MessageLine> 
 
 /// Takes the deleted messages out, whole blocks at a time. Returns what was taken out, or the line unchanged if without them
 /// nothing would be left to answer.
-pub(crate) fn delete(line: &mut Line, marks: &Marks) -> Result<u64, MarksRefused> {
+pub(crate) fn delete(line: &mut Timeline, marks: &Marks) -> Result<u64, MarksRefused> {
     if marks.deleted.is_empty() {
         return Ok(0);
     }

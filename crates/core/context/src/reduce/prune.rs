@@ -14,9 +14,9 @@ use std::sync::Arc;
 use haft_types::{Envelope, Message, MessageId, Part, Role, ToolCall, ToolResult};
 use serde_json::Value;
 
-use crate::build::rounds::{CLEARED, Item, Line, MASKED};
+use crate::build::rounds::{CLEARED, MASKED, Timeline, TimelineItem};
 use crate::carried::Cleared;
-use crate::memo::{Form, Maker};
+use crate::memo::{EntryMaker, MessageForm};
 use crate::policy::Policy;
 use crate::reduce::compress::status_name;
 use crate::reduce::marks::Marks;
@@ -35,7 +35,7 @@ pub(crate) struct Pruned {
 
 /// What pruning must respect.
 #[derive(Clone, Copy)]
-pub(crate) struct Limits<'a> {
+pub(crate) struct PruneLimits<'a> {
     /// Tokens of the request besides the line.
     pub(crate) fixed: u64,
     /// Tokens the whole request is brought down to.
@@ -55,7 +55,12 @@ pub(crate) enum Obsolete {
 }
 
 /// Applies what was decided before (and still holds), then clears as much more as is needed.
-pub(crate) fn prune(line: &mut Line, cleared: Option<&Cleared>, limits: Limits<'_>, maker: Maker<'_>) -> Pruned {
+pub(crate) fn prune(
+    line: &mut Timeline,
+    cleared: Option<&Cleared>,
+    limits: PruneLimits<'_>,
+    maker: EntryMaker<'_>,
+) -> Pruned {
     let none = BTreeSet::new();
     let remembered = cleared.map_or(&none, |cleared| &cleared.ids);
     let mut pruned = Pruned::default();
@@ -109,7 +114,7 @@ pub(crate) fn prune(line: &mut Line, cleared: Option<&Cleared>, limits: Limits<'
     pruned
 }
 
-fn is_cleanable(item: &Item, policy: &Policy) -> bool {
+fn is_cleanable(item: &TimelineItem, policy: &Policy) -> bool {
     match item.role() {
         _ if item.owner == MASKED => false,
         Role::Tool => true,
@@ -147,10 +152,10 @@ fn has_large_argument(call: &ToolCall, policy: &Policy) -> bool {
 }
 
 /// Replaces the message by its cleared form; returns the tokens saved.
-fn clear(item: &mut Item, policy: &Policy, maker: Maker<'_>) -> u64 {
+fn clear(item: &mut TimelineItem, policy: &Policy, maker: EntryMaker<'_>) -> u64 {
     let message = &item.entry.message;
     let chars = policy.prune_argument_chars;
-    let form = Form::Cleared { argument_chars: chars };
+    let form = MessageForm::Cleared { argument_chars: chars };
     let cleared = maker.entry(message.message_id, item.entry.hash, form, || Message {
         content: match message.role {
             Role::Tool => message.tool_results().map(|result| notice(message.message_id, result)).collect(),

@@ -111,9 +111,9 @@ impl Serialize for SafeZone {
 
 impl<'de> Deserialize<'de> for SafeZone {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Written;
+        struct SafeZoneVisitor;
 
-        impl Visitor<'_> for Written {
+        impl Visitor<'_> for SafeZoneVisitor {
             type Value = SafeZone;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -137,7 +137,7 @@ impl<'de> Deserialize<'de> for SafeZone {
             }
         }
 
-        deserializer.deserialize_any(Written)
+        deserializer.deserialize_any(SafeZoneVisitor)
     }
 }
 

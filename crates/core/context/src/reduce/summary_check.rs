@@ -17,9 +17,9 @@ use haft_types::TokenCounter;
 
 use crate::reduce::compaction::CompactionPlan;
 use check::{check, unwrapped};
-use receipts::{Archive, Detail};
+use receipts::{ArchiveIndex, ReceiptDetail};
 
-pub use ledger::{LedgerItem, LedgerKind, Standing, ledger, missing};
+pub use ledger::{LedgerItem, LedgerKind, OpenWork, ledger, missing};
 
 /// Archives below this many tokens may be summarised in as many: headings alone take a hundred.
 const FLOOR: u64 = 1_000;
@@ -28,7 +28,7 @@ const SUBJECTS: u64 = 25;
 
 /// Why a summary is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum SummaryRefusal {
     /// It says nothing.
     #[error("the summary is empty")]
     Empty,
@@ -60,10 +60,10 @@ pub fn accept(
     plan: &CompactionPlan,
     ledger: &[LedgerItem],
     counter: &dyn TokenCounter,
-) -> Result<String, Refusal> {
+) -> Result<String, SummaryRefusal> {
     let summary = unwrapped(summary);
     check(summary, plan)?;
-    let archive = Archive::new(plan);
+    let archive = ArchiveIndex::new(plan);
     let mut text = archive.sign(summary);
     let missing = missing(ledger, &text);
     if !missing.is_empty() {
@@ -74,7 +74,7 @@ pub fn accept(
     }
     let text = text.trim_end();
     with_list(text, plan, &archive, counter)
-        .ok_or_else(|| Refusal::TooLarge { tokens: counter.text(text).into(), limit: limit(plan) })
+        .ok_or_else(|| SummaryRefusal::TooLarge { tokens: counter.text(text).into(), limit: limit(plan) })
 }
 
 /// What stands for the archive when no summary could be accepted: the ledger, and receipts as far as there is room. None when
@@ -87,17 +87,26 @@ pub fn fallback(plan: &CompactionPlan, ledger: &[LedgerItem], counter: &dyn Toke
     for item in ledger {
         text.push_str(&item.line());
     }
-    with_list(text.trim_end(), plan, &Archive::new(plan), counter)
+    with_list(text.trim_end(), plan, &ArchiveIndex::new(plan), counter)
 }
 
 /// The text with as full a list of the messages as there is room for, or without one; none when the text alone is too large.
-fn with_list(text: &str, plan: &CompactionPlan, archive: &Archive<'_>, counter: &dyn TokenCounter) -> Option<String> {
+fn with_list(
+    text: &str,
+    plan: &CompactionPlan,
+    archive: &ArchiveIndex<'_>,
+    counter: &dyn TokenCounter,
+) -> Option<String> {
     let limit = limit(plan);
     let tokens = |text: &str| u64::from(counter.text(text));
-    let subjects = archive.list(Detail::Subjects);
+    let subjects = archive.list(ReceiptDetail::Subjects);
     // Subjects are a convenience: what a message is about can be seen when it is brought back.
     let subjects = Some(subjects).filter(|list| tokens(list) * SUBJECTS <= limit.max(FLOOR * SUBJECTS / 2));
-    let lists = subjects.into_iter().chain([archive.list(Detail::Ids), archive.list(Detail::Rounds), String::new()]);
+    let lists = subjects.into_iter().chain([
+        archive.list(ReceiptDetail::Ids),
+        archive.list(ReceiptDetail::Rounds),
+        String::new(),
+    ]);
     lists.map(|list| format!("{text}{list}")).find(|whole| tokens(whole) < limit)
 }
 

@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use haft_types::{Role, ToolCall, ToolResult, ToolStatus};
 use serde_json::Value;
 
-use crate::build::rounds::Item;
+use crate::build::rounds::TimelineItem;
 
 /// What a call is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -124,7 +124,7 @@ impl Later {
 }
 
 /// The indices of results that later ones have made obsolete.
-pub(crate) fn superseded(items: &[Item]) -> HashSet<usize> {
+pub(crate) fn superseded(items: &[TimelineItem]) -> HashSet<usize> {
     let calls: HashMap<(u32, &str), &ToolCall> = items
         .iter()
         .flat_map(|item| item.entry.message.tool_calls().map(|call| ((item.block, call.id.as_str()), call)))

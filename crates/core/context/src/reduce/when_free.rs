@@ -10,20 +10,20 @@
 use haft_types::{CacheMatch, Layer, ModelSpec, Role};
 
 use crate::build::layers::Layers;
-use crate::build::rounds::Line;
+use crate::build::rounds::Timeline;
 use crate::reduce::compress::{compress_finished, compressed_tokens, is_compressible};
 use crate::snapshot::Snapshot;
 
 /// A change of what was sent before, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Edit {
+pub struct PrefixEdit {
     /// What every later request is shorter by.
     pub saved: u64,
     /// What stays behind the change and is written to the cache again.
     pub rewritten: u64,
 }
 
-impl Edit {
+impl PrefixEdit {
     /// Whether so many more requests save more than the rewriting costs. Without a price nothing is known to pay.
     pub fn pays(self, requests: u64, model: &ModelSpec) -> bool {
         let Some(price) = model.price else { return false };
@@ -39,7 +39,7 @@ impl Edit {
 }
 
 /// Whether the message with this index, and everything behind it, is read anew whatever is done to it.
-pub(crate) fn is_rewritten(line: &Line, index: usize, snapshot: &Snapshot<'_>) -> bool {
+pub(crate) fn is_rewritten(line: &Timeline, index: usize, snapshot: &Snapshot<'_>) -> bool {
     let Some(last) = snapshot.last.filter(|last| !snapshot.is_cold() && last.tools == snapshot.tools.hash) else {
         return true;
     };
@@ -53,7 +53,8 @@ pub(crate) fn is_rewritten(line: &Line, index: usize, snapshot: &Snapshot<'_>) -
     let sent = last.segments.iter().filter(|one| matches!(one.layer, Layer::History | Layer::Current));
     let sent: Vec<_> = sent.map(|segment| segment.message).collect();
     let summaries = line.summaries.iter().map(|entry| entry.message.message_id);
-    let now: Vec<_> = summaries.chain(line.items.iter().take(index + 1).map(crate::build::rounds::Item::id)).collect();
+    let now: Vec<_> =
+        summaries.chain(line.items.iter().take(index + 1).map(crate::build::rounds::TimelineItem::id)).collect();
     !sent.starts_with(&now)
 }
 
@@ -65,7 +66,8 @@ pub(crate) fn compress_when_free(layers: &mut Layers, target: u64, snapshot: &Sn
     let line = &mut layers.line;
     let done = snapshot.carried.map_or(0, |carried| carried.compressed_rounds).min(line.round);
     compress_finished(line, done, limits, maker);
-    let waits = |item: &crate::build::rounds::Item| is_compressible(item) && (done..line.round).contains(&item.round);
+    let waits =
+        |item: &crate::build::rounds::TimelineItem| is_compressible(item) && (done..line.round).contains(&item.round);
     let Some(first) = line.items.iter().position(waits) else { return done };
     let before = line.items[first..].iter().map(|item| u64::from(item.entry.tokens)).sum::<u64>();
     let after = line.items[first..]
@@ -73,7 +75,7 @@ pub(crate) fn compress_when_free(layers: &mut Layers, target: u64, snapshot: &Sn
         .map(|item| if waits(item) { compressed_tokens(item, limits, maker) } else { item.entry.tokens })
         .map(u64::from)
         .sum::<u64>();
-    let edit = Edit { saved: before.saturating_sub(after), rewritten: after };
+    let edit = PrefixEdit { saved: before.saturating_sub(after), rewritten: after };
     // As many more requests as there have been: the longer a conversation has been going on, the longer it will.
     let requests = line.items.iter().filter(|item| item.role() == Role::Assistant).count() as u64;
     let free = over || is_rewritten(line, first, snapshot) || edit.pays(requests, snapshot.model);

@@ -14,7 +14,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use haft_context::{
-    CompactionPlan, Compress, LedgerKind, Policy, Refusal, Standing, accept, fallback, ledger, plan_compaction,
+    CompactionPlan, Compress, LedgerKind, OpenWork, Policy, SummaryRefusal, accept, fallback, ledger, plan_compaction,
 };
 use haft_model::O200k;
 use haft_testkit::test::Random;
@@ -137,7 +137,7 @@ fn at_the_gate(made: &Made, tally: &mut BTreeMap<String, u64>) -> Result<Compact
     let history: Vec<_> = made.messages.iter().map(|message| Entry::new(message.clone(), &O200k)).collect();
     let plan = plan_compaction(&history, &policy(Summariser::Honest), &O200k).ok_or("nothing to archive")?;
     let running = ["t1 (cargo watch)".to_owned()];
-    let ledger = ledger(&plan, Standing { todos: &made.todos, running: &running });
+    let ledger = ledger(&plan, OpenWork { todos: &made.todos, running: &running });
     let size = size_of(&plan);
     let planted = made.planted.iter().map(|(kind, literal)| (*kind, literal.as_str()));
     let planted: Vec<_> = planted.chain([(LedgerKind::Running, "t1 (cargo watch)")]).collect();
@@ -149,7 +149,7 @@ fn at_the_gate(made: &Made, tally: &mut BTreeMap<String, u64>) -> Result<Compact
         let accepted = if summariser.is_heard() {
             accept(&summariser.text(made, size), &plan, &ledger, &O200k)
         } else {
-            Err(Refusal::Cut)
+            Err(SummaryRefusal::Cut)
         };
         if accepted.is_ok() && !summariser.is_fit() {
             return Err(format!("{summariser:?} was accepted"));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{
-    CompactionPlan, ContextError, Due, LedgerItem, Refusal, Standing, accept, compaction_due, fallback, ledger,
+    CompactionPlan, ContextError, Due, LedgerItem, OpenWork, SummaryRefusal, accept, compaction_due, fallback, ledger,
     plan_compaction, summary_message, summary_request,
 };
 use haft_model::{Delta, Reply};
@@ -215,7 +215,7 @@ impl Session {
         let open = items.into_iter().filter(|item| item.status != TodoState::Completed);
         let todos: Vec<_> = open.map(|item| masked(item.content)).collect();
         let running: Vec<_> = self.services.running.names().into_iter().map(masked).collect();
-        ledger(plan, Standing { todos: &todos, running: &running })
+        ledger(plan, OpenWork { todos: &todos, running: &running })
     }
 
     /// Sends this in place of a summary that could not be had.
@@ -307,16 +307,16 @@ impl Summary {
     }
 
     /// Its words, if the model wrote to the end and nothing else.
-    pub(super) fn written(&self) -> Result<String, Refusal> {
-        const CALLS: Refusal = Refusal::Hostile("a tool call");
+    pub(super) fn written(&self) -> Result<String, SummaryRefusal> {
+        const CALLS: SummaryRefusal = SummaryRefusal::Hostile("a tool call");
         let calls = self.reply.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
         match self.reply.stop {
             _ if calls => Err(CALLS),
-            StopReason::EndTurn if self.text().trim().is_empty() => Err(Refusal::Empty),
+            StopReason::EndTurn if self.text().trim().is_empty() => Err(SummaryRefusal::Empty),
             StopReason::EndTurn => Ok(self.text()),
-            StopReason::Length | StopReason::Other(_) => Err(Refusal::Cut),
+            StopReason::Length | StopReason::Other(_) => Err(SummaryRefusal::Cut),
             StopReason::ToolUse => Err(CALLS),
-            StopReason::Refusal => Err(Refusal::Declined),
+            StopReason::Refusal => Err(SummaryRefusal::Declined),
         }
     }
 }

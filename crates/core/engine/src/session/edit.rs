@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{
-    Assembly, Chosen, CompactionPlan, ContextEdit, ContextError, EditError, Edited, Edits, PrefixCache, Quote, Reach,
-    accept, check_edit, choose, fallback, pieces,
+    Assembly, CompactionPlan, ContextEdit, ContextError, EditError, EditReach, EditTargets, Edited, Edits, PrefixCache,
+    Quote, accept, check_edit, choose, fallback, pieces,
 };
 use haft_store::StoreError;
 use haft_types::{Entry, EventBody, Layer, Message, MessageId, Role, ShortId, Timestamp, Usage};
@@ -101,7 +101,7 @@ impl Session {
     }
 
     /// The messages that these ids and ranges name.
-    pub fn choose_messages(&self, words: &[String], reach: Reach) -> Result<Chosen, EditError> {
+    pub fn choose_messages(&self, words: &[String], reach: EditReach) -> Result<EditTargets, EditError> {
         choose(words, reach, self.transcript.history(), self.services.counter.as_ref())
     }
 
@@ -120,7 +120,7 @@ impl Session {
             let id = message.message_id;
             let place = places.get(&id).copied();
             let segment = place.map(|at| &request.segments[at]);
-            let block = self.choose_messages(&[id.to_string()], Reach::Block).map(|chosen| chosen.ids).ok();
+            let block = self.choose_messages(&[id.to_string()], EditReach::Block).map(|chosen| chosen.ids).ok();
             let ends = block.as_ref().and_then(|ids| Some((places.get(ids.first()?)?, places.get(ids.last()?)?)));
             let free = segment.is_some_and(|one| one.layer == Layer::History && one.owner != "summary");
             let removal = ends
@@ -242,7 +242,7 @@ impl Session {
 }
 
 /// What the cache does with each segment, from what it does with all of them. The tools stand before the first.
-fn states(usage: Usage, tokens: impl Iterator<Item = u32>, sent: &[haft_context::Piece]) -> Vec<CacheState> {
+fn states(usage: Usage, tokens: impl Iterator<Item = u32>, sent: &[haft_context::CachePiece]) -> Vec<CacheState> {
     let counted: u64 = sent.iter().map(|piece| piece.tokens).sum();
     let scale = usage.all_input() as f64 / counted.max(1) as f64;
     let mut end = sent.first().map_or(0, |tools| tools.tokens);

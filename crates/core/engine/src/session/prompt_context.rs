@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_context::{
-    ContextError, Document, Documents, ExecutionState, ListOwner, Progress, Reminders, RoleParts, RoleText,
-    SystemInput, Todo, render_system, system_entry, todo_text,
+    ContextError, Document, Documents, ExecutionState, ListOwner, Reminders, RoleParts, RoleText, SystemInput, Todo,
+    TodoProgress, render_system, system_entry, todo_text,
 };
 use haft_tool::{FileChange, Registry, Source, TodoState, Workspace};
 use haft_tools::Running;
@@ -238,9 +238,9 @@ impl PromptContext {
     pub(super) fn reminders(&self, config: &SessionConfig, owner: ListOwner, now: Timestamp) -> Reminders {
         let items = self.todo.items();
         let progress = |state| match state {
-            TodoState::Pending => Progress::Pending,
-            TodoState::InProgress => Progress::InProgress,
-            TodoState::Completed => Progress::Completed,
+            TodoState::Pending => TodoProgress::Pending,
+            TodoState::InProgress => TodoProgress::InProgress,
+            TodoState::Completed => TodoProgress::Completed,
         };
         let todo: Vec<_> =
             items.iter().map(|item| Todo { content: &item.content, progress: progress(item.status) }).collect();

@@ -1,6 +1,6 @@
 //! What actions cost before they are done: switching the model, waiting too long, archiving, other tools.
 
-use haft_context::{Change, CompactionPlan, PrefixCache, Quote, Sent, SentSegment};
+use haft_context::{CompactionPlan, ContextChange, PrefixCache, Quote, Sent, SentSegment};
 use haft_store::{OutlineSegment, RequestOutline};
 use haft_types::{ContentHash, Layer, MessageId, ModelSpec, Request};
 
@@ -19,7 +19,7 @@ impl Session {
     /// What it costs if the tools change: they stand before everything else; `None` before the first request.
     pub fn quote_tools(&self) -> Option<Quote> {
         Some(self.newest_sent()?.change(
-            Change::Everything,
+            ContextChange::Everything,
             self.transcript.idle().unwrap_or_default(),
             &self.config.model,
         ))
@@ -28,7 +28,7 @@ impl Session {
     /// What it costs if the system message changes; `None` before the first request.
     pub fn quote_system(&self) -> Option<Quote> {
         Some(self.newest_sent()?.change(
-            Change::From(0),
+            ContextChange::From(0),
             self.transcript.idle().unwrap_or_default(),
             &self.config.model,
         ))
@@ -46,7 +46,7 @@ impl Session {
         let first = segments.iter().position(is_history)?;
         let end = segments.iter().position(|one| one.message == plan.first_kept)?;
         let idle = self.transcript.idle().unwrap_or_default();
-        let quote = self.newest_sent()?.change(Change::Without { first, end }, idle, &self.config.model);
+        let quote = self.newest_sent()?.change(ContextChange::Without { first, end }, idle, &self.config.model);
         (quote.tokens > 0).then_some(quote)
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haft_context::{
-    Compress, Document, DocumentKind, Documents, MessageIds, Need, Place, Policy, Reminders, Snapshot, SystemInput,
+    Compress, Document, DocumentKind, Documents, MessageIds, Need, Placement, Policy, Reminders, Snapshot, SystemInput,
     View, assemble, render_system, repair, system_entry,
 };
 use haft_model::{Catalogue, Client, ModelConfig, Secret};
@@ -30,15 +30,15 @@ impl TokenCounter for Quarter {
 }
 
 /// Every kind of place, near and far.
-pub(super) const PLACES: [Place; 8] = [
-    Place::AfterToolResult(1),
-    Place::AfterToolResult(3),
-    Place::BeforeAssistant(1),
-    Place::BeforeAssistant(3),
-    Place::FromEnd(1),
-    Place::FromEnd(5),
-    Place::Front,
-    Place::Tail,
+pub(super) const PLACES: [Placement; 8] = [
+    Placement::AfterToolResult(1),
+    Placement::AfterToolResult(3),
+    Placement::BeforeAssistant(1),
+    Placement::BeforeAssistant(3),
+    Placement::FromEnd(1),
+    Placement::FromEnd(5),
+    Placement::Front,
+    Placement::Tail,
 ];
 
 /// One strict server and a client of it for each API.
@@ -306,7 +306,7 @@ proptest! {
         let input = SystemInput { tools: &tools.specs, ..SystemInput::default() };
         let system = system_entry(render_system(&input).unwrap(), &Quarter);
         let layered = PLACES.map(|place| (place, View::Layered));
-        let cases: Vec<_> = layered.into_iter().chain([(Place::default(), View::Execute)]).collect();
+        let cases: Vec<_> = layered.into_iter().chain([(Placement::default(), View::Execute)]).collect();
 
         let mut rig = Rig::new(breakpoints);
         for (place, view) in &cases {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use flate2::read::GzDecoder;
 use haft_context::{
-    Memo, Place, Policy, Reminders, Snapshot, SystemInput, View, assemble, render_system, system_entry,
+    Memo, Placement, Policy, Reminders, Snapshot, SystemInput, View, assemble, render_system, system_entry,
 };
 use haft_types::{
     CacheKind, ContentHash, Entry, Envelope, Message, MessageId, ModelSpec, Part, Request, Role, Thinking, Timestamp,
@@ -127,7 +127,7 @@ impl Replay {
         Self { history, tools, system, reminders, memo: Memo::default() }
     }
 
-    fn request(&self, end: usize, place: Place, view: View, model: &ModelSpec) -> Result<Request, String> {
+    fn request(&self, end: usize, place: Placement, view: View, model: &ModelSpec) -> Result<Request, String> {
         let policy = Policy { reminders: place, view, ..Policy::default() };
         let input = SystemInput { tools: &self.tools.specs, ..SystemInput::default() };
         let plain = Snapshot::new(model, &policy, &self.system, &self.tools, &self.history[..end], &Quarter);

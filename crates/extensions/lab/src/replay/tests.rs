@@ -1,4 +1,4 @@
-use haft_context::{Place, SafeZone};
+use haft_context::{Placement, SafeZone};
 use haft_types::{CacheKind, CacheRule, Envelope, Message, Price, Role};
 
 use super::*;
@@ -48,7 +48,7 @@ fn run(files: &[&str], policy: &Policy, seconds: u64) -> (Replay, Vec<Request>) 
 #[test]
 fn the_same_recording_gives_the_same_figures_and_requests() {
     let files = ["a", "b", "c", "d", "e"];
-    let policy = Policy { reminders: Place::CacheAware, ..Policy::default() };
+    let policy = Policy { reminders: Placement::CacheAware, ..Policy::default() };
     let (first, second) = (run(&files, &policy, 1), run(&files, &policy, 1));
     assert_eq!(first, second);
     assert_eq!((first.0.requests.len(), first.0.breaks(), first.0.too_large), (6, 0, 0));
@@ -65,7 +65,7 @@ fn the_same_recording_gives_the_same_figures_and_requests() {
 #[test]
 fn a_moving_run_and_a_cold_cache_cost_more() {
     let files = ["a", "b", "c", "d", "e", "f"];
-    let aware = Policy { reminders: Place::CacheAware, ..Policy::default() };
+    let aware = Policy { reminders: Placement::CacheAware, ..Policy::default() };
     let (warm, cold) = (run(&files, &aware, 1).0, run(&files, &aware, 301).0);
     let moving = run(&files, &Policy::default(), 1).0;
     assert!(moving.breaks() > 0 && moving.cost() > warm.cost());
@@ -110,7 +110,7 @@ fn what_must_be_kept_is_looked_for_in_the_last_request() {
 fn reminders_are_never_further_than_allowed() {
     let files: Vec<String> = (0..40).map(|number| format!("file{number}")).collect();
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
-    let policy = Policy { reminders: Place::CacheAware, max_distance: 10, ..Policy::default() };
+    let policy = Policy { reminders: Placement::CacheAware, max_distance: 10, ..Policy::default() };
     let (aware, _) = run(&files, &policy, 1);
     let farthest = aware.requests.iter().filter_map(|one| one.reminder_distance).max();
     assert_eq!((farthest, aware.requests.len()), (Some(10), 41));

@@ -1,7 +1,7 @@
 //! `haft context`: what was sent, request by request, and what would be sent next.
 //!
 //! Past requests come from the log and are never guessed: bodies are encoded again with the settings they were sent with.
-//! Looking writes nothing; `edit` keeps a list of edits beside the conversation.
+//! Looking writes nothing; `edit` keeps a list of edits next to the conversation.
 
 mod compact;
 mod diff;
@@ -247,8 +247,8 @@ mod replay;
 mod report;
 mod segments;
 mod show;
+mod text;
 mod why;
-mod words;
 
 #[cfg(feature = "mcp")]
 pub(super) use quoted::other_tools;

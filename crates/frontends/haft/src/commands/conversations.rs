@@ -162,7 +162,7 @@ pub(crate) struct CurrentArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SearchArgs {
-    /// The words.
+    /// The text.
     #[arg(required = true)]
     pub(crate) words: Vec<String>,
     /// In every project.
@@ -333,7 +333,7 @@ pub(super) fn run(command: ConversationsCommand) -> anyhow::Result<Exit> {
     done.map_err(usage_errors)
 }
 
-/// What a person can mend in what was asked for is told as such.
+/// Errors that other arguments can fix become usage errors.
 fn usage_errors(error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref::<StoreError>() {
         Some(

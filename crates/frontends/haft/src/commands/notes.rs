@@ -153,7 +153,7 @@ fn line(note: &Note) -> String {
     format!("{} `{}`: {}\n", note.id, note.path, note.note)
 }
 
-/// What nothing is called is a mistake of whoever called; the rest is a failure.
+/// An unknown name is a usage error; the rest is a failure.
 pub(super) fn told(error: PortError) -> anyhow::Error {
     match error {
         PortError::Unknown { .. } => mistake(format!("{error}; `list` shows what there is")),

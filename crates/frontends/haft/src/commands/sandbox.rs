@@ -74,10 +74,10 @@ fn status(args: &SandboxStatusArgs) -> anyhow::Result<()> {
             "network": config.network,
         }));
     }
-    output::print(&haft_text::sanitise(&in_words(&found, confined.as_deref())))
+    output::print(&haft_text::sanitise(&as_text(&found, confined.as_deref())))
 }
 
-fn in_words(found: &Sandbox, confined: Option<&Confined>) -> String {
+fn as_text(found: &Sandbox, confined: Option<&Confined>) -> String {
     let mut lines = vec![output::sandbox(found.status())];
     if let Some(Confined { policy, .. }) = confined {
         let shown =

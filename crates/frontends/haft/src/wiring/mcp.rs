@@ -15,12 +15,13 @@ use haft_agent::config::{Config, Section};
 use haft_agent::{Contribution, Extension, ExtensionContext, Places, Project, knowledge};
 use haft_engine::{Approver, Notice};
 use haft_mcp::{
-    Cache, Gathered, Host, Problem, ProjectFile, Reach, Server, ServerConfig, Servers, ToolSearch, UseMcpTool, gather,
+    Cache, Gathered, Host, Problem, ProjectFile, Reach, Server, ServerCatalogue, ServerConfig, Servers, UseMcpTool,
+    gather,
 };
 use haft_permission::Rule;
 use haft_project::Standing;
 use haft_sandbox::{SandboxConfig, Supervisor};
-use haft_tool::Tool;
+use haft_tool::{Tool, ToolCatalogue};
 use haft_types::{Decision, ModelSpec, TokenCounter};
 use tokio::sync::OnceCell;
 
@@ -63,8 +64,13 @@ impl Extension for McpExtension {
             context.approver.cloned(),
         );
         let mcp = Mcp::new(gathered, host);
-        let (tools, notices) = (mcp.tools(context.model, context.counter), mcp.notices());
-        Contribution { tools, rules, secrets, notices, ..Contribution::default() }
+        let notices = mcp.notices();
+        if mcp.servers.iter().next().is_none() {
+            return Contribution { rules, secrets, notices, ..Contribution::default() };
+        }
+        let tools = vec![mcp.tool(context.model, context.counter)];
+        let catalogues: Vec<Arc<dyn ToolCatalogue>> = vec![Arc::new(ServerCatalogue::new(Arc::clone(&mcp.servers)))];
+        Contribution { tools, catalogues, rules, secrets, notices, ..Contribution::default() }
     }
 }
 
@@ -91,16 +97,10 @@ impl Mcp {
         Ok((Self::new(gathered, host), disabled))
     }
 
-    /// The tools through which a model reaches them; none when there are no servers.
-    fn tools(&self, model: &ModelSpec, counter: &Arc<dyn TokenCounter>) -> Vec<Arc<dyn Tool>> {
-        if self.servers.iter().next().is_none() {
-            return Vec::new();
-        }
+    /// The tool through which a model reaches them.
+    fn tool(&self, model: &ModelSpec, counter: &Arc<dyn TokenCounter>) -> Arc<dyn Tool> {
         let budget = (model.context_window / 100 * SHARE) as usize;
-        vec![
-            Arc::new(UseMcpTool::new(Arc::clone(&self.servers), budget, Arc::clone(counter))),
-            Arc::new(ToolSearch::new(Arc::clone(&self.servers))),
-        ]
+        Arc::new(UseMcpTool::new(Arc::clone(&self.servers), budget, Arc::clone(counter)))
     }
 
     /// A line for each declaration that cannot be used.
@@ -211,7 +211,7 @@ fn host(
     }
 }
 
-/// What the configuration says of whole servers, as permission rules. To ask is what happens without a word.
+/// What the configuration says of whole servers, as permission rules. Asking is the default.
 pub(crate) fn rules(servers: &[Server]) -> Vec<(Decision, Rule)> {
     let of = |server: &Server| {
         let decision = server.permission.filter(|decision| *decision != Decision::Ask)?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use haft_agent::config::{Config, Section};
 use haft_agent::{Contribution, Extension, ExtensionContext, HostEnvironment, Places};
 use haft_engine::Notice;
-use haft_rag::{Collection, CollectionConfig, Kind, Local, Remote, Source, UseRagTool};
+use haft_rag::{Collection, CollectionConfig, Kind, Local, Remote, Source, use_rag_tool};
 use haft_tool::Tool;
 
 use crate::exit::mistake;
@@ -84,7 +84,7 @@ impl Rag {
 
     /// The tool that asks them; none when there are none.
     fn tools(&self) -> Option<Arc<dyn Tool>> {
-        (!self.collections.is_empty()).then(|| Arc::new(UseRagTool::new(self.collections.clone())) as _)
+        (!self.collections.is_empty()).then(|| Arc::new(use_rag_tool(self.collections.clone())) as _)
     }
 
     /// A line for each section that makes no collection.

@@ -1,4 +1,4 @@
-//! What this build reads of files beside plain text.
+//! The file formats this build reads in addition to plain text.
 
 use std::sync::Arc;
 

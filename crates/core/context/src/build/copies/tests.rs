@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::testing::{Quarter, conversation, model, system, tool_set, whole_conversation};
-use crate::{Account, Assembly, Carried, Compress, Marks, Place, Policy, assemble, repair};
+use crate::{Account, Assembly, Carried, Compress, Marks, Placement, Policy, assemble, repair};
 
 /// A conversation as the engine carries it from request to request.
 struct World {
@@ -25,7 +25,7 @@ impl World {
         let cache = CacheRule { rule: CacheKind::Anthropic, min: 1, ..CacheRule::default() };
         Self {
             model: ModelSpec { cache, ..model() },
-            policy: Policy { reminders: Place::CacheAware, compress: Compress::Never, ..Policy::default() },
+            policy: Policy { reminders: Placement::CacheAware, compress: Compress::Never, ..Policy::default() },
             history: conversation(shape),
             reminders: Reminders {
                 role: Some("You are careful.".into()),
@@ -167,14 +167,14 @@ fn a_clock_alone_makes_no_copy() {
 fn another_place_forgets_the_copies() {
     let mut world = World::new("U");
     world.send();
-    world.policy.reminders = Place::Tail;
+    world.policy.reminders = Placement::Tail;
     assert_eq!(world.then("UAT").send(), "SUATrt");
     assert!(world.carried.copies.is_empty());
 }
 
 /// What the run says, kind by kind.
 fn live(world: &World) -> Vec<(&'static str, String)> {
-    let run = world.reminders.run(&world.policy, crate::memo::Maker { counter: &Quarter, memo: None });
+    let run = world.reminders.run(&world.policy, crate::memo::EntryMaker { counter: &Quarter, memo: None });
     run.into_iter().map(|(owner, entry)| (owner, entry.message.joined_text())).collect()
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::{Quarter, at, call, conversation, entry, id, model, system, tool_set};
 use crate::{Compress, Policy, Snapshot, assemble};
 
-const MAKER: Maker<'_> = Maker { counter: &Quarter, memo: None };
+const MAKER: EntryMaker<'_> = EntryMaker { counter: &Quarter, memo: None };
 
 fn sent(shape: &str, ids: MessageIds) -> Vec<String> {
     let policy = Policy { message_ids: ids, compress: Compress::Never, ..Policy::default() };

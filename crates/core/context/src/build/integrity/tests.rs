@@ -73,7 +73,7 @@ fn calls_and_results_stand_where_they_belong() {
 fn required_sections_are_there() {
     let bare = crate::system_entry("You are haft.\n\n====\n\nRULES\n\nNone.\n", &crate::testing::Quarter);
     let messages = [vec![bare], conversation("U")].concat();
-    let error = check(&request(messages.clone()), &[Section::Rules, Section::Objective]).unwrap_err();
+    let error = check(&request(messages.clone()), &[SystemSection::Rules, SystemSection::Objective]).unwrap_err();
     assert!(matches!(error, IntegrityError::MissingSection { section: "OBJECTIVE", .. }), "{error}");
-    check(&request(messages), &[Section::Rules]).unwrap();
+    check(&request(messages), &[SystemSection::Rules]).unwrap();
 }

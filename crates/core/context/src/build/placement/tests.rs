@@ -17,7 +17,7 @@ fn reminders() -> Reminders {
     }
 }
 
-fn build(history: &[Arc<Entry>], place: Place, reminders: &Reminders) -> Assembly {
+fn build(history: &[Arc<Entry>], place: Placement, reminders: &Reminders) -> Assembly {
     let policy = Policy { reminders: place, ..Policy::default() };
     let (system, model, tools) = (system(), model(), tool_set(&["read_file"]));
     assemble(&Snapshot {
@@ -55,7 +55,7 @@ fn shape(assembly: &Assembly) -> String {
 
 #[test]
 fn the_vectors() {
-    let mut place = Place::default();
+    let mut place = Placement::default();
     let mut checked = 0;
     for line in include_str!("../../../fixtures/placement/vectors.txt").lines() {
         if let Some(name) = line.strip_prefix("place ") {
@@ -66,7 +66,7 @@ fn the_vectors() {
             // A conversation that ends with an answer is shown as it is, but only one with an input can be sent.
             let open = matches!(history.last().unwrap().message.role, Role::Assistant);
             if open {
-                let items = crate::build::rounds::Line::new(crate::repair(&history, &Quarter)).items;
+                let items = crate::build::rounds::Timeline::new(crate::repair(&history, &Quarter)).items;
                 let star = after.trim().chars().position(|letter| letter == '*').unwrap() - 1;
                 assert_eq!(find(place, &items, 24), star, "{place}: {before}");
             } else {
@@ -82,26 +82,26 @@ fn the_vectors() {
 #[test]
 fn names_are_read_and_written() {
     for name in ["after-tool-result:3", "before-assistant:1", "from-end:5", "front", "tail", "cache-aware"] {
-        assert_eq!(name.parse::<Place>().unwrap().to_string(), name);
+        assert_eq!(name.parse::<Placement>().unwrap().to_string(), name);
         let json = format!("\"{name}\"");
-        assert_eq!(serde_json::to_string(&serde_json::from_str::<Place>(&json).unwrap()).unwrap(), json);
+        assert_eq!(serde_json::to_string(&serde_json::from_str::<Placement>(&json).unwrap()).unwrap(), json);
     }
     for wrong in
         ["", "front:1", "from-end", "from-end:0", "from-end:-1", "from-end:x", "tail:", "cache-aware:2", "middle"]
     {
-        let error = wrong.parse::<Place>().unwrap_err().to_string();
+        let error = wrong.parse::<Placement>().unwrap_err().to_string();
         assert!(error.contains("after-tool-result:N"), "{error}");
     }
 }
 
-fn any_place() -> impl Strategy<Value = Place> {
+fn any_place() -> impl Strategy<Value = Placement> {
     prop_oneof![
-        (1_u32..8).prop_map(Place::AfterToolResult),
-        (1_u32..8).prop_map(Place::BeforeAssistant),
-        (1_u32..40).prop_map(Place::FromEnd),
-        Just(Place::Front),
-        Just(Place::Tail),
-        Just(Place::CacheAware),
+        (1_u32..8).prop_map(Placement::AfterToolResult),
+        (1_u32..8).prop_map(Placement::BeforeAssistant),
+        (1_u32..40).prop_map(Placement::FromEnd),
+        Just(Placement::Front),
+        Just(Placement::Tail),
+        Just(Placement::CacheAware),
     ]
 }
 
@@ -110,7 +110,7 @@ fn ids(assembly: &Assembly) -> Vec<MessageId> {
     outside.map(|segment| segment.entry.message.message_id).collect()
 }
 
-fn check(mut history: Vec<Arc<Entry>>, place: Place) -> Result<(), TestCaseError> {
+fn check(mut history: Vec<Arc<Entry>>, place: Placement) -> Result<(), TestCaseError> {
     history.push(text(100_000, Role::User, "go on"));
     let plain = build(&history, place, &Reminders::default());
     prop_assert!(plain.request.segments.iter().all(|segment| segment.layer != Layer::Reminders));

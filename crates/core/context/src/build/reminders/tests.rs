@@ -3,7 +3,7 @@ use crate::testing::Quarter;
 
 fn run(reminders: &Reminders) -> Vec<(&'static str, String)> {
     let policy = Policy { clock: true, ..Policy::default() };
-    let run = reminders.run(&policy, Maker { counter: &Quarter, memo: None });
+    let run = reminders.run(&policy, EntryMaker { counter: &Quarter, memo: None });
     run.into_iter().map(|(owner, entry)| (owner, entry.message.joined_text())).collect()
 }
 
@@ -13,9 +13,9 @@ fn headings_and_order() {
         role: Some("Careful.".into()),
         todo: Some(todo_text(
             &[
-                Todo { content: "read", progress: Progress::Completed },
-                Todo { content: "write\nmuch", progress: Progress::InProgress },
-                Todo { content: "test", progress: Progress::Pending },
+                Todo { content: "read", progress: TodoProgress::Completed },
+                Todo { content: "write\nmuch", progress: TodoProgress::InProgress },
+                Todo { content: "test", progress: TodoProgress::Pending },
             ],
             ListOwner::Reader,
         )),
@@ -68,13 +68,13 @@ fn the_clock_goes_with_the_role_or_alone() {
         ["## Agent Role Definition\n\nR\n\nDate and time: 2026-11-15 10:00", "## Useful Information\n\nU",]
     );
     let alone = Reminders { clock, ..Reminders::default() };
-    assert!(alone.run(&Policy::default(), Maker { counter: &Quarter, memo: None }).is_empty(), "off by default");
+    assert!(alone.run(&Policy::default(), EntryMaker { counter: &Quarter, memo: None }).is_empty(), "off by default");
     assert_eq!(run(&alone)[0].1, "## Useful Information\n\nDate and time: 2026-11-15 10:00");
 }
 
 #[test]
 fn a_sub_agent_is_told_whose_list_it_sees() {
-    let text = todo_text(&[Todo { content: "x", progress: Progress::Pending }], ListOwner::MainAgent);
+    let text = todo_text(&[Todo { content: "x", progress: TodoProgress::Pending }], ListOwner::MainAgent);
     assert!(text.starts_with("This list belongs to the main agent."), "{text}");
 }
 
@@ -99,7 +99,7 @@ fn a_sub_agent_without_role_names_the_file_to_fix() {
 fn an_unchanged_reminder_is_the_same_message() {
     let memo = crate::Memo::default();
     let reminders = Reminders { todo: Some("- [ ] x".into()), ..Reminders::default() };
-    let (policy, maker) = (Policy::default(), Maker { counter: &Quarter, memo: Some(&memo) });
+    let (policy, maker) = (Policy::default(), EntryMaker { counter: &Quarter, memo: Some(&memo) });
     assert!(Arc::ptr_eq(&reminders.run(&policy, maker)[0].1, &reminders.run(&policy, maker)[0].1));
     assert!(!reminders.run(&policy, maker)[0].1.message.opens_round());
 }
@@ -107,7 +107,7 @@ fn an_unchanged_reminder_is_the_same_message() {
 #[test]
 fn recorded_reminders_are_the_newest_copies() {
     let reminders = Reminders { role: Some("Be kind.".into()), todo: Some("- [ ] a".into()), ..Reminders::default() };
-    let maker = Maker { counter: &Quarter, memo: None };
+    let maker = EntryMaker { counter: &Quarter, memo: None };
     let run = reminders.run(&Policy::default(), maker);
     let texts: Vec<_> = run.iter().map(|(owner, entry)| (*owner, entry.message.joined_text())).collect();
     let segments = || texts.iter().map(|(owner, text)| (*owner, text.as_str()));

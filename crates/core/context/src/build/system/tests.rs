@@ -74,7 +74,7 @@ fn everything_a_user_can_add() {
 #[test]
 fn an_empty_section_is_left_out_with_its_heading() {
     let text = render_system(&SystemInput { environment: &environment(), ..SystemInput::default() }).unwrap();
-    assert!(!Section::ToolUse.stands_in(&text) && !text.contains("TOOL USE"));
+    assert!(!SystemSection::ToolUse.stands_in(&text) && !text.contains("TOOL USE"));
     assert!(!text.contains("PROJECT PACKAGE CONTEXT") && !text.contains("<files>"));
     assert!(!text.contains("====\n\n===="));
     for section in REQUIRED {

@@ -3,7 +3,8 @@ use haft_types::{CacheKind, CacheRule, ModelSpec};
 use super::*;
 use crate::testing::{Quarter, conversation, model, system, tool_set};
 use crate::{
-    Account, Assembly, Compress, Document, DocumentKind, Documents, Need, Place, Policy, Reminders, Snapshot, assemble,
+    Account, Assembly, Compress, Document, DocumentKind, Documents, Need, Placement, Policy, Reminders, Snapshot,
+    assemble,
 };
 
 struct Bench {
@@ -13,7 +14,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(place: Place) -> Self {
+    fn new(place: Placement) -> Self {
         let rule = Document { kind: DocumentKind::Rules, heading: "a".into(), text: "b".into(), need: Need::Always };
         Self {
             documents: Documents::new(vec![rule], &Quarter),
@@ -47,22 +48,22 @@ fn marked(assembly: &Assembly) -> String {
 
 #[test]
 fn after_system_documents_before_the_run_and_at_the_end_if_it_stays() {
-    let bench = Bench::new(Place::default());
+    let bench = Bench::new(Placement::default());
     assert_eq!(marked(&bench.build("UAT", None)), "S.DD.U.*hh.");
     assert_eq!(marked(&bench.build("UATATATAT", None)), "S.DD.Uhhhh.*hhhh");
-    assert_eq!(marked(&Bench::new(Place::Front).build("UATAT", None)), "S.DD.*Uhhhh.");
-    assert_eq!(marked(&Bench::new(Place::Tail).build("UATAT", None)), "S.DD.Uhhhh.*");
+    assert_eq!(marked(&Bench::new(Placement::Front).build("UATAT", None)), "S.DD.*Uhhhh.");
+    assert_eq!(marked(&Bench::new(Placement::Tail).build("UATAT", None)), "S.DD.Uhhhh.*");
 }
 
 #[test]
 fn without_reminders_the_end_is_marked() {
-    let bench = Bench { reminders: Reminders::default(), ..Bench::new(Place::default()) };
+    let bench = Bench { reminders: Reminders::default(), ..Bench::new(Placement::default()) };
     assert_eq!(marked(&bench.build("UATATATAT", None)), "S.DD.Uhhhhhhhh.");
 }
 
 #[test]
 fn after_a_long_step_the_last_mark_is_repeated() {
-    let bench = Bench { reminders: Reminders::default(), ..Bench::new(Place::default()) };
+    let bench = Bench { reminders: Reminders::default(), ..Bench::new(Placement::default()) };
     let first = bench.build("UAT", None);
     let short = bench.build("UATAT", Some(&first.account));
     assert_eq!(marked(&short), "S.DD.Uhhhh.", "within reach of the mark before");
@@ -74,7 +75,7 @@ fn after_a_long_step_the_last_mark_is_repeated() {
 
 #[test]
 fn never_more_than_four() {
-    let bench = Bench::new(Place::AfterToolResult(30));
+    let bench = Bench::new(Placement::AfterToolResult(30));
     let first = bench.build("UAT", None);
     let long = bench.build(&format!("UATA{}", "T".repeat(20)), Some(&first.account));
     assert_eq!(marked(&long), format!("SDD.U.*hh.{}.", "h".repeat(21)));

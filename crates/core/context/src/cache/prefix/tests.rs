@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::testing::{Quarter, at, conversation, entry, id, model, system, text, tool_set};
 use crate::{
-    Account, Assembly, Cleared, Compress, Document, DocumentKind, Documents, Marks, MessageIds, Need, Place, Reminders,
-    SafeZone, Snapshot, assemble, plan_compaction, repair, summary_message, system_entry,
+    Account, Assembly, Cleared, Compress, Document, DocumentKind, Documents, Marks, MessageIds, Need, Placement,
+    Reminders, SafeZone, Snapshot, assemble, plan_compaction, repair, summary_message, system_entry,
 };
 
 /// Everything a request depends on, to be changed one at a time.
@@ -63,7 +63,7 @@ impl World {
     }
 }
 
-type Change = fn(&mut World);
+type ContextChange = fn(&mut World);
 
 fn rules(text: &str) -> Documents {
     let rule = Document { kind: DocumentKind::Rules, heading: "a.md".into(), text: text.into(), need: Need::Always };
@@ -87,7 +87,7 @@ fn every_break_has_its_cause() {
     let world = World::new("UATaUATATATAT");
     let same = |_: &mut World| ();
     assert_eq!(cause(world.then(same)), None);
-    let changes: [(Cause, Change); 10] = [
+    let changes: [(Cause, ContextChange); 10] = [
         (Cause::ModelSwitched, |world| world.model.name = "other".into()),
         (Cause::ToolsChanged, |world| world.tools = tool_set(&["read_file", "new"])),
         (Cause::SystemChanged, |world| {
@@ -207,12 +207,12 @@ proptest! {
     fn a_growing_conversation_breaks_only_for_a_reason(history in crate::testing::whole_conversation(60)) {
         grow(&history, Policy::default())?;
         grow(&history, Policy { safe_zone: SafeZone::Tokens(1_200), prune_keep: 2, ..Policy::default() })?;
-        grow(&history, Policy { reminders: Place::FromEnd(4), message_ids: MessageIds::All, ..Policy::default() })?;
+        grow(&history, Policy { reminders: Placement::FromEnd(4), message_ids: MessageIds::All, ..Policy::default() })?;
     }
 
     #[test]
     fn without_run_and_compression_it_only_appends(history in crate::testing::whole_conversation(60)) {
-        let policy = Policy { reminders: Place::Front, compress: Compress::Never, ..Policy::default() };
+        let policy = Policy { reminders: Placement::Front, compress: Compress::Never, ..Policy::default() };
         let mut world = World { policy, history: Vec::new(), ..World::new("") };
         let mut last: Option<Account> = None;
         for message in &history {

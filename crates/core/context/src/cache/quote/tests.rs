@@ -159,12 +159,12 @@ proptest! {
         let soon = Duration::from_secs(pause);
         let model = &driven.model;
 
-        let quote = driven.known.change(Change::Everything, soon, model);
+        let quote = driven.known.change(ContextChange::Everything, soon, model);
         let tools = tool_set(&["list_file"]);
         let really = driven.really(&Given { tools, ..driven.given.clone() }, soon);
         prop_assert!(close(quote.usage, really), "other tools: {:?} but {really:?}", quote.usage);
 
-        let quote = driven.known.change(Change::From(0), soon, model);
+        let quote = driven.known.change(ContextChange::From(0), soon, model);
         let text = driven.given.system.message.joined_text().replace(" the ", " THE ");
         let given = Given { system: system_entry(text, &Quarter), ..driven.given.clone() };
         let really = driven.really(&given, soon);
@@ -175,12 +175,12 @@ proptest! {
         given.history[index] = other_words(&given.history[index]);
         let id = given.history[index].message.message_id;
         let segment = last.request.segments.iter().position(|one| one.entry.message.message_id == id).unwrap();
-        let quote = driven.known.change(Change::From(segment), soon, model);
+        let quote = driven.known.change(ContextChange::From(segment), soon, model);
         let really = driven.really(&given, soon);
         prop_assert!(close(quote.usage, really), "message {index}: {:?} but {really:?}", quote.usage);
 
         if let Some((first, end)) = answered_block(&last.request, place) {
-            let quote = driven.known.change(Change::Without { first, end }, soon, model);
+            let quote = driven.known.change(ContextChange::Without { first, end }, soon, model);
             let mut given = driven.given.clone();
             let gone: Vec<_> =
                 last.request.segments[first..end].iter().map(|one| one.entry.message.message_id).collect();
@@ -223,7 +223,7 @@ proptest! {
         let mut known = PrefixCache::new(&driven.model);
         known.note_sent(Duration::ZERO, &last.account.sent, last.request.tools.tokens, |_| 1);
         let (soon, long) = (Duration::from_secs(1), Duration::from_secs(3_601));
-        let everything = |cache: &PrefixCache| cache.change(Change::Everything, soon, &driven.model).usage;
+        let everything = |cache: &PrefixCache| cache.change(ContextChange::Everything, soon, &driven.model).usage;
         prop_assert_eq!(everything(&known), everything(&driven.known));
         prop_assert_eq!(known.waited(long, &driven.model).is_some(), driven.known.waited(long, &driven.model).is_some());
         prop_assert_eq!(known.tokens(), driven.known.tokens());
@@ -248,11 +248,11 @@ fn what_is_billed_again_has_its_price() {
 #[test]
 fn nothing_is_quoted_for_what_changes_nothing() {
     let driven = Driven::new(&conversation("UATAT"), priced(CacheKind::Openai, 1.0), Duration::from_secs(1));
-    let quote = driven.known.change(Change::From(usize::MAX), Duration::ZERO, &driven.model);
+    let quote = driven.known.change(ContextChange::From(usize::MAX), Duration::ZERO, &driven.model);
     assert_eq!((quote.tokens, quote.cost, quote.extra), (0, Some(0.0), Some(0.0)));
     assert_eq!(driven.known.waited(Duration::from_secs(10), &driven.model), None);
     let unpriced = ModelSpec { price: None, ..driven.model.clone() };
-    let quote = driven.known.change(Change::Everything, Duration::ZERO, &unpriced);
+    let quote = driven.known.change(ContextChange::Everything, Duration::ZERO, &unpriced);
     assert!(quote.tokens > 0 && quote.cost.is_none() && !quote.to_string().contains('$'), "{quote}");
 }
 
@@ -260,7 +260,7 @@ fn nothing_is_quoted_for_what_changes_nothing() {
 #[test]
 fn a_cold_prefix_is_free_to_change() {
     let driven = Driven::new(&conversation("UATAT"), priced(CacheKind::Anthropic, 1.0), Duration::from_secs(1));
-    let quote = driven.known.change(Change::Everything, Duration::from_secs(301), &driven.model);
+    let quote = driven.known.change(ContextChange::Everything, Duration::from_secs(301), &driven.model);
     assert_eq!(quote.tokens, 0);
     assert!(quote.extra.unwrap() <= 0.0, "{quote:?}");
 }

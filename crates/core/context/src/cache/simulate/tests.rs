@@ -3,13 +3,13 @@ use proptest::prelude::*;
 use super::*;
 
 /// Pieces as `name tokens`, `^` behind those that are marked and `*N` for N blocks.
-fn request(text: &str) -> Vec<Piece> {
+fn request(text: &str) -> Vec<CachePiece> {
     let piece = |word: &str| {
         let boundary = word.ends_with('^');
         let word = word.trim_end_matches('^');
         let (word, blocks) = word.split_once('*').map_or((word, 1), |(word, blocks)| (word, blocks.parse().unwrap()));
         let (name, tokens) = word.split_once(':').unwrap();
-        Piece { hash: ContentHash::of(name.as_bytes()), tokens: tokens.parse().unwrap(), blocks, boundary }
+        CachePiece { hash: ContentHash::of(name.as_bytes()), tokens: tokens.parse().unwrap(), blocks, boundary }
     };
     text.split_whitespace().map(piece).collect()
 }
@@ -213,7 +213,7 @@ proptest! {
             // The tokens are part of what a piece is.
             let piece = |(name, tokens, boundary): &(u8, u64, bool)| {
                 let hash = ContentHash::of(format!("{name} {tokens}").as_bytes());
-                Piece { hash, tokens: *tokens, blocks: 1, boundary: *boundary }
+                CachePiece { hash, tokens: *tokens, blocks: 1, boundary: *boundary }
             };
             let request: Vec<_> = request.iter().map(piece).collect();
             let total = request.iter().map(|piece| piece.tokens).sum::<u64>();

@@ -64,7 +64,7 @@ fn a_summary_stands_for_what_it_archives_and_is_never_compacted_again() {
 #[test]
 fn a_summary_that_names_no_message_archives_nothing() {
     let history = conversation("ΣUATaU");
-    let mut line = Line::new(repair(&history, &Quarter));
+    let mut line = Timeline::new(repair(&history, &Quarter));
     drop_archived(&mut line);
     assert_eq!(line.items.len(), 5);
 }

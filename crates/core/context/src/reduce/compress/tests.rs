@@ -63,7 +63,7 @@ fn pictures_are_left_out_and_counted() {
     let mut message = conversation("UAT")[2].message.clone();
     message.content.push(Part::Image(haft_types::Image { media_type: "image/png".into(), data: "aGFmdA==".into() }));
     message.message_id = id(2);
-    let maker = Maker { counter: &Quarter, memo: None };
+    let maker = EntryMaker { counter: &Quarter, memo: None };
     let compressed = compressed_entry(&entry(message), CompressLimits::default(), maker);
     assert_eq!(compressed.message.content.len(), 1);
     assert!(compressed.message.tool_results().next().unwrap().envelope.text.contains(r#""images_left_out":1"#));
@@ -71,8 +71,8 @@ fn pictures_are_left_out_and_counted() {
 
 #[test]
 fn react_models_read_the_whole_envelope_while_the_round_runs() {
-    let mut line = Line::new(crate::build::blocks::repair(&conversation("UATUAT"), &Quarter));
-    let maker = Maker { counter: &Quarter, memo: None };
+    let mut line = Timeline::new(crate::build::blocks::repair(&conversation("UATUAT"), &Quarter));
+    let maker = EntryMaker { counter: &Quarter, memo: None };
     let round = line.round;
     compress_finished(&mut line, round, CompressLimits::default(), maker);
     let before = line.items[2].entry.clone();

@@ -43,13 +43,13 @@ fn short(number: usize) -> String {
 #[test]
 fn one_side_of_a_block_brings_the_other_along() {
     let history = conversation("UATTaUAT");
-    let chosen = choose(&[short(2)], Reach::Block, &history, &Quarter).unwrap();
+    let chosen = choose(&[short(2)], EditReach::Block, &history, &Quarter).unwrap();
     assert_eq!((chosen.ids, chosen.along), ([1, 2, 3].map(id).to_vec(), [1, 3].map(id).to_vec()));
-    let range = choose(&[format!("{}..{}", short(3), id(5))], Reach::Block, &history, &Quarter).unwrap();
+    let range = choose(&[format!("{}..{}", short(3), id(5))], EditReach::Block, &history, &Quarter).unwrap();
     assert_eq!(range.ids, [1, 2, 3, 4, 5].map(id));
-    let alone = choose(&[short(2)], Reach::Message, &history, &Quarter).unwrap();
+    let alone = choose(&[short(2)], EditReach::Message, &history, &Quarter).unwrap();
     assert_eq!((alone.ids, alone.along.len()), (vec![id(2)], 0));
-    let span = choose(&[short(2), short(5)], Reach::Span, &history, &Quarter).unwrap();
+    let span = choose(&[short(2), short(5)], EditReach::Span, &history, &Quarter).unwrap();
     assert_eq!(span.ids, [1, 2, 3, 4, 5].map(id));
     // Even an edit that names half a block never splits it.
     let edits = of([ContextEdit::Drop { ids: ids(&[2]) }]);
@@ -61,7 +61,7 @@ fn one_side_of_a_block_brings_the_other_along() {
 #[test]
 fn what_cannot_be_edited_is_said() {
     let history = conversation("ΣUATaUAT");
-    let named = |word: String| choose(&[word], Reach::Block, &history, &Quarter);
+    let named = |word: String| choose(&[word], EditReach::Block, &history, &Quarter);
     assert_eq!(named(short(0)), Err(EditError::Archive(id(0).short())));
     assert_eq!(named("ffffffff".into()), Err(EditError::Unknown("ffffffff".into())));
     let backwards = format!("{}..{}", short(4), short(2));
@@ -238,18 +238,18 @@ fn any_edit() -> impl Strategy<Value = (u8, f64, f64)> {
 
 /// The edit as a person would make it, if it can be made.
 fn made(edits: &Edits, history: &[Arc<Entry>], (what, from, far): (u8, f64, f64)) -> Option<ContextEdit> {
-    let line = Line::new(repair(history, &Quarter));
+    let line = Timeline::new(repair(history, &Quarter));
     let first = (line.items.len() as f64 * from) as usize;
     let last = (first + (line.items.len() as f64 * far) as usize).min(line.items.len().checked_sub(1)?);
     let range = format!("{}..{}", line.items.get(first)?.id(), line.items[last].id());
     let chosen = |reach| choose(std::slice::from_ref(&range), reach, history, &Quarter).ok().map(|one| one.ids);
     let set = |ids: Vec<MessageId>| ids.into_iter().collect();
     let edit = match what {
-        0 => ContextEdit::Drop { ids: set(chosen(Reach::Block)?) },
-        1 => ContextEdit::Pin { ids: set(chosen(Reach::Block)?) },
-        2 => ContextEdit::Mask { ids: set(chosen(Reach::Message)?) },
-        3 => ContextEdit::Restore { ids: set(chosen(Reach::Message)?) },
-        4 => ContextEdit::Summarise { ids: chosen(Reach::Span)?, text: "what was done".into() },
+        0 => ContextEdit::Drop { ids: set(chosen(EditReach::Block)?) },
+        1 => ContextEdit::Pin { ids: set(chosen(EditReach::Block)?) },
+        2 => ContextEdit::Mask { ids: set(chosen(EditReach::Message)?) },
+        3 => ContextEdit::Restore { ids: set(chosen(EditReach::Message)?) },
+        4 => ContextEdit::Summarise { ids: chosen(EditReach::Span)?, text: "what was done".into() },
         _ => ContextEdit::Undo { edits: 1 },
     };
     check_edit(&edit, edits, history, &Quarter).ok().map(|()| edit)

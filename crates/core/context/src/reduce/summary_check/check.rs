@@ -6,7 +6,7 @@
 
 use haft_types::Role;
 
-use super::Refusal;
+use super::SummaryRefusal;
 use crate::reduce::compaction::CompactionPlan;
 
 /// Marks that only programs write.
@@ -51,38 +51,38 @@ pub(super) fn unwrapped(summary: &str) -> &str {
 }
 
 /// Refuses what can be no summary.
-pub(super) fn check(summary: &str, plan: &CompactionPlan) -> Result<(), Refusal> {
+pub(super) fn check(summary: &str, plan: &CompactionPlan) -> Result<(), SummaryRefusal> {
     if !summary.chars().any(char::is_alphanumeric) {
-        return Err(Refusal::Empty);
+        return Err(SummaryRefusal::Empty);
     }
     // Letters that cannot be seen would hide a mark from this, and not from a model.
     let visible: String = summary.chars().filter(|letter| !is_invisible(*letter)).collect();
     let lower = visible.to_lowercase();
     if let Some(mark) = MARKS.into_iter().find(|mark| lower.contains(mark)) {
-        return Err(Refusal::Hostile(mark));
+        return Err(SummaryRefusal::Hostile(mark));
     }
     if let Some(speaker) =
         SPEAKERS.into_iter().find(|speaker| visible.lines().any(|line| line.trim_start().starts_with(speaker)))
     {
-        return Err(Refusal::Hostile(speaker));
+        return Err(SummaryRefusal::Hostile(speaker));
     }
     for line in lower.lines() {
         let line = line.trim_start_matches([' ', '\t', '-', '*', '>', '#', '"', '\'']);
         if let Some(order) = ORDERS.into_iter().find(|order| takes_back(line, order)) {
-            return Err(Refusal::Hostile(order));
+            return Err(SummaryRefusal::Hostile(order));
         }
     }
     if !lower.contains(TITLE) && DECLINED.into_iter().any(|beginning| lower.trim_start().starts_with(beginning)) {
-        return Err(Refusal::Declined);
+        return Err(SummaryRefusal::Declined);
     }
     if summary.lines().filter(|line| line.trim_start().starts_with("```")).count() % 2 == 1 {
-        return Err(Refusal::Cut);
+        return Err(SummaryRefusal::Cut);
     }
     let users = plan.messages.iter().filter(|entry| entry.message.role == Role::User);
     let said: String = users.map(|entry| entry.message.joined_text()).collect();
     let written = script(summary);
-    if written != Script::Latin && written != script(&said) {
-        return Err(Refusal::OtherLanguage);
+    if written != WritingScript::Latin && written != script(&said) {
+        return Err(SummaryRefusal::OtherLanguage);
     }
     Ok(())
 }
@@ -99,13 +99,13 @@ fn is_invisible(letter: char) -> bool {
 
 /// The writing most letters of a text belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Script {
+enum WritingScript {
     Latin,
     Han,
     Other,
 }
 
-fn script(text: &str) -> Script {
+fn script(text: &str) -> WritingScript {
     let (mut latin, mut han, mut other) = (0_usize, 0_usize, 0_usize);
     for letter in text.chars().filter(|letter| letter.is_alphabetic()) {
         match letter {
@@ -116,10 +116,10 @@ fn script(text: &str) -> Script {
         }
     }
     if latin >= han && latin >= other {
-        Script::Latin
+        WritingScript::Latin
     } else if han >= other {
-        Script::Han
+        WritingScript::Han
     } else {
-        Script::Other
+        WritingScript::Other
     }
 }

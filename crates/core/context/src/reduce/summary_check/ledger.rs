@@ -65,7 +65,7 @@ impl LedgerItem {
 
 /// What is known besides the messages.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Standing<'a> {
+pub struct OpenWork<'a> {
     /// Things left to do.
     pub todos: &'a [String],
     /// Processes that run.
@@ -73,7 +73,7 @@ pub struct Standing<'a> {
 }
 
 /// Lists what must survive, in the order it came up.
-pub fn ledger(plan: &CompactionPlan, standing: Standing<'_>) -> Vec<LedgerItem> {
+pub fn ledger(plan: &CompactionPlan, standing: OpenWork<'_>) -> Vec<LedgerItem> {
     let mut items = Vec::new();
     let short: BTreeSet<_> = plan.messages.iter().map(|entry| entry.message.message_id.short()).collect();
     for message in plan.messages.iter().map(|entry| &entry.message).filter(|message| message.role == Role::User) {

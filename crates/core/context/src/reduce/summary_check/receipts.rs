@@ -21,7 +21,7 @@ use crate::reduce::superseded::CallSubject;
 const COMPARED: usize = 4_000;
 
 /// The messages of an archive by what they are about.
-pub(super) struct Archive<'a> {
+pub(super) struct ArchiveIndex<'a> {
     rounds: Vec<Vec<&'a Message>>,
     known: BTreeSet<ShortId>,
     /// For each word, the rounds and messages it occurs in.
@@ -30,7 +30,7 @@ pub(super) struct Archive<'a> {
     span: String,
 }
 
-impl<'a> Archive<'a> {
+impl<'a> ArchiveIndex<'a> {
     pub(super) fn new(plan: &'a CompactionPlan) -> Self {
         let mut rounds: Vec<Vec<&Message>> = Vec::new();
         for message in plan.messages.iter().map(|entry| &entry.message) {
@@ -136,18 +136,18 @@ impl<'a> Archive<'a> {
     }
 
     /// The list of all messages, by round.
-    pub(super) fn list(&self, detail: Detail) -> String {
+    pub(super) fn list(&self, detail: ReceiptDetail) -> String {
         let mut text = String::from("\n\n## Receipts\n`recall` brings a message back by its id.\n");
         for round in &self.rounds {
             let [first, rest @ ..] = round.as_slice() else { continue };
             let opening: String = bounded(&first.joined_text()).chars().take(60).collect();
             let others = match detail {
-                Detail::Subjects => subjects(rest),
-                Detail::Ids => rest.iter().map(|message| message.message_id.short().to_string()).collect(),
-                Detail::Rounds => Vec::new(),
+                ReceiptDetail::Subjects => subjects(rest),
+                ReceiptDetail::Ids => rest.iter().map(|message| message.message_id.short().to_string()).collect(),
+                ReceiptDetail::Rounds => Vec::new(),
             };
             let (colon, gap) = if others.is_empty() { ("", "") } else { (": ", " · ") };
-            let gap = if detail == Detail::Ids { " " } else { gap };
+            let gap = if detail == ReceiptDetail::Ids { " " } else { gap };
             // Writing to a String cannot fail.
             let _ = writeln!(text, "- {} {opening}{colon}{}", first.message_id.short(), others.join(gap));
         }
@@ -157,7 +157,7 @@ impl<'a> Archive<'a> {
 
 /// How much the list says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Detail {
+pub(super) enum ReceiptDetail {
     /// What each message is about.
     Subjects,
     /// The ids.

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use haft_types::{Entry, Envelope, Message};
 
 use super::*;
-use crate::build::rounds::Line;
+use crate::build::rounds::Timeline;
 use crate::repair;
 use crate::testing::{Quarter, at, call, entry, id, named_result, text};
 
@@ -29,7 +29,7 @@ fn calls(lines: &[&str]) -> Vec<Arc<Entry>> {
 
 /// Which of the calls have become obsolete.
 fn obsolete(lines: &[&str]) -> Vec<usize> {
-    let items = Line::new(repair(&calls(lines), &Quarter)).items;
+    let items = Timeline::new(repair(&calls(lines), &Quarter)).items;
     let mut found: Vec<_> = superseded(&items).into_iter().map(|index| (index - 2) / 2).collect();
     found.sort_unstable();
     found

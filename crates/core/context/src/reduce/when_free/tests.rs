@@ -18,14 +18,14 @@ fn priced(rule: CacheKind) -> ModelSpec {
 /// `(w − r)/r · R/X`: 11.5 requests where as much is written again as is saved.
 #[test]
 fn an_edit_pays_from_the_break_even_on() {
-    let edit = Edit { saved: 1_000, rewritten: 1_000 };
+    let edit = PrefixEdit { saved: 1_000, rewritten: 1_000 };
     let markers = priced(CacheKind::Anthropic);
     assert!(!edit.pays(11, &markers) && edit.pays(12, &markers));
     // Writing costs no more than input here: 9 requests.
     let prefix = priced(CacheKind::Automatic);
     assert!(!edit.pays(9, &prefix) && edit.pays(10, &prefix));
-    assert!(!Edit { saved: 0, ..edit }.pays(u64::MAX, &markers));
-    assert!(Edit { rewritten: 0, ..edit }.pays(1, &markers));
+    assert!(!PrefixEdit { saved: 0, ..edit }.pays(u64::MAX, &markers));
+    assert!(PrefixEdit { rewritten: 0, ..edit }.pays(1, &markers));
     assert!(edit.pays(1, &priced(CacheKind::None)));
     assert!(!edit.pays(u64::MAX, &ModelSpec { price: None, ..markers }), "no price is guessed");
 }

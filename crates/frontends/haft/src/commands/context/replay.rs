@@ -64,7 +64,7 @@ pub(crate) struct ReplayArgs {
 
     /// Reminders for a file or folder without any: their tokens, and the share of requests that change them.
     #[arg(long, value_name = "TOKENS[:SHARE]", default_value = "1000:0.05")]
-    pub(crate) reminders: Imagined,
+    pub(crate) reminders: ReminderScenario,
 
     /// Write the body of every request to this folder, as `POLICY/0001.json`.
     #[arg(long, value_name = "FOLDER")]
@@ -84,13 +84,13 @@ pub(crate) struct ReplayArgs {
 
 /// Reminders that were never sent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Imagined {
+pub(crate) struct ReminderScenario {
     pub(crate) tokens: u32,
     /// The share of requests that change them.
     pub(crate) changes: f64,
 }
 
-impl FromStr for Imagined {
+impl FromStr for ReminderScenario {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -133,7 +133,7 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     for (name, variant) in names.iter().zip(&variants) {
         outcomes.push(match variant {
             Some(variant) => {
-                let mut bodies = Bodies::new(args.bodies.as_deref(), name)?;
+                let mut bodies = BodyWriter::new(args.bodies.as_deref(), name)?;
                 let outcome =
                     PolicyOutcome::replayed(variant, &conversations, &encoding.spec, &O200k, |request, sent| {
                         bodies.write(|| encoding.encode(request).to_vec());
@@ -221,13 +221,13 @@ fn rule(name: &str) -> anyhow::Result<CacheRule> {
 }
 
 /// Where bodies are written, if they are.
-struct Bodies {
+struct BodyWriter {
     folder: Option<PathBuf>,
     written: usize,
     failed: Option<std::io::Error>,
 }
 
-impl Bodies {
+impl BodyWriter {
     fn new(folder: Option<&Path>, policy: &str) -> anyhow::Result<Self> {
         let folder = folder.map(|folder| folder.join(policy));
         if let Some(folder) = &folder {

@@ -1,4 +1,4 @@
-//! What haft needs beside its store: room for long outputs, commands that run, a model's server.
+//! What haft needs in addition to its store: room for long outputs, commands that run, a model's server.
 
 use std::path::Path;
 use std::time::Duration;

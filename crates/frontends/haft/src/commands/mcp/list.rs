@@ -19,8 +19,8 @@ pub(super) fn run(args: &McpListArgs) -> anyhow::Result<Exit> {
         let mut all: Vec<Value> = mcp.servers.iter().map(|server| as_json(&mcp, server)).collect();
         all.extend(disabled.iter().map(|name| json!({ "name": name, "enabled": false, "state": OFF })));
         all.extend(mcp.problems.iter().map(|problem| {
-            let words = format!("{}: {}", problem.place, problem.reason);
-            json!({ "name": problem.server, "state": BROKEN, "problem": words })
+            let message = format!("{}: {}", problem.place, problem.reason);
+            json!({ "name": problem.server, "state": BROKEN, "problem": message })
         }));
         output::print_json(&Value::Array(all))?;
         return Ok(Exit::Completed);

@@ -71,11 +71,11 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     if args.json {
         return output::print_json(&serde_json::to_value(&verdict)?);
     }
-    output::print(&in_words(&verdict))
+    output::print(&as_text(&verdict))
 }
 
 /// The verdict for people.
-fn in_words(verdict: &Verdict) -> String {
+fn as_text(verdict: &Verdict) -> String {
     let mut text = format!("{}: {}\n", verdict.decision, verdict.reason);
     if verdict.parts.len() > 1 {
         let mut table = Table::new(&["DECISION", "PART", "RULE"]);

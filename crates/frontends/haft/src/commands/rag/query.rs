@@ -26,7 +26,7 @@ pub(super) fn run(args: &RagQueryArgs) -> anyhow::Result<()> {
     if args.json {
         return output::print_json(&as_json(&answer));
     }
-    output::print(&haft_text::sanitise(&in_words(&answer)))
+    output::print(&haft_text::sanitise(&as_text(&answer)))
 }
 
 fn as_json(answer: &Answer) -> Value {
@@ -47,7 +47,7 @@ fn as_json(answer: &Answer) -> Value {
     }
 }
 
-fn in_words(answer: &Answer) -> String {
+fn as_text(answer: &Answer) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     match answer {

@@ -1,4 +1,4 @@
-//! `haft sandbox test`: makes every attempt to leave, inside each layer, and tells what came of it.
+//! `haft sandbox test`: makes every attempt to leave, inside each layer, and reports the results.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -27,7 +27,7 @@ const OUTPUT: Limits = Limits { lines: 100_000, bytes: 16 << 20 };
 
 /// What came of the attempts in one layer.
 #[derive(Debug, Serialize)]
-struct Tested {
+struct SandboxTest {
     layer: Way,
     /// Why it cannot be had here, if it cannot.
     unavailable: Option<String>,
@@ -43,7 +43,7 @@ struct Tested {
     noticed: Vec<String>,
 }
 
-impl Tested {
+impl SandboxTest {
     fn holds(&self) -> bool {
         self.unavailable.is_none() && self.open.is_empty() && self.closed.is_empty() && self.noticed.is_empty()
     }
@@ -63,12 +63,12 @@ pub(super) fn run(args: &SandboxTestArgs) -> anyhow::Result<Exit> {
     if args.json {
         output::print_json(&json!({ "ok": ok, "layers": tested }))?;
     } else {
-        output::print(&haft_text::sanitise(&tested.iter().map(in_words).collect::<String>()))?;
+        output::print(&haft_text::sanitise(&tested.iter().map(as_text).collect::<String>()))?;
     }
     Ok(if ok { Exit::Completed } else { Exit::Failed })
 }
 
-async fn test(places: &Places, way: Way) -> anyhow::Result<Tested> {
+async fn test(places: &Places, way: Way) -> anyhow::Result<SandboxTest> {
     // Not in `/tmp`, which is another one inside: what is not to be reached must be there.
     DirBuilder::new().recursive(true).mode(0o700).create(&places.cache)?;
     let folder = tempfile::Builder::new().prefix("sandbox-test-").tempdir_in(&places.cache)?;
@@ -83,7 +83,7 @@ async fn test(places: &Places, way: Way) -> anyhow::Result<Tested> {
     };
     let command = command.timeout(PATIENCE).confined(Some(Arc::new(Confined { way, policy })));
     let capture = Capture { limits: OUTPUT, ..Capture::default() };
-    let mut tested = Tested {
+    let mut tested = SandboxTest {
         layer: way,
         unavailable: None,
         refused: 0,
@@ -109,7 +109,7 @@ async fn test(places: &Places, way: Way) -> anyhow::Result<Tested> {
     Ok(tested)
 }
 
-impl Tested {
+impl SandboxTest {
     fn add(&mut self, finding: Finding) {
         match (finding.kind, finding.outcome) {
             (_, Outcome::NotApplicable) => {}
@@ -143,7 +143,7 @@ fn policy(root: &Path, site: &Site, program: &Path) -> anyhow::Result<Policy> {
     })
 }
 
-fn in_words(tested: &Tested) -> String {
+fn as_text(tested: &SandboxTest) -> String {
     let layer = match tested.layer {
         Way::Namespace => "namespace",
         Way::Landlock => "landlock",

@@ -2,68 +2,73 @@
 
 use haft_engine::Which;
 use haft_engine::files::Mode;
-use haft_tui::{List, Message, Operation, Row, TakeBack, Then};
+use haft_tui::{Operation, PickerAction, PickerList, PickerRow, RewindTarget, UiMessage};
 
-use super::Seat;
-use crate::commands::changes::{self, Direction, Opened, Scope};
+use super::TuiSession;
+use crate::commands::changes::{self, ConversationChanges, Direction, RewindScope};
 
-impl Seat<'_> {
+impl TuiSession<'_> {
     /// Goes back to before a message: the conversation as it was stays, a fork of it is gone on with.
-    pub(super) async fn rewind(&mut self, message: &str, take_back: TakeBack) -> anyhow::Result<()> {
+    pub(super) async fn rewind(&mut self, message: &str, take_back: RewindTarget) -> anyhow::Result<()> {
         let Some(id) = self.open_conversation() else { return Ok(()) };
         // Whoever goes back writes to it: it cannot be open.
         self.close().await;
         let gone = self.go_back(&id, message, take_back).await;
-        let (which, words) = match &gone {
-            Ok((rewound, words)) => (rewound.clone(), words.clone()),
+        let (which, prompt) = match &gone {
+            Ok((rewound, prompt)) => (rewound.clone(), prompt.clone()),
             Err(_) => (id, None),
         };
         self.open(Which::Named(which), "").await?;
         gone?;
         self.tell_opened();
-        if let Some(text) = words {
-            self.desk.tell(Message::Typed { text });
+        if let Some(text) = prompt {
+            self.ui.tell(UiMessage::Typed { text });
         }
         Ok(())
     }
 
     /// The id of the fork, and what was said there.
-    async fn go_back(&self, id: &str, message: &str, take_back: TakeBack) -> anyhow::Result<(String, Option<String>)> {
-        let opened = Opened::of(Some(id), &self.places, &self.config).await?;
+    async fn go_back(
+        &self,
+        id: &str,
+        message: &str,
+        take_back: RewindTarget,
+    ) -> anyhow::Result<(String, Option<String>)> {
+        let opened = ConversationChanges::of(Some(id), &self.places, &self.config).await?;
         let scope = match take_back {
-            TakeBack::Words => Scope::Words,
-            TakeBack::WordsAndFiles => Scope::WordsAndFiles,
+            RewindTarget::Conversation => RewindScope::Conversation,
+            RewindTarget::ConversationAndFiles => RewindScope::ConversationAndFiles,
         };
         let gone = changes::go_back(&opened, message, scope, Mode::Apply).await?;
         if let Some(text) = gone.files(&opened) {
             self.tell(&text);
         }
         let id = gone.rewound.map_or_else(|| id.to_owned(), |rewound| rewound.id.to_string());
-        Ok((id, gone.words.map(|words| as_typed(&words).to_owned())))
+        Ok((id, gone.prompt.map(|prompt| typed_part(&prompt).to_owned())))
     }
 
-    pub(super) async fn undo_list(&self) -> anyhow::Result<Option<List>> {
+    pub(super) async fn undo_list(&self) -> anyhow::Result<Option<PickerList>> {
         self.change_list(Direction::Back).await
     }
 
-    pub(super) async fn redo_list(&self) -> anyhow::Result<Option<List>> {
+    pub(super) async fn redo_list(&self) -> anyhow::Result<Option<PickerList>> {
         self.change_list(Direction::Forth).await
     }
 
     /// What would be done to files, and whether it shall be.
-    async fn change_list(&self, direction: Direction) -> anyhow::Result<Option<List>> {
+    async fn change_list(&self, direction: Direction) -> anyhow::Result<Option<PickerList>> {
         let Some(id) = self.open_conversation() else { return Ok(None) };
-        let opened = Opened::of(Some(&id), &self.places, &self.config).await?;
+        let opened = ConversationChanges::of(Some(&id), &self.places, &self.config).await?;
         let Some(would) = changes::described(&opened, direction, Mode::DryRun)? else { return Ok(None) };
         let (title, text, then) = match direction {
             Direction::Back => ("Take back the last change?", "take it back", Operation::Undo),
             Direction::Forth => ("Bring back what was taken back?", "bring it back", Operation::Redo),
         };
-        let row = |text: &str, then| Row { text: text.to_owned(), about: String::new(), then };
-        Ok(Some(List {
+        let row = |text: &str, then| PickerRow { text: text.to_owned(), about: String::new(), then };
+        Ok(Some(PickerList {
             title: title.to_owned(),
             notes: would.lines().map(str::to_owned).collect(),
-            rows: vec![row(text, Then::Do(then)), row("leave it", Then::Leave)],
+            rows: vec![row(text, PickerAction::Do(then)), row("leave it", PickerAction::Leave)],
             filter: String::new(),
         }))
     }
@@ -78,7 +83,7 @@ impl Seat<'_> {
 
     async fn change(&self, direction: Direction) -> anyhow::Result<()> {
         let Some(id) = self.open_conversation() else { return Ok(()) };
-        let opened = Opened::of(Some(&id), &self.places, &self.config).await?;
+        let opened = ConversationChanges::of(Some(&id), &self.places, &self.config).await?;
         if let Some(text) = changes::described(&opened, direction, Mode::Apply)? {
             self.tell(&text);
         }
@@ -91,10 +96,10 @@ impl Seat<'_> {
 }
 
 /// What the user typed of a message: without what was put behind it.
-pub(super) fn as_typed(words: &str) -> &str {
-    let behind = ["\n\n<system-reminder>\n", super::beside::OVERHEARD];
-    let ends = behind.iter().filter_map(|mark| words.find(mark));
-    &words[..ends.min().unwrap_or(words.len())]
+pub(super) fn typed_part(prompt: &str) -> &str {
+    let behind = ["\n\n<system-reminder>\n", super::side_actions::OVERHEARD];
+    let ends = behind.iter().filter_map(|mark| prompt.find(mark));
+    &prompt[..ends.min().unwrap_or(prompt.len())]
 }
 
 #[cfg(test)]
@@ -103,8 +108,11 @@ mod tests {
 
     #[test]
     fn what_was_put_behind_the_words_is_not_typed_again() {
-        assert_eq!(as_typed("look at @a.rs\n\n<system-reminder>\nThe user mentions"), "look at @a.rs");
-        assert_eq!(as_typed(&format!("why?{}<shell>\n$ make\n</shell>", super::super::beside::OVERHEARD)), "why?");
-        assert_eq!(as_typed("two\n\nparagraphs"), "two\n\nparagraphs");
+        assert_eq!(typed_part("look at @a.rs\n\n<system-reminder>\nThe user mentions"), "look at @a.rs");
+        assert_eq!(
+            typed_part(&format!("why?{}<shell>\n$ make\n</shell>", super::super::side_actions::OVERHEARD)),
+            "why?"
+        );
+        assert_eq!(typed_part("two\n\nparagraphs"), "two\n\nparagraphs");
     }
 }

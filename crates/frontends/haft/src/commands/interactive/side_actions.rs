@@ -1,4 +1,4 @@
-//! What is done beside the conversation: the output of other commands of haft, of the user's shell, and the names of files.
+//! Actions outside the conversation: output of other commands of haft and of the user's shell, and file names.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use haft_agent::Project;
 use haft_text::{Limits, cut_lines, sanitise_bytes};
 use haft_tools::LimitsConfig;
-use haft_tui::{Desk, Message, Operation};
+use haft_tui::{Operation, UiHandle, UiMessage};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Files that are offered at most.
@@ -15,43 +15,43 @@ const FILES: usize = 20_000;
 /// What is shown of an output.
 const SHOWN: Limits = Limits { lines: 200, bytes: 64 * 1024 };
 
-/// What stands before the output of commands the user ran, behind their words.
+/// What stands between a prompt and the output of commands the user ran.
 pub(super) const OVERHEARD: &str = "\n\nThe user ran this in their own shell:\n\n";
 
 /// Does things on threads of their own.
-pub(super) struct Beside {
-    desk: Desk,
+pub(super) struct SideActions {
+    ui: UiHandle,
     project: Project,
     set: Vec<String>,
     /// Programs that run, each the first of its group.
     running: Arc<Mutex<Vec<Pid>>>,
-    /// What the user's commands said since the model was last told.
+    /// Output of the user's commands that was not sent to the model yet.
     overheard: Arc<Mutex<Vec<String>>>,
-    /// How much of that it is told of each.
+    /// How much of each is sent.
     told: Limits,
 }
 
-impl Beside {
-    pub(super) fn new(desk: Desk, project: Project, set: Vec<String>, limits: &LimitsConfig) -> Self {
+impl SideActions {
+    pub(super) fn new(ui: UiHandle, project: Project, set: Vec<String>, limits: &LimitsConfig) -> Self {
         let told = Limits { lines: limits.output_lines, bytes: limits.output_bytes };
-        Self { desk, project, set, running: Arc::default(), overheard: Arc::default(), told }
+        Self { ui, project, set, running: Arc::default(), overheard: Arc::default(), told }
     }
 
-    /// The user's words with what their commands said since they last spoke.
-    pub(super) fn with_overheard(&self, words: String) -> String {
+    /// The prompt with the output of commands the user ran since the last one.
+    pub(super) fn with_overheard(&self, prompt: String) -> String {
         let heard = std::mem::take(&mut *self.overheard.lock().unwrap_or_else(PoisonError::into_inner));
-        if heard.is_empty() { words } else { format!("{words}{OVERHEARD}{}", heard.join("\n\n")) }
+        if heard.is_empty() { prompt } else { format!("{prompt}{OVERHEARD}{}", heard.join("\n\n")) }
     }
 
     /// What a conversation changed in files.
     pub(super) fn diff(&self, conversation: Option<&str>) {
         match conversation {
             Some(id) => self.start(Operation::Haft(["changes", "--diff", id].map(str::to_owned).into())),
-            None => self.desk.tell(Message::Told { text: "nothing was said yet, and nothing changed".into() }),
+            None => self.ui.tell(UiMessage::Told { text: "nothing was said yet, and nothing changed".into() }),
         }
     }
 
-    /// Begins; what comes of it is told.
+    /// Starts an operation; its result is sent to the interface.
     pub(super) fn start(&self, operation: Operation) {
         match operation {
             Operation::Haft(arguments) => match std::env::current_exe() {
@@ -61,7 +61,7 @@ impl Beside {
                     command.args(self.set.iter().flat_map(|set| ["--set", set]));
                     self.run(command, None);
                 }
-                Err(error) => self.desk.tell(Message::Told { text: format!("haft: {error}") }),
+                Err(error) => self.ui.tell(UiMessage::Told { text: format!("haft: {error}") }),
             },
             Operation::Shell(line) => {
                 let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
@@ -70,8 +70,8 @@ impl Beside {
                 self.run(command, Some(line));
             }
             Operation::Files => {
-                let (desk, root) = (self.desk.clone(), self.project.cwd.clone());
-                std::thread::spawn(move || desk.tell(Message::Files(files(&root))));
+                let (ui, root) = (self.ui.clone(), self.project.cwd.clone());
+                std::thread::spawn(move || ui.tell(UiMessage::Files(files(&root))));
             }
             // These are the session's.
             Operation::Submit(_)
@@ -93,11 +93,11 @@ impl Beside {
         }
     }
 
-    /// Runs it and shows what it says. A line the user typed for their shell is told to the model too.
+    /// Runs it and shows what it says. The output of a line the user typed for their shell goes to the model, too.
     fn run(&self, mut command: Command, line: Option<String>) {
         command.current_dir(&self.project.cwd).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0);
-        let (desk, running) = (self.desk.clone(), Arc::clone(&self.running));
+        let (ui, running) = (self.ui.clone(), Arc::clone(&self.running));
         let (overheard, limits) = (Arc::clone(&self.overheard), self.told);
         std::thread::spawn(move || {
             let told = command.spawn().and_then(|child| {
@@ -123,7 +123,7 @@ impl Beside {
                 }
                 Err(error) => format!("haft: {error}"),
             };
-            desk.tell(Message::Told { text });
+            ui.tell(UiMessage::Told { text });
         });
     }
 

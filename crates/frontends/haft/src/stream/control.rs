@@ -14,21 +14,21 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::dialect::{Dialect, Said};
+use super::dialect::{Dialect, StreamInput};
 use crate::commands::permissions;
 use crate::output;
 
 /// What the reading thread and the turn share.
-pub(crate) struct Desk {
+pub(crate) struct StreamControl {
     dialect: Dialect,
-    state: Mutex<State>,
-    /// Where words for sub-agents are carried, and who carries them.
+    state: Mutex<ControlState>,
+    /// Delivers prompts to sub-agents, and the runtime that does so.
     hub: OnceLock<Arc<Hub>>,
     carrier: Handle,
 }
 
 #[derive(Default)]
-struct State {
+struct ControlState {
     /// Cancels the turn that runs.
     turn: Option<CancellationToken>,
     /// Who waits for an answer.
@@ -39,32 +39,32 @@ struct State {
     over: bool,
 }
 
-impl Desk {
-    /// Reads lines in a thread of their own. The words of the user come out of the receiver, which ends with the input.
+impl StreamControl {
+    /// Reads lines in a thread of their own. The user's prompts come out of the receiver, which ends with the input.
     pub(crate) fn open(
         dialect: Dialect,
         input: impl BufRead + Send + 'static,
     ) -> (Arc<Self>, UnboundedReceiver<String>) {
-        let desk = Self { dialect, state: Mutex::default(), hub: OnceLock::new(), carrier: Handle::current() };
-        let desk = Arc::new(desk);
-        let (words, heard) = unbounded_channel();
-        let reader = Arc::clone(&desk);
+        let control = Self { dialect, state: Mutex::default(), hub: OnceLock::new(), carrier: Handle::current() };
+        let control = Arc::new(control);
+        let (prompts, heard) = unbounded_channel();
+        let reader = Arc::clone(&control);
         std::thread::spawn(move || {
             for line in input.lines() {
                 match line {
                     Ok(line) if line.trim().is_empty() => {}
-                    Ok(line) => reader.take(&line, &words),
+                    Ok(line) => reader.take(&line, &prompts),
                     Err(error) if error.kind() == std::io::ErrorKind::InvalidData => reader.complain("it is not UTF-8"),
                     Err(_) => break,
                 }
             }
             let mut state = reader.state();
             state.over = true;
-            // Whoever waits is told no by the end of its channel.
+            // The end of its channel answers no to a call that waits.
             state.waiting.clear();
             state.forms.clear();
         });
-        (desk, heard)
+        (control, heard)
     }
 
     /// A turn begins; an interrupt will cancel this.
@@ -77,48 +77,48 @@ impl Desk {
         self.state().turn = None;
     }
 
-    /// From now on words for sub-agents reach them.
+    /// From now on prompts for sub-agents reach them.
     pub(crate) fn reach(&self, hub: Arc<Hub>) {
         // There is one session, and it is opened once.
         drop(self.hub.set(hub));
     }
 
-    /// Gives the user's words to a sub-agent.
+    /// Delivers a prompt of the user to a sub-agent.
     fn carry(self: &Arc<Self>, to: String, text: String) {
         let Some(hub) = self.hub.get().map(Arc::clone) else {
             return self.complain(&format!("no agent `{to}` is running"));
         };
-        let desk = Arc::clone(self);
+        let control = Arc::clone(self);
         self.carrier.spawn(async move {
             let letter = Letter { from: USER.to_owned(), to, group: None, text };
             if let Err(why) = hub.send(letter).await {
-                desk.complain(&why.to_string());
+                control.complain(&why.to_string());
             }
         });
     }
 
-    fn take(self: &Arc<Self>, line: &str, words: &UnboundedSender<String>) {
+    fn take(self: &Arc<Self>, line: &str, prompts: &UnboundedSender<String>) {
         match self.dialect.read(line) {
-            // A turn without words would be none.
-            Ok(Said::Words(text)) if text.trim().is_empty() => self.complain("the message is empty"),
-            Ok(Said::Words(text)) => drop(words.send(text)),
-            Ok(Said::ToAgent { agent, text }) => self.carry(agent, text),
-            Ok(Said::Interrupt { heard }) => {
+            // An empty prompt starts no turn.
+            Ok(StreamInput::Prompt(text)) if text.trim().is_empty() => self.complain("the message is empty"),
+            Ok(StreamInput::Prompt(text)) => drop(prompts.send(text)),
+            Ok(StreamInput::ToAgent { agent, text }) => self.carry(agent, text),
+            Ok(StreamInput::Interrupt { heard }) => {
                 if let Some(turn) = &self.state().turn {
                     turn.cancel();
                 }
                 heard.iter().for_each(output::print_line);
             }
-            Ok(Said::Answer { id, answer }) => match self.state().waiting.remove(&id) {
+            Ok(StreamInput::Answer { id, answer }) => match self.state().waiting.remove(&id) {
                 Some(waiting) => drop(waiting.send(answer)),
                 None => self.complain(&format!("nothing was asked with the id `{id}`")),
             },
-            Ok(Said::Filled { id, filled }) => match self.state().forms.remove(&id) {
+            Ok(StreamInput::Filled { id, filled }) => match self.state().forms.remove(&id) {
                 Some(waiting) => drop(waiting.send(filled)),
                 None => self.complain(&format!("no form was sent with the id `{id}`")),
             },
-            Ok(Said::Reply(reply)) => output::print_line(&reply),
-            Ok(Said::Nothing) => {}
+            Ok(StreamInput::Reply(reply)) => output::print_line(&reply),
+            Ok(StreamInput::Nothing) => {}
             Err(why) => self.complain(&why),
         }
     }
@@ -127,7 +127,7 @@ impl Desk {
         output::print_line(&self.dialect.unreadable(format!("a line of the input was left out: {why}")));
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ControlState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -143,7 +143,7 @@ impl Desk {
             }
             state.waiting.insert(id.clone(), sender);
         }
-        let mut asked = Asked { desk: self, id, open: true };
+        let mut asked = OpenQuestion { control: self, id, open: true };
         output::print_line(&self.dialect.ask(&asked.id, approval));
         let answer = answered.await;
         asked.open = false;
@@ -156,7 +156,7 @@ impl Desk {
     }
 }
 
-impl Desk {
+impl StreamControl {
     /// Sends a form, and waits until it comes back.
     async fn fill(&self, form: &Form) -> Filled {
         let id = uuid::Uuid::new_v4().to_string();
@@ -169,7 +169,7 @@ impl Desk {
             }
             state.forms.insert(id.clone(), sender);
         }
-        let mut asked = Asked { desk: self, id, open: true };
+        let mut asked = OpenQuestion { control: self, id, open: true };
         output::print_line(&line);
         let filled = answered.await;
         asked.open = false;
@@ -178,45 +178,45 @@ impl Desk {
 }
 
 /// A question that was asked; it is taken back when its turn is cancelled.
-struct Asked<'a> {
-    desk: &'a Desk,
+struct OpenQuestion<'a> {
+    control: &'a StreamControl,
     id: String,
     open: bool,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         {
-            let mut state = self.desk.state();
+            let mut state = self.control.state();
             state.waiting.remove(&self.id);
             state.forms.remove(&self.id);
         }
         if self.open {
-            self.desk.dialect.take_back(&self.id).iter().for_each(output::print_line);
+            self.control.dialect.take_back(&self.id).iter().for_each(output::print_line);
         }
     }
 }
 
-/// Asks whoever writes the input.
+/// Asks the program that writes the input.
 pub(crate) struct StreamApprover {
-    desk: Arc<Desk>,
+    control: Arc<StreamControl>,
     config_file: PathBuf,
 }
 
 impl StreamApprover {
-    pub(crate) fn new(desk: Arc<Desk>, config_file: PathBuf) -> Self {
-        Self { desk, config_file }
+    pub(crate) fn new(control: Arc<StreamControl>, config_file: PathBuf) -> Self {
+        Self { control, config_file }
     }
 }
 
 #[async_trait]
 impl Approver for StreamApprover {
     async fn ask(&self, approval: &Approval) -> Answer {
-        self.desk.ask(approval).await
+        self.control.ask(approval).await
     }
 
     async fn fill(&self, form: &Form) -> Filled {
-        self.desk.fill(form).await
+        self.control.fill(form).await
     }
 
     async fn remember(&self, rules: &[String]) -> Result<(), String> {

@@ -1,17 +1,17 @@
-//! What the user says, once it is typed: words for the model, a line for the shell, a command of haft's own.
+//! What happens to submitted input: a prompt for the model, a line for the shell, or a slash command.
 //!
-//! Invariant: words typed while a turn runs are shown until they are part of it; none is sent twice, and none is lost.
+//! Invariant: input typed while a turn runs is shown until it is part of it; none is sent twice, and none is lost.
 
 use haft_text::grouped;
 use haft_types::PermissionMode;
 
 use super::{App, Effect, Queued, view};
-use crate::commands::{self, By, COMMANDS, Own, Wanted};
-use crate::line::{Line, Tone};
-use crate::link::{Focus, Offer, Operation};
+use crate::commands::{self, COMMANDS, CommandHandler, InterfaceCommand, SessionCommand};
+use crate::line::{StyledLine, TextStyle};
+use crate::link::{Focus, ListRequest, Operation};
 
 impl App {
-    /// Does what was typed: a command, a line for the shell, or words for the model.
+    /// Dispatches submitted input: a slash command, a line for the shell, or a prompt.
     pub(super) fn said(&mut self, text: String, effects: &mut Vec<Effect>) {
         if let Some(line) = text.strip_prefix('!').map(str::trim).filter(|line| !line.is_empty()) {
             self.print_apart(view::said(&text, self.columns));
@@ -20,38 +20,38 @@ impl App {
         let Some((command, arguments)) = commands::find(&text) else { return self.submit(text, effects) };
         self.print_apart(view::said(&text, self.columns));
         match command.by {
-            By::Own(Own::Help) => self.help(),
-            By::Own(Own::Context) if arguments == "edit" && self.busy => {
-                self.note("a turn is running; Esc ends it", Tone::Warning);
+            CommandHandler::Own(InterfaceCommand::Help) => self.help(),
+            CommandHandler::Own(InterfaceCommand::Context) if arguments == "edit" && self.busy => {
+                self.note("a turn is running; Esc ends it", TextStyle::Warning);
             }
-            By::Own(Own::Context) if arguments == "edit" => {
-                effects.push(Effect::Do(Operation::Offer(Offer::Context)));
+            CommandHandler::Own(InterfaceCommand::Context) if arguments == "edit" => {
+                effects.push(Effect::Do(Operation::Offer(ListRequest::Context)));
             }
-            By::Own(Own::Context) => self.context(),
-            By::Own(Own::Cost) => self.cost(),
-            By::Own(Own::Mode) => self.choose_mode(arguments, effects),
-            By::Own(Own::Quit) => effects.push(Effect::Quit),
-            By::Session(_) if self.busy => self.note("a turn is running; Esc ends it", Tone::Warning),
-            By::Session(wanted) => self.want(wanted, arguments, effects),
-            By::Haft(first) => {
+            CommandHandler::Own(InterfaceCommand::Context) => self.context(),
+            CommandHandler::Own(InterfaceCommand::Cost) => self.cost(),
+            CommandHandler::Own(InterfaceCommand::Mode) => self.choose_mode(arguments, effects),
+            CommandHandler::Own(InterfaceCommand::Quit) => effects.push(Effect::Quit),
+            CommandHandler::Session(_) if self.busy => self.note("a turn is running; Esc ends it", TextStyle::Warning),
+            CommandHandler::Session(wanted) => self.want(wanted, arguments, effects),
+            CommandHandler::Haft(first) => {
                 let arguments = first.iter().copied().chain(arguments.split_whitespace());
                 effects.push(Effect::Do(Operation::Haft(arguments.map(str::to_owned).collect())));
             }
-            By::Diff => effects.push(Effect::Do(Operation::Diff)),
+            CommandHandler::Diff => effects.push(Effect::Do(Operation::Diff)),
         }
     }
 
-    fn want(&mut self, wanted: Wanted, arguments: &str, effects: &mut Vec<Effect>) {
+    fn want(&mut self, wanted: SessionCommand, arguments: &str, effects: &mut Vec<Effect>) {
         effects.push(Effect::Do(match wanted {
-            Wanted::New => Operation::New,
-            Wanted::Resume if arguments.is_empty() => Operation::Offer(Offer::Conversations),
-            Wanted::Resume => Operation::Resume(arguments.to_owned()),
-            Wanted::Rewind => Operation::Offer(Offer::Messages),
-            Wanted::Model => Operation::Offer(Offer::Models(arguments.to_owned())),
-            Wanted::Files => return self.files(arguments, effects),
-            Wanted::Undo => Operation::Offer(Offer::Undo),
-            Wanted::Redo => Operation::Offer(Offer::Redo),
-            Wanted::Compact => {
+            SessionCommand::New => Operation::New,
+            SessionCommand::Resume if arguments.is_empty() => Operation::Offer(ListRequest::Conversations),
+            SessionCommand::Resume => Operation::Resume(arguments.to_owned()),
+            SessionCommand::Rewind => Operation::Offer(ListRequest::Messages),
+            SessionCommand::Model => Operation::Offer(ListRequest::Models(arguments.to_owned())),
+            SessionCommand::Files => return self.files(arguments, effects),
+            SessionCommand::Undo => Operation::Offer(ListRequest::Undo),
+            SessionCommand::Redo => Operation::Offer(ListRequest::Redo),
+            SessionCommand::Compact => {
                 self.busy = true;
                 Operation::Compact(arguments.to_owned())
             }
@@ -59,17 +59,17 @@ impl App {
     }
 
     fn files(&mut self, arguments: &str, effects: &mut Vec<Effect>) {
-        let mut words = arguments.split_whitespace().map(str::to_owned);
-        let what = words.next().unwrap_or_default();
-        let paths: Vec<_> = words.map(|path| path.trim_start_matches('@').to_owned()).collect();
+        let mut query = arguments.split_whitespace().map(str::to_owned);
+        let what = query.next().unwrap_or_default();
+        let paths: Vec<_> = query.map(|path| path.trim_start_matches('@').to_owned()).collect();
         let offer = match what.as_str() {
-            "" | "list" => Offer::Files,
-            "add" if !paths.is_empty() => Offer::Focus(Focus::Add(paths)),
-            "remove" if !paths.is_empty() => Offer::Focus(Focus::Remove(paths)),
-            "clear" => Offer::Focus(Focus::Clear),
+            "" | "list" => ListRequest::Files,
+            "add" if !paths.is_empty() => ListRequest::Focus(Focus::Add(paths)),
+            "remove" if !paths.is_empty() => ListRequest::Focus(Focus::Remove(paths)),
+            "clear" => ListRequest::Focus(Focus::Clear),
             _ => {
                 return self
-                    .note("`/files`, `/files add PATH…`, `/files remove PATH…` or `/files clear`", Tone::Warning);
+                    .note("`/files`, `/files add PATH…`, `/files remove PATH…` or `/files clear`", TextStyle::Warning);
             }
         };
         effects.push(Effect::Do(Operation::Offer(offer)));
@@ -78,26 +78,26 @@ impl App {
     fn choose_mode(&mut self, name: &str, effects: &mut Vec<Effect>) {
         match name.parse::<PermissionMode>() {
             Ok(PermissionMode::Yolo) if self.began_with != PermissionMode::Yolo => {
-                self.note("`yolo` has no sandbox: start haft with `--permission-mode yolo`", Tone::Warning);
+                self.note("`yolo` has no sandbox: start haft with `--permission-mode yolo`", TextStyle::Warning);
             }
             Ok(mode) => {
                 self.set_mode(mode, effects);
-                self.note(&format!("{}: {}", mode.name(), view::meaning(mode)), Tone::Dim);
+                self.note(&format!("{}: {}", mode.name(), view::meaning(mode)), TextStyle::Dim);
             }
             Err(_) if name.is_empty() => {
                 let mode = self.status.mode;
-                self.note(&format!("{}: {}", mode.name(), view::meaning(mode)), Tone::Plain);
+                self.note(&format!("{}: {}", mode.name(), view::meaning(mode)), TextStyle::Plain);
             }
-            Err(why) => self.note(&why.to_string(), Tone::Warning),
+            Err(why) => self.note(&why.to_string(), TextStyle::Warning),
         }
     }
 
-    /// Sends words. While a turn runs they join it, or wait until it is over.
+    /// Sends a prompt. While a turn runs it joins that, or waits until it is over.
     pub(super) fn submit(&mut self, text: String, effects: &mut Vec<Effect>) {
         if !self.busy {
             return self.begin(text, effects);
         }
-        // What has to be put in other words first waits for a turn of its own.
+        // A slash command is expanded first, so it waits for a turn of its own.
         let joins = !text.starts_with('/');
         if joins {
             effects.push(Effect::Do(Operation::Join(text.clone())));
@@ -114,7 +114,7 @@ impl App {
         effects.push(Effect::Do(Operation::Submit(text)));
     }
 
-    /// The first of the words that can join have become part of the turn.
+    /// The first queued input that can join has become part of the turn.
     pub(super) fn joined(&mut self) {
         self.finish_text();
         if let Some(at) = self.queue.iter().position(|queued| queued.joins)
@@ -125,10 +125,12 @@ impl App {
     }
 
     fn help(&mut self) {
-        let row = |name: String, help: &str| Line::of(format!("  {name:<18}"), Tone::Accent).and(help, Tone::Plain);
+        let row = |name: String, help: &str| {
+            StyledLine::of(format!("  {name:<18}"), TextStyle::Accent).and(help, TextStyle::Plain)
+        };
         let mut rows: Vec<_> = commands::KEYS.iter().map(|(key, help)| row((*key).to_owned(), help)).collect();
-        rows.push(Line::of("  @path names a file, !command runs in your shell", Tone::Dim));
-        rows.push(Line::empty());
+        rows.push(StyledLine::of("  @path names a file, !command runs in your shell", TextStyle::Dim));
+        rows.push(StyledLine::empty());
         rows.extend(COMMANDS.iter().map(|command| row(format!("/{}", command.name), command.help)));
         rows.extend(self.commands.iter().map(|(name, help)| row(format!("/{name}"), help)));
         let columns = self.columns;
@@ -143,7 +145,7 @@ impl App {
             Some(last) => format!("last prefix break: {last}"),
             None => "no prefix break so far".to_owned(),
         };
-        self.note(&last, Tone::Dim);
+        self.note(&last, TextStyle::Dim);
     }
 
     fn cost(&mut self) {
@@ -157,6 +159,6 @@ impl App {
             grouped(total.cache_write),
             grouped(total.output),
         );
-        self.note(&text, Tone::Plain);
+        self.note(&text, TextStyle::Plain);
     }
 }

@@ -1,13 +1,13 @@
-//! Rows as sentences: what a sign says elsewhere, a word says here.
+//! Rows as sentences: a symbol becomes a word.
 
 use haft_engine::Answer;
 use haft_text::reveal;
 use serde_json::Value;
 
-use crate::approval::Asking;
-use crate::line::{Line, Tone};
+use crate::approval::ApprovalDialog;
+use crate::line::{StyledLine, TextStyle};
 
-/// What stands first in a row, and the words for it.
+/// The symbols that start a row, and the text that replaces each.
 const SIGNS: &[(&str, &str)] = &[
     ("✓ ", "done: "),
     ("~ ", "partly done: "),
@@ -19,18 +19,18 @@ const SIGNS: &[(&str, &str)] = &[
     ("│ ", "quote: "),
 ];
 
-/// A row in words; nothing where it only sets others apart.
-pub(super) fn of(row: &Line) -> String {
+/// A row as text; empty where it only separates others.
+pub(super) fn of(row: &StyledLine) -> String {
     let text = row.plain();
     // What the user typed stands there already.
-    if row.spans().first().is_some_and(|first| first.tone() == Tone::Accent && first.text() == "> ") {
+    if row.spans().first().is_some_and(|first| first.style() == TextStyle::Accent && first.text() == "> ") {
         return String::new();
     }
     let indent = text.len() - text.trim_start().len();
     let (blanks, rest) = text.split_at(indent);
     let said = SIGNS.iter().find_map(|(sign, word)| Some(format!("{word}{}", rest.strip_prefix(sign)?)));
     let said = said.unwrap_or_else(|| rest.to_owned());
-    let drawn = |letter: char| matches!(letter, '─' | '█' | '▓' | '▒' | '░' | '▪');
+    let drawn = |c: char| matches!(c, '─' | '█' | '▓' | '▒' | '░' | '▪');
     let said = if said.contains(drawn) { without_bars(&said.replace(drawn, "")) } else { said };
     // A row of nothing but blanks is one of code.
     if said.is_empty() && text.chars().any(drawn) {
@@ -49,11 +49,11 @@ fn without_bars(text: &str) -> String {
 
 /// One line, whatever it is.
 pub(super) fn clean(text: &str) -> String {
-    Line::of(text, Tone::Plain).plain().trim_end().to_owned()
+    StyledLine::of(text, TextStyle::Plain).plain().trim_end().to_owned()
 }
 
-/// The question and the letters that answer it.
-pub(super) fn question(asking: &Asking) -> String {
+/// The question and the keys that answer it.
+pub(super) fn question(asking: &ApprovalDialog) -> String {
     let approval = &asking.approval;
     let always = match approval.remember.as_slice() {
         [] => String::new(),
@@ -88,13 +88,14 @@ mod tests {
 
     #[test]
     fn signs_are_words() {
-        let row = Line::of("✓ ", Tone::Good).and("read_file", Tone::Strong).and(" a.rs", Tone::Plain);
+        let row =
+            StyledLine::of("✓ ", TextStyle::Good).and("read_file", TextStyle::Strong).and(" a.rs", TextStyle::Plain);
         assert_eq!(of(&row), "done: read_file a.rs");
-        assert_eq!(of(&Line::of("  • item", Tone::Plain)), "  - item");
-        assert_eq!(of(&Line::of("────────", Tone::Dim)), "");
-        assert_eq!(of(&Line::of("[██▒▒  ] 38%  7 of 20 tokens", Tone::Dim)), "38%  7 of 20 tokens");
-        assert_eq!(of(&Line::of("> ", Tone::Accent).and("what I typed", Tone::Strong)), "");
-        assert_eq!(of(&Line::of("    code ? ✓", Tone::Plain)), "    code ? ✓");
+        assert_eq!(of(&StyledLine::of("  • item", TextStyle::Plain)), "  - item");
+        assert_eq!(of(&StyledLine::of("────────", TextStyle::Dim)), "");
+        assert_eq!(of(&StyledLine::of("[██▒▒  ] 38%  7 of 20 tokens", TextStyle::Dim)), "38%  7 of 20 tokens");
+        assert_eq!(of(&StyledLine::of("> ", TextStyle::Accent).and("what I typed", TextStyle::Strong)), "");
+        assert_eq!(of(&StyledLine::of("    code ? ✓", TextStyle::Plain)), "    code ? ✓");
     }
 
     #[test]

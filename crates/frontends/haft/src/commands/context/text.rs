@@ -14,8 +14,8 @@ pub(super) fn masked(text: &str) -> Cow<'_, str> {
     MASKER.mask(text)
 }
 
-/// The first words of a message, on one line. How many fit is the table's business.
-pub(super) fn first_words(message: &Message) -> String {
+/// The beginning of a message, on one line. How many fit is the table's business.
+pub(super) fn opening(message: &Message) -> String {
     const ENOUGH: usize = 200;
     let text = message.content.iter().map(part_as_text).find(|text| !text.trim().is_empty()).unwrap_or_default();
     let text = masked(&text);
@@ -66,7 +66,7 @@ mod tests {
     fn first_words_are_one_line() {
         let text = "  fix\n\tthe   bug \u{6f22}".to_owned() + &"\nmore words".repeat(300);
         let message = Message::text(MessageId(uuid::Uuid::nil()), Role::User, text, Timestamp::UNIX_EPOCH);
-        let words = first_words(&message);
+        let words = opening(&message);
         assert!(words.starts_with("fix the bug 漢 more words"), "{words}");
         assert_eq!(words.chars().count(), 200);
     }
