@@ -1,17 +1,17 @@
 //! Which words of a `sed` command could run a program or write a file.
 
-use super::perils::{At, Peril};
-use crate::shell::Word;
+use super::risks::{Risk, RiskPosition};
+use crate::shell::ShellWord;
 
 const WRITES: &str = "could make `sed` write a file or run a program";
 
-pub(super) fn perils(words: &[Word]) -> Vec<Peril> {
+pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
     const LONG: [&str; 10] = [
         "--quiet", "--silent", "--regexp-extended", "--separate", "--unbuffered", "--null-data", "--zero-terminated",
         "--posix", "--debug", "--sandbox",
     ];
-    let mut perils = Vec::new();
-    let mut note = |at: usize| perils.push(Peril { at: At::Word(at), what: WRITES });
+    let mut risks = Vec::new();
+    let mut note = |at: usize| risks.push(Risk { at: RiskPosition::Word(at), what: WRITES });
     let (mut at, mut has_script) = (1, false);
     while let Some(word) = words.get(at) {
         let text = match word.literal() {
@@ -26,7 +26,7 @@ pub(super) fn perils(words: &[Word]) -> Vec<Peril> {
                 continue;
             }
             None => {
-                if !has_script || super::perils::could_be_flag(word) {
+                if !has_script || super::risks::could_be_flag(word) {
                     note(at);
                 }
                 has_script = true;
@@ -44,13 +44,16 @@ pub(super) fn perils(words: &[Word]) -> Vec<Peril> {
                 note(at);
             }
         } else {
-            let letters = text.trim_start_matches('-').trim_start_matches(|one| "nErsuz".contains(one));
+            let letters = text.trim_start_matches('-').trim_start_matches(|c| "nErsuz".contains(c));
             match letters.strip_prefix('e') {
                 _ if letters.is_empty() => {}
                 Some(attached) => {
                     has_script = true;
-                    let script =
-                        if attached.is_empty() { words.get(at + 1).and_then(Word::literal) } else { Some(attached) };
+                    let script = if attached.is_empty() {
+                        words.get(at + 1).and_then(ShellWord::literal)
+                    } else {
+                        Some(attached)
+                    };
                     at += usize::from(attached.is_empty());
                     if !script.is_some_and(is_harmless) {
                         note(at);
@@ -61,20 +64,20 @@ pub(super) fn perils(words: &[Word]) -> Vec<Peril> {
         }
         at += 1;
     }
-    perils
+    risks
 }
 
 /// Whether a script is made only of commands that print, delete and substitute.
 pub(super) fn is_harmless(script: &str) -> bool {
-    Reader { rest: script }.script().is_some()
+    SedReader { rest: script }.script().is_some()
 }
 
 /// Reads a script; none as soon as something else than the harmless commands turns up.
-struct Reader<'a> {
+struct SedReader<'a> {
     rest: &'a str,
 }
 
-impl Reader<'_> {
+impl SedReader<'_> {
     fn script(&mut self) -> Option<()> {
         loop {
             self.rest = self.rest.trim_start_matches([' ', '\t', '\n', ';', '{', '}']);
@@ -87,9 +90,9 @@ impl Reader<'_> {
     }
 
     fn next(&mut self) -> Option<char> {
-        let one = self.rest.chars().next()?;
-        self.rest = &self.rest[one.len_utf8()..];
-        Some(one)
+        let c = self.rest.chars().next()?;
+        self.rest = &self.rest[c.len_utf8()..];
+        Some(c)
     }
 
     fn eat(&mut self, wanted: char) -> bool {
@@ -103,7 +106,7 @@ impl Reader<'_> {
     }
 
     fn digits(&mut self) -> bool {
-        let rest = self.rest.trim_start_matches(|one: char| one.is_ascii_digit());
+        let rest = self.rest.trim_start_matches(|c: char| c.is_ascii_digit());
         let any = rest.len() != self.rest.len();
         self.rest = rest;
         any
@@ -151,11 +154,11 @@ impl Reader<'_> {
         loop {
             match self.next()? {
                 '\\' => {
-                    self.next().filter(|one| *one != '\n')?;
+                    self.next().filter(|c| *c != '\n')?;
                 }
                 '[' => self.set(delimiter)?,
                 '\n' => return None,
-                one if one == delimiter => return Some(()),
+                c if c == delimiter => return Some(()),
                 _ => {}
             }
         }
@@ -169,7 +172,7 @@ impl Reader<'_> {
             match self.next()? {
                 ']' => return Some(()),
                 '\\' | '\n' => return None,
-                one if one == delimiter => return None,
+                c if c == delimiter => return None,
                 _ => {}
             }
         }
@@ -185,13 +188,13 @@ impl Reader<'_> {
             // Closed by one of the separators that the loop steps over.
             '{' => return Some(()),
             's' => {
-                let delimiter = self.next().filter(|one| "/|,#:!@%_+".contains(*one))?;
+                let delimiter = self.next().filter(|c| "/|,#:!@%_+".contains(*c))?;
                 self.until(delimiter)?;
                 self.until(delimiter)?;
-                self.rest = self.rest.trim_start_matches(|one: char| "gpiIMm".contains(one) || one.is_ascii_digit());
+                self.rest = self.rest.trim_start_matches(|c: char| "gpiIMm".contains(c) || c.is_ascii_digit());
             }
             'y' => {
-                let delimiter = self.next().filter(|one| "/|,#".contains(*one))?;
+                let delimiter = self.next().filter(|c| "/|,#".contains(*c))?;
                 self.until(delimiter)?;
                 self.until(delimiter)?;
             }

@@ -11,14 +11,14 @@ const MAX_PLACES: usize = 8;
 
 /// The folders a command may run in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Folders {
+pub(crate) enum WorkingFolders {
     /// One of these: absolute, as the shell would print them.
     Known(Vec<PathBuf>),
     /// Only the shell knows.
     Unknown,
 }
 
-impl Folders {
+impl WorkingFolders {
     pub(crate) fn at(folder: &Path) -> Self {
         Self::Known(vec![folder.to_owned()])
     }
@@ -39,41 +39,36 @@ impl Folders {
     }
 }
 
-/// What the line runs on.
-pub(crate) struct Ground<'a> {
-    pub(crate) workspace: &'a Workspace,
-}
-
 /// The files a path may mean, links followed. None if that cannot be told.
-pub(crate) fn resolve(folders: &Folders, path: &str) -> Option<Vec<PathBuf>> {
+pub(crate) fn resolve(folders: &WorkingFolders, path: &str) -> Option<Vec<PathBuf>> {
     let top = Path::new("/");
     match folders {
         _ if path.is_empty() => None,
         _ if path.starts_with('/') => Some(vec![follow_links(top, path).ok()?]),
-        Folders::Known(places) => {
+        WorkingFolders::Known(places) => {
             let physical = |place: &PathBuf| follow_links(top, &place.to_string_lossy()).ok();
             places.iter().map(|place| follow_links(&physical(place)?, path).ok()).collect()
         }
-        Folders::Unknown => None,
+        WorkingFolders::Unknown => None,
     }
 }
 
-impl Ground<'_> {
+impl WorkingFolders {
     /// Where `cd PATH` leads, if it stays in the workspace and both ways to read `..` after a link agree.
-    pub(super) fn enter(&self, folders: &Folders, path: &str) -> Option<Folders> {
-        let resolved = resolve(folders, path)?;
-        if path.starts_with('-') || !resolved.iter().all(|folder| self.workspace.contains(folder)) {
+    pub(super) fn enter(&self, path: &str, workspace: &Workspace) -> Option<Self> {
+        let resolved = resolve(self, path)?;
+        if path.starts_with('-') || !resolved.iter().all(|folder| workspace.contains(folder)) {
             return None;
         }
-        let places: Vec<PathBuf> = match folders {
+        let places: Vec<PathBuf> = match self {
             _ if path.starts_with('/') => vec![tidied(Path::new(path))],
-            Folders::Known(places) => places.iter().map(|place| tidied(&place.join(path))).collect(),
-            Folders::Unknown => return None,
+            Self::Known(places) => places.iter().map(|place| tidied(&place.join(path))).collect(),
+            Self::Unknown => return None,
         };
         let agree = places.iter().zip(&resolved).all(|(place, folder)| {
             follow_links(Path::new("/"), &place.to_string_lossy()).is_ok_and(|physical| physical == *folder)
         });
-        agree.then_some(Folders::Known(places))
+        agree.then_some(Self::Known(places))
     }
 }
 

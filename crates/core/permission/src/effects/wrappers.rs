@@ -2,53 +2,54 @@
 
 use std::rc::Rc;
 
-use super::shells;
-use super::wrapper_table::{LOOSE, Nature, Options, WRAPPERS, Wrapper};
-use crate::shell::{Script, Splits, Text, Word};
+use super::tables::{CommandForm, WrapperEntry, tables};
+use super::{CommandRole, shells};
+use crate::shell::{ShellScript, ShellWord, WordSplitting, WordValue};
 
 /// A place no rule reaches: what is meant stands on no word of the line.
 pub(super) const NO_WORD: usize = usize::MAX / 2;
 
 /// What a command runs besides itself.
-pub(super) struct Wrapped {
-    pub(super) nature: Option<Nature>,
-    pub(super) inner: Vec<Unwrapped>,
+pub(super) struct InnerRuns {
+    pub(super) role: CommandRole,
+    pub(super) inner: Vec<InnerRun>,
 }
 
-impl Wrapped {
-    /// Whether the command itself does nothing but run the one it wraps. Only its bare name says so: a path could lead to
-    /// any program that bears it.
-    pub(super) fn is_carried(&self, words: &[Word]) -> bool {
-        let bare = words.first().and_then(Word::literal).is_some_and(|name| !name.contains('/'));
-        bare && self.nature == Some(Nature::Carries) && matches!(self.inner.as_slice(), [Unwrapped::Command { .. }])
+impl InnerRuns {
+    /// What the command itself does. Only a bare name says that it does nothing but run the one it wraps: a path could lead
+    /// to any program that bears it.
+    pub(super) fn role_of(&self, words: &[ShellWord]) -> CommandRole {
+        let bare = words.first().and_then(ShellWord::literal).is_some_and(|name| !name.contains('/'));
+        let wraps_one = matches!(self.inner.as_slice(), [InnerRun::Command { .. }]);
+        if bare && wraps_one { self.role } else { CommandRole::Acts }
     }
 
     pub(super) fn nothing() -> Self {
-        Self { nature: None, inner: Vec::new() }
+        Self { role: CommandRole::Acts, inner: Vec::new() }
     }
 
     /// Something that a rule can only speak of by naming the word at this place.
     pub(super) fn opaque(at: usize, why: &'static str) -> Self {
-        Self { nature: Some(Nature::Acts), inner: vec![Unwrapped::Opaque { at, why }] }
+        Self { role: CommandRole::Acts, inner: vec![InnerRun::Opaque { at, why }] }
     }
 }
 
 /// One thing it runs.
-pub(super) enum Unwrapped {
+pub(super) enum InnerRun {
     Command {
         /// The place of its first word among the words of the wrapper.
         from: usize,
-        words: Rc<[Word]>,
+        words: Rc<[ShellWord]>,
         same_shell: bool,
     },
     Assignment {
         at: usize,
-        word: Word,
+        word: ShellWord,
     },
     Script {
         /// The last word that holds it.
         at: usize,
-        script: Script,
+        script: ShellScript,
         same_shell: bool,
     },
     Opaque {
@@ -58,74 +59,69 @@ pub(super) enum Unwrapped {
 }
 
 /// What the words run besides their own command.
-pub(super) fn unwrap(words: &[Word]) -> Wrapped {
-    let Some(name) = words.first().and_then(Word::base_name) else { return Wrapped::nothing() };
+pub(super) fn unwrap(words: &[ShellWord]) -> InnerRuns {
+    let Some(name) = words.first().and_then(ShellWord::base_name) else { return InnerRuns::nothing() };
+    let Some(tables) = tables() else { return InnerRuns::opaque(NO_WORD, "a program that cannot be looked up") };
     match name {
-        "eval" => return shells::evaluated(words),
-        "find" | "gfind" | "bfs" => return found(words),
-        "command" if matches!(words.get(1).and_then(Word::literal), Some("-v" | "-V")) => return Wrapped::nothing(),
-        _ if shells::is_shell(name) => return shells::shell(words),
-        _ if LOOSE.contains(&name) => return loose(words),
-        _ => {}
-    }
-    match WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) {
-        Some(wrapper) => known(wrapper, words),
-        None => Wrapped::nothing(),
+        "eval" => shells::evaluated(words),
+        "command" if matches!(words.get(1).and_then(ShellWord::literal), Some("-v" | "-V")) => InnerRuns::nothing(),
+        _ if tables.find.contain(name) => found(words),
+        _ if tables.shells.contain(name) || tables.foreign_shells.contain(name) => shells::shell(tables, name, words),
+        _ if tables.launchers.contain(name) => launched(words),
+        _ => tables.wrapper(name).map_or_else(InnerRuns::nothing, |wrapper| known(wrapper, words)),
     }
 }
 
 /// A wrapper whose options are known.
-fn known(wrapper: &Wrapper, words: &[Word]) -> Wrapped {
+fn known(wrapper: &WrapperEntry, words: &[ShellWord]) -> InnerRuns {
     const OPTION: &str = "an option of a wrapper that this program does not know";
-    let Some(options) = options_end(&wrapper.options, words) else { return Wrapped::opaque(words.len() - 1, OPTION) };
+    let Some(options) = options_end(wrapper, words) else { return InnerRuns::opaque(words.len() - 1, OPTION) };
     let mut at = options + wrapper.operands;
     let mut inner = Vec::new();
-    while wrapper.assigns
+    while wrapper.assignments
         && let Some(word) = words.get(at)
         && crate::shell::is_assignment(&word.source)
     {
-        inner.push(Unwrapped::Assignment { at, word: word.clone() });
+        inner.push(InnerRun::Assignment { at, word: word.clone() });
         at += 1;
     }
     // Also where nothing seems to follow: one word may become several, and the last of them a command.
     if words.iter().take(at).any(|word| word.literal().is_none()) {
-        return Wrapped::opaque(words.len() - 1, "an option of a wrapper that only the shell knows");
+        return InnerRuns::opaque(words.len() - 1, "an option of a wrapper that only the shell knows");
     }
     let Some(rest) = words.get(at..).filter(|rest| !rest.is_empty()) else {
-        return Wrapped { nature: None, inner };
+        return InnerRuns { role: CommandRole::Acts, inner };
     };
-    if wrapper.names == ["watch"] {
-        return shells::joined(words, at, Nature::Acts);
-    }
-    let rest: Vec<Word> = match wrapper.names {
-        ["xargs", ..] => appended(words.get(1..at).unwrap_or_default(), rest),
-        _ => rest.to_vec(),
+    let rest: Vec<ShellWord> = match wrapper.command {
+        CommandForm::Joined => return shells::joined(words, at),
+        CommandForm::WithInput => appended(words.get(1..at).unwrap_or_default(), rest),
+        CommandForm::Words => rest.to_vec(),
     };
-    inner.push(Unwrapped::Command { from: at, words: rest.into(), same_shell: wrapper.same_shell });
-    Wrapped { nature: Some(wrapper.nature), inner }
+    inner.push(InnerRun::Command { from: at, words: rest.into(), same_shell: wrapper.same_shell });
+    InnerRuns { role: wrapper.role, inner }
 }
 
 /// What `xargs` runs: its words, with what it reads put in or at the end.
-fn appended(options: &[Word], rest: &[Word]) -> Vec<Word> {
+fn appended(options: &[ShellWord], rest: &[ShellWord]) -> Vec<ShellWord> {
     let replaced = options.iter().enumerate().find_map(|(place, option)| {
         let option = option.literal()?;
         if option == "-I" || option == "--replace" {
-            return options.get(place + 1).and_then(Word::literal).map(str::to_owned);
+            return options.get(place + 1).and_then(ShellWord::literal).map(str::to_owned);
         }
         option.strip_prefix("-I").or_else(|| option.strip_prefix("--replace=")).map(str::to_owned)
     });
     match replaced {
-        None => rest.iter().cloned().chain([Word::unknown("…")]).collect(),
+        None => rest.iter().cloned().chain([ShellWord::unknown("…")]).collect(),
         Some(mark) => rest.iter().map(|word| with_unknown(word, &mark)).collect(),
     }
 }
 
 /// The word as it is once a mark in it was replaced.
-fn with_unknown(word: &Word, mark: &str) -> Word {
+fn with_unknown(word: &ShellWord, mark: &str) -> ShellWord {
     match word.literal().and_then(|text| text.split_once(mark)) {
-        Some((lead, _)) => Word {
+        Some((lead, _)) => ShellWord {
             source: word.source.clone(),
-            text: Text::Dynamic { lead: lead.to_owned(), splits: Splits::No },
+            text: WordValue::Dynamic { lead: lead.to_owned(), splits: WordSplitting::No },
             scripts: Vec::new(),
         },
         None => word.clone(),
@@ -133,7 +129,7 @@ fn with_unknown(word: &Word, mark: &str) -> Word {
 }
 
 /// The place behind the options. None if one is not known.
-fn options_end(options: &Options, words: &[Word]) -> Option<usize> {
+fn options_end(options: &WrapperEntry, words: &[ShellWord]) -> Option<usize> {
     let mut at = 1;
     while let Some(word) = words.get(at) {
         let Some(text) = word.literal() else { return Some(at) };
@@ -143,9 +139,9 @@ fn options_end(options: &Options, words: &[Word]) -> Option<usize> {
         if let Some(long) = text.strip_prefix("--") {
             let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
             at += match value {
-                Some(_) if options.long_valued.contains(&name) => 1,
-                None if options.long_valued.contains(&name) => 2,
-                None if options.long.contains(&name) => 1,
+                Some(_) if options.long_valued.contain(name) => 1,
+                None if options.long_valued.contain(name) => 2,
+                None if options.long.contain(name) => 1,
                 _ => return None,
             };
         } else if let Some(letters) = text.strip_prefix('-') {
@@ -158,7 +154,7 @@ fn options_end(options: &Options, words: &[Word]) -> Option<usize> {
 }
 
 /// How many words a cluster of letters takes.
-fn letters_length(options: &Options, letters: &str) -> Option<usize> {
+fn letters_length(options: &WrapperEntry, letters: &str) -> Option<usize> {
     if letters.is_empty() {
         return options.lone_dash.then_some(1);
     }
@@ -175,24 +171,24 @@ fn letters_length(options: &Options, letters: &str) -> Option<usize> {
 }
 
 /// What `find` runs for every file.
-fn found(words: &[Word]) -> Wrapped {
+fn found(words: &[ShellWord]) -> InnerRuns {
     let mut inner = Vec::new();
-    let runs = |word: &Word| matches!(word.literal(), Some("-exec" | "-execdir" | "-ok" | "-okdir"));
+    let runs = |word: &ShellWord| matches!(word.literal(), Some("-exec" | "-execdir" | "-ok" | "-okdir"));
     for (place, _) in words.iter().enumerate().filter(|(_, word)| runs(word)) {
         let from = place + 1;
         let rest = words.get(from..).unwrap_or_default();
         let length = rest.iter().position(|word| matches!(word.literal(), Some(";" | "+"))).unwrap_or(rest.len());
-        let command: Vec<Word> = rest.iter().take(length).map(|word| with_unknown(word, "{}")).collect();
+        let command: Vec<ShellWord> = rest.iter().take(length).map(|word| with_unknown(word, "{}")).collect();
         if !command.is_empty() {
-            inner.push(Unwrapped::Command { from, words: command.into(), same_shell: false });
+            inner.push(InnerRun::Command { from, words: command.into(), same_shell: false });
         }
     }
-    Wrapped { nature: Some(Nature::Acts), inner }
+    InnerRuns { role: CommandRole::Acts, inner }
 }
 
 /// A wrapper of many shapes: a rule must name at least its first operand.
-fn loose(words: &[Word]) -> Wrapped {
+fn launched(words: &[ShellWord]) -> InnerRuns {
     let operand = words.iter().skip(1).position(|word| !word.is_flag());
     let at = operand.map_or(NO_WORD, |place| place + 1);
-    Wrapped::opaque(at, "a program that runs what its arguments say")
+    InnerRuns::opaque(at, "a program that runs what its arguments say")
 }

@@ -1,13 +1,13 @@
 //! Which words of an `awk` command could run a program or write a file.
 
-use super::perils::{At, Peril, could_be_flag};
-use crate::shell::Word;
+use super::risks::{Risk, RiskPosition, could_be_flag};
+use crate::shell::ShellWord;
 
 const WRITES: &str = "could make `awk` write a file or run a program";
 
-pub(super) fn perils(words: &[Word]) -> Vec<Peril> {
-    let mut perils = Vec::new();
-    let mut note = |at: usize| perils.push(Peril { at: At::Word(at), what: WRITES });
+pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
+    let mut risks = Vec::new();
+    let mut note = |at: usize| risks.push(Risk { at: RiskPosition::Word(at), what: WRITES });
     let (mut at, mut has_program) = (1, false);
     while let Some(word) = words.get(at) {
         match word.literal() {
@@ -31,7 +31,7 @@ pub(super) fn perils(words: &[Word]) -> Vec<Peril> {
         }
         at += 1;
     }
-    perils
+    risks
 }
 
 /// Whether a program has nothing in it that could pipe, redirect, run or load. Comparing with `>` is among the victims.

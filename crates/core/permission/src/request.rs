@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// A call that is to be decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call<'a> {
+pub struct PermissionRequest<'a> {
     /// The tool's own name.
     pub tool: &'a str,
     /// What it may do.
@@ -18,7 +18,7 @@ pub struct Call<'a> {
     pub leaves_sandbox: bool,
 }
 
-impl<'a> Call<'a> {
+impl<'a> PermissionRequest<'a> {
     /// A call of this tool with these arguments.
     pub fn of(tool: &'a dyn Tool, arguments: &Value) -> Self {
         // Whatever is not a plain false is a reason to ask.
