@@ -187,8 +187,8 @@ impl SqliteVersions {
         }
     }
 
-    #[cfg(test)]
-    fn used_bytes(&self) -> Result<u64, VersionsError> {
+    /// How much of the cap the database uses.
+    pub fn used_bytes(&self) -> Result<u64, VersionsError> {
         self.with(|connection| trim::used_bytes(connection))
     }
 
