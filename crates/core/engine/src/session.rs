@@ -38,7 +38,7 @@ use haft_model::Client;
 use haft_permission::Permissions;
 use haft_project::Ground;
 use haft_project::library::Libraries;
-use haft_store::versions::Versions;
+use haft_store::versions::FileVersions;
 use haft_store::{Conversation, Store, StoreError};
 use haft_text::Masker;
 use haft_tool::{Plugin, Tool, Workspace};
@@ -86,7 +86,7 @@ pub struct Services {
     /// Where conversations are kept.
     pub store: Arc<dyn Store>,
     /// Where files are saved before they are changed.
-    pub versions: Arc<Versions>,
+    pub versions: Arc<dyn FileVersions>,
     /// The main model.
     pub client: Client,
     /// Who is asked in its place while it has too much to do, in order.
