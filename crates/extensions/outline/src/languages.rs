@@ -1,7 +1,7 @@
 //! One file a language: its grammar and its query.
 //!
 //! To add a language: its grammar crate in the manifest, `NAME.rs` and `NAME.scm` here, its variant, names and extensions in
-//! `Language`, and a folder with a real source and the list of its definitions in `fixtures/`.
+//! `SourceLanguage`, and a folder with a real source and the list of its definitions in `fixtures/`.
 
 pub(crate) mod bash;
 pub(crate) mod c;
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn every_query_compiles_and_captures_only_what_is_known() {
-        for language in Language::ALL {
+        for language in SourceLanguage::ALL {
             let ready = language.grammar().ready().unwrap_or_else(|error| panic!("{}: {error}", language.name()));
             for name in ready.query.capture_names() {
                 let known = DefinitionKind::of_word(name).is_some() || ["name", "of", "receiver"].contains(name);

@@ -8,12 +8,12 @@
 //! queries in `languages/`, such as `rust.scm`.
 //!
 //! ```
-//! use haft_outline::{Kind, Language, Limits, outline};
+//! use haft_outline::{DefinitionKind, OutlineLimits, SourceLanguage, outline};
 //!
 //! let source = "struct Cup;\n\nimpl Cup {\n    fn fill(&mut self) {}\n}\n";
-//! let found = outline(Language::Rust, source, Limits::default(), &|| false)?;
+//! let found = outline(SourceLanguage::Rust, source, OutlineLimits::default(), &|| false)?;
 //! let fill = &found.definitions[2];
-//! assert_eq!((fill.kind, fill.name.as_str(), fill.start_line, fill.depth), (Kind::Method, "fill", 4, 1));
+//! assert_eq!((fill.kind, fill.name.as_str(), fill.start_line, fill.depth), (DefinitionKind::Method, "fill", 4, 1));
 //! # Ok::<(), haft_outline::OutlineError>(())
 //! ```
 

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 /// One `[rag.NAME]` section: a collection over folders, or a server that answers for one.
 ///
 /// ```
-/// use haft_rag::{CollectionConfig, Source};
+/// use haft_rag::{CollectionConfig, CollectionSource};
 ///
 /// let config: CollectionConfig = serde_json::from_value(serde_json::json!({"folders": ["~/docs"]})).unwrap();
 /// let source = config.source("docs", Some(std::path::Path::new("/home/me"))).unwrap();
-/// assert!(matches!(source, Source::Folders(folders) if folders == [std::path::Path::new("/home/me/docs")]));
+/// assert!(matches!(source, CollectionSource::Folders(folders) if folders == [std::path::Path::new("/home/me/docs")]));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
