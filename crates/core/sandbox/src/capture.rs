@@ -14,10 +14,10 @@ use std::path::PathBuf;
 use haft_text::{Cut, Gap, Limits, cut_ends, cut_lines, sanitise_bytes};
 
 pub(crate) use ends::Ends;
-pub(crate) use recorder::Recorder;
+pub(crate) use recorder::OutputRecorder;
 pub use spill::SpillProblem;
 
-use crate::live::Stream;
+use crate::live::OutputStream;
 
 /// How output is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,12 +50,12 @@ impl Capture {
     }
 
     /// The file of one stream.
-    fn file_of(&self, stream: Stream) -> Option<PathBuf> {
+    fn file_of(&self, stream: OutputStream) -> Option<PathBuf> {
         let mut path = self.spill.clone()?.into_os_string();
         path.push(match stream {
-            Stream::Stdout => ".stdout",
-            Stream::Stderr => ".stderr",
-            Stream::Both => ".log",
+            OutputStream::Stdout => ".stdout",
+            OutputStream::Stderr => ".stderr",
+            OutputStream::Both => ".log",
         });
         Some(PathBuf::from(path))
     }

@@ -21,16 +21,16 @@ mod step;
 #[expect(unsafe_code, reason = "system calls that neither the standard library nor rustix offers")]
 mod sys;
 
-pub(crate) use covers::Covers;
+pub(crate) use covers::PlacedCovers;
 pub use covers::remove_left_covers;
 pub(crate) use locked::{lock_in, lock_pipes};
-pub(crate) use mounts::{PROXY_SOCKET, Surroundings, build};
+pub(crate) use mounts::{HostState, PROXY_SOCKET, build};
 pub use policy::{Network, Policy, secret_places};
 pub(crate) use policy::{PROXY_PORT, environment};
 pub(crate) use restrict::Restrictions;
 pub(crate) use sockets::bound_sockets;
 pub use step::Step;
-pub(crate) use step::{At, Failed};
+pub(crate) use step::{AtStep, ConfinementFailure};
 pub(crate) use sys::loopback_up;
 
 use serde::Serialize;

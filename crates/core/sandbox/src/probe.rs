@@ -108,31 +108,31 @@ struct Attempt {
 }
 
 /// Succeeded, or why not.
-type Tried = Result<(), Failure>;
+type Tried = Result<(), AttemptFailure>;
 
-enum Failure {
+enum AttemptFailure {
     Refused(String),
     NotApplicable(String),
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for AttemptFailure {
     fn from(error: io::Error) -> Self {
         Self::Refused(error.to_string())
     }
 }
 
-impl From<rustix::io::Errno> for Failure {
+impl From<rustix::io::Errno> for AttemptFailure {
     fn from(error: rustix::io::Errno) -> Self {
         io::Error::from(error).into()
     }
 }
 
-fn refused<T>(why: impl Into<String>) -> Result<T, Failure> {
-    Err(Failure::Refused(why.into()))
+fn refused<T>(why: impl Into<String>) -> Result<T, AttemptFailure> {
+    Err(AttemptFailure::Refused(why.into()))
 }
 
-fn not_applicable<T>(why: impl Into<String>) -> Result<T, Failure> {
-    Err(Failure::NotApplicable(why.into()))
+fn not_applicable<T>(why: impl Into<String>) -> Result<T, AttemptFailure> {
+    Err(AttemptFailure::NotApplicable(why.into()))
 }
 
 /// Succeeded if so.

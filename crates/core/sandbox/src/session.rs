@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::terminal::Master;
-use crate::waiting::{Terminals, Waiting};
+use crate::waiting::{InputWait, Terminals};
 use crate::{Awaited, Background, Captured, Ending};
 
 /// How often a command is looked at while nothing else happens.
@@ -88,7 +88,7 @@ impl TerminalSession {
 
     /// Waits until there is nothing to wait for. A wait for input that is still the one from before what was typed is none:
     /// the command has not heard of it yet.
-    async fn settle(&self, before: Option<Waiting>, deadline: Instant) -> Pause {
+    async fn settle(&self, before: Option<InputWait>, deadline: Instant) -> Pause {
         let live = self.command.live();
         let (mut spoken, mut seen, mut since) = (false, live.bytes(), Instant::now());
         let mut last = None;
@@ -123,7 +123,7 @@ impl TerminalSession {
         }
     }
 
-    fn waiting(&self) -> Option<Waiting> {
+    fn waiting(&self) -> Option<InputWait> {
         self.command.live().waiting(Terminals::One(&self.master.own()))
     }
 

@@ -20,10 +20,10 @@ use tokio::process::Child;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::capture::Recorder;
-use crate::live::Stream;
-use crate::terminal::{self, Screen};
-use crate::wire::{Console, Report, Request, Verdict};
+use crate::capture::OutputRecorder;
+use crate::live::OutputStream;
+use crate::terminal::{self, TerminalReader};
+use crate::wire::{CommandOutcome, Console, HelperReport, HelperRequest};
 use crate::{
     Aftermath, Background, Capture, Captured, Command, Exit, Finished, HELPER_ARG, Live, PidNamespace, Reaper,
     SandboxError, TerminalSession, TerminalSize,
@@ -101,7 +101,7 @@ impl Supervisor {
     ) -> Result<TerminalSession, SandboxError> {
         let (master, other) = terminal::open(size).map_err(|source| SandboxError::Terminal { source })?;
         let (live, cancel) = (Live::keeping(capture.limits), CancellationToken::new());
-        let wires = Wires::Terminal(Screen(Arc::clone(&master)), other);
+        let wires = Wires::Terminal(TerminalReader(Arc::clone(&master)), other);
         let (supervisor, watched, cancelled) = (self.clone(), live.clone(), cancel.clone());
         let command = Background::spawn(live, cancel, async move {
             supervisor.supervise(&command, wires, &capture, &cancelled, &watched).await
@@ -142,12 +142,12 @@ impl Supervisor {
     ) -> Result<Finished, SandboxError> {
         let started = Instant::now();
         let (console, [first, second]) = match wires {
-            Wires::Apart => (Console::None, [Stream::Stdout, Stream::Stderr]),
-            Wires::Joined => (Console::None, [Stream::Both, Stream::Stderr]),
-            Wires::Terminal(..) => (Console::Terminal, [Stream::Both, Stream::Stderr]),
-            Wires::Socket(_) => (Console::Socket, [Stream::Stdout, Stream::Stderr]),
+            Wires::Apart => (Console::None, [OutputStream::Stdout, OutputStream::Stderr]),
+            Wires::Joined => (Console::None, [OutputStream::Both, OutputStream::Stderr]),
+            Wires::Terminal(..) => (Console::Terminal, [OutputStream::Both, OutputStream::Stderr]),
+            Wires::Socket(_) => (Console::Socket, [OutputStream::Stdout, OutputStream::Stderr]),
         };
-        let request = Request::new(command, self.namespace, console)?.encode()?;
+        let request = HelperRequest::new(command, self.namespace, console)?.encode()?;
         if cancel.is_cancelled() {
             return Ok(never_started());
         }
@@ -163,30 +163,30 @@ impl Supervisor {
         };
         let (said, stdout, stderr) = tokio::join!(
             conversation,
-            Recorder::new(capture, first, live).drain(stdout, &stop),
-            Recorder::new(capture, second, live).drain(stderr, &stop),
+            OutputRecorder::new(capture, first, live).drain(stdout, &stop),
+            OutputRecorder::new(capture, second, live).drain(stderr, &stop),
         );
 
         let (report, aftermath) = said.ok_or_else(lost)?;
         let exit = match report.verdict {
-            Verdict::Code(code) => Exit::Code(code),
-            Verdict::Signal(signal) => Exit::Signal(signal),
-            Verdict::TimedOut => Exit::TimedOut,
-            Verdict::Cancelled => Exit::Cancelled,
-            Verdict::NoFolder(error) => {
+            CommandOutcome::Code(code) => Exit::Code(code),
+            CommandOutcome::Signal(signal) => Exit::Signal(signal),
+            CommandOutcome::TimedOut => Exit::TimedOut,
+            CommandOutcome::Cancelled => Exit::Cancelled,
+            CommandOutcome::NoFolder(error) => {
                 let source = io::Error::from_raw_os_error(error);
                 return Err(SandboxError::Folder { cwd: command.cwd.clone(), source });
             }
-            Verdict::NoProgram(error) => {
+            CommandOutcome::NoProgram(error) => {
                 let source = io::Error::from_raw_os_error(error);
                 let program = command.argv.first().map(|program| program.display().to_string()).unwrap_or_default();
                 return Err(SandboxError::Program { program, source });
             }
-            Verdict::NotConfined(failed) => {
+            CommandOutcome::NotConfined(failed) => {
                 let source = io::Error::from_raw_os_error(failed.errno);
                 return Err(SandboxError::Confinement { step: failed.step, source });
             }
-            Verdict::NoNamespace | Verdict::Lost => return Err(lost()),
+            CommandOutcome::NoNamespace | CommandOutcome::Lost => return Err(lost()),
         };
         Ok(Finished { exit, stdout, stderr, duration: started.elapsed(), reaper: report.reaper, aftermath })
     }
@@ -227,7 +227,7 @@ enum Wires {
     /// One pipe for both.
     Joined,
     /// A terminal: our side, and its own.
-    Terminal(Screen, OwnedFd),
+    Terminal(TerminalReader, OwnedFd),
     /// A socket for input and output, of which somebody else has the other end, and a pipe for errors.
     Socket(OwnedFd),
 }
@@ -268,10 +268,10 @@ async fn converse(
     request: &[u8],
     helper: &mut Child,
     cancel: &CancellationToken,
-) -> Option<(Report, Aftermath)> {
+) -> Option<(HelperReport, Aftermath)> {
     let (mut hear, mut say) = control.into_split();
     let asked = say.write_all(request).await;
-    let mut report = [0; Report::LENGTH];
+    let mut report = [0; HelperReport::LENGTH];
     let heard = {
         let mut answer = pin!(hear.read_exact(&mut report));
         tokio::select! {
@@ -292,7 +292,7 @@ async fn converse(
         Ok(Ok(status)) if status.success() => Aftermath::AllGone,
         Ok(_) | Err(_) => Aftermath::StillDying,
     };
-    Some((Report::decode(report)?, aftermath))
+    Some((HelperReport::decode(report)?, aftermath))
 }
 
 fn never_started() -> Finished {

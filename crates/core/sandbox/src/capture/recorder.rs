@@ -10,23 +10,23 @@ use tokio_util::sync::CancellationToken;
 
 use super::spill::Spill;
 use super::{Capture, Captured, Ends, SpillFrom};
-use crate::live::{Live, Stream};
+use crate::live::{Live, OutputStream};
 
 /// How long output is still read after everything that could write it is gone.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 const CHUNK: usize = 64 * 1024;
 
 /// Keeps what is read from one stream.
-pub(crate) struct Recorder {
+pub(crate) struct OutputRecorder {
     limits: Limits,
     live: Live,
-    stream: Stream,
+    stream: OutputStream,
     spill: Spill,
     from: SpillFrom,
 }
 
-impl Recorder {
-    pub(crate) fn new(capture: &Capture, stream: Stream, live: &Live) -> Self {
+impl OutputRecorder {
+    pub(crate) fn new(capture: &Capture, stream: OutputStream, live: &Live) -> Self {
         live.begin(stream, capture.limits);
         Self {
             limits: capture.limits,

@@ -13,7 +13,7 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
 };
 
-use super::{Failed, Policy, Step};
+use super::{ConfinementFailure, Policy, Step};
 
 /// Devices that every program may expect to write.
 const DEVICES: &[&str] =
@@ -22,12 +22,12 @@ const DEVICES: &[&str] =
 const LEAST: ABI = ABI::V3;
 
 /// Restricts the calling process and everything it will start, for good.
-pub(crate) fn lock_in(policy: &Policy) -> Result<(), Failed> {
-    let unsupported = |_| Failed { step: Step::Landlock, errno: libc::EOPNOTSUPP };
+pub(crate) fn lock_in(policy: &Policy) -> Result<(), ConfinementFailure> {
+    let unsupported = |_| ConfinementFailure { step: Step::Landlock, errno: libc::EOPNOTSUPP };
     let status = rules(policy).and_then(RulesetCreated::restrict_self).map_err(unsupported)?;
     match status.ruleset {
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
-        RulesetStatus::NotEnforced => Err(Failed { step: Step::Landlock, errno: libc::EOPNOTSUPP }),
+        RulesetStatus::NotEnforced => Err(ConfinementFailure { step: Step::Landlock, errno: libc::EOPNOTSUPP }),
     }
 }
 

@@ -7,7 +7,7 @@ use seccompiler::BpfProgram;
 
 use super::filter::{self, Families};
 use super::sys;
-use super::{At, Confined, Failed, Network, Step, Way};
+use super::{AtStep, Confined, ConfinementFailure, Network, Step, Way};
 
 /// The last restrictions, made ready before the fork.
 pub(crate) struct Restrictions {
@@ -15,7 +15,7 @@ pub(crate) struct Restrictions {
 }
 
 impl Restrictions {
-    pub(crate) fn of(confined: &Confined) -> Result<Self, Failed> {
+    pub(crate) fn of(confined: &Confined) -> Result<Self, ConfinementFailure> {
         let families = match (confined.way, &confined.policy.network) {
             (Way::Namespace, _) => Families::UnixAndInternet,
             // Sockets of other programs are within reach, and there is no network namespace.

@@ -68,12 +68,12 @@ impl fmt::Display for Step {
 
 /// A step that failed, and the system's error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Failed {
+pub(crate) struct ConfinementFailure {
     pub(crate) step: Step,
     pub(crate) errno: i32,
 }
 
-impl Failed {
+impl ConfinementFailure {
     pub(crate) fn new(step: Step, error: &io::Error) -> Self {
         Self { step, errno: error.raw_os_error().unwrap_or(libc::EINVAL) }
     }
@@ -91,13 +91,13 @@ impl Failed {
 }
 
 /// Says at which step something failed.
-pub(crate) trait At<T> {
-    fn at(self, step: Step) -> Result<T, Failed>;
+pub(crate) trait AtStep<T> {
+    fn at(self, step: Step) -> Result<T, ConfinementFailure>;
 }
 
-impl<T, Error: Into<io::Error>> At<T> for Result<T, Error> {
-    fn at(self, step: Step) -> Result<T, Failed> {
-        self.map_err(|error| Failed::new(step, &error.into()))
+impl<T, Error: Into<io::Error>> AtStep<T> for Result<T, Error> {
+    fn at(self, step: Step) -> Result<T, ConfinementFailure> {
+        self.map_err(|error| ConfinementFailure::new(step, &error.into()))
     }
 }
 
@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn every_step_comes_back_from_its_number() {
         for step in ALL {
-            let failed = Failed { step, errno: libc::EPERM };
-            assert_eq!(Failed::from_code(failed.code()), Some(failed));
+            let failed = ConfinementFailure { step, errno: libc::EPERM };
+            assert_eq!(ConfinementFailure::from_code(failed.code()), Some(failed));
         }
-        assert_eq!(Failed::from_code(0x7fff_0000), None);
-        assert_eq!(Failed::from_code(-1), None);
+        assert_eq!(ConfinementFailure::from_code(0x7fff_0000), None);
+        assert_eq!(ConfinementFailure::from_code(-1), None);
     }
 }

@@ -21,9 +21,9 @@ use rustix::process::{
 use super::sys::{self, Namespaces, NetworkSpace, Side, Users};
 use super::{for_reading, is_ready, poll_until, tree};
 use crate::HELPER_ARG;
-use crate::confine::{self, At, Confined, Failed, Network, Restrictions, Step, Surroundings, Way};
+use crate::confine::{self, AtStep, Confined, ConfinementFailure, HostState, Network, Restrictions, Step, Way};
 use crate::network;
-use crate::wire::{Console, Report, Request, Verdict};
+use crate::wire::{CommandOutcome, Console, HelperReport, HelperRequest};
 
 /// The user and group this process has outside any namespace.
 #[derive(Clone, Copy)]
@@ -35,10 +35,10 @@ pub(super) struct Ids {
 /// Runs the forked process to its end.
 pub(super) fn main(
     mut link: UnixStream,
-    request: &Request,
+    request: &HelperRequest,
     namespaces: Namespaces,
     ids: Ids,
-    around: &Surroundings,
+    around: &HostState,
 ) -> ! {
     let verdict = match settle(request, namespaces, ids, around) {
         Ok(Settled { children, restrictions, forwarder }) => match start(request, restrictions) {
@@ -48,8 +48,8 @@ pub(super) fn main(
             }
             Err(verdict) => verdict,
         },
-        Err(Unsettled::NotConfined(failed)) => Verdict::NotConfined(failed),
-        Err(Unsettled::Other) => Verdict::NoNamespace,
+        Err(Unsettled::NotConfined(failed)) => CommandOutcome::NotConfined(failed),
+        Err(Unsettled::Other) => CommandOutcome::NoNamespace,
     };
     report(&mut link, verdict, namespaces);
     exit(0)
@@ -67,12 +67,12 @@ struct Settled {
 
 /// Why nothing can be started.
 enum Unsettled {
-    NotConfined(Failed),
+    NotConfined(ConfinementFailure),
     Other,
 }
 
-impl From<Failed> for Unsettled {
-    fn from(failed: Failed) -> Self {
+impl From<ConfinementFailure> for Unsettled {
+    fn from(failed: ConfinementFailure) -> Self {
         Self::NotConfined(failed)
     }
 }
@@ -83,13 +83,13 @@ impl From<io::Error> for Unsettled {
     }
 }
 
-fn report(link: &mut UnixStream, verdict: Verdict, namespaces: Namespaces) {
+fn report(link: &mut UnixStream, verdict: CommandOutcome, namespaces: Namespaces) {
     // A guard that does not listen any more is dead, and that is noticed by its silence.
-    let _ = link.write_all(&Report { verdict, reaper: namespaces.reaper() }.encode());
+    let _ = link.write_all(&HelperReport { verdict, reaper: namespaces.reaper() }.encode());
 }
 
 /// Makes this process the one that orphans come to, and the place one that the command can be in.
-fn settle(request: &Request, namespaces: Namespaces, ids: Ids, around: &Surroundings) -> Result<Settled, Unsettled> {
+fn settle(request: &HelperRequest, namespaces: Namespaces, ids: Ids, around: &HostState) -> Result<Settled, Unsettled> {
     match namespaces {
         Namespaces::None => set_child_subreaper(Some(getpid())).map_err(io::Error::from)?,
         Namespaces::Pid => mount_own_proc()?,
@@ -161,29 +161,31 @@ fn mount_own_proc() -> io::Result<()> {
     Ok(())
 }
 
-fn start(request: &Request, restrictions: Option<Restrictions>) -> Result<Pid, Verdict> {
+fn start(request: &HelperRequest, restrictions: Option<Restrictions>) -> Result<Pid, CommandOutcome> {
     let number = |error: &io::Error| error.raw_os_error().unwrap_or(libc::EINVAL);
     // Changing into it here tells a missing folder from a missing program.
-    std::env::set_current_dir(&request.cwd).map_err(|error| Verdict::NoFolder(number(&error)))?;
-    let Some((program, arguments)) = request.argv.split_first() else { return Err(Verdict::NoProgram(libc::EINVAL)) };
+    std::env::set_current_dir(&request.cwd).map_err(|error| CommandOutcome::NoFolder(number(&error)))?;
+    let Some((program, arguments)) = request.argv.split_first() else {
+        return Err(CommandOutcome::NoProgram(libc::EINVAL));
+    };
     if program == HELPER_ARG {
-        return start_nothing(restrictions.as_ref()).map_err(|error| Verdict::NoProgram(number(&error)));
+        return start_nothing(restrictions.as_ref()).map_err(|error| CommandOutcome::NoProgram(number(&error)));
     }
     let mut command = std::process::Command::new(program);
     let stdin = match (request.console, &request.input) {
         (Console::None, None) => Stdio::null(),
-        (Console::None, Some(text)) => in_memory(text).map_err(|error| Verdict::NoProgram(number(&error)))?,
+        (Console::None, Some(text)) => in_memory(text).map_err(|error| CommandOutcome::NoProgram(number(&error)))?,
         (Console::Terminal | Console::Socket, _) => {
             let both = io::stdout().as_fd().try_clone_to_owned();
-            both.map_err(|error| Verdict::NoProgram(number(&error)))?.into()
+            both.map_err(|error| CommandOutcome::NoProgram(number(&error)))?.into()
         }
     };
     command.args(arguments).env_clear().stdin(stdin);
     command.envs(request.env.iter().map(|(name, value)| (name, value)));
     let child = sys::in_own_session(&mut command, request.console, restrictions)
         .spawn()
-        .map_err(|error| Verdict::NoProgram(number(&error)))?;
-    i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Verdict::Lost)
+        .map_err(|error| CommandOutcome::NoProgram(number(&error)))?;
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(CommandOutcome::Lost)
 }
 
 /// A file that holds the text, is nowhere on disk, and is read from its beginning. Nobody has to feed it.
@@ -238,7 +240,7 @@ fn keep(command: Pid, forwarder: Option<Pid>, link: &mut UnixStream, mut childre
 }
 
 enum Reaped {
-    Command(Verdict),
+    Command(CommandOutcome),
     AllAlive,
     NobodyLeft,
 }
@@ -255,10 +257,10 @@ fn reap(command: Pid) -> Reaped {
     }
 }
 
-fn verdict(status: WaitStatus) -> Verdict {
+fn verdict(status: WaitStatus) -> CommandOutcome {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => Verdict::Code(code),
-        (None, Some(signal)) => Verdict::Signal(signal),
-        (None, None) => Verdict::Lost,
+        (Some(code), _) => CommandOutcome::Code(code),
+        (None, Some(signal)) => CommandOutcome::Signal(signal),
+        (None, None) => CommandOutcome::Lost,
     }
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use super::kernel::on_process;
 use super::sys::{Arg, call, owned, read_segment};
-use super::{Attempt, Failure, Ground, Tried, anyone, depends, holds, not_applicable, refused};
+use super::{Attempt, AttemptFailure, Ground, Tried, anyone, depends, holds, not_applicable, refused};
 
 /// Asks only whether it could be sent.
 const NO_SIGNAL: i32 = 0;
@@ -166,5 +166,5 @@ fn run_set_user_id() -> Tried {
         return refused("it is not known as whom it runs");
     };
     let effective = users.split_ascii_whitespace().nth(1);
-    if effective == Some("0") { Ok(()) } else { Err(Failure::Refused(format!("it runs as user {effective:?}"))) }
+    if effective == Some("0") { Ok(()) } else { Err(AttemptFailure::Refused(format!("it runs as user {effective:?}"))) }
 }

@@ -69,7 +69,7 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
     depends("leave the control group", |_| open("/sys/fs/cgroup/cgroup.procs")),
     depends("write a parameter of a module", |_| {
         let modules =
-            fs::read_dir("/sys/module").map_err(|_| super::Failure::NotApplicable("no modules".to_owned()))?;
+            fs::read_dir("/sys/module").map_err(|_| super::AttemptFailure::NotApplicable("no modules".to_owned()))?;
         let folders = modules.flatten().filter_map(|module| fs::read_dir(module.path().join("parameters")).ok());
         let mut files = folders.flatten().flatten().map(|file| file.path());
         let writable = |path: &PathBuf| {

@@ -45,7 +45,7 @@ const FOLDERS: &[&str] = &["outside/folder", "project/.git/objects", "project/.g
 pub struct Site {
     root: PathBuf,
     ground: Ground,
-    before: BTreeMap<PathBuf, Seen>,
+    before: BTreeMap<PathBuf, SiteFile>,
     process: Child,
     server: TcpListener,
     datagrams: UdpSocket,
@@ -58,7 +58,7 @@ pub struct Site {
 
 /// What a path holds.
 #[derive(Debug, PartialEq, Eq)]
-struct Seen {
+struct SiteFile {
     mode: u32,
     content: Vec<u8>,
 }
@@ -225,7 +225,7 @@ fn terminal() -> io::Result<(OwnedFd, PathBuf)> {
 }
 
 /// Everything below the folders that attempts are made on.
-fn look(root: &Path) -> io::Result<BTreeMap<PathBuf, Seen>> {
+fn look(root: &Path) -> io::Result<BTreeMap<PathBuf, SiteFile>> {
     let mut seen = BTreeMap::new();
     let mut open = ["project", "outside", "secrets"].map(|name| root.join(name)).to_vec();
     while let Some(path) = open.pop() {
@@ -243,7 +243,7 @@ fn look(root: &Path) -> io::Result<BTreeMap<PathBuf, Seen>> {
                 open.push(entry?.path());
             }
         }
-        seen.insert(path, Seen { mode: metadata.permissions().mode(), content });
+        seen.insert(path, SiteFile { mode: metadata.permissions().mode(), content });
     }
     Ok(seen)
 }

@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-use super::{Failure, Outcome, Tried};
+use super::{AttemptFailure, Outcome, Tried};
 
 /// How long an attempt may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -27,8 +27,8 @@ pub(super) fn in_a_process(attempt: impl FnOnce() -> Tried) -> io::Result<(Outco
         drop(hear);
         let (outcome, detail) = match attempt() {
             Ok(()) => (b's', String::new()),
-            Err(Failure::Refused(why)) => (b'r', why),
-            Err(Failure::NotApplicable(why)) => (b'n', why),
+            Err(AttemptFailure::Refused(why)) => (b'r', why),
+            Err(AttemptFailure::NotApplicable(why)) => (b'n', why),
         };
         let mut tell = File::from(tell);
         let told = tell.write_all(&[&[outcome], detail.as_bytes()].concat());
