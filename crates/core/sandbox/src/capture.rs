@@ -70,10 +70,10 @@ impl Default for Capture {
 
 /// What was kept of one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Captured {
+pub struct CapturedOutput {
     /// Its first bytes.
     pub head: Vec<u8>,
-    /// Its last bytes, following the head directly where [`Captured::bytes`] is the length of both.
+    /// Its last bytes, following the head directly where [`CapturedOutput::bytes`] is the length of both.
     pub tail: Vec<u8>,
     /// All its bytes, kept or not.
     pub bytes: u64,
@@ -85,10 +85,10 @@ pub struct Captured {
     pub spill_problem: Option<SpillProblem>,
 }
 
-impl Captured {
+impl CapturedOutput {
     /// The text to show: sanitised, within the limits, with a marker line where something is missing.
     ///
-    /// The counts of the cut are those of the sanitised text; [`Captured::bytes`] and [`Captured::lines`] are exact.
+    /// The counts of the cut are those of the sanitised text; [`CapturedOutput::bytes`] and [`CapturedOutput::lines`] are exact.
     pub fn text(&self, limits: Limits) -> Cut {
         let gap = self.bytes - (self.head.len() + self.tail.len()) as u64;
         if gap == 0 {

@@ -29,7 +29,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, getegid, geteuid, getpid, kill_process, set_child_subreaper, waitpid};
 
-use crate::confine::{self, Confined, ConfinementFailure, HostState, Network, PlacedCovers, Step, Way};
+use crate::confine::{
+    self, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, HostState, Network, PlacedCovers,
+};
 use crate::wire::{CommandOutcome, HelperReport, HelperRequest};
 use crate::{HELPER_ARG, PidNamespace, Reaper};
 use sys::{Namespaces, NetworkSpace, Side, Users};
@@ -81,12 +83,12 @@ fn guard() -> io::Result<RemainingChildren> {
 fn surroundings(request: &HelperRequest) -> Result<(PlacedCovers, HostState), ConfinementFailure> {
     let console = request.console;
     match &request.confined {
-        Some(Confined { way: Way::Namespace, policy }) => {
+        Some(ConfinementSpec { method: ConfinementMethod::Namespace, policy }) => {
             let covers = PlacedCovers::place(policy)?;
             let around = HostState { covers: covers.paths(), sockets: confine::bound_sockets(), console };
             Ok((covers, around))
         }
-        Some(Confined { way: Way::Landlock, .. }) | None => {
+        Some(ConfinementSpec { method: ConfinementMethod::Landlock, .. }) | None => {
             Ok((PlacedCovers::default(), HostState { covers: Vec::new(), sockets: Vec::new(), console }))
         }
     }
@@ -119,7 +121,7 @@ fn watch(
         let mut keeper = match start_keeper(request, namespaces, around) {
             Ok(keeper) => keeper,
             Err(error) => {
-                not_confined = Some(ConfinementFailure::new(Step::Namespaces, &error));
+                not_confined = Some(ConfinementFailure::new(ConfinementStep::Namespaces, &error));
                 continue;
             }
         };
@@ -145,7 +147,7 @@ fn watch(
 /// The ways to keep descendants together, best first. For a command that is not confined the last works everywhere; one that
 /// is has no way but those that confine it.
 fn attempts(request: &HelperRequest) -> Vec<Namespaces> {
-    if let Some(Confined { way: Way::Namespace, policy }) = &request.confined {
+    if let Some(ConfinementSpec { method: ConfinementMethod::Namespace, policy }) = &request.confined {
         let network = match policy.network {
             Network::None | Network::Through(_) => NetworkSpace::Own,
             Network::All => NetworkSpace::Same,

@@ -7,9 +7,9 @@ use haft_text::Limits;
 use rustix::process::Pid;
 use tokio::sync::watch;
 
-use crate::Captured;
+use crate::CapturedOutput;
 use crate::capture::Ends;
-use crate::waiting::{self, Awaited, Terminals};
+use crate::waiting::{self, AwaitedInput, Terminals};
 
 /// Which stream of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) enum OutputStream {
 
 /// Looks at a command while it runs. Clones look at the same command.
 #[derive(Clone, Debug)]
-pub struct Live(Arc<MonitorState>);
+pub struct LiveCommand(Arc<MonitorState>);
 
 #[derive(Debug)]
 struct MonitorState {
@@ -42,14 +42,14 @@ struct StreamOutput {
     spill: Option<PathBuf>,
 }
 
-impl Default for Live {
+impl Default for LiveCommand {
     fn default() -> Self {
         Self::keeping(Limits { lines: 0, bytes: 0 })
     }
 }
 
-impl Live {
-    /// Looks at a command not started yet, and keeps this much of what comes between two calls of [`Live::take_fresh`].
+impl LiveCommand {
+    /// Looks at a command not started yet, and keeps this much of what comes between two calls of [`LiveCommand::take_fresh`].
     pub fn keeping(fresh: Limits) -> Self {
         Self(Arc::new(MonitorState {
             stdout: Mutex::default(),
@@ -61,17 +61,17 @@ impl Live {
     }
 
     /// What it has written to standard output so far; both streams where they are one.
-    pub fn stdout(&self) -> Captured {
+    pub fn stdout(&self) -> CapturedOutput {
         self.captured(OutputStream::Stdout)
     }
 
     /// What it has written to standard error so far.
-    pub fn stderr(&self) -> Captured {
+    pub fn stderr(&self) -> CapturedOutput {
         self.captured(OutputStream::Stderr)
     }
 
     /// What came since this was last called. A control sequence that has only begun comes with its end.
-    pub fn take_fresh(&self) -> Captured {
+    pub fn take_fresh(&self) -> CapturedOutput {
         let runs = lock(&self.0.helper).is_some();
         let mut fresh = lock(&self.0.fresh);
         if runs { fresh.take_whole() } else { fresh.take_all() }
@@ -90,7 +90,7 @@ impl Live {
 
     /// Whether one of its processes waits for somebody to type, at whatever terminal. A command without a terminal can still
     /// make one of its own.
-    pub fn awaits_input(&self) -> Option<Awaited> {
+    pub fn awaits_input(&self) -> Option<AwaitedInput> {
         self.waiting(Terminals::Any).map(|waiting| waiting.what)
     }
 
@@ -99,9 +99,9 @@ impl Live {
         waiting::find(helper?, terminals)
     }
 
-    fn captured(&self, stream: OutputStream) -> Captured {
+    fn captured(&self, stream: OutputStream) -> CapturedOutput {
         let written = self.written(stream);
-        Captured { spill: written.spill.clone(), ..written.ends.captured() }
+        CapturedOutput { spill: written.spill.clone(), ..written.ends.captured() }
     }
 
     fn written(&self, stream: OutputStream) -> MutexGuard<'_, StreamOutput> {

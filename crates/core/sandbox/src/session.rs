@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::terminal::Master;
 use crate::waiting::{InputWait, Terminals};
-use crate::{Awaited, Background, Captured, Ending};
+use crate::{AwaitedInput, Background, CapturedOutput, Ending};
 
 /// How often a command is looked at while nothing else happens.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -30,7 +30,7 @@ pub enum Pause {
     /// It has ended.
     Ended,
     /// It waits for somebody to type.
-    Awaits(Awaited),
+    Awaits(AwaitedInput),
     /// It has said something and is quiet now.
     Quiet,
     /// The time was over first.
@@ -128,12 +128,12 @@ impl TerminalSession {
     }
 
     /// What it wrote since this was last called.
-    pub fn take_output(&self) -> Captured {
+    pub fn take_output(&self) -> CapturedOutput {
         self.command.live().take_fresh()
     }
 
     /// What it has written in all.
-    pub fn output(&self) -> Captured {
+    pub fn output(&self) -> CapturedOutput {
         self.command.live().stdout()
     }
 

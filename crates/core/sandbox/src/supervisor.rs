@@ -25,8 +25,8 @@ use crate::live::OutputStream;
 use crate::terminal::{self, TerminalReader};
 use crate::wire::{CommandOutcome, Console, HelperReport, HelperRequest};
 use crate::{
-    Aftermath, Background, Capture, Captured, Command, Exit, Finished, HELPER_ARG, Live, PidNamespace, Reaper,
-    SandboxError, TerminalSession, TerminalSize,
+    Aftermath, Background, Capture, CapturedOutput, CommandExit, CommandSpec, FinishedCommand, HELPER_ARG, LiveCommand,
+    PidNamespace, Reaper, SandboxError, TerminalSession, TerminalSize,
 };
 
 /// How long the helper may take to end everything before haft goes on without it.
@@ -64,28 +64,28 @@ impl Supervisor {
     /// error means that it did not run at all, except for [`SandboxError::HelperLost`].
     pub async fn run(
         &self,
-        command: &Command,
+        command: &CommandSpec,
         capture: &Capture,
         cancel: &CancellationToken,
-    ) -> Result<Finished, SandboxError> {
-        self.run_watched(command, capture, cancel, &Live::default()).await
+    ) -> Result<FinishedCommand, SandboxError> {
+        self.run_watched(command, capture, cancel, &LiveCommand::default()).await
     }
 
     /// Like [`Supervisor::run`], with a way to look at the command while it runs.
     pub async fn run_watched(
         &self,
-        command: &Command,
+        command: &CommandSpec,
         capture: &Capture,
         cancel: &CancellationToken,
-        live: &Live,
-    ) -> Result<Finished, SandboxError> {
+        live: &LiveCommand,
+    ) -> Result<FinishedCommand, SandboxError> {
         self.supervise(command, Wires::Apart, capture, cancel, live).await
     }
 
     /// Starts a command in the background. Its two streams are one, in the order they are written. Must be called within a
     /// tokio runtime.
-    pub fn start(&self, command: Command, capture: Capture) -> Background {
-        let (live, cancel) = (Live::default(), CancellationToken::new());
+    pub fn start(&self, command: CommandSpec, capture: Capture) -> Background {
+        let (live, cancel) = (LiveCommand::default(), CancellationToken::new());
         let (supervisor, watched, cancelled) = (self.clone(), live.clone(), cancel.clone());
         Background::spawn(live, cancel, async move {
             supervisor.supervise(&command, Wires::Joined, &capture, &cancelled, &watched).await
@@ -95,12 +95,12 @@ impl Supervisor {
     /// Starts a command at a terminal of its own, which is also its standard input. Must be called within a tokio runtime.
     pub fn open_terminal(
         &self,
-        command: Command,
+        command: CommandSpec,
         size: TerminalSize,
         capture: Capture,
     ) -> Result<TerminalSession, SandboxError> {
         let (master, other) = terminal::open(size).map_err(|source| SandboxError::Terminal { source })?;
-        let (live, cancel) = (Live::keeping(capture.limits), CancellationToken::new());
+        let (live, cancel) = (LiveCommand::keeping(capture.limits), CancellationToken::new());
         let wires = Wires::Terminal(TerminalReader(Arc::clone(&master)), other);
         let (supervisor, watched, cancelled) = (self.clone(), live.clone(), cancel.clone());
         let command = Background::spawn(live, cancel, async move {
@@ -112,9 +112,9 @@ impl Supervisor {
     /// Starts a command whose standard input and output are one socket, and gives the other end of it: whoever holds that
     /// speaks with the command, and what it says there is not captured. Standard error is. Must be called within a tokio
     /// runtime.
-    pub fn connect(&self, command: Command, capture: Capture) -> Result<(Background, UnixStream), SandboxError> {
+    pub fn connect(&self, command: CommandSpec, capture: Capture) -> Result<(Background, UnixStream), SandboxError> {
         let (ours, theirs) = self.socket()?;
-        let (live, cancel) = (Live::default(), CancellationToken::new());
+        let (live, cancel) = (LiveCommand::default(), CancellationToken::new());
         let (supervisor, watched, cancelled) = (self.clone(), live.clone(), cancel.clone());
         let command = Background::spawn(live, cancel, async move {
             supervisor.supervise(&command, Wires::Socket(theirs), &capture, &cancelled, &watched).await
@@ -134,12 +134,12 @@ impl Supervisor {
 
     async fn supervise(
         &self,
-        command: &Command,
+        command: &CommandSpec,
         wires: Wires,
         capture: &Capture,
         cancel: &CancellationToken,
-        live: &Live,
-    ) -> Result<Finished, SandboxError> {
+        live: &LiveCommand,
+    ) -> Result<FinishedCommand, SandboxError> {
         let started = Instant::now();
         let (console, [first, second]) = match wires {
             Wires::Apart => (Console::None, [OutputStream::Stdout, OutputStream::Stderr]),
@@ -169,10 +169,10 @@ impl Supervisor {
 
         let (report, aftermath) = said.ok_or_else(lost)?;
         let exit = match report.verdict {
-            CommandOutcome::Code(code) => Exit::Code(code),
-            CommandOutcome::Signal(signal) => Exit::Signal(signal),
-            CommandOutcome::TimedOut => Exit::TimedOut,
-            CommandOutcome::Cancelled => Exit::Cancelled,
+            CommandOutcome::Code(code) => CommandExit::Code(code),
+            CommandOutcome::Signal(signal) => CommandExit::Signal(signal),
+            CommandOutcome::TimedOut => CommandExit::TimedOut,
+            CommandOutcome::Cancelled => CommandExit::Cancelled,
             CommandOutcome::NoFolder(error) => {
                 let source = io::Error::from_raw_os_error(error);
                 return Err(SandboxError::Folder { cwd: command.cwd.clone(), source });
@@ -188,7 +188,7 @@ impl Supervisor {
             }
             CommandOutcome::NoNamespace | CommandOutcome::Lost => return Err(lost()),
         };
-        Ok(Finished { exit, stdout, stderr, duration: started.elapsed(), reaper: report.reaper, aftermath })
+        Ok(FinishedCommand { exit, stdout, stderr, duration: started.elapsed(), reaper: report.reaper, aftermath })
     }
 
     fn start_helper(&self, wires: Wires) -> Result<Helper, SandboxError> {
@@ -295,11 +295,11 @@ async fn converse(
     Some((HelperReport::decode(report)?, aftermath))
 }
 
-fn never_started() -> Finished {
-    Finished {
-        exit: Exit::Cancelled,
-        stdout: Captured::default(),
-        stderr: Captured::default(),
+fn never_started() -> FinishedCommand {
+    FinishedCommand {
+        exit: CommandExit::Cancelled,
+        stdout: CapturedOutput::default(),
+        stderr: CapturedOutput::default(),
         duration: Duration::ZERO,
         reaper: Reaper::Subreaper,
         aftermath: Aftermath::AllGone,

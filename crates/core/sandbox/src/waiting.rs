@@ -16,7 +16,7 @@ use crate::proc;
 
 /// What a process waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Awaited {
+pub enum AwaitedInput {
     /// A line, ended by Enter.
     Line,
     /// A line that is not shown while it is typed, such as a password.
@@ -28,7 +28,7 @@ pub enum Awaited {
 /// A thread that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InputWait {
-    pub(crate) what: Awaited,
+    pub(crate) what: AwaitedInput,
     thread: Pid,
     /// How often it was scheduled: the same number is the same wait.
     switches: u64,
@@ -62,8 +62,8 @@ fn of_process(pid: Pid, terminals: Terminals<'_>) -> Option<InputWait> {
     let waiting = |thread: Pid| {
         let what = match call_of(pid, thread) {
             ThreadCall::Read(descriptor) => is_terminal(pid, descriptor, terminals).then(|| terminals.line())?,
-            ThreadCall::Poll => terminals.takes_keys(pid).then_some(Awaited::Key)?,
-            ThreadCall::Unknown => terminals.asks_for_password(pid).then_some(Awaited::Hidden)?,
+            ThreadCall::Poll => terminals.takes_keys(pid).then_some(AwaitedInput::Key)?,
+            ThreadCall::Unknown => terminals.asks_for_password(pid).then_some(AwaitedInput::Hidden)?,
             ThreadCall::Other => return None,
         };
         Some(InputWait { what, thread, switches: switches(pid, thread)? })
@@ -80,11 +80,11 @@ impl Terminals<'_> {
     }
 
     /// What a read from the terminal waits for.
-    fn line(self) -> Awaited {
+    fn line(self) -> AwaitedInput {
         match self.modes() {
-            Some(modes) if !modes.contains(LocalModes::ICANON) => Awaited::Key,
-            Some(modes) if !modes.contains(LocalModes::ECHO) => Awaited::Hidden,
-            Some(_) | None => Awaited::Line,
+            Some(modes) if !modes.contains(LocalModes::ICANON) => AwaitedInput::Key,
+            Some(modes) if !modes.contains(LocalModes::ECHO) => AwaitedInput::Hidden,
+            Some(_) | None => AwaitedInput::Line,
         }
     }
 

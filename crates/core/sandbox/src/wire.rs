@@ -11,8 +11,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::confine::{self, Confined, ConfinementFailure, Policy, Way};
-use crate::{Command, PidNamespace, Reaper, SandboxError, Stdin};
+use crate::confine::{self, ConfinementFailure, ConfinementMethod, ConfinementSpec, SandboxPolicy};
+use crate::{CommandSpec, PidNamespace, Reaper, SandboxError, Stdin};
 
 /// Longer ones are refused on both sides; the kernel's own limit for arguments and environment is lower.
 const MAX_REQUEST: usize = 16 << 20;
@@ -27,7 +27,7 @@ pub(crate) struct HelperRequest {
     /// What it reads, if anything.
     pub(crate) input: Option<String>,
     /// What holds it in.
-    pub(crate) confined: Option<Confined>,
+    pub(crate) confined: Option<ConfinementSpec>,
     pub(crate) cwd: PathBuf,
     pub(crate) argv: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
@@ -45,7 +45,7 @@ pub(crate) enum Console {
 }
 
 impl HelperRequest {
-    pub(crate) fn new(command: &Command, namespace: PidNamespace, console: Console) -> Result<Self, SandboxError> {
+    pub(crate) fn new(command: &CommandSpec, namespace: PidNamespace, console: Console) -> Result<Self, SandboxError> {
         let invalid = |what| Err(SandboxError::Invalid { what });
         let nul = |text: &OsStr| text.as_bytes().contains(&0);
         if command.argv.first().is_none_or(|program| program.is_empty()) {
@@ -109,9 +109,9 @@ impl HelperRequest {
         match &self.confined {
             None => field(b"open"),
             Some(confined) => {
-                field(match confined.way {
-                    Way::Namespace => b"namespace",
-                    Way::Landlock => b"landlock",
+                field(match confined.method {
+                    ConfinementMethod::Namespace => b"namespace",
+                    ConfinementMethod::Landlock => b"landlock",
                 });
                 confined.policy.fields().iter().for_each(|value| field(value.as_bytes()));
             }
@@ -166,15 +166,15 @@ impl HelperRequest {
             [b'=', given @ ..] => Some(text(given)?),
             _ => return None,
         };
-        let way = match fields.next()? {
+        let method = match fields.next()? {
             b"open" => None,
-            b"namespace" => Some(Way::Namespace),
-            b"landlock" => Some(Way::Landlock),
+            b"namespace" => Some(ConfinementMethod::Namespace),
+            b"landlock" => Some(ConfinementMethod::Landlock),
             _ => return None,
         };
-        let confined = match way {
+        let confined = match method {
             None => None,
-            Some(way) => Some(Confined { way, policy: Policy::parse(&mut fields)? }),
+            Some(method) => Some(ConfinementSpec { method, policy: SandboxPolicy::parse(&mut fields)? }),
         };
         let owned = |field: &[u8]| OsString::from_vec(field.to_vec());
         let cwd = owned(fields.next()?).into();

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::names::{self, CoverKind, MissingEntry};
-use super::{AtStep, ConfinementFailure, Policy, Step};
+use super::{AtStep, ConfinementFailure, ConfinementStep, SandboxPolicy};
 
 /// Ends the name of a file of notes; beside it lies the gate, without the ending.
 const NOTES: &str = "covers";
@@ -37,10 +37,11 @@ struct FolderCovers {
 
 impl PlacedCovers {
     /// Puts covers where protected files are missing.
-    pub(crate) fn place(policy: &Policy) -> Result<Self, ConfinementFailure> {
+    pub(crate) fn place(policy: &SandboxPolicy) -> Result<Self, ConfinementFailure> {
         let mut covers = Self::default();
         for folder in &policy.projects {
-            let held = FolderCovers::place(&policy.notes, folder, policy.home.as_deref()).at(Step::Covers)?;
+            let held =
+                FolderCovers::place(&policy.notes, folder, policy.home.as_deref()).at(ConfinementStep::Covers)?;
             covers.folders.push(held);
         }
         Ok(covers)
@@ -200,7 +201,7 @@ fn write(list: &mut File, paths: &[PathBuf]) -> io::Result<()> {
     list.set_len(bytes.len() as u64)
 }
 
-/// Removes the covers that were left when everyone who knew of them was killed. `notes` is [`Policy::notes`].
+/// Removes the covers that were left when everyone who knew of them was killed. `notes` is [`SandboxPolicy::notes`].
 pub fn remove_left_covers(notes: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(notes) {
         Ok(entries) => entries,

@@ -21,7 +21,7 @@ use rustix::mount::{
 
 use super::names::{self, ProtectedEntry};
 use super::sys::{Depth, NO_DEVICES, NO_SUID, READ_ONLY, restrict_mount};
-use super::{AtStep, ConfinementFailure, Network, Policy, Step};
+use super::{AtStep, ConfinementFailure, ConfinementStep, Network, SandboxPolicy};
 use crate::wire::Console;
 
 /// What was learnt of the world outside before the namespaces were made.
@@ -44,18 +44,18 @@ pub(crate) const PROXY_SOCKET: &str = "/run/haft-proxy";
 const EMPTY: &str = "/dev/.empty";
 
 /// Makes the file system of this process, which must be in a mount and a pid namespace of its own.
-pub(crate) fn build(policy: &Policy, around: &HostState) -> Result<(), ConfinementFailure> {
-    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).at(Step::Root)?;
-    own_proc().at(Step::Proc)?;
-    let mut pieces = folders(policy).at(Step::Folders)?;
-    pieces.extend(made_up(policy, around.console).at(Step::Devices)?);
-    let root = Mount::at(Path::new("/")).at(Step::Root)?;
-    root.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All).at(Step::Root)?;
-    put_in_place(pieces).at(Step::Places)?;
+pub(crate) fn build(policy: &SandboxPolicy, around: &HostState) -> Result<(), ConfinementFailure> {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).at(ConfinementStep::Root)?;
+    own_proc().at(ConfinementStep::Proc)?;
+    let mut pieces = folders(policy).at(ConfinementStep::Folders)?;
+    pieces.extend(made_up(policy, around.console).at(ConfinementStep::Devices)?);
+    let root = Mount::at(Path::new("/")).at(ConfinementStep::Root)?;
+    root.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All).at(ConfinementStep::Root)?;
+    put_in_place(pieces).at(ConfinementStep::Places)?;
     for project in &policy.projects {
-        seal(project, &around.covers).at(Step::Protected)?;
+        seal(project, &around.covers).at(ConfinementStep::Protected)?;
     }
-    cover_sockets(policy, &around.sockets).at(Step::Places)
+    cover_sockets(policy, &around.sockets).at(ConfinementStep::Places)
 }
 
 /// A mount that is or can be attached somewhere.
@@ -110,7 +110,7 @@ fn own_proc() -> io::Result<()> {
 }
 
 /// The folders of the policy.
-fn folders(policy: &Policy) -> io::Result<Vec<MountPiece>> {
+fn folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
     let mut pieces = Vec::new();
     for folder in policy.projects.iter().chain(&policy.writable) {
         pieces.push(MountPiece { at: folder.clone(), mount: Mount::copy_of(folder)?, access: MountAccess::Writable });
@@ -147,7 +147,7 @@ fn is_real_folder(path: &Path) -> bool {
 
 /// What is not there outside: devices, `/run`, covers of secrets. All of it lies in one file system in memory, which is
 /// mounted on `/dev` while it is filled.
-fn made_up(policy: &Policy, console: Console) -> io::Result<Vec<MountPiece>> {
+fn made_up(policy: &SandboxPolicy, console: Console) -> io::Result<Vec<MountPiece>> {
     let devices = DEVICES.iter().map(|name| Ok((*name, Mount::copy_of(&Path::new("/dev").join(name))?)));
     let devices: Vec<_> = devices.collect::<io::Result<_>>()?;
     let terminal = match console {
@@ -185,7 +185,7 @@ fn made_up(policy: &Policy, console: Console) -> io::Result<Vec<MountPiece>> {
 }
 
 /// What is to be hidden and there, links followed, and whether it is a folder.
-fn hidden(policy: &Policy) -> Vec<(PathBuf, bool)> {
+fn hidden(policy: &SandboxPolicy) -> Vec<(PathBuf, bool)> {
     let real = policy.hidden.iter().filter_map(|path| fs::canonicalize(path).ok());
     let mut real: Vec<_> = real.map(|path| (path.is_dir(), path)).map(|(is_folder, path)| (path, is_folder)).collect();
     real.sort();
@@ -290,7 +290,7 @@ fn seal_one(path: &Path) -> io::Result<()> {
 }
 
 /// Covers the sockets of other programs that are still within reach. Those of the project are its own.
-fn cover_sockets(policy: &Policy, sockets: &[PathBuf]) -> io::Result<()> {
+fn cover_sockets(policy: &SandboxPolicy, sockets: &[PathBuf]) -> io::Result<()> {
     let own = |path: &Path| policy.projects.iter().chain(&policy.writable).any(|folder| path.starts_with(folder));
     for socket in sockets.iter().filter(|socket| !own(socket)) {
         let is_there = socket.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket());

@@ -5,7 +5,7 @@ use std::io;
 
 /// A step on the way to a confined command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ConfinementStep {
     /// Covering protected files that do not exist.
     Covers,
     /// Making namespaces.
@@ -32,22 +32,22 @@ pub enum Step {
     Restrictions,
 }
 
-const ALL: [Step; 12] = [
-    Step::Covers,
-    Step::Namespaces,
-    Step::Users,
-    Step::Root,
-    Step::Proc,
-    Step::Devices,
-    Step::Folders,
-    Step::Places,
-    Step::Protected,
-    Step::Network,
-    Step::Landlock,
-    Step::Restrictions,
+const ALL: [ConfinementStep; 12] = [
+    ConfinementStep::Covers,
+    ConfinementStep::Namespaces,
+    ConfinementStep::Users,
+    ConfinementStep::Root,
+    ConfinementStep::Proc,
+    ConfinementStep::Devices,
+    ConfinementStep::Folders,
+    ConfinementStep::Places,
+    ConfinementStep::Protected,
+    ConfinementStep::Network,
+    ConfinementStep::Landlock,
+    ConfinementStep::Restrictions,
 ];
 
-impl fmt::Display for Step {
+impl fmt::Display for ConfinementStep {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Covers => "covering protected files that do not exist",
@@ -69,12 +69,12 @@ impl fmt::Display for Step {
 /// A step that failed, and the system's error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConfinementFailure {
-    pub(crate) step: Step,
+    pub(crate) step: ConfinementStep,
     pub(crate) errno: i32,
 }
 
 impl ConfinementFailure {
-    pub(crate) fn new(step: Step, error: &io::Error) -> Self {
+    pub(crate) fn new(step: ConfinementStep, error: &io::Error) -> Self {
         Self { step, errno: error.raw_os_error().unwrap_or(libc::EINVAL) }
     }
 
@@ -92,11 +92,11 @@ impl ConfinementFailure {
 
 /// Says at which step something failed.
 pub(crate) trait AtStep<T> {
-    fn at(self, step: Step) -> Result<T, ConfinementFailure>;
+    fn at(self, step: ConfinementStep) -> Result<T, ConfinementFailure>;
 }
 
 impl<T, Error: Into<io::Error>> AtStep<T> for Result<T, Error> {
-    fn at(self, step: Step) -> Result<T, ConfinementFailure> {
+    fn at(self, step: ConfinementStep) -> Result<T, ConfinementFailure> {
         self.map_err(|error| ConfinementFailure::new(step, &error.into()))
     }
 }

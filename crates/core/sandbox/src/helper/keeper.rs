@@ -21,7 +21,10 @@ use rustix::process::{
 use super::sys::{self, Namespaces, NetworkSpace, Side, Users};
 use super::{for_reading, is_ready, poll_until, tree};
 use crate::HELPER_ARG;
-use crate::confine::{self, AtStep, Confined, ConfinementFailure, HostState, Network, Restrictions, Step, Way};
+use crate::confine::{
+    self, AtStep, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, HostState, Network,
+    Restrictions,
+};
 use crate::network;
 use crate::wire::{CommandOutcome, Console, HelperReport, HelperRequest};
 
@@ -100,28 +103,28 @@ fn settle(request: &HelperRequest, namespaces: Namespaces, ids: Ids, around: &Ho
         Namespaces::Confined { users, network } => {
             match users {
                 Users::Same => {}
-                Users::Own => map_ids(ids).at(Step::Users)?,
+                Users::Own => map_ids(ids).at(ConfinementStep::Users)?,
             }
             match network {
                 NetworkSpace::Same => {}
-                NetworkSpace::Own => confine::loopback_up().at(Step::Network)?,
+                NetworkSpace::Own => confine::loopback_up().at(ConfinementStep::Network)?,
             }
         }
     }
     let (restrictions, forwarder) = match &request.confined {
         None => (None, None),
         Some(confined) => {
-            match confined.way {
-                Way::Namespace => {
+            match confined.method {
+                ConfinementMethod::Namespace => {
                     confine::build(&confined.policy, around)?;
                     confine::lock_pipes(&confined.policy);
                 }
-                Way::Landlock => confine::lock_in(&confined.policy)?,
+                ConfinementMethod::Landlock => confine::lock_in(&confined.policy)?,
             }
             // Nobody inside may look into this process, which can do more.
-            set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Restrictions)?;
+            set_dumpable_behavior(DumpableBehavior::NotDumpable).at(ConfinementStep::Restrictions)?;
             let restrictions = Restrictions::of(confined)?;
-            let forwarder = start_forwarder(confined, &restrictions).at(Step::Network)?;
+            let forwarder = start_forwarder(confined, &restrictions).at(ConfinementStep::Network)?;
             (Some(restrictions), forwarder)
         }
     };
@@ -130,10 +133,12 @@ fn settle(request: &HelperRequest, namespaces: Namespaces, ids: Ids, around: &Ho
 }
 
 /// Starts what leads from the loopback to the proxy, confined like the command itself, where there is a proxy.
-fn start_forwarder(confined: &Confined, restrictions: &Restrictions) -> io::Result<Option<Pid>> {
-    match (confined.way, &confined.policy.network) {
-        (Way::Namespace, Network::Through(_)) => {}
-        (Way::Namespace, Network::None | Network::All) | (Way::Landlock, _) => return Ok(None),
+fn start_forwarder(confined: &ConfinementSpec, restrictions: &Restrictions) -> io::Result<Option<Pid>> {
+    match (confined.method, &confined.policy.network) {
+        (ConfinementMethod::Namespace, Network::Through(_)) => {}
+        (ConfinementMethod::Namespace, Network::None | Network::All) | (ConfinementMethod::Landlock, _) => {
+            return Ok(None);
+        }
     }
     let listener = TcpListener::bind(("127.0.0.1", confine::PROXY_PORT))?;
     match sys::fork(Namespaces::None)? {

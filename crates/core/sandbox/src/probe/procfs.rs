@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::files::{create_in, open_to_write};
-use super::{Attempt, Ground, Tried, anyone, depends, holds, not_applicable, root};
+use super::{Attempt, ProbeTargets, Tried, anyone, depends, holds, not_applicable, root};
 
 pub(super) const ATTEMPTS: &[Attempt] = &[
     anyone("write below /proc/self/root", |g| open_to_write(&below("/proc/self/root", g))),
@@ -83,8 +83,8 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
     }),
 ];
 
-fn below(root: &str, ground: &Ground) -> PathBuf {
-    let file = ground.outside_file();
+fn below(root: &str, targets: &ProbeTargets) -> PathBuf {
+    let file = targets.outside_file();
     Path::new(root).join(file.strip_prefix("/").unwrap_or(&file))
 }
 

@@ -3,19 +3,19 @@ use proptest::prelude::*;
 use super::*;
 use crate::Network;
 
-fn command() -> Command {
-    Command::shell("true", "/")
+fn command() -> CommandSpec {
+    CommandSpec::shell("true", "/")
 }
 
-fn refused(command: &Command) -> String {
+fn refused(command: &CommandSpec) -> String {
     HelperRequest::new(command, PidNamespace::Never, Console::None).unwrap_err().to_string()
 }
 
 #[test]
 fn what_cannot_be_run_is_refused_before_anything_starts() {
-    assert!(refused(&Command { argv: vec![], ..command() }).contains("names no program"));
-    assert!(refused(&Command { argv: vec!["a\0b".into()], ..command() }).contains("NUL"));
-    assert!(refused(&Command { stdin: Stdin::Text("a\0b".into()), ..command() }).contains("NUL"));
+    assert!(refused(&CommandSpec { argv: vec![], ..command() }).contains("names no program"));
+    assert!(refused(&CommandSpec { argv: vec!["a\0b".into()], ..command() }).contains("NUL"));
+    assert!(refused(&CommandSpec { stdin: Stdin::Text("a\0b".into()), ..command() }).contains("NUL"));
     assert!(refused(&command().env(vec![("A=B".into(), String::new())])).contains("environment"));
 }
 
@@ -39,20 +39,23 @@ fn bytes() -> impl Strategy<Value = OsString> {
     prop::collection::vec(1u8.., 0..20).prop_map(OsString::from_vec)
 }
 
-fn confined() -> impl Strategy<Value = Option<Confined>> {
+fn confined() -> impl Strategy<Value = Option<ConfinementSpec>> {
     let paths = || prop::collection::vec(bytes().prop_map(PathBuf::from), 0..4);
     let network = prop_oneof![
         Just(Network::None),
         Just(Network::All),
         bytes().prop_map(|socket| Network::Through(socket.into()))
     ];
-    let way = prop_oneof![Just(Way::Namespace), Just(Way::Landlock)];
-    let parts = (way, [paths(), paths(), paths(), paths()], [bytes(), bytes(), bytes()], network);
-    prop::option::of(parts.prop_map(|(way, lists, single, network)| {
+    let method = prop_oneof![Just(ConfinementMethod::Namespace), Just(ConfinementMethod::Landlock)];
+    let parts = (method, [paths(), paths(), paths(), paths()], [bytes(), bytes(), bytes()], network);
+    prop::option::of(parts.prop_map(|(method, lists, single, network)| {
         let [projects, writable, hidden, readable] = lists;
         let [tmp, notes, home] = single.map(PathBuf::from);
         let home = Some(home).filter(|home| !home.as_os_str().is_empty());
-        Confined { way, policy: Policy { projects, writable, hidden, readable, tmp, notes, home, network } }
+        ConfinementSpec {
+            method,
+            policy: SandboxPolicy { projects, writable, hidden, readable, tmp, notes, home, network },
+        }
     }))
 }
 
