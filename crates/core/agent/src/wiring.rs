@@ -73,7 +73,7 @@ pub(crate) fn prepare(
     };
     let services = Services {
         store,
-        versions: store::versions(places, &config),
+        versions: agent.file_versions.clone().unwrap_or_else(|| store::versions(places, &config)),
         fallbacks: models::standby(
             host,
             &config,

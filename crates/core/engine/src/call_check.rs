@@ -1,6 +1,6 @@
-//! The gate every tool call passes before anything runs: the reply ended, the tool exists, its arguments are
-//! strict JSON, and the call is within what the tool was narrowed to. Whoever does not pass gets an error result; nothing is repaired or guessed. Whether it may run is decided
-//! after this, when its turn comes ([`permit`](crate::permit)).
+//! The check every tool call passes before anything runs: the reply ended, the tool exists, its arguments are strict JSON, and the
+//! call is within what the tool was narrowed to. A call that does not pass gets an error result; nothing is repaired or guessed.
+//! Whether it may run is decided after this, when its turn comes ([`permit`](crate::permit)).
 
 use std::sync::Arc;
 
@@ -26,16 +26,27 @@ pub(crate) struct Refused {
 }
 
 /// What the reply as a whole means for its calls.
-pub(crate) struct ReplyFacts<'a> {
+struct ReplyFacts<'a> {
     /// Why the model stopped.
-    pub(crate) stop: &'a StopReason,
+    stop: &'a StopReason,
     /// How many calls the reply has.
-    pub(crate) calls: usize,
+    calls: usize,
     /// Whether the call is its last one.
-    pub(crate) last: bool,
+    last: bool,
 }
 
-pub(crate) fn admit(call: ToolCall, reply: &ReplyFacts<'_>, registry: &Registry) -> Result<Admitted, Box<Refused>> {
+/// Checks every call of a reply that ended so.
+pub(crate) fn admit_all(
+    calls: Vec<ToolCall>,
+    stop: &StopReason,
+    registry: &Registry,
+) -> Vec<Result<Admitted, Box<Refused>>> {
+    let count = calls.len();
+    let facts = |index| ReplyFacts { stop, calls: count, last: index + 1 == count };
+    calls.into_iter().enumerate().map(|(index, call)| admit(call, &facts(index), registry)).collect()
+}
+
+fn admit(call: ToolCall, reply: &ReplyFacts<'_>, registry: &Registry) -> Result<Admitted, Box<Refused>> {
     let refuse = |call, envelope| Err(Box::new(Refused { call, envelope, denied: false }));
     if *reply.stop == StopReason::Length && reply.last {
         let message = "The reply was cut off by the output limit in the middle of this call, so it did not run. Make it again, in smaller pieces.";

@@ -1,10 +1,12 @@
-//! Numbers events and hands them to whoever listens.
+//! How a turn is watched and stopped: numbers events and hands them to whoever listens, who may cancel.
 
-use haft_model::ModelError;
+use haft_model::{Delta, ModelError};
 use haft_text::Masker;
-use haft_types::{ConversationId, Event, EventBody};
+use haft_types::{CallPhase, ConversationId, Envelope, Event, EventBody, ToolCall};
+use tokio_util::sync::CancellationToken;
 
 use crate::secrets::mask_text;
+use crate::strict_json;
 
 /// Takes the events of a run, in order. It must not block for long: the turn waits for it.
 pub trait EventSink: Send {
@@ -21,9 +23,10 @@ impl<F: FnMut(&Event) + Send> EventSink for F {
     }
 }
 
-/// Stamps events with conversation, agent and number.
-pub(crate) struct Emitter<'a> {
+/// Stamps events with conversation, agent and number, and knows whether the turn is cancelled.
+pub(crate) struct TurnIo<'a> {
     sink: &'a mut dyn EventSink,
+    pub(crate) cancel: &'a CancellationToken,
     conversation_id: ConversationId,
     masker: Masker,
     agent: String,
@@ -31,14 +34,15 @@ pub(crate) struct Emitter<'a> {
     seq: u64,
 }
 
-impl<'a> Emitter<'a> {
+impl<'a> TurnIo<'a> {
     pub(crate) fn new(
         sink: &'a mut dyn EventSink,
+        cancel: &'a CancellationToken,
         conversation_id: ConversationId,
         masker: Masker,
         agent: String,
     ) -> Self {
-        Self { sink, conversation_id, masker, agent, seq: 0 }
+        Self { sink, cancel, conversation_id, masker, agent, seq: 0 }
     }
 
     /// The same, going on after the event of this number.
@@ -70,6 +74,27 @@ impl<'a> Emitter<'a> {
         self.sink.event(&Event { seq: self.seq, ..event });
     }
 
+    /// A piece of a reply that is still arriving.
+    pub(crate) fn delta(&mut self, delta: Delta) {
+        self.emit(match delta {
+            Delta::Text(text) => EventBody::Text { text },
+            Delta::Thinking(text) => EventBody::Thinking { text },
+            Delta::CallStarted { id, name } => {
+                EventBody::ToolCall { id, name, phase: CallPhase::Started, arguments: None, raw: None }
+            }
+            Delta::CallArguments { id, piece } => EventBody::ToolCall {
+                id,
+                name: String::new(),
+                phase: CallPhase::Arguments,
+                arguments: None,
+                raw: Some(piece),
+            },
+            // Shown once the whole reply is stored, with its arguments.
+            Delta::CallFinished { .. } => return,
+            Delta::Retry { attempt, limit, delay_ms, reason } => EventBody::Retry { attempt, limit, delay_ms, reason },
+        });
+    }
+
     pub(crate) fn error(&mut self, code: &str, message: impl Into<String>) {
         self.emit(EventBody::Error { code: code.into(), message: message.into() });
     }
@@ -77,6 +102,26 @@ impl<'a> Emitter<'a> {
     /// Another model is asked, because this one cannot answer now.
     pub(crate) fn switched(&mut self, from: &str, to: &str, error: &ModelError) {
         self.error("model_switched", format!("`{from}` cannot answer now ({error}); asking `{to}`"));
+    }
+}
+
+pub(crate) fn call_finished(call: &ToolCall) -> EventBody {
+    EventBody::ToolCall {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        phase: CallPhase::Finished,
+        arguments: strict_json::object(&call.arguments).ok(),
+        raw: Some(call.arguments.clone()),
+    }
+}
+
+pub(crate) fn call_result(call: &ToolCall, envelope: &Envelope) -> EventBody {
+    EventBody::ToolResult {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        status: envelope.status,
+        text: envelope.text.clone(),
+        error: envelope.error.clone(),
     }
 }
 
@@ -172,15 +217,16 @@ mod tests {
             ]
         };
         let mut seen = Vec::new();
+        let cancel = CancellationToken::new();
         let mut sink = |event: &Event| seen.push(serde_json::to_string(event).unwrap());
-        let mut emitter = Emitter::new(&mut sink, id.clone(), Masker::default(), "main".into());
+        let mut io = TurnIo::new(&mut sink, &cancel, id.clone(), Masker::default(), "main".into());
         for body in bodies() {
-            emitter.emit(body);
+            io.emit(body);
         }
         for body in bodies() {
-            emitter.relay(Event { body, conversation_id: id.clone(), seq: 9, agent: "a".into() });
+            io.relay(Event { body, conversation_id: id.clone(), seq: 9, agent: "a".into() });
         }
-        assert_eq!((emitter.seq(), seen.len()), (14, 14));
+        assert_eq!((io.seq(), seen.len()), (14, 14));
         for event in seen {
             assert!(!event.contains(KEY) && event.contains("[masked: "), "{event}");
         }

@@ -1,4 +1,4 @@
-//! Runs the calls of a reply: through the gate, past whoever permits them, then reads side by side and everything with effects one after another.
+//! Runs the calls of a reply: through the check of calls, past whoever permits them, then reads side by side and everything with effects one after another.
 //!
 //! Invariant: a call with effects is noted in the store before it begins, and its result is stored before it is shown.
 
@@ -6,21 +6,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_store::versions::CallName;
-use haft_tool::{Flow, ToolContext, ToolOutput};
-use haft_types::{ContentHash, Envelope, EventBody, Hasher, ToolCall};
+use haft_tool::{ToolContext, ToolOutput};
+use haft_types::{Envelope, EventBody, ToolCall};
 use tokio_util::sync::CancellationToken;
 
-use super::calling::Ran;
+use super::call_hooks::Ran;
 use super::progress::Shown;
 use super::{EngineError, Session};
+use crate::call_check::{self, Admitted, Refused};
 use crate::calls;
-use crate::emit::Emitter;
 use crate::files::{Recorder, Watched};
-use crate::gate::{self, Admitted, Refused, ReplyFacts};
 use crate::permit::{Denied, Granted};
 use crate::ports::ModelTokens;
 use crate::secrets;
-use crate::turn::{About, Input, Question, ToolsDone};
+use crate::turn::{Input, ToolsDone};
+use crate::turn_io::{TurnIo, call_result};
 
 /// A call that may run.
 struct Permitted {
@@ -32,77 +32,59 @@ struct Permitted {
 }
 
 impl Session {
-    pub(super) async fn run_tools(
-        &mut self,
-        calls: Vec<ToolCall>,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) -> Result<Input, EngineError> {
+    pub(super) async fn run_tools(&mut self, calls: Vec<ToolCall>, io: &mut TurnIo<'_>) -> Result<Input, EngineError> {
         let mut done = ToolsDone::default();
         let mut admitted = Vec::new();
-        for gated in self.gate(calls) {
-            let permitted = match gated {
+        let stop = self.transcript.last_stop_reason();
+        for checked in call_check::admit_all(calls, &stop, self.prompt.registry()) {
+            let permitted = match checked {
                 // What a person is asked stands after the results of what came before.
                 Ok(call) if !calls::is_harmless(call.tool.access()) => {
-                    self.run_group(std::mem::take(&mut admitted), &mut done, emitter, cancel).await?;
-                    self.permitted(call, emitter, cancel).await
+                    self.run_group(std::mem::take(&mut admitted), &mut done, io).await?;
+                    self.permitted(call, io).await
                 }
-                Ok(call) => self.permitted(call, emitter, cancel).await,
+                Ok(call) => self.permitted(call, io).await,
                 Err(refused) => Some(Err(refused)),
             };
             let Some(permitted) = permitted else { return Ok(Input::Cancelled) };
             match permitted {
                 Ok(call) if calls::is_harmless(call.admitted.tool.access()) => admitted.push(call),
-                Ok(call) => self.run_group(vec![call], &mut done, emitter, cancel).await?,
+                Ok(call) => self.run_group(vec![call], &mut done, io).await?,
                 Err(refused) => {
-                    self.run_group(std::mem::take(&mut admitted), &mut done, emitter, cancel).await?;
+                    self.run_group(std::mem::take(&mut admitted), &mut done, io).await?;
                     if refused.denied {
                         done.denied = Some(refused.envelope.text.clone());
                     }
-                    done.seen.push(fingerprint(&refused.call, &refused.envelope));
-                    self.answer(&refused.call, refused.envelope.into(), emitter).await?;
+                    let output = refused.envelope.into();
+                    calls::note_output(&refused.call, &output, &mut done, io);
+                    self.answer(&refused.call, output, io).await?;
                 }
             }
-            if cancel.is_cancelled() {
+            if io.cancel.is_cancelled() {
                 return Ok(Input::Cancelled);
             }
         }
-        self.run_group(admitted, &mut done, emitter, cancel).await?;
+        self.run_group(admitted, &mut done, io).await?;
         done.spent = self.meter.spent();
         Ok(Input::ToolsDone(done))
     }
 
-    fn gate(&self, calls: Vec<ToolCall>) -> Vec<Result<Admitted, Box<Refused>>> {
-        let stop = self.transcript.last_stop_reason();
-        let count = calls.len();
-        let gate = |(index, call)| {
-            let facts = ReplyFacts { stop: &stop, calls: count, last: index + 1 == count };
-            gate::admit(call, &facts, self.prompt.registry())
-        };
-        calls.into_iter().enumerate().map(gate).collect()
-    }
-
     /// Whether a call may run. None when the run was cancelled while somebody was asked: the call stays as it is.
-    async fn permitted(
-        &self,
-        call: Admitted,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) -> Option<Result<Permitted, Box<Refused>>> {
-        let (call, opinion, mut changed) = match self.before_call(call, emitter, cancel).await {
+    async fn permitted(&self, call: Admitted, io: &mut TurnIo<'_>) -> Option<Result<Permitted, Box<Refused>>> {
+        let (call, opinion, mut changed) = match self.before_call(call, io).await {
             Ok(heard) => heard,
             Err(refused) => return Some(Err(refused)),
         };
-        let context = self.tool_context(&call.call, Arc::new(self.recorder(&call.call)), cancel, &Shown::new());
+        let context = self.tool_context(&call.call, Arc::new(self.recorder(&call.call)), io.cancel, &Shown::new());
         let decided = tokio::select! {
             biased;
-            () = cancel.cancelled() => return None,
+            () = io.cancel.cancelled() => return None,
             decided = self.permit.decide(call.tool.as_ref(), &context, &call.arguments, opinion) => decided,
         };
         Some(match decided {
             Ok(Granted { outside, changed: other, notice }) => {
                 if let Some(notice) = notice {
-                    emitter.error("permissions", notice);
+                    io.error("permissions", notice);
                 }
                 changed |= other.is_some();
                 let arguments = other.unwrap_or(call.arguments);
@@ -119,8 +101,7 @@ impl Session {
         &mut self,
         group: Vec<Permitted>,
         done: &mut ToolsDone,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
+        io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
         let mut started = Vec::with_capacity(group.len());
         let mut shown = Shown::new();
@@ -131,23 +112,22 @@ impl Session {
             if calls::has_effects(call.tool.access()) {
                 self.transcript.note_begun(&call.call).await?;
             }
-            let mut context = self.tool_context(&call.call, recorder, cancel, &shown);
+            let mut context = self.tool_context(&call.call, recorder, io.cancel, &shown);
             context.workspace.extra.extend(outside);
             let ran = Ran { arguments: self.kept_arguments(&call, changed), changed };
             let (call, task) = calls::start(call, self.prompt.registry().clone(), context);
             started.push((call, task, watched, ran));
         }
         for (call, task, watched, ran) in started {
-            let output = shown.until(calls::finish(&call, task), &mut self.relayed, emitter).await;
+            let output = shown.until(calls::finish(&call, task), &mut self.relayed, io).await;
             self.take_relayed_usage();
             let mut output = watched.end(output).await;
-            self.after_call(&call, &ran, &mut output, emitter, cancel).await;
-            done.seen.push(fingerprint(&call, &output.envelope));
-            take_flow(&output.flow, done, emitter);
+            self.after_call(&call, &ran, &mut output, io).await;
+            calls::note_output(&call, &output, done, io);
             if !calls::waits_for_user(&output.flow) {
-                self.answer(&call, output, emitter).await?;
+                self.answer(&call, output, io).await?;
             }
-            self.tell_tasks(emitter);
+            self.tell_tasks(io);
         }
         Ok(())
     }
@@ -191,56 +171,20 @@ impl Session {
         &mut self,
         call: &ToolCall,
         output: ToolOutput,
-        emitter: &mut Emitter<'_>,
+        io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
         let ToolOutput { mut envelope, images, changes, flow: _, health: _ } = output;
         secrets::mask_envelope(&self.config.masker, &mut envelope);
         self.refer_to_earlier(&call.name, &mut envelope);
-        let event = EventBody::ToolResult {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            status: envelope.status,
-            text: envelope.text.clone(),
-            error: envelope.error.clone(),
-        };
+        let event = call_result(call, &envelope);
         let tool = self.prompt.own_name(&call.name);
         self.transcript.append_result(call, tool, envelope, images).await?;
-        emitter.emit(event);
+        io.emit(event);
         for change in changes {
             self.prompt.note_change(&self.config.workspace, &change);
-            emitter.emit(EventBody::FileChanged {
-                path: self.config.workspace.display(&change.path),
-                change: change.kind,
-            });
+            io.emit(EventBody::FileChanged { path: self.config.workspace.display(&change.path), change: change.kind });
         }
         Ok(())
-    }
-}
-
-/// What tells one call and its result from another.
-pub(crate) fn fingerprint(call: &ToolCall, envelope: &Envelope) -> ContentHash {
-    let mut hasher = Hasher::default();
-    hasher.update(call.name.as_bytes()).update(call.arguments.as_bytes());
-    hasher.update(&[envelope.status as u8]).update(envelope.text.as_bytes());
-    hasher.finish()
-}
-
-pub(crate) fn take_flow(flow: &Flow, done: &mut ToolsDone, emitter: &mut Emitter<'_>) {
-    match flow {
-        Flow::Continue => {}
-        Flow::Ask { question, options } => {
-            emitter.emit(EventBody::Question { question: question.clone(), options: options.clone() });
-            done.question =
-                Some(Question { question: question.clone(), options: options.clone(), about: About::Question });
-        }
-        Flow::Plan { response, options } => {
-            emitter.emit(EventBody::Plan { response: response.clone(), options: options.clone() });
-            done.question = Some(Question { question: response.clone(), options: options.clone(), about: About::Plan });
-        }
-        Flow::Complete { result, command } => {
-            emitter.emit(EventBody::Completion { result: result.clone(), command: command.clone() });
-            done.completed = Some(result.clone());
-        }
     }
 }
 

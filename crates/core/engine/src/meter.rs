@@ -19,7 +19,7 @@ const SMALLEST: u64 = 1_000;
 const BELIEVABLE: std::ops::RangeInclusive<f64> = 0.5..=2.5;
 
 /// What is used up, and how far it may go.
-pub(super) struct Meter {
+pub(crate) struct Meter {
     limits: Limits,
     /// What all turns have used, with their sub-agents.
     budget: Purse,
@@ -35,20 +35,20 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn new(limits: Limits, budget: Purse, factors: TokenizerFactors) -> Self {
+    pub(crate) fn new(limits: Limits, budget: Purse, factors: TokenizerFactors) -> Self {
         let usage = Usage::default();
         Self { limits, budget, since: Instant::now(), usage, cost: None, saved_tokens: 0, factors }
     }
 
     /// Another turn begins, with a model of this price.
-    pub(super) fn begin(&mut self, price: Option<Price>) {
+    pub(crate) fn begin(&mut self, price: Option<Price>) {
         self.since = Instant::now();
         self.usage = Usage::default();
         self.cost = price.map(|_| Cost::default());
     }
 
     /// Adds a request's usage and gives its cost.
-    pub(super) fn spend(&mut self, price: Option<Price>, usage: Usage) -> Option<Cost> {
+    pub(crate) fn spend(&mut self, price: Option<Price>, usage: Usage) -> Option<Cost> {
         let cost = price.map(|price| price.cost(usage));
         self.budget.spend(usage.total(), cost.map_or(0.0, |cost| cost.total));
         self.add(usage, cost);
@@ -56,7 +56,7 @@ impl Meter {
     }
 
     /// Adds what sub-agents used, and the cost of each of their requests.
-    pub(super) fn add_relayed(&mut self, usage: Usage, costs: Vec<Option<Cost>>) {
+    pub(crate) fn add_relayed(&mut self, usage: Usage, costs: Vec<Option<Cost>>) {
         self.usage += usage;
         for cost in costs {
             self.add(Usage::default(), cost);
@@ -72,69 +72,73 @@ impl Meter {
     }
 
     /// The limits of a turn.
-    pub(super) fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> Limits {
         self.limits
     }
 
+    pub(crate) fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// The budget that is shared with sub-agents.
-    pub(super) fn budget(&self) -> &Purse {
+    pub(crate) fn budget(&self) -> &Purse {
         &self.budget
     }
 
     /// The tokens of this turn, with its sub-agents.
-    pub(super) fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         self.usage
     }
 
     /// The money of this turn; none once a request had no price.
-    pub(super) fn cost(&self) -> Option<Cost> {
+    pub(crate) fn cost(&self) -> Option<Cost> {
         self.cost
     }
 
     /// How long this turn has taken.
-    pub(super) fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         self.since.elapsed()
     }
 
     /// What the run has used up so far.
-    pub(super) fn spent(&self) -> Spent {
+    pub(crate) fn spent(&self) -> Spent {
         Spent { tokens: self.budget.tokens(), usd: self.budget.usd(), elapsed: self.elapsed() }
     }
 
     /// How much of each limit is used up after so many replies, in words; nothing without limits.
-    pub(super) fn used_of_limits(&self, replies: u32) -> String {
+    pub(crate) fn used_of_limits(&self, replies: u32) -> String {
         self.limits.used(replies, &self.spent())
     }
 
     /// The replies that are left for a sub-agent after so many of this turn: one at least.
-    pub(super) fn turns_left(&self, replies: u32) -> Option<u32> {
+    pub(crate) fn turns_left(&self, replies: u32) -> Option<u32> {
         self.limits.turns.map(|turns| turns.saturating_sub(replies).max(1))
     }
 
     /// The time that is left.
-    pub(super) fn time_left(&self) -> Option<Duration> {
+    pub(crate) fn time_left(&self) -> Option<Duration> {
         self.limits.wall_time.map(|limit| limit.saturating_sub(self.elapsed()))
     }
 
     /// Notes tokens that were saved.
-    pub(super) fn note_saved(&mut self, tokens: u64) {
+    pub(crate) fn note_saved(&mut self, tokens: u64) {
         self.saved_tokens += tokens;
     }
 
     /// The tokens that were saved since this was last asked.
-    pub(super) fn take_saved(&mut self) -> u64 {
+    pub(crate) fn take_saved(&mut self) -> u64 {
         std::mem::take(&mut self.saved_tokens)
     }
 
     /// How many tokens of this model a counted one is, where replies have taught it. In steps, so that what is logged of it
     /// repeats.
-    pub(super) fn factor(&self, model: &str) -> Option<f64> {
+    pub(crate) fn factor(&self, model: &str) -> Option<f64> {
         self.factors.0.get(model).copied().map(in_steps)
     }
 
     /// Learns the factor of a model from a reply; `assumed` is what it was taken for so far. Gives what has to be kept with the
     /// conversation when the factor is another one now.
-    pub(super) fn learn_factor(
+    pub(crate) fn learn_factor(
         &mut self,
         model: &str,
         assumed: f64,
@@ -155,6 +159,11 @@ fn corrected(factor: f64, counted: u64, billed: u64) -> Option<f64> {
     }
     let seen = billed as f64 / counted as f64;
     BELIEVABLE.contains(&seen).then_some(factor + WEIGHT * (seen - factor))
+}
+
+/// A duration as messages and events hold it.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// As it is used.

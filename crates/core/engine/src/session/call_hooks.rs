@@ -6,17 +6,14 @@ use haft_model::{ModelError, Reply};
 use haft_tool::ToolOutput;
 use haft_types::{Decision, Envelope, HookPoint, Request, ToolCall};
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 use super::Session;
 use super::hooked::tool_name;
+use crate::call_check::{Admitted, Refused};
 use crate::callbacks::{Moment, ToolResponse};
 use crate::calls;
-use crate::emit::Emitter;
-use crate::gate::{Admitted, Refused};
 use crate::permit::Opinion;
-use crate::subagents::Rank;
-use crate::turn::{Conclusion, End, Objection};
+use crate::turn_io::TurnIo;
 
 /// What is known of a call that runs.
 pub(super) struct Ran {
@@ -31,12 +28,7 @@ pub(super) type Heard = (Admitted, Opinion, bool);
 
 impl Session {
     /// Asks callbacks about a call before permission is.
-    pub(super) async fn before_call(
-        &self,
-        call: Admitted,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) -> Result<Heard, Box<Refused>> {
+    pub(super) async fn before_call(&self, call: Admitted, io: &mut TurnIo<'_>) -> Result<Heard, Box<Refused>> {
         if !self.hooked.listen_to(HookPoint::PreToolCall) {
             return Ok((call, Opinion::None, false));
         }
@@ -45,7 +37,7 @@ impl Session {
             tool_use_id: call.call.id.clone(),
             tool_input: call.arguments.clone(),
         };
-        let reaction = self.call_back(moment, emitter, cancel).await;
+        let reaction = self.call_back(moment, io).await;
         let denied = (reaction.permission == Some(Decision::Deny)).then(|| "it is not permitted".to_owned());
         if let Some(why) = reaction.block.or(denied).or(reaction.stop) {
             let message = format!("`{}` did not run: a hook blocked it: {why}", call.call.name);
@@ -71,14 +63,7 @@ impl Session {
     }
 
     /// Tells callbacks what came of a call, and the model what they have to say about it.
-    pub(super) async fn after_call(
-        &self,
-        call: &ToolCall,
-        ran: &Ran,
-        output: &mut ToolOutput,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) {
+    pub(super) async fn after_call(&self, call: &ToolCall, ran: &Ran, output: &mut ToolOutput, io: &mut TurnIo<'_>) {
         if ran.changed {
             let note = format!("\n\nNote: the call ran with other arguments than yours: {}", ran.arguments);
             output.envelope.text.push_str(&note);
@@ -92,7 +77,7 @@ impl Session {
             tool_input: ran.arguments.clone(),
             tool_response: ToolResponse { status: output.envelope.status, text: output.envelope.text.clone() },
         };
-        if let Some(why) = self.call_back(moment, emitter, cancel).await.block {
+        if let Some(why) = self.call_back(moment, io).await.block {
             self.hooked.add_context(format!("A hook objects to what `{}` did: {why}", call.name));
         }
     }
@@ -114,32 +99,6 @@ impl Session {
             usage: reply.map(|reply| reply.usage),
             stop_reason: reply.map(|reply| reply.stop.clone()),
             error: arrived.as_ref().err().map(ToString::to_string),
-        }
-    }
-
-    /// Whether a turn may end so.
-    pub(super) async fn conclude(
-        &self,
-        end: &End,
-        objections: u32,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) -> Conclusion {
-        let answer = self.config.answer.as_ref();
-        let looked_at = answer.map_or(Conclusion::Accepted { output: None }, |schema| schema.conclude(&end.text));
-        let Conclusion::Accepted { output } = looked_at else { return looked_at };
-        let (stop_hook_active, last_assistant_message) = (objections > 0, end.text.clone());
-        let moment = match self.rank {
-            Rank::Main => Moment::Stop { stop_hook_active, last_assistant_message },
-            Rank::Sub => {
-                let agent_type = self.config.agent.clone();
-                Moment::SubagentStop { agent_type, stop_hook_active, last_assistant_message }
-            }
-        };
-        match self.call_back(moment, emitter, cancel).await.block {
-            Some(why) => Conclusion::Rejected(Objection { text: format!("Not done yet: {why}"), otherwise: None }),
-            None if self.has_unread() => Conclusion::Unread { output },
-            None => Conclusion::Accepted { output },
         }
     }
 }
