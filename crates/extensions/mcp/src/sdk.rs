@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_sandbox::{Background, Capture, Command, Stdin, Supervisor};
+use haft_sandbox::{Background, Capture, CommandSpec, Stdin, Supervisor};
 use haft_text::Limits;
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
@@ -246,7 +246,7 @@ async fn start(
     let mut environment: Vec<_> = launch.environment.to_vec();
     environment.retain(|(name, _)| !env.iter().any(|(own, _)| own == name));
     environment.extend(env.iter().cloned());
-    let command = Command {
+    let command = CommandSpec {
         argv: std::iter::once(program).chain(args).map(Into::into).collect(),
         cwd: cwd.clone(),
         env: environment,

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use haft_sandbox::{Confined, Supervisor};
+use haft_sandbox::{ConfinementSpec, Supervisor};
 use haft_tool::CallProgress;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
@@ -49,7 +49,7 @@ pub struct ServerHost {
 #[async_trait]
 pub trait Confines: Send + Sync {
     /// What is put on each of them. The error says why there is nothing.
-    async fn confined(&self) -> Result<Arc<Confined>, String>;
+    async fn confined(&self) -> Result<Arc<ConfinementSpec>, String>;
 }
 
 /// All servers of a session. Dropping it ends them.

@@ -9,7 +9,7 @@ mod report;
 use std::pin::pin;
 use std::sync::Arc;
 
-use haft_sandbox::{Capture, Finished, Live, SandboxError};
+use haft_sandbox::{Capture, FinishedCommand, LiveCommand, SandboxError};
 use haft_text::Limits;
 use haft_tool::{Access, Intent, Tool, ToolContext, ToolDefinition, ToolOutput};
 use schemars::JsonSchema;
@@ -84,12 +84,12 @@ async fn run(
 /// Runs the command and shows what it does meanwhile.
 async fn watch(
     running: &Running,
-    command: &haft_sandbox::Command,
+    command: &haft_sandbox::CommandSpec,
     capture: &Capture,
     context: &ToolContext,
     watcher: &mut Watcher,
-) -> Result<Finished, SandboxError> {
-    let live = Live::keeping(SHOWN);
+) -> Result<FinishedCommand, SandboxError> {
+    let live = LiveCommand::keeping(SHOWN);
     let mut run = pin!(running.supervisor.run_watched(command, capture, &context.cancel, &live));
     loop {
         tokio::select! {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_sandbox::{Command, Confined, SandboxError, Stdin};
+use haft_sandbox::{CommandSpec, ConfinementSpec, SandboxError, Stdin};
 use haft_text::Limits;
 use haft_tool::ToolContext;
 use schemars::JsonSchema;
@@ -25,7 +25,7 @@ pub(crate) struct CommandLine {
     /// The folder it runs in.
     pub(crate) cwd: PathBuf,
     /// What holds it in.
-    confined: Option<Arc<Confined>>,
+    confined: Option<Arc<ConfinementSpec>>,
 }
 
 /// Where a command runs.
@@ -92,8 +92,8 @@ impl CommandLine {
     }
 
     /// The line as a command of the shell.
-    pub(crate) fn command(&self, context: &ToolContext, timeout: Duration) -> Command {
-        Command {
+    pub(crate) fn command(&self, context: &ToolContext, timeout: Duration) -> CommandSpec {
+        CommandSpec {
             argv: vec![shell().into(), "-c".into(), self.text.clone().into()],
             cwd: self.cwd.clone(),
             env: context.environment.as_ref().clone(),

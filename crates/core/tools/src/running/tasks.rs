@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use haft_sandbox::{Background, Capture, Captured, Ending, Exit, SpillFrom, SpillProblem, Supervisor};
+use haft_sandbox::{Background, Capture, CapturedOutput, CommandExit, Ending, SpillFrom, SpillProblem, Supervisor};
 use haft_tool::ToolContext;
 use haft_types::TaskPhase;
 
@@ -56,7 +56,7 @@ impl Task {
     }
 
     /// What it has written so far.
-    pub(crate) fn output(&self) -> Captured {
+    pub(crate) fn output(&self) -> CapturedOutput {
         self.command.live().stdout()
     }
 
@@ -81,16 +81,16 @@ impl Task {
             None => (TaskPhase::Started, format!("has been running for {after}")),
             Some(Err(error)) => (TaskPhase::Failed, format!("failed: {error}")),
             Some(Ok(finished)) => {
-                if let Exit::Code(code) = finished.exit {
+                if let CommandExit::Code(code) = finished.exit {
                     exit_code = Some(code);
                 }
                 match finished.exit {
-                    Exit::Code(0) => (TaskPhase::Finished, format!("finished: exit code 0 after {after}")),
-                    Exit::Cancelled if self.left_over.get().is_some() => {
+                    CommandExit::Code(0) => (TaskPhase::Finished, format!("finished: exit code 0 after {after}")),
+                    CommandExit::Cancelled if self.left_over.get().is_some() => {
                         (TaskPhase::Killed, format!("was killed after {after}: it still ran when the run was over"))
                     }
-                    Exit::Cancelled => (TaskPhase::Killed, format!("was killed after {after}")),
-                    exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut) => {
+                    CommandExit::Cancelled => (TaskPhase::Killed, format!("was killed after {after}")),
+                    exit @ (CommandExit::Code(_) | CommandExit::Signal(_) | CommandExit::TimedOut) => {
                         (TaskPhase::Failed, format!("failed: {} after {after}", words::ending(exit)))
                     }
                 }

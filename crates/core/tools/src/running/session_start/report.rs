@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_sandbox::{Awaited, Captured, Exit, Pause, TypeError};
+use haft_sandbox::{AwaitedInput, CapturedOutput, CommandExit, Pause, TypeError};
 use haft_text::Limits;
 use haft_types::Envelope;
 use serde_json::json;
@@ -19,7 +19,7 @@ pub(crate) struct Spoken<'a> {
     session: &'a PtySession,
     pause: Pause,
     waited: Duration,
-    output: Captured,
+    output: CapturedOutput,
 }
 
 impl<'a> Spoken<'a> {
@@ -46,9 +46,9 @@ impl<'a> Spoken<'a> {
             Some(Err(error)) => return Err(ToolFailure::new("cannot_run", error.to_string())),
             Some(Ok(finished)) => {
                 match finished.exit {
-                    Exit::Code(code) => data["exit_code"] = code.into(),
-                    Exit::Signal(signal) => data["signal"] = signal.into(),
-                    Exit::TimedOut | Exit::Cancelled => {}
+                    CommandExit::Code(code) => data["exit_code"] = code.into(),
+                    CommandExit::Signal(signal) => data["signal"] = signal.into(),
+                    CommandExit::TimedOut | CommandExit::Cancelled => {}
                 }
                 format!("Session {id} has ended: {}.", ending(finished.exit))
             }
@@ -56,9 +56,9 @@ impl<'a> Spoken<'a> {
         };
         if let (Pause::Awaits(what), None) = (self.pause, &ended) {
             data["awaits"] = match what {
-                Awaited::Line => "line",
-                Awaited::Hidden => "hidden",
-                Awaited::Key => "key",
+                AwaitedInput::Line => "line",
+                AwaitedInput::Hidden => "hidden",
+                AwaitedInput::Key => "key",
             }
             .into();
         }
@@ -85,11 +85,11 @@ impl<'a> Spoken<'a> {
 
     fn headline(&self, id: &str) -> String {
         match self.pause {
-            Pause::Awaits(Awaited::Line) => format!("Session {id} waits for a line of input."),
-            Pause::Awaits(Awaited::Hidden) => {
+            Pause::Awaits(AwaitedInput::Line) => format!("Session {id} waits for a line of input."),
+            Pause::Awaits(AwaitedInput::Hidden) => {
                 format!("Session {id} waits for input it does not show, such as a password.")
             }
-            Pause::Awaits(Awaited::Key) => {
+            Pause::Awaits(AwaitedInput::Key) => {
                 format!("Session {id} waits for input (it reads each key as it is typed, as line editors do).")
             }
             Pause::Quiet => format!("Session {id} is running and quiet."),
