@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use haft_engine::{Approver, Callback, Notice};
-use haft_permission::Rule;
+use haft_permission::PermissionRule;
 use haft_project::Standing;
 use haft_sandbox::Supervisor;
 use haft_store::{Store, StoreConfig, StoreError};
-use haft_tool::Tool;
+use haft_tool::{Tool, ToolCatalogue};
 use haft_tools::Readers;
 use haft_types::{Clock, Decision, ModelSpec, TokenCounter};
 
@@ -69,10 +69,12 @@ pub struct ExtensionContext<'a> {
 pub struct Contribution {
     /// Tools, after the built-in ones, in order.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// Deferred tools. Where there are any, `tool_search` stands after the tools of the first extension that has some.
+    pub catalogues: Vec<Arc<dyn ToolCatalogue>>,
     /// Who is called at the points of a run, after the user's hooks.
     pub callbacks: Vec<Arc<dyn Callback>>,
     /// Permission rules beside those of the configuration.
-    pub rules: Vec<(Decision, Rule)>,
+    pub rules: Vec<(Decision, PermissionRule)>,
     /// What it reads of files for the built-in tools. Of several readers of a kind the first one counts.
     pub readers: Readers,
     /// Values that must not be shown or kept anywhere.

@@ -1,18 +1,19 @@
 //! Puts the parts of a session together: store, model, sandbox, permissions, tools, and what extensions give.
 
+use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 
 use haft_engine::hub::Hub;
 use haft_engine::{Notice, ProjectRules, Purse, Services, SessionConfig, ToolHelp};
 use haft_model::{Client, Declared, O200k, Secret};
-use haft_permission::{Confinement, Permissions, PermissionsConfig, Rule, Rules};
+use haft_permission::{Confinement, PermissionRule, PermissionRules, Permissions, PermissionsConfig};
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_sandbox::Sandbox;
 use haft_store::Store;
 use haft_text::Masker;
-use haft_tool::Workspace;
+use haft_tool::{ToolSearch, Workspace};
 use haft_tools::{RecoveryOutcome, Running};
 use haft_types::{Decision, PermissionMode, TokenCounter};
 
@@ -72,7 +73,7 @@ pub(crate) fn prepare(
     };
     let services = Services {
         store,
-        versions: store::versions(places, &config),
+        versions: agent.file_versions.clone().unwrap_or_else(|| store::versions(places, &config)),
         fallbacks: models::standby(
             host,
             &config,
@@ -139,16 +140,24 @@ pub(crate) fn prepare(
 
 /// What all extensions give together, in the order they were registered, and after them the agent's own.
 fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution {
-    let mut all = Contribution::default();
+    let (mut all, mut search_at) = (Contribution::default(), None);
     for extension in &agent.extensions {
-        let Contribution { tools, callbacks, rules, readers, secrets, notices } = extension.contribute(context);
+        let Contribution { tools, catalogues, callbacks, rules, readers, secrets, notices } =
+            extension.contribute(context);
         all.readers.documents = all.readers.documents.or(readers.documents);
         all.readers.outline = all.readers.outline.or(readers.outline);
         all.tools.extend(tools);
+        if !catalogues.is_empty() {
+            search_at.get_or_insert(all.tools.len());
+        }
+        all.catalogues.extend(catalogues);
         all.callbacks.extend(callbacks);
         all.rules.extend(rules);
         all.secrets.extend(secrets);
         all.notices.extend(notices);
+    }
+    if let Some(at) = search_at {
+        all.tools.insert(at, Arc::new(ToolSearch::new(mem::take(&mut all.catalogues))));
     }
     all.tools.extend(agent.tools.iter().cloned());
     all.callbacks.extend(agent.callbacks.iter().cloned());
@@ -180,14 +189,17 @@ pub fn permissions(
     mode: PermissionMode,
     confinement: Confinement,
 ) -> Result<Permissions, ConfigError> {
-    let rules = Rules::load(config, environment.home().as_deref()).map_err(ConfigError::Rules)?;
+    let rules = PermissionRules::load(config, environment.home().as_deref()).map_err(ConfigError::Rules)?;
     Ok(Permissions { mode, rules, confinement })
 }
 
 /// The permissions with further rules.
-pub fn with_rules(mut permissions: Permissions, rules: impl IntoIterator<Item = (Decision, Rule)>) -> Permissions {
+pub fn with_rules(
+    mut permissions: Permissions,
+    rules: impl IntoIterator<Item = (Decision, PermissionRule)>,
+) -> Permissions {
     for (decision, rule) in rules {
-        permissions.rules = std::mem::take(&mut permissions.rules).with(decision, rule);
+        permissions.rules = mem::take(&mut permissions.rules).with(decision, rule);
     }
     permissions
 }

@@ -148,6 +148,7 @@ impl From<InvalidArguments> for ToolOutput {
 mod tests {
     use std::future::ready;
 
+    use futures::FutureExt as _;
     use serde::Deserialize;
     use serde_json::json;
     use tokio_util::sync::CancellationToken;
@@ -159,17 +160,17 @@ mod tests {
 
     #[derive(Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
-    struct Parameters {
+    struct TouchParameters {
         /// Where.
         path: String,
     }
 
     fn tool() -> impl Tool {
         let definition = ToolDefinition::new("touch", "Touches a file.\n", &MANUAL, Access::Write, |arguments| {
-            Intent::parsed(arguments, |Parameters { path }| Intent::Files(vec![FileUse::Write(path)]))
+            Intent::parsed(arguments, |TouchParameters { path }| Intent::Files(vec![FileUse::Write(path)]))
         });
         definition
-            .runs(|context, Parameters { path }| {
+            .runs(|context, TouchParameters { path }| {
                 let call = context.call_id.as_str();
                 Box::pin(async move {
                     match path.as_str() {
@@ -178,7 +179,7 @@ mod tests {
                     }
                 })
             })
-            .previews(|_, Parameters { path }| Box::pin(ready(Some(format!("+++ {path}")))))
+            .previews(|_, TouchParameters { path }| Box::pin(ready(Some(format!("+++ {path}")))))
     }
 
     fn context() -> ToolContext {
@@ -194,23 +195,25 @@ mod tests {
         assert_eq!((tool.access(), tool.manual().example_of), (Access::Write, "Trying it"));
     }
 
-    #[tokio::test]
-    async fn both_arms_of_a_function_are_read_by_the_model() {
+    #[test]
+    fn both_arms_of_a_function_are_read_by_the_model() {
         let (tool, context) = (tool(), context());
-        assert_eq!(tool.call(&context, json!({"path": "a"})).await.envelope.text, "call-1: a");
-        let error = tool.call(&context, json!({"path": ""})).await.envelope.error.unwrap();
+        let call = |path: &str| tool.call(&context, json!({ "path": path })).now_or_never().unwrap().envelope;
+        assert_eq!(call("a").text, "call-1: a");
+        let error = call("").error.unwrap();
         assert_eq!((error.code.as_str(), error.message.as_str()), ("invalid_path", "`path` is empty"));
-        assert_eq!(tool.preview(&context, &json!({"path": "a"})).await.as_deref(), Some("+++ a"));
+        assert_eq!(tool.preview(&context, &json!({"path": "a"})).now_or_never().unwrap().as_deref(), Some("+++ a"));
     }
 
-    #[tokio::test]
-    async fn arguments_that_do_not_fit_reach_no_function_and_declare_nothing() {
+    #[test]
+    fn arguments_that_do_not_fit_reach_no_function_and_declare_nothing() {
         let (tool, context) = (tool(), context());
         for arguments in [json!({}), json!({"path": 1}), json!({"path": "a", "more": true})] {
-            let error = tool.call(&context, arguments.clone()).await.envelope.error.unwrap();
+            let output = tool.call(&context, arguments.clone()).now_or_never().unwrap();
+            let error = output.envelope.error.unwrap();
             assert_eq!(error.code, "invalid_arguments");
             assert!(error.message.starts_with("invalid arguments for `touch`: "), "{}", error.message);
-            assert_eq!(tool.preview(&context, &arguments).await, None);
+            assert_eq!(tool.preview(&context, &arguments).now_or_never().unwrap(), None);
             assert_eq!(tool.intent(&arguments), Intent::Nothing);
         }
         assert_eq!(tool.intent(&json!({"path": "a"})), Intent::Files(vec![FileUse::Write("a".to_owned())]));

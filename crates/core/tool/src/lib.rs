@@ -1,13 +1,16 @@
-//! The tool trait, its specification, the registry, and the ports through which tools reach the agent.
+//! The tool trait, its specification, the registry, tools that are deferred and found, and the ports through which tools reach
+//! the agent.
 //!
-//! This crate knows no particular tool, no model and no store; `haft-tools` holds the built-in tools; `haft-engine` and
+//! This crate knows no particular tool but the one that finds others, no model and no store; `haft-tools` holds the built-in tools; `haft-engine` and
 //! the extensions implement the ports.
 //!
 //! Read first: [`Tool`] (what a tool is), [`ToolDefinition`] (how one is made of a function), [`ToolContext`] (what it is given),
-//! [`Registry`] (where it is found and how it is called), [`Plugin`] (who looks over its shoulder).
+//! [`Registry`] (where it is found and how it is called), [`Plugin`] (who looks over its shoulder), [`ToolCatalogue`] and
+//! [`ToolSearch`] (tools of which the model is told when it asks).
 
 mod bare;
 mod context;
+mod deferred;
 mod function;
 mod guard;
 mod intent;
@@ -18,8 +21,10 @@ mod ports;
 mod registry;
 mod schema;
 mod selection;
+mod tool_search;
 
 pub use context::{OutputLimits, ReadFilter, ToolContext, Workspace};
+pub use deferred::{ToolDetail, describe_tool, shorten};
 pub use function::{FunctionTool, ToolDefinition};
 pub use guard::Guard;
 pub use intent::{FileUse, Intent};
@@ -27,15 +32,17 @@ pub use manual::{Alias, CaseDocument, Group, Manual, Set, Source};
 pub use paths::{LinkError, follow_links};
 pub use plugin::Plugin;
 pub use ports::{
-    Added, AgentReport, Assignment, CodeDefinition, CodeOutline, CodeOutlineError, DocumentError, DocumentFormat,
-    DocumentReader, DocumentSource, DocumentText, Evidence, FileHistory, FileState, GroupDelivery, NewUseful,
-    NotDelivered, Note, Notes, OpenedSkill, PortError, Post, Progress, ReadLedger, Recalled, SkillShelf, SourceOutline,
-    SubAgents, TakeBack, TodoItem, TodoList, TodoState, TokenCount, Transcript, TranscriptLine, UndoOutcome,
-    UndoReport, UndoTarget, UndoneFile, UnknownAgent, UsefulInfo, UsefulItem, WorkOrder, WorkPlace,
+    Added, AgentReport, Assignment, CallProgress, ChangeUndo, CodeDefinition, CodeOutline, CodeOutlineError,
+    ConversationMessages, DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText, Evidence,
+    FileHistory, FileState, GroupDelivery, NewUseful, NotDelivered, Note, OpenedSkill, Patience, PortError, Post,
+    ProjectNotes, ReadLedger, Recalled, SkillShelf, SourceOutline, SubAgents, TodoItem, TodoList, TodoState,
+    TokenCount, ToolCatalogue, TranscriptLine, UndoOutcome, UndoReport, UndoTarget, UndoneFile, UnknownAgent,
+    UsefulInfo, UsefulItem, WorkOrder, WorkPlace,
 };
-pub use registry::{Registry, Resolved, Statistics, Switch};
+pub use registry::{Registry, Resolved, Switch, ToolStatistics};
 pub use schema::{InvalidArguments, parse_arguments, schema_of};
 pub use selection::{PROFILES, UnknownChoice};
+pub use tool_search::ToolSearch;
 
 use async_trait::async_trait;
 use haft_types::{ChangeKind, Envelope, Image, ToolSpec};
@@ -123,14 +130,14 @@ pub struct ToolOutput {
     /// Files it changed.
     pub changes: Vec<FileChange>,
     /// How the turn goes on.
-    pub flow: Flow,
+    pub flow: TurnFlow,
     /// Whether the tool itself works.
-    pub health: Health,
+    pub health: ToolHealth,
 }
 
 /// Whether a tool works. A non-zero exit, an edit that does not fit, bad arguments and a denial are no fault of the tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Health {
+pub enum ToolHealth {
     /// It does, whatever came of the call.
     #[default]
     Sound,
@@ -155,7 +162,7 @@ pub struct FileChange {
 
 /// How the turn goes on after a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Flow {
+pub enum TurnFlow {
     /// The model gets the result.
     #[default]
     Continue,

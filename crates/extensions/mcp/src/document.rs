@@ -5,14 +5,15 @@
 
 use std::fmt::Write as _;
 
-use haft_text::sanitise;
+use haft_tool::{ToolDetail, shorten};
+use haft_types::ToolSpec;
 
-use crate::listing::{Listing, ResourceInfo, ToolInfo};
-use crate::output::{Answer, Content};
-use crate::scope::Scope;
+use crate::listing::{ResourceInfo, ServerListing, ToolInfo};
+use crate::output::{AnswerContent, ServerAnswer};
+use crate::scope::ToolScope;
 use crate::servers::Servers;
 
-/// The longest description of a tool, in characters.
+/// The longest description of a resource, in characters.
 const DESCRIPTION: usize = 1_000;
 /// The longest instructions of a server, in characters.
 const INSTRUCTIONS: usize = 800;
@@ -24,44 +25,27 @@ const RESOURCES: usize = 10;
 
 /// What a model is told of the servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Document {
+pub struct ServerDocument {
     /// The text, for the description of `use_mcp_tool`.
     pub text: String,
     /// Whether the arguments of tools are left for `tool_search` to tell.
     pub deferred: bool,
 }
 
-/// How much is told of each tool.
-#[derive(Clone, Copy)]
-enum Detail {
-    /// Name, description and arguments.
-    Whole,
-    /// The name.
-    Names,
-    /// How many there are.
-    Counts,
-}
-
-impl Document {
+impl ServerDocument {
     /// Tells as much as fits into this many tokens: every tool with its arguments, else their names, else how many.
     pub fn of(servers: &Servers, budget: usize, count: &dyn Fn(&str) -> usize) -> Self {
-        Self::within(&Scope::default(), servers, budget, count)
+        Self::within(&ToolScope::default(), servers, budget, count)
     }
 
     /// The same of what is within a scope.
-    pub(crate) fn within(scope: &Scope, servers: &Servers, budget: usize, count: &dyn Fn(&str) -> usize) -> Self {
-        let text = |detail| text(servers, scope, detail);
-        let whole = text(Detail::Whole);
-        if count(&whole) <= budget {
-            return Self { text: whole, deferred: false };
-        }
-        let names = text(Detail::Names);
-        let text = if count(&names) <= budget { names } else { text(Detail::Counts) };
-        Self { text, deferred: true }
+    pub(crate) fn within(scope: &ToolScope, servers: &Servers, budget: usize, count: &dyn Fn(&str) -> usize) -> Self {
+        let (detail, text) = ToolDetail::fitting(budget, count, |detail| text(servers, scope, detail));
+        Self { text, deferred: detail != ToolDetail::Whole }
     }
 }
 
-fn text(servers: &Servers, scope: &Scope, detail: Detail) -> String {
+fn text(servers: &Servers, scope: &ToolScope, detail: ToolDetail) -> String {
     let mut text = match scope.told() {
         None => "Servers and their tools:".to_owned(),
         Some(only) => format!("Servers and their tools, of which you can use only {only}:"),
@@ -73,7 +57,8 @@ fn text(servers: &Servers, scope: &Scope, detail: Detail) -> String {
             text.push_str("Its tools are not known yet: `tool_search` with this `server_name` lists them.");
             continue;
         };
-        let offered: Vec<_> = listing.tools.iter().filter(|tool| scope.offers(server, &tool.name)).collect();
+        let offered = listing.tools.iter().filter(|tool| scope.offers(server, &tool.name));
+        let offered: Vec<_> = offered.map(ToolInfo::spec).collect();
         tell(&mut text, &listing, &offered, detail);
         if scope.offers(server, READ_RESOURCE) {
             tell_resources(&mut text, &listing, detail);
@@ -83,18 +68,18 @@ fn text(servers: &Servers, scope: &Scope, detail: Detail) -> String {
 }
 
 /// That there are resources, and which, if they are few.
-fn tell_resources(text: &mut String, listing: &Listing, detail: Detail) {
+fn tell_resources(text: &mut String, listing: &ServerListing, detail: ToolDetail) {
     let all = &listing.resources;
     if all.is_empty() || listing.tools.iter().any(|tool| tool.name == READ_RESOURCE) {
         return;
     }
     match detail {
-        Detail::Whole if all.len() <= RESOURCES => {
+        ToolDetail::Whole if all.len() <= RESOURCES => {
             let named: Vec<_> = all.iter().map(|one| format!("`{}` ({})", one.uri, one.name)).collect();
-            let named = short(&named.join(", "), DESCRIPTION);
+            let named = shorten(&named.join(", "), DESCRIPTION);
             let _ = write!(text, "\n- `{READ_RESOURCE}`: reads a resource: {named}\n  arguments: {{\"uri\": …}}");
         }
-        Detail::Whole | Detail::Names | Detail::Counts => {
+        ToolDetail::Whole | ToolDetail::Names | ToolDetail::Counts => {
             let count = all.len();
             let _ = write!(text, "\n- `{READ_RESOURCE}`: {count} resources; without a `uri` it lists them");
         }
@@ -102,52 +87,19 @@ fn tell_resources(text: &mut String, listing: &Listing, detail: Detail) {
 }
 
 /// All resources, as an answer of the server.
-pub(crate) fn resources(listing: &Listing) -> Answer {
+pub(crate) fn resources(listing: &ServerListing) -> ServerAnswer {
     let line = |one: &ResourceInfo| {
         let of = if one.media_type.is_empty() { String::new() } else { format!(", {}", one.media_type) };
-        format!("`{}` ({}{of}): {}", one.uri, one.name, short(&one.description, DESCRIPTION))
+        format!("`{}` ({}{of}): {}", one.uri, one.name, shorten(&one.description, DESCRIPTION))
     };
     let lines: Vec<_> = listing.resources.iter().map(line).collect();
-    Answer { content: vec![Content::Text(lines.join("\n"))], ..Answer::default() }
+    ServerAnswer { content: vec![AnswerContent::Text(lines.join("\n"))], ..ServerAnswer::default() }
 }
 
-fn tell(text: &mut String, listing: &Listing, offered: &[&ToolInfo], detail: Detail) {
-    match detail {
-        Detail::Whole | Detail::Names => {
-            let instructions = short(&listing.instructions, INSTRUCTIONS);
-            if !instructions.is_empty() {
-                let _ = writeln!(text, "{instructions}");
-            }
-        }
-        Detail::Counts => {}
+fn tell(text: &mut String, listing: &ServerListing, offered: &[ToolSpec], detail: ToolDetail) {
+    let instructions = shorten(&listing.instructions, INSTRUCTIONS);
+    if detail != ToolDetail::Counts && !instructions.is_empty() {
+        let _ = writeln!(text, "{instructions}");
     }
-    match (detail, offered) {
-        (_, []) => text.push_str("It has no tools."),
-        (Detail::Whole, tools) => {
-            let described: Vec<_> = tools.iter().map(|tool| describe(tool)).collect();
-            text.push_str(&described.join("\n"));
-        }
-        (Detail::Names, tools) => {
-            let names: Vec<_> = tools.iter().map(|tool| format!("`{}`", sanitise(&tool.name))).collect();
-            let _ = write!(text, "{} (arguments: `tool_search`)", names.join(", "));
-        }
-        (Detail::Counts, tools) => {
-            let _ = write!(text, "{} tools: `tool_search` finds them", tools.len());
-        }
-    }
-}
-
-/// A tool in one paragraph: name, description, arguments.
-pub(crate) fn describe(tool: &ToolInfo) -> String {
-    let schema = serde_json::to_string(&tool.schema).unwrap_or_default();
-    let description = short(&tool.description, DESCRIPTION);
-    format!("- `{}`: {description}\n  arguments: {}", sanitise(&tool.name), sanitise(&schema))
-}
-
-fn short(text: &str, longest: usize) -> String {
-    let text = sanitise(text.trim());
-    match text.char_indices().nth(longest) {
-        Some((end, _)) => format!("{} […]", text[..end].trim_end()),
-        None => text.into_owned(),
-    }
+    text.push_str(&if offered.is_empty() { "It has no tools.".to_owned() } else { detail.list(offered) });
 }

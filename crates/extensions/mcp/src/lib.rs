@@ -1,14 +1,15 @@
-//! MCP servers behind two tools: their configuration, their life, and what they offer.
+//! MCP servers behind a tool and a catalogue of deferred tools: their configuration, their life, and what they offer.
 //!
 //! A server is started when something of it is first used, never before. What it offers is kept on disk, so that a model
 //! can be told of it without a server. This crate decides nothing about permission, reads no environment and asks nobody
 //! anything: values, folders and the one who answers a server's questions are given to it. The official SDK is used in
 //! `sdk` alone; none of its types leave that module.
 //!
-//! Read first: [`gather`] (which servers there are), [`Servers`] (their life), [`UseMcpTool`] and [`ToolSearch`] (what the
-//! model gets).
+//! Read first: [`gather`] (which servers there are), [`Servers`] (their life), [`UseMcpTool`] (what the model
+//! calls), [`ServerCatalogue`] (what it can find).
 
 mod cache;
+mod catalogue;
 mod config;
 mod document;
 mod error;
@@ -21,22 +22,20 @@ mod output;
 mod project;
 mod scope;
 mod sdk;
-mod search;
 mod server;
 mod servers;
-mod tool_search;
 mod use_mcp_tool;
 
 pub use cache::Cache;
+pub use catalogue::ServerCatalogue;
 pub use config::{OauthConfig, Protocol, ServerConfig, ToolFilter};
-pub use document::Document;
+pub use document::ServerDocument;
 pub use error::McpError;
 pub use gather::{Gathered, ProjectFile, gather};
-pub use listing::{Listing, PromptArgument, PromptInfo, ResourceInfo, ToolInfo};
+pub use listing::{PromptArgument, PromptInfo, ResourceInfo, ServerListing, ToolInfo};
 pub use login::{Login, login};
-pub use output::{Answer, Content};
+pub use output::{AnswerContent, ServerAnswer};
 pub use sdk::Elicitor;
-pub use server::{Oauth, Origin, Problem, Reach, Server};
-pub use servers::{Confines, Host, Servers, State};
-pub use tool_search::ToolSearch;
+pub use server::{Oauth, ServerDefinition, ServerEndpoint, ServerOrigin, ServerProblem};
+pub use servers::{Confines, ServerHost, ServerState, Servers};
 pub use use_mcp_tool::UseMcpTool;

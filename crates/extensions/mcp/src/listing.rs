@@ -1,12 +1,13 @@
 //! What a server offers, in our own words.
 
+use haft_types::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Everything a server said it offers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Listing {
+pub struct ServerListing {
     /// The program's own name and version, where it gives them.
     pub program: String,
     /// The revision of the protocol that was spoken.
@@ -30,6 +31,13 @@ pub struct ToolInfo {
     pub description: String,
     /// The JSON schema of its arguments.
     pub schema: Map<String, Value>,
+}
+
+impl ToolInfo {
+    pub(crate) fn spec(&self) -> ToolSpec {
+        let Self { name, description, schema } = self.clone();
+        ToolSpec { name, description, parameters: schema.into() }
+    }
 }
 
 /// A resource of a server, or a template of such.

@@ -5,7 +5,7 @@
 //! every answer. Texts are not kept in it; passages are read from the files when they are shown. This crate reads no
 //! environment and no home folder, is told where its index lies, and never reaches a server a user did not name.
 //!
-//! Read first: [`Local`] (a collection over folders), [`Collection`] (that or a server), [`UseRagTool`] (what the model calls),
+//! Read first: [`Local`] (a collection over folders), [`Collection`] (that or a server), [`use_rag_tool`] (what the model calls),
 //! `words` and `chunks` (what is indexed, both pure functions).
 
 mod chunks;
@@ -21,11 +21,11 @@ mod synonyms;
 mod tool;
 mod words;
 
-pub use collection::{Answer, AskError, Collection, Kind};
-pub use config::{CollectionConfig, ConfigError, Source};
+pub use collection::{AskError, Collection, CollectionAnswer, CollectionKind};
+pub use config::{CollectionConfig, CollectionConfigError, CollectionSource};
 pub use error::RagError;
 pub use index::Update;
-pub use local::{Found, Local, Passage, Status};
-pub use remote::{Remote, RemoteError, Told};
+pub use local::{CollectionStatus, Local, Passage, PassageResults};
+pub use remote::{Remote, RemoteAnswer, RemoteError};
 pub use serve::{Serving, Token, serve};
-pub use tool::UseRagTool;
+pub use tool::use_rag_tool;

@@ -4,20 +4,18 @@
 //! decided by that.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use haft_text::{Limits, cut_lines, sanitise};
-use haft_tool::{
-    Access, Group, Health, Intent, Manual, Tool, ToolContext, ToolOutput, Workspace, parse_arguments, schema_of,
-};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolDefinition, ToolHealth, ToolOutput, Workspace};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::collection::{Answer, AskError, Collection, Kind};
+use crate::collection::{AskError, Collection, CollectionAnswer, CollectionKind};
 use crate::local::Passage;
-use crate::{Found, RagError};
+use crate::{PassageResults, RagError};
 
 const NAME: &str = "use_rag_tool";
 /// So many passages answer a question.
@@ -31,36 +29,59 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct UseRagToolParameters {
     /// The name of the collection.
     server_name: String,
     /// What to look for.
     query: String,
 }
 
-/// The tool.
-pub struct UseRagTool {
-    spec: ToolSpec,
-    collections: Vec<Collection>,
+/// The tool `use_rag_tool` over these collections.
+pub fn use_rag_tool(collections: Vec<Collection>) -> impl Tool {
+    let prompt = format!("{}\n\nCollections:\n{}", include_str!("tool/prompt.md").trim_end(), listed(&collections));
+    let collections: Arc<[Collection]> = collections.into();
+    let known = Arc::clone(&collections);
+    ToolDefinition::new(NAME, &prompt, &MANUAL, Access::Read, move |arguments| intent(&known, arguments)).runs(
+        move |context, parameters| {
+            let collections = Arc::clone(&collections);
+            Box::pin(async move { run(&collections, context, parameters).await })
+        },
+    )
 }
 
-impl UseRagTool {
-    /// The tool over these collections.
-    pub fn new(collections: Vec<Collection>) -> Self {
-        let spec = ToolSpec {
-            name: NAME.to_owned(),
-            description: format!(
-                "{}\n\nCollections:\n{}",
-                include_str!("tool/prompt.md").trim_end(),
-                listed(&collections)
-            ),
-            parameters: schema_of::<Parameters>(),
-        };
-        Self { spec, collections }
-    }
+fn find<'a>(collections: &'a [Collection], name: &str) -> Option<&'a Collection> {
+    collections.iter().find(|collection| collection.name == name.trim())
+}
 
-    fn find(&self, name: &str) -> Option<&Collection> {
-        self.collections.iter().find(|collection| collection.name == name.trim())
+fn intent(collections: &[Collection], arguments: &Value) -> Intent {
+    let named = arguments.get("server_name").and_then(Value::as_str).and_then(|name| find(collections, name));
+    match named.map(|collection| &collection.kind) {
+        Some(CollectionKind::Remote(remote)) => {
+            Intent::Hosts(remote.url().host_str().map(str::to_owned).into_iter().collect())
+        }
+        Some(CollectionKind::Local(_)) | None => Intent::Nothing,
+    }
+}
+
+async fn run(
+    collections: &[Collection],
+    context: &ToolContext,
+    UseRagToolParameters { server_name, query }: UseRagToolParameters,
+) -> Result<Envelope, ToolOutput> {
+    let Some(collection) = find(collections, &server_name) else {
+        let names: Vec<_> = collections.iter().map(|one| format!("`{}`", one.name)).collect();
+        let message = format!("there is no collection `{}`; there are {}", server_name.trim(), names.join(", "));
+        return Err(Envelope::failure("unknown_collection", message).into());
+    };
+    if query.trim().is_empty() {
+        return Err(Envelope::failure("invalid_arguments", "`query` is empty; say what to look for").into());
+    }
+    tokio::select! {
+        asked = collection.ask(&query, TOP) => match asked {
+            Ok(answer) => Ok(shown(context, collection, &query, answer)),
+            Err(error) => Err(broken(&error)),
+        },
+        () = context.cancel.cancelled() => Err(Envelope::failure("cancelled", "The search was cancelled.").into()),
     }
 }
 
@@ -76,54 +97,6 @@ fn listed(collections: &[Collection]) -> String {
     collections.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-#[async_trait]
-impl Tool for UseRagTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
-        let named = arguments.get("server_name").and_then(Value::as_str).and_then(|name| self.find(name));
-        match named.map(|collection| &collection.kind) {
-            Some(Kind::Remote(remote)) => {
-                Intent::Hosts(remote.url().host_str().map(str::to_owned).into_iter().collect())
-            }
-            Some(Kind::Local(_)) | None => Intent::Nothing,
-        }
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        let Parameters { server_name, query } = match parse_arguments(NAME, arguments) {
-            Ok(parameters) => parameters,
-            Err(error) => return Envelope::failure("invalid_arguments", error.to_string()).into(),
-        };
-        let Some(collection) = self.find(&server_name) else {
-            let names: Vec<_> = self.collections.iter().map(|one| format!("`{}`", one.name)).collect();
-            let message = format!("there is no collection `{}`; there are {}", server_name.trim(), names.join(", "));
-            return Envelope::failure("unknown_collection", message).into();
-        };
-        if query.trim().is_empty() {
-            return Envelope::failure("invalid_arguments", "`query` is empty; say what to look for").into();
-        }
-        let asked = tokio::select! {
-            asked = collection.ask(&query, TOP) => asked,
-            () = context.cancel.cancelled() => return Envelope::failure("cancelled", "The search was cancelled.").into(),
-        };
-        match asked {
-            Ok(answer) => shown(context, collection, &query, answer).into(),
-            Err(error) => broken(&error),
-        }
-    }
-}
-
 fn broken(error: &AskError) -> ToolOutput {
     let code = match error {
         AskError::Local(RagError::NoFolder(_)) => "not_found",
@@ -132,17 +105,17 @@ fn broken(error: &AskError) -> ToolOutput {
         AskError::Remote(_) => "server_failed",
     };
     let envelope = Envelope::failure(code, sanitise(&error.to_string()));
-    ToolOutput { health: Health::Broken, ..envelope.into() }
+    ToolOutput { health: ToolHealth::Broken, ..envelope.into() }
 }
 
 /// What the model reads. Text of documents can neither move a cursor nor look like the end of its passage.
-fn shown(context: &ToolContext, collection: &Collection, query: &str, answer: Answer) -> Envelope {
+fn shown(context: &ToolContext, collection: &Collection, query: &str, answer: CollectionAnswer) -> Envelope {
     let (text, sources, partial_data) = match answer {
-        Answer::Passages(found) => {
+        CollectionAnswer::Passages(found) => {
             let sources = sources_of(&found.passages, &context.workspace);
             (passages(&collection.name, &found, &context.workspace), sources, json!({ "notes": found.notes }))
         }
-        Answer::Told { text, sources } => {
+        CollectionAnswer::Told { text, sources } => {
             let mut told = sanitise(&text).trim_end().to_owned();
             if !sources.is_empty() {
                 let lines: Vec<_> = sources.iter().map(|source| format!("- {}", sanitise(source))).collect();
@@ -168,7 +141,7 @@ fn sources_of(passages: &[Passage], workspace: &Workspace) -> Value {
     Value::Array(passages.iter().map(one).collect())
 }
 
-fn passages(name: &str, found: &Found, workspace: &Workspace) -> String {
+fn passages(name: &str, found: &PassageResults, workspace: &Workspace) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     for note in &found.notes {
@@ -224,7 +197,7 @@ mod tests {
         let local = |description: &str| Collection {
             name: "docs".into(),
             description: description.into(),
-            kind: Kind::Local(std::sync::Arc::new(crate::Local::new(Vec::new(), "/nonexistent".into()))),
+            kind: CollectionKind::Local(Arc::new(crate::Local::new(Vec::new(), "/nonexistent".into()))),
         };
         assert_eq!(listed(&[local("One\ntwo.\u{1b}[2J"), local("")]), "- `docs`: One two.\n- `docs`: no description");
     }

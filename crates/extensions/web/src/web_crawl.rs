@@ -5,11 +5,11 @@ use std::fs::DirBuilder;
 use std::io::Write as _;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use haft_text::{Limits, cut_lines};
-use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolOutput, parse_arguments, schema_of};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolDefinition};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct WebCrawlParameters {
     /// The address of the page.
     url: String,
     /// How many pages at most; 1 when absent.
@@ -42,65 +42,39 @@ struct Parameters {
     max_depth: Option<u32>,
 }
 
-/// The tool.
-pub struct WebCrawl {
-    spec: ToolSpec,
-    fetcher: Fetcher,
+/// The tool `web_crawl` over what this fetcher reaches.
+pub fn web_crawl(fetcher: Fetcher) -> impl Tool {
+    let fetcher = Arc::new(fetcher);
+    ToolDefinition::new(NAME, include_str!("web_crawl/prompt.md"), &MANUAL, Access::Read, intent).runs(
+        move |context, parameters| {
+            let fetcher = Arc::clone(&fetcher);
+            Box::pin(async move { run(&fetcher, context, parameters).await })
+        },
+    )
 }
 
-impl WebCrawl {
-    /// The tool over what this fetcher reaches.
-    pub fn new(fetcher: Fetcher) -> Self {
-        let spec = ToolSpec {
-            name: NAME.to_owned(),
-            description: include_str!("web_crawl/prompt.md").trim_end().to_owned(),
-            parameters: schema_of::<Parameters>(),
-        };
-        Self { spec, fetcher }
+fn intent(arguments: &Value) -> Intent {
+    let url = arguments.get("url").and_then(Value::as_str).and_then(|url| Url::parse(url.trim()).ok());
+    match url.as_ref().and_then(Url::host_str) {
+        Some(host) => Intent::Hosts(vec![host.to_owned()]),
+        // The tool itself will say what is wrong with it.
+        None => Intent::Nothing,
     }
 }
 
-#[async_trait]
-impl Tool for WebCrawl {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn intent(&self, arguments: &Value) -> Intent {
-        let url = arguments.get("url").and_then(Value::as_str).and_then(|url| Url::parse(url.trim()).ok());
-        match url.as_ref().and_then(Url::host_str) {
-            Some(host) => Intent::Hosts(vec![host.to_owned()]),
-            // The tool itself will say what is wrong with it.
-            None => Intent::Nothing,
-        }
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        let Parameters { url, max_pages, max_depth } = match parse_arguments(NAME, arguments) {
-            Ok(parameters) => parameters,
-            Err(error) => return Envelope::failure("invalid_arguments", error.to_string()).into(),
-        };
-        let Ok(first) = Url::parse(url.trim()) else { return failed(&WebError::Address(url)).into() };
-        let bounds = Bounds {
-            pages: max_pages.unwrap_or(1).clamp(1, MOST_PAGES) as usize,
-            depth: max_depth.unwrap_or(1).clamp(1, DEEPEST) as usize,
-        };
-        let crawled = tokio::select! {
-            crawled = crawl(&self.fetcher, first, bounds) => crawled,
-            () = context.cancel.cancelled() => return Envelope::failure("cancelled", "Reading was cancelled.").into(),
-        };
-        match crawled {
-            Ok(crawled) => shown(context, &url, &crawled).into(),
-            Err(error) => failed(&error).into(),
-        }
+async fn run(fetcher: &Fetcher, context: &ToolContext, parameters: WebCrawlParameters) -> Result<Envelope, Envelope> {
+    let WebCrawlParameters { url, max_pages, max_depth } = parameters;
+    let Ok(first) = Url::parse(url.trim()) else { return Err(failed(&WebError::Address(url))) };
+    let bounds = Bounds {
+        pages: max_pages.unwrap_or(1).clamp(1, MOST_PAGES) as usize,
+        depth: max_depth.unwrap_or(1).clamp(1, DEEPEST) as usize,
+    };
+    tokio::select! {
+        crawled = crawl(fetcher, first, bounds) => match crawled {
+            Ok(crawled) => Ok(shown(context, &url, &crawled)),
+            Err(error) => Err(failed(&error)),
+        },
+        () = context.cancel.cancelled() => Err(Envelope::failure("cancelled", "Reading was cancelled.")),
     }
 }
 

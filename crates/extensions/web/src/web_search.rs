@@ -1,14 +1,14 @@
 //! `web_search`: asks the search service the user configured. Registered only where there is one.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use haft_text::{Limits, cut_lines};
-use haft_tool::{Access, Group, Health, Intent, Manual, Tool, ToolContext, ToolOutput, parse_arguments, schema_of};
-use haft_types::{Envelope, ToolSpec};
+use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolDefinition, ToolHealth, ToolOutput};
+use haft_types::Envelope;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::NOTICE;
 use crate::search::{FoundPage, Searcher, SearcherError};
@@ -25,7 +25,7 @@ static MANUAL: Manual = Manual {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+struct WebSearchParameters {
     /// What to look for.
     query: String,
     /// How many results at most; 8 when absent.
@@ -33,65 +33,40 @@ struct Parameters {
     max_results: Option<u32>,
 }
 
-/// The tool.
-pub struct WebSearch {
-    spec: ToolSpec,
-    searcher: Searcher,
+/// The tool `web_search` over this service.
+pub fn web_search(searcher: Searcher) -> impl Tool {
+    let host = searcher.host().to_owned();
+    let searcher = Arc::new(searcher);
+    ToolDefinition::new(NAME, include_str!("web_search/prompt.md"), &MANUAL, Access::Read, move |_| {
+        Intent::Hosts(vec![host.clone()])
+    })
+    .runs(move |context, parameters| {
+        let searcher = Arc::clone(&searcher);
+        Box::pin(async move { run(&searcher, context, parameters).await })
+    })
 }
 
-impl WebSearch {
-    /// The tool over this service.
-    pub fn new(searcher: Searcher) -> Self {
-        let spec = ToolSpec {
-            name: NAME.to_owned(),
-            description: include_str!("web_search/prompt.md").trim_end().to_owned(),
-            parameters: schema_of::<Parameters>(),
-        };
-        Self { spec, searcher }
+async fn run(
+    searcher: &Searcher,
+    context: &ToolContext,
+    WebSearchParameters { query, max_results }: WebSearchParameters,
+) -> Result<Envelope, ToolOutput> {
+    if query.trim().is_empty() {
+        return Err(Envelope::failure("invalid_arguments", "`query` is empty; say what to look for").into());
     }
-}
-
-#[async_trait]
-impl Tool for WebSearch {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn manual(&self) -> &Manual {
-        &MANUAL
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn intent(&self, _arguments: &Value) -> Intent {
-        Intent::Hosts(vec![self.searcher.host().to_owned()])
-    }
-
-    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
-        let Parameters { query, max_results } = match parse_arguments(NAME, arguments) {
-            Ok(parameters) => parameters,
-            Err(error) => return Envelope::failure("invalid_arguments", error.to_string()).into(),
-        };
-        if query.trim().is_empty() {
-            return Envelope::failure("invalid_arguments", "`query` is empty; say what to look for").into();
-        }
-        let most = max_results.unwrap_or(USUAL).clamp(1, MOST) as usize;
-        let found = tokio::select! {
-            found = self.searcher.search(query.trim(), most) => found,
-            () = context.cancel.cancelled() => return Envelope::failure("cancelled", "The search was cancelled.").into(),
-        };
-        match found {
-            Ok(found) => shown(context, &query, &found).into(),
-            Err(error) => broken(&error),
-        }
+    let most = max_results.unwrap_or(USUAL).clamp(1, MOST) as usize;
+    tokio::select! {
+        found = searcher.search(query.trim(), most) => match found {
+            Ok(found) => Ok(shown(context, &query, &found)),
+            Err(error) => Err(broken(&error)),
+        },
+        () = context.cancel.cancelled() => Err(Envelope::failure("cancelled", "The search was cancelled.").into()),
     }
 }
 
 fn broken(error: &SearcherError) -> ToolOutput {
     let envelope = Envelope::failure("search_failed", haft_text::sanitise(&error.to_string()));
-    ToolOutput { health: Health::Broken, ..envelope.into() }
+    ToolOutput { health: ToolHealth::Broken, ..envelope.into() }
 }
 
 fn shown(context: &ToolContext, query: &str, found: &[FoundPage]) -> Envelope {

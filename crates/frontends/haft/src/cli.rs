@@ -1,9 +1,11 @@
 //! The command line, literally: what was typed, not yet what it means.
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use haft_types::{Api, PermissionMode};
 
@@ -28,6 +30,7 @@ use crate::commands::review::ReviewArgs;
 use crate::commands::sandbox::SandboxArgs;
 use crate::commands::tools::ToolsArgs;
 use crate::commands::useful::UsefulArgs;
+#[cfg(feature = "workflows")]
 use crate::commands::workflows::WorkflowsArgs;
 
 /// The top of `haft --help`: commands in groups, in the order people meet them.
@@ -90,14 +93,32 @@ Options:
 
 Exit codes: 0 completed, 1 failed, 2 usage or configuration, 3 a person is needed, 4 a limit was reached, 130 cancelled.";
 
+/// The commands of extensions, each with the feature that brings it, and whether this build has it.
+const EXTENSION_COMMANDS: [(&[&str], &str, bool); 6] = [
+    (&["conversations", "import"], "imports", cfg!(feature = "imports")),
+    (&["context", "replay"], "lab", cfg!(feature = "lab")),
+    (&["mcp"], "mcp", cfg!(feature = "mcp")),
+    (&["rag"], "rag", cfg!(feature = "rag")),
+    (&["workflow"], "workflows", cfg!(feature = "workflows")),
+    (&["workflows"], "workflows", cfg!(feature = "workflows")),
+];
+
 /// The same without the commands of extensions that are not in this build.
 fn help() -> String {
-    let absent = [("mcp", cfg!(feature = "mcp")), ("rag", cfg!(feature = "rag"))];
     let is_here = |line: &&str| {
         let name = line.strip_prefix("  ").and_then(|line| line.split_once(' ')).map(|(name, _)| name);
-        !absent.iter().any(|(command, is_here)| !is_here && name == Some(command))
+        !EXTENSION_COMMANDS.iter().any(|(command, _, is_here)| !is_here && name.is_some_and(|name| *command == [name]))
     };
     HELP.lines().filter(is_here).collect::<Vec<_>>().join("\n")
+}
+
+/// Why arguments that name a command of an extension mean nothing in this build: they must not be taken for a prompt.
+fn absent_command(args: &[OsString]) -> Option<String> {
+    let is_named =
+        |command: &[&str]| args.len() >= command.len() && command.iter().zip(args).all(|(one, arg)| arg == one);
+    let (command, feature, _) =
+        EXTENSION_COMMANDS.iter().find(|(command, _, is_here)| !is_here && is_named(command))?;
+    Some(format!("`haft {}` is not in this build; build it with `--features {feature}`\n", command.join(" ")))
 }
 
 /// A coding agent for the terminal, built around a context engine.
@@ -116,7 +137,7 @@ pub(crate) struct Cli {
     pub(crate) run: RunArgs,
 
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub(crate) command: Option<CliCommand>,
 }
 
 impl Cli {
@@ -131,8 +152,12 @@ impl Cli {
     /// Parses the arguments of this process.
     pub(crate) fn from_process() -> Result<Self, clap::Error> {
         // Without a terminal there is nobody to talk to.
-        let definition = Self::definition().arg_required_else_help(!at_a_terminal());
-        Self::from_arg_matches(&definition.try_get_matches()?)
+        let mut definition = Self::definition().arg_required_else_help(!at_a_terminal());
+        let args: Vec<_> = std::env::args_os().collect();
+        if let Some(absent) = absent_command(args.get(1..).unwrap_or_default()) {
+            return Err(definition.error(ErrorKind::InvalidSubcommand, absent));
+        }
+        Self::from_arg_matches(&definition.try_get_matches_from(args)?)
     }
 }
 
@@ -142,7 +167,7 @@ pub(crate) fn at_a_terminal() -> bool {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Give the model a task and print what comes of it.
     ///
     /// Without a prompt, the task is read from standard input; with one, piped standard input is attached to it.
@@ -152,6 +177,7 @@ pub(crate) enum Command {
     /// Run steps for agents, each once what it needs is done; list, show, add and remove such workflows.
     ///
     /// They lie in `.haft/workflows` of the project and in your own `workflows` folder, as YAML. `docs/workflows.md` describes them.
+    #[cfg(feature = "workflows")]
     #[command(visible_alias = "workflow")]
     Workflows(WorkflowsArgs),
     /// List, show, watch and end runs in the background, which `haft run --bg` starts.
@@ -500,7 +526,7 @@ mod tests {
     fn permission_modes_have_the_names_people_know() {
         for name in ["yolo", "bypassPermissions"] {
             let cli = Cli::try_parse_from(["haft", "run", "--permission-mode", name, "x"]).unwrap();
-            let Some(Command::Run(run)) = cli.command else { panic!("{cli:?}") };
+            let Some(CliCommand::Run(run)) = cli.command else { panic!("{cli:?}") };
             assert_eq!(run.permission_mode, Some(PermissionMode::Yolo));
         }
     }

@@ -29,14 +29,15 @@ pub(crate) mod slash;
 pub(crate) mod tools;
 pub(crate) mod trust;
 pub(crate) mod useful;
+#[cfg(feature = "workflows")]
 pub(crate) mod workflows;
 
 use haft_agent::Places;
 use haft_agent::config::{LoadedConfig, Sources, load};
 use haft_project::Kind;
-use interactive::Looks;
+use interactive::InterfaceStyle;
 
-use crate::cli::{Cli, Command, Common};
+use crate::cli::{Cli, CliCommand, Common};
 use crate::exit::Exit;
 use crate::wiring;
 use crate::wiring::log;
@@ -44,42 +45,45 @@ use crate::wiring::log;
 /// Does what the command line says.
 pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
-        Some(Command::Run(args)) => run::run(&args),
-        Some(Command::Review(args)) => review::run(*args),
-        Some(Command::Workflows(args)) => workflows::run(args.command),
-        Some(Command::Jobs(args)) => jobs::run(args.command),
-        Some(Command::Demo(args)) => crate::demo::run(&args),
-        Some(Command::Conversations(args)) => conversations::run(args.command),
-        Some(Command::Context(args)) => context::run(args.command),
-        Some(Command::Rules(args)) => catalogue::run(Kind::Rules, args.command),
-        Some(Command::Skills(args)) => catalogue::run(Kind::Skills, args.command),
-        Some(Command::Commands(args)) => catalogue::run(Kind::Commands, args.command),
-        Some(Command::Agents(args)) => catalogue::run(Kind::Agents, args.command),
-        Some(Command::Lib(args)) => lib::run(args.command),
+        Some(CliCommand::Run(args)) => run::run(&args),
+        Some(CliCommand::Review(args)) => review::run(*args),
+        #[cfg(feature = "workflows")]
+        Some(CliCommand::Workflows(args)) => workflows::run(args.command),
+        Some(CliCommand::Jobs(args)) => jobs::run(args.command),
+        Some(CliCommand::Demo(args)) => crate::demo::run(&args),
+        Some(CliCommand::Conversations(args)) => conversations::run(args.command),
+        Some(CliCommand::Context(args)) => context::run(args.command),
+        Some(CliCommand::Rules(args)) => catalogue::run(Kind::Rules, args.command),
+        Some(CliCommand::Skills(args)) => catalogue::run(Kind::Skills, args.command),
+        Some(CliCommand::Commands(args)) => catalogue::run(Kind::Commands, args.command),
+        Some(CliCommand::Agents(args)) => catalogue::run(Kind::Agents, args.command),
+        Some(CliCommand::Lib(args)) => lib::run(args.command),
         #[cfg(feature = "rag")]
-        Some(Command::Rag(args)) => rag::run(args.command),
-        Some(Command::Useful(args)) => useful::run(args.command),
-        Some(Command::Notes(args)) => notes::run(args.command),
-        Some(Command::Tools(args)) => tools::run(args.command),
+        Some(CliCommand::Rag(args)) => rag::run(args.command),
+        Some(CliCommand::Useful(args)) => useful::run(args.command),
+        Some(CliCommand::Notes(args)) => notes::run(args.command),
+        Some(CliCommand::Tools(args)) => tools::run(args.command),
         #[cfg(feature = "mcp")]
-        Some(Command::Mcp(args)) => mcp::run(args.command),
-        Some(Command::Changes(args)) => changes::changes(&args),
-        Some(Command::Undo(args)) => changes::undo(&args),
-        Some(Command::Redo(args)) => changes::redo(&args),
-        Some(Command::Rewind(args)) => changes::rewind(&args),
-        Some(Command::Permissions(args)) => permissions::run(args.command),
-        Some(Command::Sandbox(args)) => sandbox::run(&args.command),
-        Some(Command::Hooks(args)) => hooks::run(args.command),
-        Some(Command::Models(args)) => models::run(args.command),
-        Some(Command::Count(args)) => count::run(&args),
-        Some(Command::Trust(args)) => trust::run(&args),
-        Some(Command::Config(args)) => config::run(&args.command),
-        Some(Command::Doctor(args)) => doctor::run(&args),
-        Some(Command::Logs(args)) => logs::run(&args),
-        Some(Command::Events(args)) => events::run(&args),
-        Some(Command::Completions { shell }) => completions::run(shell),
+        Some(CliCommand::Mcp(args)) => mcp::run(args.command),
+        Some(CliCommand::Changes(args)) => changes::changes(&args),
+        Some(CliCommand::Undo(args)) => changes::undo(&args),
+        Some(CliCommand::Redo(args)) => changes::redo(&args),
+        Some(CliCommand::Rewind(args)) => changes::rewind(&args),
+        Some(CliCommand::Permissions(args)) => permissions::run(args.command),
+        Some(CliCommand::Sandbox(args)) => sandbox::run(&args.command),
+        Some(CliCommand::Hooks(args)) => hooks::run(args.command),
+        Some(CliCommand::Models(args)) => models::run(args.command),
+        Some(CliCommand::Count(args)) => count::run(&args),
+        Some(CliCommand::Trust(args)) => trust::run(&args),
+        Some(CliCommand::Config(args)) => config::run(&args.command),
+        Some(CliCommand::Doctor(args)) => doctor::run(&args),
+        Some(CliCommand::Logs(args)) => logs::run(&args),
+        Some(CliCommand::Events(args)) => events::run(&args),
+        Some(CliCommand::Completions { shell }) => completions::run(shell),
         None if cli.print => run::run(&cli.run),
-        None => interactive::run(&cli.run, if cli.plain { Looks::Plain } else { Looks::AsConfigured }),
+        None => {
+            interactive::run(&cli.run, if cli.plain { InterfaceStyle::Plain } else { InterfaceStyle::AsConfigured })
+        }
     }
 }
 

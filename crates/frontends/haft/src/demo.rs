@@ -82,7 +82,7 @@ async fn drive(args: &DemoArgs, home: &Path, project: &Path) -> anyhow::Result<(
     // It was written here a moment ago.
     TrustList::at(places.trust_file()).trust(&plan.project.root, WallClock.now())?;
     let mut session = wiring::open_session(&places, config, plan).await?;
-    let mut listener = Listener { printer: Printer::new(OutputFormat::Text, false), budget: None };
+    let mut listener = DemoListener { printer: Printer::new(OutputFormat::Text, false), budget: None };
     let report = session.run(Some(TASK.into()), &mut listener, &CancellationToken::new()).await;
     Ok((report.result, listener.budget))
 }
@@ -104,12 +104,12 @@ fn configuration(args: &DemoArgs, server: &ScriptedServer) -> Config {
 }
 
 /// Prints events and keeps the newest budget for the report.
-struct Listener {
+struct DemoListener {
     printer: Printer,
     budget: Option<Budget>,
 }
 
-impl EventSink for Listener {
+impl EventSink for DemoListener {
     fn event(&mut self, event: &Event) {
         if let EventBody::Budget { layers, output_reserve, remaining, window } = &event.body {
             let (output_reserve, remaining, window) = (*output_reserve, *remaining, *window);

@@ -1,4 +1,4 @@
-//! Exit codes, and how a failure is told to a person.
+//! Exit codes, and how a failure is printed.
 
 use std::error::Error;
 use std::io::Write;
@@ -49,17 +49,17 @@ impl From<Outcome> for Exit {
     }
 }
 
-/// A mistake in usage or configuration, told in one line.
+/// An error in usage or configuration, printed on one line.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Mistake(pub(crate) String);
 
-/// Makes an [`anyhow::Error`] of a mistake.
+/// An [`anyhow::Error`] that exits with the code for usage errors.
 pub(crate) fn mistake(message: impl Into<String>) -> anyhow::Error {
     Mistake(message.into()).into()
 }
 
-/// A panic is told like any failure: on one line, without what must not be shown.
+/// Prints a panic like any failure: on one line, with secrets masked.
 pub(crate) fn mask_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let known = crate::wiring::environment().secret_values();
@@ -68,7 +68,7 @@ pub(crate) fn mask_panics() {
     }));
 }
 
-/// Tells a failure on stderr and gives its exit code.
+/// Prints a failure on stderr and gives its exit code.
 pub(crate) fn report(failure: &anyhow::Error) -> Exit {
     let text = in_one_line(failure);
     drop(writeln!(std::io::stderr(), "haft: {}", haft_text::sanitise(&text)));

@@ -1,6 +1,6 @@
-//! Runs in the background: a folder for each, with what it was told, the events it wrote, and a lock it holds while it runs.
+//! Runs in the background: a folder for each, with its request, the events it wrote, and a lock it holds while it runs.
 //!
-//! Invariant: whether a job runs is told by its lock alone. The system gives it back however the process ends, and no process
+//! Invariant: only its lock says whether a job runs. The system gives it back however the process ends, and no process
 //! that happens to have its number is ever taken for it.
 
 mod follow;
@@ -24,19 +24,19 @@ pub(crate) use start::{become_job, start};
 const KEPT: (Duration, usize) = (Duration::from_hours(24 * 30), 200);
 
 /// All jobs of one user.
-pub(crate) struct Jobs {
+pub(crate) struct JobFolder {
     folder: PathBuf,
 }
 
 /// One job.
-pub(crate) struct Job {
+pub(crate) struct BackgroundJob {
     folder: PathBuf,
-    pub(crate) told: Told,
+    pub(crate) told: JobRequest,
 }
 
-/// What a job was told when it was started.
+/// How a job was started.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct JobRequest {
     pub(crate) id: String,
     pub(crate) started_at: Timestamp,
     pub(crate) cwd: PathBuf,
@@ -46,7 +46,7 @@ pub(crate) struct Told {
 
 /// How a job stands.
 #[derive(Debug)]
-pub(crate) enum State {
+pub(crate) enum JobState {
     /// Its process is there.
     Running,
     /// It ended with a result.
@@ -55,8 +55,8 @@ pub(crate) enum State {
     Died,
 }
 
-impl State {
-    /// In one word.
+impl JobState {
+    /// Its name.
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -72,18 +72,18 @@ impl State {
     }
 }
 
-impl Jobs {
+impl JobFolder {
     pub(crate) fn at(folder: PathBuf) -> Self {
         Self { folder }
     }
 
     /// Every job, newest first. A folder that holds none is passed over.
-    pub(crate) fn all(&self) -> anyhow::Result<Vec<Job>> {
+    pub(crate) fn all(&self) -> anyhow::Result<Vec<BackgroundJob>> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.with_context(|| format!("cannot list `{}`", self.folder.display()))?,
         };
-        let mut jobs: Vec<_> = entries.flatten().filter_map(|entry| Job::at(entry.path())).collect();
+        let mut jobs: Vec<_> = entries.flatten().filter_map(|entry| BackgroundJob::at(entry.path())).collect();
         jobs.sort_by(|one, other| {
             other.told.started_at.cmp(&one.told.started_at).then(one.told.id.cmp(&other.told.id))
         });
@@ -91,7 +91,7 @@ impl Jobs {
     }
 
     /// The job a person means: by its id, or the beginning of it.
-    pub(crate) fn find(&self, text: &str) -> anyhow::Result<Job> {
+    pub(crate) fn find(&self, text: &str) -> anyhow::Result<BackgroundJob> {
         let mut fitting = self.all()?.into_iter().filter(|job| job.told.id.starts_with(text));
         match (fitting.next(), fitting.next()) {
             (Some(job), None) if !text.is_empty() => Ok(job),
@@ -115,7 +115,7 @@ impl Jobs {
     }
 }
 
-impl Job {
+impl BackgroundJob {
     fn at(folder: PathBuf) -> Option<Self> {
         let told = serde_json::from_slice(&fs::read(folder.join("job.json")).ok()?).ok()?;
         Some(Self { folder, told })
@@ -131,9 +131,9 @@ impl Job {
     }
 
     /// What it said besides: why it could not begin, or how it died.
-    pub(crate) fn last_words(&self) -> String {
-        let words = tail(&self.file("stderr"), 4_096).unwrap_or_default();
-        String::from_utf8_lossy(&words).trim().to_owned()
+    pub(crate) fn error_output(&self) -> String {
+        let output = tail(&self.file("stderr"), 4_096).unwrap_or_default();
+        String::from_utf8_lossy(&output).trim().to_owned()
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -146,11 +146,11 @@ impl Job {
         fs::read_to_string(self.file("lock")).ok()?.trim().parse().ok()
     }
 
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> JobState {
         if self.is_running() {
-            return State::Running;
+            return JobState::Running;
         }
-        self.result().map_or(State::Died, |result| State::Ended(Box::new(result)))
+        self.result().map_or(JobState::Died, |result| JobState::Ended(Box::new(result)))
     }
 
     /// Its result, which is its last event.
@@ -167,7 +167,7 @@ impl Job {
         last(&tail(&events, 1 << 18)?).or_else(|| last(&fs::read(&events).ok()?))
     }
 
-    /// The conversation it works in, as its first event tells.
+    /// The conversation it works in, from its first event.
     pub(crate) fn conversation(&self) -> Option<ConversationId> {
         let mut first = String::new();
         BufReader::new(File::open(self.events()).ok()?).read_line(&mut first).ok()?;

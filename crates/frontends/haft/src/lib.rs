@@ -40,7 +40,7 @@ pub fn run() -> ExitCode {
             Err(failure) => exit::report(&failure).into(),
         },
         Err(error) => {
-            // clap prints help and version to stdout with success, mistakes to stderr.
+            // clap prints help and version to stdout with success, usage errors to stderr.
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Completed };
             drop(error.print());
             exit.into()

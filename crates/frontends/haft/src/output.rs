@@ -40,9 +40,9 @@ pub(crate) fn print_line(value: &impl Serialize) {
     }
 }
 
-/// Tells a person something, on stderr.
+/// Prints a message for a person, on stderr.
 pub(crate) fn tell(line: &str) {
-    // Where stderr is gone there is nobody to tell.
+    // Where stderr is gone there is nowhere to report it.
     drop(writeln!(std::io::stderr(), "{}", haft_text::sanitise(&Masker::default().mask(line))));
 }
 

@@ -1,12 +1,12 @@
 //! Standard input as a stream of JSON lines that drives a session (`--input-format stream-json`).
 //!
-//! A thread reads lines and sorts them by what they are for ([`Desk`]): words wait for their turn, an interrupt cancels the turn
-//! that runs, an answer goes to whoever asked. Invariant: nothing that is asked waits for ever: at the end of the input, and when
+//! A thread reads lines and sorts them by what they are for ([`StreamControl`]): prompts wait for their turn, an interrupt cancels the turn
+//! that runs, an answer goes to the call that asked. Invariant: nothing that is asked waits for ever: at the end of the input, and when
 //! its turn is cancelled, the answer is no.
 
 mod claude;
-mod desk;
+mod control;
 mod dialect;
 
-pub(crate) use desk::{Desk, StreamApprover};
+pub(crate) use control::{StreamApprover, StreamControl};
 pub(crate) use dialect::Dialect;

@@ -59,7 +59,7 @@ impl Runtime {
 pub(crate) fn environment() -> &'static HostEnvironment {
     static PROCESS: LazyLock<HostEnvironment> = LazyLock::new(|| {
         HostEnvironment::new(std::env::vars_os())
-            // A folder that is gone is found out by whoever works in it.
+            // A folder that is gone is reported by what works in it.
             .in_folder(std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")))
             // Without a path to itself haft runs no commands, and says so when it is to.
             .supervised_by(std::env::current_exe().unwrap_or_default())
@@ -126,7 +126,7 @@ fn prompt_sources(_: &Places, _: &Config, _: &Project) -> anyhow::Result<Vec<Box
     Ok(Vec::new())
 }
 
-/// The sections of the configuration beside those of the core: the extensions', the terminal's, and the log's.
+/// The sections of the configuration in addition to those of the core: the extensions', the terminal's, and the log's.
 pub(crate) fn sections() -> Vec<Section> {
     let of_extensions = extensions().into_iter().flat_map(|extension| extension.sections());
     of_extensions.chain([Section::of::<TuiConfig>("tui"), Section::of::<LogLevel>("log_level")]).collect()
@@ -167,7 +167,7 @@ pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan)
     Box::pin(agent(places, config).open(plan)).await
 }
 
-/// Opens a conversation as these messages tell it, only to see what would be sent next.
+/// Opens a conversation made of these messages, only to see what would be sent next.
 pub(crate) async fn look(
     places: &Places,
     config: Config,

@@ -1,13 +1,13 @@
 //! Everything the interface knows, and what each input does to it.
 //!
-//! Responsible for what is shown and what is asked for; `keys` says what keys do, `events` what the engine's words do,
+//! Responsible for what is shown and what is asked for; `keys` says what keys do, `events` what the engine's events do,
 //! `view` how it looks. Invariant: a row that was printed is never thought of again; all that is kept is what the live region
 //! shows, and the last result and thoughts for those who want to see them.
 
 mod events;
 mod keys;
 mod panes;
-mod said;
+mod submit;
 mod view;
 
 use std::collections::VecDeque;
@@ -16,18 +16,18 @@ use crossterm::event::KeyEvent;
 use haft_engine::{Answer, Approval};
 use haft_types::{Event, Filled, Form, PermissionMode};
 
-use crate::approval::{Asking, Stage};
-use crate::call::{Call, text_rows};
-use crate::complete::Menu;
+use crate::approval::{ApprovalDialog, ApprovalStage};
+use crate::call::{ToolCallView, text_rows};
+use crate::complete::CompletionMenu;
 use crate::config::Editing;
 use crate::diff;
 use crate::editor::Editor;
-use crate::form::Filling;
-use crate::line::{Line, Tone};
+use crate::form::FormDialog;
+use crate::line::{StyledLine, TextStyle};
 use crate::link::Operation;
 use crate::markdown;
-use crate::picker::{List, Picker};
-use crate::status::Status;
+use crate::picker::{Picker, PickerList};
+use crate::status::StatusLine;
 
 use panes::Panes;
 
@@ -54,19 +54,19 @@ pub struct Setup {
 
 /// Something that happens to the interface.
 #[derive(Debug)]
-pub enum Input {
+pub enum AppInput {
     /// A key.
     Key(KeyEvent),
     /// Text from the clipboard.
     Paste(String),
     /// The terminal has this size.
     Size {
-        /// Letters a row.
+        /// Characters a row.
         columns: usize,
         /// Rows.
         rows: usize,
     },
-    /// The engine tells something.
+    /// An event of the engine.
     Event(Box<Event>),
     /// A call waits for an answer.
     Ask(Box<Approval>),
@@ -76,12 +76,12 @@ pub enum Input {
     Armed,
     /// A server wants a form filled in.
     Form(Box<Form>),
-    /// The first of the words that wait have become part of the turn.
+    /// The first queued input has become part of the turn.
     Joined,
     /// The turn is over.
     Idle,
     /// Something is to be chosen.
-    Pick(List),
+    Pick(PickerList),
     /// Another model is asked from now on.
     Model(String),
     /// Something to print.
@@ -98,18 +98,18 @@ pub enum Input {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// These rows are finished: they go to the terminal's own scrollback.
-    Print(Vec<Line>),
+    Print(Vec<StyledLine>),
     /// The session does something.
     Do(Operation),
     /// The open question has this answer.
     Answer(Answer),
     /// The open form comes back like this.
     Fill(Filled),
-    /// [`Input::Armed`] is wanted in a moment, counted from now.
+    /// [`AppInput::Armed`] is wanted in a moment, counted from now.
     Arm,
     /// This was typed and sent: it is kept for the next session.
     Keep(String),
-    /// The user's editor is opened on this text; [`Input::Edited`] is what comes of it.
+    /// The user's editor is opened on this text; [`AppInput::Edited`] is what comes of it.
     Edit(String),
     /// Everything is drawn again.
     Redraw,
@@ -121,9 +121,9 @@ pub enum Effect {
 
 /// The live region: what is drawn again and again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Frame {
+pub struct LiveRegion {
     /// Its rows.
-    pub rows: Vec<Line>,
+    pub rows: Vec<StyledLine>,
     /// Row and column of the cursor.
     pub cursor: (usize, usize),
     /// Whether the cursor shows.
@@ -136,31 +136,31 @@ pub struct App {
     columns: usize,
     rows: usize,
     editor: Editor,
-    status: Status,
+    status: StatusLine,
     /// Whether a turn runs.
     busy: bool,
     /// Whether the user wants it to end.
     interrupted: bool,
     /// What was typed while it ran.
     queue: VecDeque<Queued>,
-    answer: markdown::Stream,
-    /// Whether words were printed last, from which a call is set apart.
+    answer: markdown::MarkdownStream,
+    /// Whether the model's text was printed last; a blank row goes between it and a call.
     after_words: bool,
     /// Reasoning that is arriving.
     thinking: String,
-    calls: Vec<Call>,
+    calls: Vec<ToolCallView>,
     /// The last call with its result, and the last thoughts, to be opened.
-    last: Option<(Call, String)>,
-    asking: Option<Asking>,
-    form: Option<Filling>,
+    last: Option<(ToolCallView, String)>,
+    asking: Option<ApprovalDialog>,
+    form: Option<FormDialog>,
     picker: Option<Picker>,
     /// What was being typed when a question took the editor.
     draft: Option<String>,
     /// Answers of the model's question, to be chosen by their number.
     options: Vec<String>,
     panes: Panes,
-    menu: Option<Menu>,
-    search: Option<Search>,
+    menu: Option<CompletionMenu>,
+    search: Option<HistorySearch>,
     files: Vec<String>,
     resources: Vec<String>,
     commands: Vec<(String, String)>,
@@ -169,10 +169,10 @@ pub struct App {
     hint: Option<Hint>,
     last_break: Option<String>,
     /// What this input has printed.
-    printed: Vec<Line>,
+    printed: Vec<StyledLine>,
 }
 
-/// Words that wait.
+/// Input that waits until it can join the turn or start another.
 #[derive(Debug)]
 struct Queued {
     text: String,
@@ -182,8 +182,8 @@ struct Queued {
 
 /// A search in what was sent before.
 #[derive(Debug, Default)]
-struct Search {
-    words: String,
+struct HistorySearch {
+    query: String,
     skip: usize,
 }
 
@@ -202,7 +202,7 @@ impl App {
     pub fn new(setup: Setup, columns: usize, rows: usize) -> (Self, Vec<Effect>) {
         let (columns, rows) = room(columns, rows);
         let began_with = setup.mode;
-        let status = Status { mode: setup.mode, model: setup.model, ..Status::default() };
+        let status = StatusLine { mode: setup.mode, model: setup.model, ..StatusLine::default() };
         let mut app = Self {
             columns,
             rows,
@@ -211,7 +211,7 @@ impl App {
             busy: false,
             interrupted: false,
             queue: VecDeque::new(),
-            answer: markdown::Stream::default(),
+            answer: markdown::MarkdownStream::default(),
             after_words: false,
             thinking: String::new(),
             calls: Vec::new(),
@@ -237,7 +237,7 @@ impl App {
             Editing::Vim => app.editor.use_vim(),
         }
         app.status.editing = app.editor.vim_mode();
-        app.print(text_rows(&setup.greeting, Tone::Dim, columns));
+        app.print(text_rows(&setup.greeting, TextStyle::Dim, columns));
         let mut effects = Vec::new();
         if let Some(first) = setup.first {
             app.said(first, &mut effects);
@@ -247,16 +247,16 @@ impl App {
     }
 
     /// Takes an input in; gives what is to be done, in order.
-    pub fn update(&mut self, input: Input) -> Vec<Effect> {
+    pub fn update(&mut self, input: AppInput) -> Vec<Effect> {
         let mut effects = Vec::new();
         match input {
-            Input::Key(key) => self.key(key, &mut effects),
-            Input::Paste(text) => self.paste(&text, &mut effects),
-            Input::Size { columns, rows } => (self.columns, self.rows) = room(columns, rows),
-            Input::Event(event) => self.event(&event),
-            Input::Ask(approval) => self.ask(*approval, &mut effects),
-            Input::Withdrawn => self.end_question(),
-            Input::Armed => {
+            AppInput::Key(key) => self.key(key, &mut effects),
+            AppInput::Paste(text) => self.paste(&text, &mut effects),
+            AppInput::Size { columns, rows } => (self.columns, self.rows) = room(columns, rows),
+            AppInput::Event(event) => self.event(&event),
+            AppInput::Ask(approval) => self.ask(*approval, &mut effects),
+            AppInput::Withdrawn => self.end_question(),
+            AppInput::Armed => {
                 if let Some(asking) = &mut self.asking {
                     asking.armed = true;
                 }
@@ -264,27 +264,27 @@ impl App {
                     filling.armed = true;
                 }
             }
-            Input::Form(form) => self.show_form(*form, &mut effects),
-            Input::Joined => self.joined(),
-            Input::Idle => self.idle(&mut effects),
+            AppInput::Form(form) => self.show_form(*form, &mut effects),
+            AppInput::Joined => self.joined(),
+            AppInput::Idle => self.idle(&mut effects),
             // Whoever has begun a turn in the meantime wants that.
-            Input::Pick(_) if self.busy => {}
-            Input::Pick(list) => self.picker = Some(Picker::new(list)),
-            Input::Model(name) => self.status.model = name,
-            Input::Told(text) => self.told(&text),
-            Input::Files(files) => {
+            AppInput::Pick(_) if self.busy => {}
+            AppInput::Pick(list) => self.picker = Some(Picker::new(list)),
+            AppInput::Model(name) => self.status.model = name,
+            AppInput::Told(text) => self.told(&text),
+            AppInput::Files(files) => {
                 self.files = files;
                 self.offer();
             }
-            Input::Edited(text) => {
+            AppInput::Edited(text) => {
                 self.menu = None;
                 self.editor.set(text.trim_end_matches('\n'));
             }
-            Input::Opened(text) => {
+            AppInput::Opened(text) => {
                 self.last_break = None;
                 self.panes = Panes::default();
                 self.status.forget_request();
-                self.print(vec![Line::of(text, Tone::Dim).cut(self.columns)]);
+                self.print(vec![StyledLine::of(text, TextStyle::Dim).cut(self.columns)]);
             }
         }
         self.status.editing = self.editor.vim_mode();
@@ -307,14 +307,14 @@ impl App {
         }
     }
 
-    fn print(&mut self, rows: Vec<Line>) {
+    fn print(&mut self, rows: Vec<StyledLine>) {
         self.printed.extend(rows);
     }
 
     /// Finished output that is set apart from what was before it.
-    fn print_apart(&mut self, rows: Vec<Line>) {
+    fn print_apart(&mut self, rows: Vec<StyledLine>) {
         if !rows.is_empty() {
-            self.printed.push(Line::empty());
+            self.printed.push(StyledLine::empty());
             self.printed.extend(rows);
         }
     }
@@ -325,7 +325,7 @@ impl App {
         let rows = if diff::is_diff(text) {
             diff::rows(text.lines(), self.columns)
         } else {
-            text_rows(text, Tone::Plain, self.columns)
+            text_rows(text, TextStyle::Plain, self.columns)
         };
         self.print(rows);
     }
@@ -333,7 +333,7 @@ impl App {
     fn show_form(&mut self, form: Form, effects: &mut Vec<Effect>) {
         self.finish_text();
         self.picker = None;
-        let filling = Filling::new(form);
+        let filling = FormDialog::new(form);
         self.print_apart(filling.subject(self.columns));
         self.form = Some(filling);
         self.draft = Some(self.editor.whole());
@@ -345,7 +345,7 @@ impl App {
     fn ask(&mut self, approval: Approval, effects: &mut Vec<Effect>) {
         self.finish_text();
         self.picker = None;
-        let asking = Asking::new(approval);
+        let asking = ApprovalDialog::new(approval);
         self.print_apart(asking.subject(self.columns));
         self.asking = Some(asking);
         effects.push(Effect::Arm);
@@ -354,7 +354,7 @@ impl App {
     /// The question is gone; the editor is given back what it held.
     fn end_question(&mut self) {
         let stage = self.asking.take().map(|asking| asking.stage);
-        if stage.is_some_and(|stage| stage != Stage::Choose) || self.form.take().is_some() {
+        if stage.is_some_and(|stage| stage != ApprovalStage::Choose) || self.form.take().is_some() {
             self.editor.clear();
         }
         if let Some(draft) = self.draft.take() {
@@ -368,14 +368,14 @@ impl App {
         self.busy = false;
         self.hint = None;
         self.end_question();
-        // A call without a result was interrupted; the engine says so in its own words.
+        // A call without a result was interrupted; the engine's result says so.
         self.calls.clear();
         if std::mem::take(&mut self.interrupted) && !self.queue.is_empty() {
             // What waited to be sent was meant for a turn that went on: it comes back to be looked at. Not before now: until the
             // turn was over, it could still become part of it.
-            let mut words: Vec<_> = self.queue.drain(..).map(|queued| queued.text).collect();
-            words.extend(Some(self.editor.whole()).filter(|text| !text.is_empty()));
-            return self.editor.set(&words.join("\n"));
+            let mut query: Vec<_> = self.queue.drain(..).map(|queued| queued.text).collect();
+            query.extend(Some(self.editor.whole()).filter(|text| !text.is_empty()));
+            return self.editor.set(&query.join("\n"));
         }
         if let Some(next) = self.queue.pop_front() {
             self.begin(next.text, effects);

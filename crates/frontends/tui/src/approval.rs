@@ -9,7 +9,7 @@ use haft_types::Decision;
 use serde_json::Value;
 
 use crate::diff;
-use crate::line::{Line, Tone};
+use crate::line::{StyledLine, TextStyle};
 use crate::wrap::{chop, hang, wrap};
 
 /// Rows of a reason or a choice, so that all of them fit a small terminal.
@@ -19,48 +19,48 @@ const LONG_RULES: usize = 60;
 
 /// A question that is open.
 #[derive(Debug)]
-pub(crate) struct Asking {
+pub(crate) struct ApprovalDialog {
     pub(crate) approval: Approval,
     /// Whether keys answer it yet.
     pub(crate) armed: bool,
-    pub(crate) stage: Stage,
+    pub(crate) stage: ApprovalStage,
 }
 
 /// What is being typed for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum ApprovalStage {
     /// Nothing: a key chooses.
     Choose,
-    /// Words for the model, with a no.
-    Words,
+    /// The user types a reason for the model, with a no.
+    Reason,
     /// Other arguments.
     Change,
 }
 
 /// What a key chooses.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Choice {
+pub(crate) enum ApprovalChoice {
     /// That is the answer.
     Answer(Answer),
-    /// Words are typed first.
-    Words,
+    /// A reason is typed first.
+    Reason,
     /// The arguments are changed first, beginning with this text.
     Change(String),
 }
 
-impl Asking {
+impl ApprovalDialog {
     pub(crate) fn new(approval: Approval) -> Self {
-        Self { approval, armed: false, stage: Stage::Choose }
+        Self { approval, armed: false, stage: ApprovalStage::Choose }
     }
 
     /// What a key means, if anything.
-    pub(crate) fn choice(&self, key: char) -> Option<Choice> {
+    pub(crate) fn choice(&self, key: char) -> Option<ApprovalChoice> {
         match key {
-            'y' => Some(Choice::Answer(Answer::Once)),
-            'a' if !self.approval.remember.is_empty() => Some(Choice::Answer(Answer::Always)),
-            'n' => Some(Choice::Answer(Answer::No { words: String::new() })),
-            'w' => Some(Choice::Words),
-            'e' => Some(Choice::Change(self.editable())),
+            'y' => Some(ApprovalChoice::Answer(Answer::Once)),
+            'a' if !self.approval.remember.is_empty() => Some(ApprovalChoice::Answer(Answer::Always)),
+            'n' => Some(ApprovalChoice::Answer(Answer::No { words: String::new() })),
+            'w' => Some(ApprovalChoice::Reason),
+            'e' => Some(ApprovalChoice::Change(self.editable())),
             _ => None,
         }
     }
@@ -68,8 +68,8 @@ impl Asking {
     /// The answer that typed text is, or why it is none.
     pub(crate) fn typed(&self, text: &str) -> Result<Answer, String> {
         match self.stage {
-            Stage::Choose | Stage::Words => Ok(Answer::No { words: text.trim().to_owned() }),
-            Stage::Change => {
+            ApprovalStage::Choose | ApprovalStage::Reason => Ok(Answer::No { words: text.trim().to_owned() }),
+            ApprovalStage::Change => {
                 let arguments = self.changed(text)?;
                 Ok(if arguments == self.approval.arguments { Answer::Once } else { Answer::Changed { arguments } })
             }
@@ -99,30 +99,34 @@ impl Asking {
     }
 
     /// What it is about, whole.
-    pub(crate) fn subject(&self, columns: usize) -> Vec<Line> {
+    pub(crate) fn subject(&self, columns: usize) -> Vec<StyledLine> {
         let Approval { agent, tool, subject, parts, .. } = &self.approval;
         let whose = if agent == MAIN { String::new() } else { format!(" of the sub-agent {agent}") };
-        let title = Line::of("? ", Tone::Warning).and(reveal(tool), Tone::Strong).and(reveal(&whose), Tone::Plain);
+        let title = StyledLine::of("? ", TextStyle::Warning)
+            .and(reveal(tool), TextStyle::Strong)
+            .and(reveal(&whose), TextStyle::Plain);
         let mut rows = wrap(&title, columns);
         let room = columns.saturating_sub(2);
-        let inset = |row: Line| Line::of("  ", Tone::Plain).spans().iter().chain(row.spans()).cloned().collect();
+        let inset = |row: StyledLine| {
+            StyledLine::of("  ", TextStyle::Plain).spans().iter().chain(row.spans()).cloned().collect()
+        };
         let shown: Vec<_> = if diff::is_diff(subject) {
             diff::rows(reveal(subject).lines(), room)
         } else {
-            reveal(subject).lines().flat_map(|line| chop(&Line::of(line, Tone::Code), room)).collect()
+            reveal(subject).lines().flat_map(|line| chop(&StyledLine::of(line, TextStyle::Code), room)).collect()
         };
         rows.extend(shown.into_iter().map(inset));
         let asked: Vec<_> = parts.iter().filter(|part| part.decision == Decision::Ask).collect();
         if parts.len() > 1 && asked.len() < parts.len() {
-            rows.push(Line::of("  not allowed yet:", Tone::Dim));
+            rows.push(StyledLine::of("  not allowed yet:", TextStyle::Dim));
             for part in asked {
-                rows.extend(chop(&Line::of(format!("    {}", reveal(&part.command)), Tone::Plain), columns));
+                rows.extend(chop(&StyledLine::of(format!("    {}", reveal(&part.command)), TextStyle::Plain), columns));
             }
         }
         let rules = self.rules();
         if rules.len() > LONG_RULES {
-            rows.push(Line::of("  always would allow:", Tone::Dim));
-            rows.extend(chop(&Line::of(format!("    {rules}"), Tone::Plain), columns));
+            rows.push(StyledLine::of("  always would allow:", TextStyle::Dim));
+            rows.extend(chop(&StyledLine::of(format!("    {rules}"), TextStyle::Plain), columns));
         }
         rows
     }
@@ -133,16 +137,21 @@ impl Asking {
     }
 
     /// The question.
-    pub(crate) fn question(&self, columns: usize) -> Vec<Line> {
-        let reason = Line::of(format!("Allow this? {}", reveal(&self.approval.reason)), Tone::Warning);
+    pub(crate) fn question(&self, columns: usize) -> Vec<StyledLine> {
+        let reason = StyledLine::of(format!("Allow this? {}", reveal(&self.approval.reason)), TextStyle::Warning);
         let mut rows = few(wrap(&reason, columns));
-        let key = if self.armed { Tone::Accent } else { Tone::Dim };
-        let choice = |rows: &mut Vec<Line>, letter: &str, meaning: String| {
-            let front = Line::of(format!(" {letter} "), key);
-            rows.extend(few(hang(&Line::of(meaning, Tone::Plain), &front, &Line::of("   ", Tone::Plain), columns)));
+        let key = if self.armed { TextStyle::Accent } else { TextStyle::Dim };
+        let choice = |rows: &mut Vec<StyledLine>, c: &str, meaning: String| {
+            let front = StyledLine::of(format!(" {c} "), key);
+            rows.extend(few(hang(
+                &StyledLine::of(meaning, TextStyle::Plain),
+                &front,
+                &StyledLine::of("   ", TextStyle::Plain),
+                columns,
+            )));
         };
         match self.stage {
-            Stage::Choose => {
+            ApprovalStage::Choose => {
                 choice(&mut rows, "y", "yes, this once".into());
                 if !self.approval.remember.is_empty() {
                     choice(&mut rows, "a", format!("always: {}", self.rules()));
@@ -151,20 +160,22 @@ impl Asking {
                 choice(&mut rows, "w", "no, with words for the model".into());
                 choice(&mut rows, "e", "change it first".into());
             }
-            Stage::Words => {
-                rows.push(Line::of("Enter says no with these words, Esc goes back", Tone::Dim).cut(columns));
+            ApprovalStage::Reason => {
+                rows.push(StyledLine::of("Enter says no with these words, Esc goes back", TextStyle::Dim).cut(columns));
             }
-            Stage::Change => rows.push(Line::of("Enter runs it like this, Esc goes back", Tone::Dim).cut(columns)),
+            ApprovalStage::Change => {
+                rows.push(StyledLine::of("Enter runs it like this, Esc goes back", TextStyle::Dim).cut(columns))
+            }
         }
         rows
     }
 }
 
 /// The first of these rows: whatever they say, the choices below them must stay on the screen.
-fn few(mut rows: Vec<Line>) -> Vec<Line> {
+fn few(mut rows: Vec<StyledLine>) -> Vec<StyledLine> {
     if rows.len() > FEW {
         rows.truncate(FEW);
-        rows.push(Line::of("   …", Tone::Dim));
+        rows.push(StyledLine::of("   …", TextStyle::Dim));
     }
     rows
 }
@@ -175,8 +186,8 @@ mod tests {
 
     use super::*;
 
-    pub(crate) fn asking(tool: &str, arguments: Value, subject: &str) -> Asking {
-        Asking::new(Approval {
+    pub(crate) fn asking(tool: &str, arguments: Value, subject: &str) -> ApprovalDialog {
+        ApprovalDialog::new(Approval {
             agent: MAIN.into(),
             tool: tool.into(),
             arguments,
@@ -191,7 +202,7 @@ mod tests {
     fn nothing_is_hidden_or_repainted() {
         let hostile = "rm -rf ~\r\u{1b}[2K\u{1b}[1Als\u{202e}\n\u{8}\u{8}echo";
         let asking = asking("execute_command", json!({"command": hostile}), hostile);
-        let rows: Vec<_> = asking.subject(60).iter().map(Line::plain).collect();
+        let rows: Vec<_> = asking.subject(60).iter().map(StyledLine::plain).collect();
         assert_eq!(rows[1..], ["  rm -rf ~␍␛[2K␛[1Als<U+202E>", "  ␈␈echo"]);
     }
 
@@ -208,25 +219,25 @@ mod tests {
         let mut asking = asking("execute_command", json!({"command": "x"}), "x");
         asking.approval.remember = vec![format!("execute_command({})", "long ".repeat(5_000))];
         asking.approval.reason = "no ".repeat(5_000);
-        let rows: Vec<_> = asking.question(40).iter().map(Line::plain).collect();
+        let rows: Vec<_> = asking.question(40).iter().map(StyledLine::plain).collect();
         assert!(rows.len() < 14 && rows.contains(&" y yes, this once".to_owned()), "{rows:#?}");
-        let shown: String = asking.subject(40).iter().map(Line::plain).collect();
+        let shown: String = asking.subject(40).iter().map(StyledLine::plain).collect();
         assert_eq!(shown.matches('g').count(), 5_000, "all of it is above");
     }
 
     #[test]
     fn keys_and_words() {
         let mut one = asking("execute_command", json!({"command": "ls", "cwd": "a"}), "ls");
-        assert_eq!(one.choice('y'), Some(Choice::Answer(Answer::Once)));
+        assert_eq!(one.choice('y'), Some(ApprovalChoice::Answer(Answer::Once)));
         assert_eq!(one.choice('a'), None, "there is no rule to keep");
-        assert_eq!(one.choice('e'), Some(Choice::Change("ls".into())));
-        one.stage = Stage::Change;
+        assert_eq!(one.choice('e'), Some(ApprovalChoice::Change("ls".into())));
+        one.stage = ApprovalStage::Change;
         assert_eq!(one.typed("ls"), Ok(Answer::Once));
         assert_eq!(one.typed("ls -l"), Ok(Answer::Changed { arguments: json!({"command": "ls -l", "cwd": "a"}) }));
-        one.stage = Stage::Words;
+        one.stage = ApprovalStage::Reason;
         assert_eq!(one.typed(" not there "), Ok(Answer::No { words: "not there".into() }));
         let mut other = asking("write_to_file", json!({"path": "a"}), "path: a");
-        other.stage = Stage::Change;
+        other.stage = ApprovalStage::Change;
         assert!(other.typed("{").is_err());
         assert_eq!(other.typed(r#"{"path": "b"}"#), Ok(Answer::Changed { arguments: json!({"path": "b"}) }));
     }

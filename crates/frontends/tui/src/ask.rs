@@ -6,37 +6,37 @@ use crossterm::event::{Event, EventStream, KeyCode, KeyEvent, KeyEventKind, KeyM
 use futures::StreamExt;
 use haft_text::width;
 
-use crate::line::{Line, Tone};
+use crate::line::{StyledLine, TextStyle};
 use crate::run::{Signals, TuiError};
-use crate::terminal::Taken;
+use crate::terminal::RawTerminal;
 
 /// What is seen of what is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Echo {
-    /// The letters.
-    Letters,
+pub enum InputEcho {
+    /// Every character.
+    Visible,
     /// A star for each: it is a secret.
-    Stars,
+    Masked,
 }
 
 /// Asks, and waits for a line. None when the user left with Esc, Ctrl-C or Ctrl-D, or a signal came.
-pub fn ask(question: &str, echo: Echo) -> Result<Option<String>, TuiError> {
+pub fn ask(question: &str, echo: InputEcho) -> Result<Option<String>, TuiError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let _taken = Taken::take()?;
+        let _taken = RawTerminal::take()?;
         let mut out = io::stdout();
-        let mut typed = Typed { text: String::new(), echo };
+        let mut typed = LineInput { text: String::new(), echo };
         let answer = read(&mut out, question, &mut typed).await?;
         put(&mut out, "\r\n")?;
         Ok(answer)
     })
 }
 
-async fn read(out: &mut impl Write, question: &str, typed: &mut Typed) -> io::Result<Option<String>> {
+async fn read(out: &mut impl Write, question: &str, typed: &mut LineInput) -> io::Result<Option<String>> {
     let mut keys = EventStream::new();
     let mut signals = Signals::new()?;
     // Whoever sees the question can answer it.
-    put(out, &Line::of(question, Tone::Plain).plain())?;
+    put(out, &StyledLine::of(question, TextStyle::Plain).plain())?;
     loop {
         let event = tokio::select! {
             biased;
@@ -45,13 +45,13 @@ async fn read(out: &mut impl Write, question: &str, typed: &mut Typed) -> io::Re
         };
         match event {
             Some(Ok(Event::Key(key))) => match typed.key(key) {
-                Step::On(shown) => put(out, &shown)?,
-                Step::Done => return Ok(Some(std::mem::take(&mut typed.text))),
-                Step::Left => return Ok(None),
+                LineInputStep::On(shown) => put(out, &shown)?,
+                LineInputStep::Done => return Ok(Some(std::mem::take(&mut typed.text))),
+                LineInputStep::Left => return Ok(None),
             },
             Some(Ok(Event::Paste(text))) => {
                 let shown: String =
-                    text.lines().next().unwrap_or_default().chars().map(|letter| typed.letter(letter)).collect();
+                    text.lines().next().unwrap_or_default().chars().map(|c| typed.push_char(c)).collect();
                 put(out, &shown)?;
             }
             Some(Ok(Event::Resize(..) | Event::FocusGained | Event::FocusLost | Event::Mouse(_))) => {}
@@ -67,57 +67,57 @@ fn put(out: &mut impl Write, text: &str) -> io::Result<()> {
 
 /// What a key does.
 #[derive(Debug, PartialEq, Eq)]
-enum Step {
+enum LineInputStep {
     /// This is to be written.
     On(String),
     Done,
     Left,
 }
 
-struct Typed {
+struct LineInput {
     text: String,
-    echo: Echo,
+    echo: InputEcho,
 }
 
-impl Typed {
-    fn key(&mut self, key: KeyEvent) -> Step {
+impl LineInput {
+    fn key(&mut self, key: KeyEvent) -> LineInputStep {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            _ if key.kind == KeyEventKind::Release => Step::On(String::new()),
-            KeyCode::Enter => Step::Done,
+            _ if key.kind == KeyEventKind::Release => LineInputStep::On(String::new()),
+            KeyCode::Enter => LineInputStep::Done,
             // Enter that was pressed before the terminal was taken.
-            KeyCode::Char('j') if control => Step::Done,
-            KeyCode::Esc => Step::Left,
-            KeyCode::Char('c' | 'd') if control => Step::Left,
+            KeyCode::Char('j') if control => LineInputStep::Done,
+            KeyCode::Esc => LineInputStep::Left,
+            KeyCode::Char('c' | 'd') if control => LineInputStep::Left,
             KeyCode::Char('u') if control => {
-                let letters = self.text.chars().count();
-                Step::On((0..letters).map(|_| self.back()).collect())
+                let count = self.text.chars().count();
+                LineInputStep::On((0..count).map(|_| self.back()).collect())
             }
-            KeyCode::Char('h') if control => Step::On(self.back()),
-            KeyCode::Backspace => Step::On(self.back()),
-            KeyCode::Char(letter) if !control => Step::On(self.letter(letter)),
-            _ => Step::On(String::new()),
+            KeyCode::Char('h') if control => LineInputStep::On(self.back()),
+            KeyCode::Backspace => LineInputStep::On(self.back()),
+            KeyCode::Char(c) if !control => LineInputStep::On(self.push_char(c)),
+            _ => LineInputStep::On(String::new()),
         }
     }
 
-    fn letter(&mut self, letter: char) -> String {
-        if letter.is_control() {
+    fn push_char(&mut self, c: char) -> String {
+        if c.is_control() {
             return String::new();
         }
-        self.text.push(letter);
-        self.shown(letter)
+        self.text.push(c);
+        self.shown(c)
     }
 
-    fn shown(&self, letter: char) -> String {
+    fn shown(&self, c: char) -> String {
         match self.echo {
-            Echo::Letters => Line::of(letter.to_string(), Tone::Plain).plain(),
-            Echo::Stars => "*".to_owned(),
+            InputEcho::Visible => StyledLine::of(c.to_string(), TextStyle::Plain).plain(),
+            InputEcho::Masked => "*".to_owned(),
         }
     }
 
-    /// Takes the last letter away, from the terminal too.
+    /// Removes the last character, on the terminal too.
     fn back(&mut self) -> String {
-        self.text.pop().map_or_else(String::new, |letter| "\u{8} \u{8}".repeat(width(&self.shown(letter))))
+        self.text.pop().map_or_else(String::new, |c| "\u{8} \u{8}".repeat(width(&self.shown(c))))
     }
 }
 
@@ -125,29 +125,29 @@ impl Typed {
 mod tests {
     use super::*;
 
-    fn press(typed: &mut Typed, code: KeyCode) -> Step {
+    fn press(typed: &mut LineInput, code: KeyCode) -> LineInputStep {
         typed.key(KeyEvent::new(code, KeyModifiers::NONE))
     }
 
     #[test]
     fn a_secret_is_not_shown() {
-        let mut typed = Typed { text: String::new(), echo: Echo::Stars };
-        let shown: Vec<_> = "s日k".chars().map(|letter| press(&mut typed, KeyCode::Char(letter))).collect();
-        assert!(shown.iter().all(|step| *step == Step::On("*".into())));
-        assert_eq!(press(&mut typed, KeyCode::Backspace), Step::On("\u{8} \u{8}".into()));
-        assert_eq!((press(&mut typed, KeyCode::Enter), typed.text.as_str()), (Step::Done, "s日"));
+        let mut typed = LineInput { text: String::new(), echo: InputEcho::Masked };
+        let shown: Vec<_> = "s日k".chars().map(|c| press(&mut typed, KeyCode::Char(c))).collect();
+        assert!(shown.iter().all(|step| *step == LineInputStep::On("*".into())));
+        assert_eq!(press(&mut typed, KeyCode::Backspace), LineInputStep::On("\u{8} \u{8}".into()));
+        assert_eq!((press(&mut typed, KeyCode::Enter), typed.text.as_str()), (LineInputStep::Done, "s日"));
     }
 
     #[test]
     fn what_is_taken_back_goes_from_the_terminal() {
-        let mut typed = Typed { text: String::new(), echo: Echo::Letters };
+        let mut typed = LineInput { text: String::new(), echo: InputEcho::Visible };
         press(&mut typed, KeyCode::Char('a'));
-        assert_eq!(press(&mut typed, KeyCode::Char('日')), Step::On("日".into()));
+        assert_eq!(press(&mut typed, KeyCode::Char('日')), LineInputStep::On("日".into()));
         assert_eq!(
             typed.key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)),
-            Step::On("\u{8} \u{8}".repeat(3))
+            LineInputStep::On("\u{8} \u{8}".repeat(3))
         );
-        assert_eq!(press(&mut typed, KeyCode::Backspace), Step::On(String::new()));
-        assert_eq!(press(&mut typed, KeyCode::Esc), Step::Left);
+        assert_eq!(press(&mut typed, KeyCode::Backspace), LineInputStep::On(String::new()));
+        assert_eq!(press(&mut typed, KeyCode::Esc), LineInputStep::Left);
     }
 }

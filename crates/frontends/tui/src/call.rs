@@ -7,7 +7,7 @@ use haft_types::ToolStatus;
 use serde_json::Value;
 
 use crate::diff;
-use crate::line::{Line, Tone};
+use crate::line::{StyledLine, TextStyle};
 use crate::wrap::{chop, hang};
 
 /// Rows of a result that are shown without being asked for.
@@ -19,7 +19,7 @@ const OPENED_BYTES: usize = 64 * 1024;
 
 /// A call that runs or has run.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Call {
+pub(crate) struct ToolCallView {
     pub(crate) id: String,
     pub(crate) tool: String,
     /// What it is about: the path, the command.
@@ -28,39 +28,39 @@ pub(crate) struct Call {
     pub(crate) progress: String,
 }
 
-impl Call {
+impl ToolCallView {
     pub(crate) fn new(id: &str, tool: &str) -> Self {
         Self { id: id.to_owned(), tool: tool.to_owned(), about: String::new(), progress: String::new() }
     }
 
     /// The row of a call that runs.
-    pub(crate) fn running(&self, columns: usize) -> Line {
-        let line = self.title(Line::of("… ", Tone::Accent));
+    pub(crate) fn running(&self, columns: usize) -> StyledLine {
+        let line = self.title(StyledLine::of("… ", TextStyle::Accent));
         let line = match self.progress.lines().rev().find(|line| !line.trim().is_empty()) {
-            Some(last) => line.and("  ", Tone::Plain).and(last.trim(), Tone::Dim),
+            Some(last) => line.and("  ", TextStyle::Plain).and(last.trim(), TextStyle::Dim),
             None => line,
         };
         line.cut(columns)
     }
 
     /// The rows of a call that has run.
-    pub(crate) fn finished(&self, status: ToolStatus, text: &str, columns: usize) -> Vec<Line> {
+    pub(crate) fn finished(&self, status: ToolStatus, text: &str, columns: usize) -> Vec<StyledLine> {
         let mark = match status {
-            ToolStatus::Success => Line::of("✓ ", Tone::Good),
-            ToolStatus::Partial => Line::of("~ ", Tone::Warning),
-            ToolStatus::Error => Line::of("✗ ", Tone::Bad),
+            ToolStatus::Success => StyledLine::of("✓ ", TextStyle::Good),
+            ToolStatus::Partial => StyledLine::of("~ ", TextStyle::Warning),
+            ToolStatus::Error => StyledLine::of("✗ ", TextStyle::Bad),
         };
         let mut rows = vec![self.title(mark)];
         rows.extend(match (status, self.tool.as_str()) {
-            (ToolStatus::Error, _) => cut(&plain(text, columns, Tone::Bad), ERROR_ROWS, End::Last),
+            (ToolStatus::Error, _) => cut(&plain(text, columns, TextStyle::Bad), ERROR_ROWS, OmittedEnd::Last),
             _ if diff::is_diff(text) => {
                 let from = text.lines().skip_while(|line| !line.starts_with("---") && !line.starts_with("@@ -"));
-                cut(&inset(diff::rows_of(&self.about, from, columns.saturating_sub(2))), DIFF_ROWS, End::Last)
+                cut(&inset(diff::rows_of(&self.about, from, columns.saturating_sub(2))), DIFF_ROWS, OmittedEnd::Last)
             }
             (_, "execute_command" | "session_start" | "session_interactive") => {
                 // That all went well is said by the mark.
                 let said = text.strip_prefix("Exit code 0.\n--- stdout ---\n").unwrap_or(text);
-                cut(&plain(said, columns, Tone::Dim), OUTPUT_ROWS, End::First)
+                cut(&plain(said, columns, TextStyle::Dim), OUTPUT_ROWS, OmittedEnd::First)
             }
             _ => Vec::new(),
         });
@@ -68,18 +68,18 @@ impl Call {
     }
 
     /// All of its result, for those who want to see it.
-    pub(crate) fn opened(&self, text: &str, columns: usize) -> Vec<Line> {
-        let mut rows = vec![self.title(Line::of("▾ ", Tone::Accent)).cut(columns)];
+    pub(crate) fn opened(&self, text: &str, columns: usize) -> Vec<StyledLine> {
+        let mut rows = vec![self.title(StyledLine::of("▾ ", TextStyle::Accent)).cut(columns)];
         let limits = haft_text::Limits { lines: usize::MAX, bytes: OPENED_BYTES };
         let text = haft_text::cut_lines(text, limits).text;
         rows.extend(inset(diff::rows(text.lines(), columns.saturating_sub(2))));
         rows
     }
 
-    fn title(&self, mark: Line) -> Line {
+    fn title(&self, mark: StyledLine) -> StyledLine {
         // What a command or a path does to a terminal is shown, not done: half of it would be hidden.
         let about = haft_text::reveal(&first_line(&self.about)).into_owned();
-        mark.and(&self.tool, Tone::Strong).and(" ", Tone::Plain).and(about, Tone::Plain)
+        mark.and(&self.tool, TextStyle::Strong).and(" ", TextStyle::Plain).and(about, TextStyle::Plain)
     }
 }
 
@@ -107,41 +107,42 @@ fn first_line(text: &str) -> String {
     }
 }
 
-fn plain(text: &str, columns: usize, tone: Tone) -> Vec<Line> {
-    let indent = Line::of("  ", Tone::Plain);
+fn plain(text: &str, columns: usize, style: TextStyle) -> Vec<StyledLine> {
+    let indent = StyledLine::of("  ", TextStyle::Plain);
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     // A line of a megabyte would be thousands of rows, of which a few are shown.
-    lines.flat_map(|line| hang(&Line::of(head(line), tone), &indent, &indent, columns)).collect()
+    lines.flat_map(|line| hang(&StyledLine::of(head(line), style), &indent, &indent, columns)).collect()
 }
 
 fn head(line: &str) -> &str {
     &line[..line.floor_char_boundary(2_000)]
 }
 
-fn inset(rows: Vec<Line>) -> Vec<Line> {
-    let indented = |row: Line| Line::of("  ", Tone::Plain).spans().iter().chain(row.spans()).cloned().collect();
+fn inset(rows: Vec<StyledLine>) -> Vec<StyledLine> {
+    let indented =
+        |row: StyledLine| StyledLine::of("  ", TextStyle::Plain).spans().iter().chain(row.spans()).cloned().collect();
     rows.into_iter().map(indented).collect()
 }
 
 /// Which end is left out.
 #[derive(Clone, Copy)]
-enum End {
+enum OmittedEnd {
     First,
     Last,
 }
 
-fn cut(rows: &[Line], at_most: usize, left_out: End) -> Vec<Line> {
+fn cut(rows: &[StyledLine], at_most: usize, left_out: OmittedEnd) -> Vec<StyledLine> {
     let Some(extra) = rows.len().checked_sub(at_most).filter(|extra| *extra > 0) else { return rows.to_vec() };
-    let note = Line::of(format!("  … {extra} more rows; Ctrl-O shows all"), Tone::Dim);
+    let note = StyledLine::of(format!("  … {extra} more rows; Ctrl-O shows all"), TextStyle::Dim);
     match left_out {
-        End::Last => rows[..at_most].iter().cloned().chain([note]).collect(),
-        End::First => [note].into_iter().chain(rows[extra..].iter().cloned()).collect(),
+        OmittedEnd::Last => rows[..at_most].iter().cloned().chain([note]).collect(),
+        OmittedEnd::First => [note].into_iter().chain(rows[extra..].iter().cloned()).collect(),
     }
 }
 
 /// Rows of text that is only looked at.
-pub(crate) fn text_rows(text: &str, tone: Tone, columns: usize) -> Vec<Line> {
-    text.lines().flat_map(|line| chop(&Line::of(line, tone), columns)).collect()
+pub(crate) fn text_rows(text: &str, style: TextStyle, columns: usize) -> Vec<StyledLine> {
+    text.lines().flat_map(|line| chop(&StyledLine::of(line, style), columns)).collect()
 }
 
 #[cfg(test)]
@@ -150,12 +151,12 @@ mod tests {
 
     use super::*;
 
-    fn shown(rows: &[Line]) -> Vec<String> {
-        rows.iter().map(Line::plain).collect()
+    fn shown(rows: &[StyledLine]) -> Vec<String> {
+        rows.iter().map(StyledLine::plain).collect()
     }
 
-    fn call(tool: &str, about: &str) -> Call {
-        Call { about: about.into(), ..Call::new("1", tool) }
+    fn call(tool: &str, about: &str) -> ToolCallView {
+        ToolCallView { about: about.into(), ..ToolCallView::new("1", tool) }
     }
 
     #[test]
@@ -179,7 +180,7 @@ mod tests {
     #[test]
     fn names_and_output_stay_in_their_rows() {
         let hostile = "a\u{1b}[1A\u{1b}[2K\nb\r✓ all tests passed";
-        let running = Call { progress: hostile.into(), ..call("execute_command", hostile) }.running(40);
+        let running = ToolCallView { progress: hostile.into(), ..call("execute_command", hostile) }.running(40);
         assert!(running.width() <= 40);
         assert!(running.plain().contains("a␛[1A␛[2K …"), "{}", running.plain());
         let rows = call("execute_command", hostile).finished(ToolStatus::Error, &"x".repeat(1_000_000), 40);

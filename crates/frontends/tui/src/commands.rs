@@ -8,15 +8,15 @@ pub struct SlashCommand {
     /// What it does, in a few words.
     pub help: &'static str,
     /// Who does it.
-    pub(crate) by: By,
+    pub(crate) by: CommandHandler,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum CommandHandler {
     /// The interface itself.
-    Own(Own),
+    Own(InterfaceCommand),
     /// Whoever holds the session.
-    Session(Wanted),
+    Session(SessionCommand),
     /// `haft` with these arguments, whose output is shown.
     Haft(&'static [&'static str]),
     /// The changes of this conversation, shown while a turn runs too.
@@ -24,7 +24,7 @@ pub(crate) enum By {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Own {
+pub(crate) enum InterfaceCommand {
     Help,
     Context,
     Cost,
@@ -33,7 +33,7 @@ pub(crate) enum Own {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum SessionCommand {
     New,
     Resume,
     Rewind,
@@ -46,39 +46,67 @@ pub(crate) enum Wanted {
 
 /// Every command of haft's own, in the order help shows them. Any other name is looked for among the user's commands.
 pub const COMMANDS: &[SlashCommand] = &[
-    SlashCommand { name: "help", help: "keys and commands", by: By::Own(Own::Help) },
-    SlashCommand { name: "context", help: "where the tokens went; /context edit", by: By::Own(Own::Context) },
-    SlashCommand { name: "cost", help: "tokens and money so far", by: By::Own(Own::Cost) },
+    SlashCommand { name: "help", help: "keys and commands", by: CommandHandler::Own(InterfaceCommand::Help) },
+    SlashCommand {
+        name: "context",
+        help: "where the tokens went; /context edit",
+        by: CommandHandler::Own(InterfaceCommand::Context),
+    },
+    SlashCommand { name: "cost", help: "tokens and money so far", by: CommandHandler::Own(InterfaceCommand::Cost) },
     SlashCommand {
         name: "compact",
         help: "archive older rounds now: /compact [what to keep]",
-        by: By::Session(Wanted::Compact),
+        by: CommandHandler::Session(SessionCommand::Compact),
     },
-    SlashCommand { name: "clear", help: "begin a new conversation", by: By::Session(Wanted::New) },
-    SlashCommand { name: "resume", help: "go on with another conversation", by: By::Session(Wanted::Resume) },
-    SlashCommand { name: "rewind", help: "back to something you said", by: By::Session(Wanted::Rewind) },
-    SlashCommand { name: "undo", help: "take back the last change of files", by: By::Session(Wanted::Undo) },
-    SlashCommand { name: "redo", help: "bring back what was taken back", by: By::Session(Wanted::Redo) },
-    SlashCommand { name: "diff", help: "what this conversation changed in files", by: By::Diff },
-    SlashCommand { name: "model", help: "ask another model", by: By::Session(Wanted::Model) },
-    SlashCommand { name: "mode", help: "what may happen without asking: /mode plan", by: By::Own(Own::Mode) },
+    SlashCommand { name: "clear", help: "begin a new conversation", by: CommandHandler::Session(SessionCommand::New) },
+    SlashCommand {
+        name: "resume",
+        help: "go on with another conversation",
+        by: CommandHandler::Session(SessionCommand::Resume),
+    },
+    SlashCommand {
+        name: "rewind",
+        help: "back to something you said",
+        by: CommandHandler::Session(SessionCommand::Rewind),
+    },
+    SlashCommand {
+        name: "undo",
+        help: "take back the last change of files",
+        by: CommandHandler::Session(SessionCommand::Undo),
+    },
+    SlashCommand {
+        name: "redo",
+        help: "bring back what was taken back",
+        by: CommandHandler::Session(SessionCommand::Redo),
+    },
+    SlashCommand { name: "diff", help: "what this conversation changed in files", by: CommandHandler::Diff },
+    SlashCommand { name: "model", help: "ask another model", by: CommandHandler::Session(SessionCommand::Model) },
+    SlashCommand {
+        name: "mode",
+        help: "what may happen without asking: /mode plan",
+        by: CommandHandler::Own(InterfaceCommand::Mode),
+    },
     SlashCommand {
         name: "files",
         help: "what the model is told of files; /files add, remove, clear",
-        by: By::Session(Wanted::Files),
+        by: CommandHandler::Session(SessionCommand::Files),
     },
-    SlashCommand { name: "conversations", help: "list conversations", by: By::Haft(&["conversations", "list"]) },
-    SlashCommand { name: "agents", help: "roles for sub-agents", by: By::Haft(&["agents", "list"]) },
-    SlashCommand { name: "commands", help: "your own commands", by: By::Haft(&["commands", "list"]) },
-    SlashCommand { name: "rules", help: "words the model works by", by: By::Haft(&["rules", "list"]) },
-    SlashCommand { name: "mcp", help: "MCP servers", by: By::Haft(&["mcp", "list"]) },
-    SlashCommand { name: "models", help: "models that are declared", by: By::Haft(&["models", "list"]) },
+    SlashCommand {
+        name: "conversations",
+        help: "list conversations",
+        by: CommandHandler::Haft(&["conversations", "list"]),
+    },
+    SlashCommand { name: "agents", help: "roles for sub-agents", by: CommandHandler::Haft(&["agents", "list"]) },
+    SlashCommand { name: "commands", help: "your own commands", by: CommandHandler::Haft(&["commands", "list"]) },
+    SlashCommand { name: "rules", help: "words the model works by", by: CommandHandler::Haft(&["rules", "list"]) },
+    SlashCommand { name: "mcp", help: "MCP servers", by: CommandHandler::Haft(&["mcp", "list"]) },
+    SlashCommand { name: "models", help: "models that are declared", by: CommandHandler::Haft(&["models", "list"]) },
     SlashCommand {
         name: "permissions",
         help: "what may happen without asking",
-        by: By::Haft(&["permissions", "list"]),
+        by: CommandHandler::Haft(&["permissions", "list"]),
     },
-    SlashCommand { name: "quit", help: "leave", by: By::Own(Own::Quit) },
+    SlashCommand { name: "quit", help: "leave", by: CommandHandler::Own(InterfaceCommand::Quit) },
 ];
 
 /// The command that was typed, with what stands after it; none if it is not one of haft's own.

@@ -5,14 +5,14 @@ const OFFERED: usize = 6;
 
 /// What is offered, best first, and which of it is chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Menu {
-    pub(crate) items: Vec<Item>,
+pub(crate) struct CompletionMenu {
+    pub(crate) items: Vec<CompletionItem>,
     pub(crate) chosen: usize,
 }
 
 /// Something the word could become.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Item {
+pub(crate) struct CompletionItem {
     /// What is put in its place.
     pub(crate) text: String,
     /// What that is, in a few words.
@@ -21,21 +21,21 @@ pub(crate) struct Item {
 
 /// Which way the choice moves; behind the last comes the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum MenuMove {
     Up,
     Down,
 }
 
-impl Menu {
-    pub(crate) fn step(&mut self, step: Step) {
+impl CompletionMenu {
+    pub(crate) fn step(&mut self, step: MenuMove) {
         let count = self.items.len().max(1);
         self.chosen = match step {
-            Step::Up => self.chosen + count - 1,
-            Step::Down => self.chosen + 1,
+            MenuMove::Up => self.chosen + count - 1,
+            MenuMove::Down => self.chosen + 1,
         } % count;
     }
 
-    pub(crate) fn choice(&self) -> Option<&Item> {
+    pub(crate) fn choice(&self) -> Option<&CompletionItem> {
         self.items.get(self.chosen)
     }
 }
@@ -61,8 +61,8 @@ fn rank(typed: &str, name: &str) -> Option<u8> {
     if name.contains(typed) {
         return Some(2);
     }
-    let mut letters = name.chars();
-    typed.chars().all(|wanted| letters.any(|letter| letter == wanted)).then_some(3)
+    let mut chars = name.chars();
+    typed.chars().all(|wanted| chars.any(|c| c == wanted)).then_some(3)
 }
 
 #[cfg(test)]
@@ -78,12 +78,12 @@ mod tests {
 
     #[test]
     fn the_choice_goes_round() {
-        let item = |text: &str| Item { text: text.into(), help: String::new() };
-        let mut menu = Menu { items: vec![item("a"), item("b")], chosen: 0 };
-        menu.step(Step::Up);
+        let item = |text: &str| CompletionItem { text: text.into(), help: String::new() };
+        let mut menu = CompletionMenu { items: vec![item("a"), item("b")], chosen: 0 };
+        menu.step(MenuMove::Up);
         assert_eq!(menu.choice().unwrap().text, "b");
-        menu.step(Step::Down);
+        menu.step(MenuMove::Down);
         assert_eq!(menu.choice().unwrap().text, "a");
-        Menu::default().step(Step::Down);
+        CompletionMenu::default().step(MenuMove::Down);
     }
 }

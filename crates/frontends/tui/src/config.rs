@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct TuiConfig {
     /// Whose keys edit what is typed.
     pub editing: Editing,
-    /// Lines and words only, nothing drawn twice: for screen readers. `--plain` does it once.
+    /// Plain lines of text, nothing redrawn: for screen readers. `--plain` does it once.
     pub plain: bool,
     /// How many of the texts that were sent are kept for the next session of the project; 0 keeps none.
     pub history: usize,

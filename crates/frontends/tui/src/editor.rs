@@ -1,7 +1,7 @@
 //! The line people type into, which may be many lines.
 //!
-//! Responsible for text, cursor, what was cut out, long pastes and history. Invariant: the cursor stands between two letters as
-//! people see them, never inside one. A long paste is one letter here and is put in full when the text is taken.
+//! Responsible for text, cursor, what was cut out, long pastes and history. Invariant: the cursor stands between two characters as
+//! people see them, never inside one. A long paste is one character here and is put in full when the text is taken.
 
 mod vim;
 
@@ -9,7 +9,7 @@ use crossterm::event::KeyEvent;
 use haft_text::{sanitise, width};
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::line::{Line, Tone};
+use crate::line::{StyledLine, TextStyle};
 use crate::wrap::NARROWEST;
 
 use vim::Vim;
@@ -17,7 +17,7 @@ use vim::Vim;
 /// A paste longer than this is shown as one word.
 const LONG_LINES: usize = 8;
 const LONG_BYTES: usize = 1_000;
-/// The letters that stand for pastes: nobody types them.
+/// The characters that stand for pastes: nobody types them.
 const PASTES: std::ops::RangeInclusive<char> = '\u{f0000}'..='\u{f0fff}';
 const HISTORY: usize = 500;
 
@@ -36,8 +36,8 @@ pub(crate) struct Editor {
 }
 
 /// The rows of the editor, and where its cursor is.
-pub(crate) struct Typed {
-    pub(crate) rows: Vec<Line>,
+pub(crate) struct EditorView {
+    pub(crate) rows: Vec<StyledLine>,
     pub(crate) row: usize,
     pub(crate) column: usize,
 }
@@ -65,7 +65,7 @@ impl Editor {
         taken
     }
 
-    /// The text as it is shown, a paste being one letter.
+    /// The text as it is shown, a paste being one character.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -80,7 +80,7 @@ impl Editor {
 
     /// The text with every paste in full.
     pub(crate) fn whole(&self) -> String {
-        self.text.chars().map(|letter| self.full(letter)).collect()
+        self.text.chars().map(|c| self.full(c)).collect()
     }
 
     /// Takes the text out, with every paste in full, and remembers it.
@@ -96,12 +96,12 @@ impl Editor {
         text
     }
 
-    fn full(&self, letter: char) -> String {
-        self.paste_of(letter).map_or_else(|| letter.to_string(), str::to_owned)
+    fn full(&self, c: char) -> String {
+        self.paste_of(c).map_or_else(|| c.to_string(), str::to_owned)
     }
 
-    fn paste_of(&self, letter: char) -> Option<&str> {
-        let number = PASTES.contains(&letter).then(|| letter as usize - *PASTES.start() as usize)?;
+    fn paste_of(&self, c: char) -> Option<&str> {
+        let number = PASTES.contains(&c).then(|| c as usize - *PASTES.start() as usize)?;
         self.pastes.get(number).map(String::as_str)
     }
 
@@ -119,14 +119,14 @@ impl Editor {
 
     /// Types text.
     pub(crate) fn insert(&mut self, text: &str) {
-        let text: String = text.chars().filter(|letter| !PASTES.contains(letter)).collect();
+        let text: String = text.chars().filter(|c| !PASTES.contains(c)).collect();
         self.put(&text);
     }
 
     fn put(&mut self, text: &str) {
         self.text.insert_str(self.cursor, text);
         self.cursor += text.len();
-        // A mark may have joined the letter after it.
+        // A mark may have joined the character after it.
         self.cursor = self.boundary_from(self.cursor);
     }
 
@@ -136,10 +136,10 @@ impl Editor {
         let text = sanitise(&text);
         let long = text.len() > LONG_BYTES || text.lines().count() > LONG_LINES;
         let number = u32::from(*PASTES.start()) + self.pastes.len() as u32;
-        match char::from_u32(number).filter(|letter| long && PASTES.contains(letter)) {
-            Some(letter) => {
-                self.pastes.push(text.chars().filter(|letter| !PASTES.contains(letter)).collect());
-                self.put(&letter.to_string());
+        match char::from_u32(number).filter(|c| long && PASTES.contains(c)) {
+            Some(c) => {
+                self.pastes.push(text.chars().filter(|c| !PASTES.contains(c)).collect());
+                self.put(&c.to_string());
             }
             None => self.insert(&text),
         }
@@ -226,8 +226,8 @@ impl Editor {
     }
 
     /// What was sent before, newest first, that holds this.
-    pub(crate) fn search(&self, words: &str, skip: usize) -> Option<&str> {
-        self.history.iter().rev().filter(|text| text.contains(words)).nth(skip).map(String::as_str)
+    pub(crate) fn search(&self, query: &str, skip: usize) -> Option<&str> {
+        self.history.iter().rev().filter(|text| text.contains(query)).nth(skip).map(String::as_str)
     }
 
     /// The word the cursor is in or behind, from its beginning to the cursor.
@@ -245,7 +245,7 @@ impl Editor {
     }
 
     /// The rows to draw, no more than asked: those around the cursor.
-    pub(crate) fn view(&self, prompt: &str, columns: usize, at_most: usize) -> Typed {
+    pub(crate) fn view(&self, prompt: &str, columns: usize, at_most: usize) -> EditorView {
         let front = width(prompt);
         let room = columns.saturating_sub(front + 1).max(NARROWEST);
         let mut rows = vec![(String::new(), 0)];
@@ -279,21 +279,21 @@ impl Editor {
         let first = row.saturating_sub(at_most.max(1) - 1);
         let line = |(number, (text, _)): (usize, (String, usize))| {
             let front_text = if number == 0 { prompt.to_owned() } else { " ".repeat(front) };
-            Line::of(front_text, Tone::Accent).and(text, Tone::Plain).cut(columns)
+            StyledLine::of(front_text, TextStyle::Accent).and(text, TextStyle::Plain).cut(columns)
         };
         let rows = rows.into_iter().enumerate().skip(first).take(at_most.max(1)).map(line).collect();
-        Typed { rows, row: row - first, column: front + column.min(room) }
+        EditorView { rows, row: row - first, column: front + column.min(room) }
     }
 
     fn shown(&self, piece: &str) -> String {
-        let Some(letter) = piece.chars().next() else { return String::new() };
-        match self.paste_of(letter) {
+        let Some(c) = piece.chars().next() else { return String::new() };
+        match self.paste_of(c) {
             Some(paste) => match paste.lines().count() {
                 0 | 1 => format!("[pasted {} characters]", paste.chars().count()),
                 lines => format!("[pasted {lines} lines]"),
             },
             // Drawing cleans: the width must be that of what is drawn.
-            None => Line::of(piece, Tone::Plain).plain(),
+            None => StyledLine::of(piece, TextStyle::Plain).plain(),
         }
     }
 
@@ -344,7 +344,7 @@ impl Editor {
         at + self.text[at..].graphemes(true).next().map_or(0, str::len)
     }
 
-    /// The first boundary between letters that is not before this place.
+    /// The first boundary between characters that is not before this place.
     fn boundary_from(&self, at: usize) -> usize {
         let starts = self.text.grapheme_indices(true).map(|(start, _)| start);
         starts.chain([self.text.len()]).find(|start| *start >= at).unwrap_or(self.text.len())
@@ -451,7 +451,7 @@ mod tests {
         let mut editor = typed("日本語 text that is long\nsecond");
         let view = editor.view("> ", 14, 9);
         assert_eq!(
-            view.rows.iter().map(Line::plain).collect::<Vec<_>>(),
+            view.rows.iter().map(StyledLine::plain).collect::<Vec<_>>(),
             ["> 日本語 text", "   that is lo", "  ng", "  second"]
         );
         assert_eq!((view.row, view.column), (3, 8));

@@ -1,18 +1,18 @@
 //! A form that a server wants filled in: one field after another, typed into the input.
 //!
-//! All its words come from outside and are shown as such. Invariant: nothing is sent that was typed before the question could be
+//! All its text comes from outside and is shown as such. Invariant: nothing is sent that was typed before the question could be
 //! read (`armed`), and declining is always one key away.
 
 use haft_text::reveal;
 use haft_types::{Filled, Form};
 use serde_json::{Map, Value};
 
-use crate::line::{Line, Tone};
+use crate::line::{StyledLine, TextStyle};
 use crate::wrap::wrap;
 
 /// A form that is open.
 #[derive(Debug)]
-pub(crate) struct Filling {
+pub(crate) struct FormDialog {
     form: Form,
     /// Whether keys answer it yet.
     pub(crate) armed: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Filling {
 
 /// What a line that was typed did.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum FormProgress {
     /// The next field is asked for.
     Next,
     /// It was the last.
@@ -32,37 +32,37 @@ pub(crate) enum Step {
     Wrong(String),
 }
 
-impl Filling {
+impl FormDialog {
     pub(crate) fn new(form: Form) -> Self {
         Self { form, armed: false, at: 0, answers: Map::new() }
     }
 
     /// Takes what was typed for the field that is asked for.
-    pub(crate) fn typed(&mut self, text: &str) -> Step {
+    pub(crate) fn typed(&mut self, text: &str) -> FormProgress {
         if let Some(field) = self.form.fields.get(self.at) {
             match field.answer(text) {
                 Ok(answer) => self.answers.extend(answer.map(|answer| (field.name.clone(), answer))),
-                Err(why) => return Step::Wrong(why),
+                Err(why) => return FormProgress::Wrong(why),
             }
             self.at += 1;
             if self.at < self.form.fields.len() {
-                return Step::Next;
+                return FormProgress::Next;
             }
         }
-        Step::Done(Filled::Accepted(std::mem::take(&mut self.answers)))
+        FormProgress::Done(Filled::Accepted(std::mem::take(&mut self.answers)))
     }
 
     /// Who asks for what, to be printed.
-    pub(crate) fn subject(&self, columns: usize) -> Vec<Line> {
+    pub(crate) fn subject(&self, columns: usize) -> Vec<StyledLine> {
         let title = format!("{} asks you. It will get what you type; give no password.", self.form.from);
-        let mut rows = wrap(&Line::of("? ", Tone::Warning).and(reveal(&title), Tone::Strong), columns);
+        let mut rows = wrap(&StyledLine::of("? ", TextStyle::Warning).and(reveal(&title), TextStyle::Strong), columns);
         for line in reveal(&self.form.message).lines() {
-            rows.extend(wrap(&Line::of(format!("  {line}"), Tone::Plain), columns));
+            rows.extend(wrap(&StyledLine::of(format!("  {line}"), TextStyle::Plain), columns));
         }
         rows
     }
 
-    /// The field that is asked for now, in words.
+    /// The field that is asked for now, as one line of text.
     pub(crate) fn wanted(&self) -> String {
         match self.form.fields.get(self.at) {
             Some(field) => format!("{}{}", field.label(), field.notes()),
@@ -71,15 +71,18 @@ impl Filling {
     }
 
     /// What is asked for now.
-    pub(crate) fn question(&self, columns: usize) -> Vec<Line> {
-        let tone = if self.armed { Tone::Accent } else { Tone::Dim };
+    pub(crate) fn question(&self, columns: usize) -> Vec<StyledLine> {
+        let style = if self.armed { TextStyle::Accent } else { TextStyle::Dim };
         let Some(field) = self.form.fields.get(self.at) else {
-            return vec![Line::of("Enter says yes, Esc declines, Ctrl-C ends the call", tone).cut(columns)];
+            return vec![StyledLine::of("Enter says yes, Esc declines, Ctrl-C ends the call", style).cut(columns)];
         };
-        let label = Line::of(reveal(field.label()), Tone::Warning).and(reveal(&field.notes()), Tone::Plain);
+        let label =
+            StyledLine::of(reveal(field.label()), TextStyle::Warning).and(reveal(&field.notes()), TextStyle::Plain);
         let mut rows = wrap(&label, columns);
         let place = format!("{} of {}", self.at + 1, self.form.fields.len());
-        rows.push(Line::of(format!("{place}: Enter answers, Esc declines, Ctrl-C ends the call"), tone).cut(columns));
+        rows.push(
+            StyledLine::of(format!("{place}: Enter answers, Esc declines, Ctrl-C ends the call"), style).cut(columns),
+        );
         rows
     }
 }
@@ -95,23 +98,23 @@ mod tests {
         Field { name: name.into(), title: String::new(), description: String::new(), kind, required, default: None }
     }
 
-    fn filling(fields: Vec<Field>) -> Filling {
-        Filling::new(Form { from: "The MCP server `x`".into(), message: "Who\u{1b}[2J?".into(), fields })
+    fn filling(fields: Vec<Field>) -> FormDialog {
+        FormDialog::new(Form { from: "The MCP server `x`".into(), message: "Who\u{1b}[2J?".into(), fields })
     }
 
     #[test]
     fn field_after_field() {
         let mut filling = filling(vec![field("name", FieldKind::Text, true), field("age", FieldKind::Integer, false)]);
-        assert_eq!(filling.typed(" "), Step::Wrong("it must be given".into()));
-        assert_eq!(filling.typed("Ada"), Step::Next);
-        assert_eq!(filling.typed("old"), Step::Wrong("type a whole number".into()));
-        let Step::Done(Filled::Accepted(answers)) = filling.typed("36") else { panic!("it was the last") };
+        assert_eq!(filling.typed(" "), FormProgress::Wrong("it must be given".into()));
+        assert_eq!(filling.typed("Ada"), FormProgress::Next);
+        assert_eq!(filling.typed("old"), FormProgress::Wrong("type a whole number".into()));
+        let FormProgress::Done(Filled::Accepted(answers)) = filling.typed("36") else { panic!("it was the last") };
         assert_eq!(Value::Object(answers), json!({"name": "Ada", "age": 36}));
     }
 
     #[test]
     fn a_form_without_fields_is_a_yes() {
-        assert_eq!(filling(Vec::new()).typed(""), Step::Done(Filled::Accepted(Map::new())));
+        assert_eq!(filling(Vec::new()).typed(""), FormProgress::Done(Filled::Accepted(Map::new())));
     }
 
     #[test]

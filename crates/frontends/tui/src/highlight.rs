@@ -8,8 +8,8 @@ mod languages;
 
 use std::path::Path;
 
-use crate::line::{Line, Span, Tone};
-use languages::{Language, Quote};
+use crate::line::{StyledLine, StyledSpan, TextStyle};
+use languages::{LanguageSyntax, StringSyntax};
 
 /// A longer line is data.
 const LONGEST: usize = 2_000;
@@ -18,25 +18,25 @@ const LONGEST: usize = 2_000;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Highlighter {
     /// None where nothing is known of the language.
-    language: Option<&'static Language>,
-    inside: Inside,
+    language: Option<&'static LanguageSyntax>,
+    inside: ScannerState,
 }
 
 /// What the last line left open.
 #[derive(Clone, Copy, Debug, Default)]
-enum Inside {
+enum ScannerState {
     #[default]
     Code,
     /// A comment, until this.
     Comment(&'static str),
-    Text(&'static Quote),
+    Text(&'static StringSyntax),
 }
 
 impl Highlighter {
     /// Code of a language, named as after a fence: `rust`, `py`, `c++ title=x`.
     pub(crate) fn of_language(name: &str) -> Self {
         let first = name.split([' ', ',', '{', '\t']).find(|word| !word.is_empty()).unwrap_or_default();
-        Self { language: languages::named(&first.to_lowercase()), inside: Inside::Code }
+        Self { language: languages::named(&first.to_lowercase()), inside: ScannerState::Code }
     }
 
     /// The code of a file.
@@ -45,20 +45,26 @@ impl Highlighter {
         let names = [path.file_name(), path.extension()];
         let mut names = names.into_iter().flatten().filter_map(|name| Some(name.to_str()?.to_lowercase()));
         let language = names.find_map(|name| languages::named(&name));
-        Self { language, inside: Inside::Code }
+        Self { language, inside: ScannerState::Code }
     }
 
     /// The next line, with its tones.
-    pub(crate) fn line(&mut self, text: &str) -> Line {
+    pub(crate) fn line(&mut self, text: &str) -> StyledLine {
         // Cleaned first: what is cut into spans afterwards is only cut.
-        let clean = Line::of(text, Tone::Plain);
+        let clean = StyledLine::of(text, TextStyle::Plain);
         let Some(language) = self.language else { return clean };
         let text = clean.plain();
         if text.len() > LONGEST {
             return clean;
         }
-        let mut reader =
-            Reader { text: &text, at: 0, language, inside: self.inside, line: Line::empty(), defined: false };
+        let mut reader = CodeScanner {
+            text: &text,
+            at: 0,
+            language,
+            inside: self.inside,
+            line: StyledLine::empty(),
+            defined: false,
+        };
         reader.read();
         self.inside = reader.inside;
         reader.line
@@ -66,82 +72,82 @@ impl Highlighter {
 }
 
 /// A line as it is read.
-struct Reader<'a> {
+struct CodeScanner<'a> {
     text: &'a str,
     at: usize,
-    language: &'static Language,
-    inside: Inside,
-    line: Line,
+    language: &'static LanguageSyntax,
+    inside: ScannerState,
+    line: StyledLine,
     /// Whether the next word is a name that is given here.
     defined: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> CodeScanner<'a> {
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
     /// Takes so many bytes as this.
-    fn take(&mut self, bytes: usize, tone: Tone) {
+    fn take(&mut self, bytes: usize, style: TextStyle) {
         let piece = &self.text[self.at..self.at + bytes];
         self.at += bytes;
         if !piece.is_empty() {
-            self.line.push(Span::part(piece.to_owned(), tone));
+            self.line.push(StyledSpan::part(piece.to_owned(), style));
         }
     }
 
     fn read(&mut self) {
         if self.language.whole_lines {
-            let tone = match self.text.as_bytes().first() {
-                Some(b'+') => Tone::Added,
-                Some(b'-') => Tone::Removed,
-                Some(b'@') => Tone::Accent,
-                _ => Tone::Plain,
+            let style = match self.text.as_bytes().first() {
+                Some(b'+') => TextStyle::Added,
+                Some(b'-') => TextStyle::Removed,
+                Some(b'@') => TextStyle::Accent,
+                _ => TextStyle::Plain,
             };
-            return self.take(self.text.len(), tone);
+            return self.take(self.text.len(), style);
         }
         while !self.rest().is_empty() {
             match self.inside {
-                Inside::Comment(end) => self.comment(end, 0),
-                Inside::Text(quote) => self.string(quote, 0),
-                Inside::Code => self.code(),
+                ScannerState::Comment(end) => self.comment(end, 0),
+                ScannerState::Text(quote) => self.string(quote, 0),
+                ScannerState::Code => self.code(),
             }
         }
         // A string that may not be broken ends with its line.
-        if let Inside::Text(quote) = self.inside
+        if let ScannerState::Text(quote) = self.inside
             && !quote.many_lines
         {
-            self.inside = Inside::Code;
+            self.inside = ScannerState::Code;
         }
     }
 
     fn comment(&mut self, end: &'static str, begun: usize) {
         if let Some(found) = self.rest()[begun..].find(end) {
-            self.take(begun + found + end.len(), Tone::Comment);
-            self.inside = Inside::Code;
+            self.take(begun + found + end.len(), TextStyle::Comment);
+            self.inside = ScannerState::Code;
         } else {
-            self.take(self.rest().len(), Tone::Comment);
-            self.inside = Inside::Comment(end);
+            self.take(self.rest().len(), TextStyle::Comment);
+            self.inside = ScannerState::Comment(end);
         }
     }
 
-    fn string(&mut self, quote: &'static Quote, begun: usize) {
+    fn string(&mut self, quote: &'static StringSyntax, begun: usize) {
         let rest = self.rest();
         let mut escaped = false;
-        for (place, letter) in rest.char_indices().filter(|(place, _)| *place >= begun) {
+        for (place, c) in rest.char_indices().filter(|(place, _)| *place >= begun) {
             if escaped {
                 escaped = false;
-            } else if letter == '\\' && quote.escapes {
+            } else if c == '\\' && quote.escapes {
                 escaped = true;
             } else if rest[place..].starts_with(quote.close) {
-                self.inside = Inside::Code;
+                self.inside = ScannerState::Code;
                 let end = place + quote.close.len();
-                let tone = if self.is_key(&rest[end..]) { Tone::Number } else { Tone::Literal };
-                return self.take(end, tone);
+                let style = if self.is_key(&rest[end..]) { TextStyle::Number } else { TextStyle::Literal };
+                return self.take(end, style);
             }
         }
-        self.inside = Inside::Text(quote);
-        self.take(rest.len(), Tone::Literal);
+        self.inside = ScannerState::Text(quote);
+        self.take(rest.len(), TextStyle::Literal);
     }
 
     /// Whether what was just read is the name of a value.
@@ -155,7 +161,7 @@ impl<'a> Reader<'a> {
         let begins = self.at == 0 || self.text[..self.at].ends_with([' ', '(', ';']);
         let comment = self.language.line_comments.iter().any(|mark| rest.starts_with(mark));
         if comment && (begins || !self.language.words_hold_comments) {
-            return self.take(rest.len(), Tone::Comment);
+            return self.take(rest.len(), TextStyle::Comment);
         }
         if let Some((open, close)) = self.language.comments.filter(|(open, _)| rest.starts_with(open)) {
             return self.comment(close, open.len());
@@ -164,39 +170,38 @@ impl<'a> Reader<'a> {
             return self.string(quote, quote.open.len());
         }
         if first.is_ascii_digit() {
-            let end = rest.find(|letter: char| !(letter.is_alphanumeric() || "._".contains(letter)));
-            return self.take(end.unwrap_or(rest.len()), Tone::Number);
+            let end = rest.find(|c: char| !(c.is_alphanumeric() || "._".contains(c)));
+            return self.take(end.unwrap_or(rest.len()), TextStyle::Number);
         }
-        let in_word =
-            |letter: char| letter.is_alphanumeric() || letter == '_' || self.language.in_words.contains(letter);
+        let in_word = |c: char| c.is_alphanumeric() || c == '_' || self.language.in_words.contains(c);
         if in_word(first) || self.language.before_words.contains(first) {
             let body = first.len_utf8();
-            let end = rest[body..].find(|letter| !in_word(letter)).map_or(rest.len(), |end| body + end);
-            let tone = self.word(&rest[..end], &rest[end..]);
-            return self.take(end, tone);
+            let end = rest[body..].find(|c| !in_word(c)).map_or(rest.len(), |end| body + end);
+            let style = self.word(&rest[..end], &rest[end..]);
+            return self.take(end, style);
         }
-        self.take(first.len_utf8(), Tone::Plain);
+        self.take(first.len_utf8(), TextStyle::Plain);
     }
 
-    fn word(&mut self, word: &str, behind: &str) -> Tone {
+    fn word(&mut self, word: &str, behind: &str) -> TextStyle {
         let language = self.language;
         let same = |known: &str| if language.any_case { known.eq_ignore_ascii_case(word) } else { known == word };
         let is_in = |list: &str| list.split(' ').any(same);
         let defined = std::mem::replace(&mut self.defined, language.defines.split(' ').any(|known| known == word));
         let after_bracket = self.text[..self.at].trim_end_matches('/').ends_with('<');
         if is_in(language.keywords) || language.tags && after_bracket {
-            return Tone::Keyword;
+            return TextStyle::Keyword;
         }
         if defined {
-            return Tone::Strong;
+            return TextStyle::Strong;
         }
         let named = language.key.is_some() && self.text[..self.at].trim_start_matches([' ', '-']).is_empty();
-        let variable = word.starts_with(|letter| language.before_words.contains(letter));
+        let variable = word.starts_with(|c| language.before_words.contains(c));
         let capitals = word.chars().next().is_some_and(char::is_uppercase) && language.types;
         if is_in(language.constants) || named && self.is_key(behind) || variable || capitals {
-            return Tone::Number;
+            return TextStyle::Number;
         }
-        Tone::Plain
+        TextStyle::Plain
     }
 }
 
@@ -207,21 +212,21 @@ mod tests {
     use super::*;
 
     /// The words that are not plain, and what they are.
-    fn tones(language: &str, text: &str) -> Vec<(String, Tone)> {
+    fn styles(language: &str, text: &str) -> Vec<(String, TextStyle)> {
         let mut highlighter = Highlighter::of_language(language);
         let spans = text.lines().flat_map(|line| highlighter.line(line).spans().to_vec());
-        let told = spans.filter(|span| span.tone() != Tone::Plain);
-        told.map(|span| (span.text().to_owned(), span.tone())).collect()
+        let told = spans.filter(|span| span.style() != TextStyle::Plain);
+        told.map(|span| (span.text().to_owned(), span.style())).collect()
     }
 
-    fn expect(language: &str, text: &str, expected: &[(&str, Tone)]) {
-        let expected: Vec<_> = expected.iter().map(|(text, tone)| ((*text).to_owned(), *tone)).collect();
-        assert_eq!(tones(language, text), expected, "{text}");
+    fn expect(language: &str, text: &str, expected: &[(&str, TextStyle)]) {
+        let expected: Vec<_> = expected.iter().map(|(text, style)| ((*text).to_owned(), *style)).collect();
+        assert_eq!(styles(language, text), expected, "{text}");
     }
 
     #[test]
     fn words_have_their_tones() {
-        use Tone::{Comment, Keyword, Literal, Number, Strong};
+        use TextStyle::{Comment, Keyword, Literal, Number, Strong};
         let rust = "pub fn sum<'a>(of: &'a Vec<u8>) -> char { '\\n'; \"a\\\"b\"; 0x1f } // b";
         expect(
             "rust",
@@ -249,12 +254,12 @@ mod tests {
         expect("toml", "[a]\nkey = 'v'", &[("key", Number), ("'v'", Literal)]);
         expect("sql", "Select a FROM b -- c", &[("Select", Keyword), ("FROM", Keyword), ("-- c", Comment)]);
         expect("html", "<p class=\"a\">if</p>", &[("p", Keyword), ("\"a\"", Literal), ("p", Keyword)]);
-        expect("diff", "-a\n+b\n c", &[("-a", Tone::Removed), ("+b", Tone::Added)]);
+        expect("diff", "-a\n+b\n c", &[("-a", TextStyle::Removed), ("+b", TextStyle::Added)]);
     }
 
     #[test]
     fn what_is_open_goes_on_in_the_next_line() {
-        use Tone::{Comment, Keyword, Literal};
+        use TextStyle::{Comment, Keyword, Literal};
         expect("c", "/* a\nb */ int", &[("/* a", Comment), ("b */", Comment), ("int", Keyword)]);
         expect("py", "\"\"\"a\nb\"\"\" if", &[("\"\"\"a", Literal), ("b\"\"\"", Literal), ("if", Keyword)]);
         expect("c", "\"not closed\nint", &[("\"not closed", Literal), ("int", Keyword)]);
@@ -278,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_line_of_a_megabyte_is_not_read() {
-        assert_eq!(tones("rust", &"\"a\" ".repeat(250_000)), []);
+        assert_eq!(styles("rust", &"\"a\" ".repeat(250_000)), []);
     }
 
     proptest! {
@@ -289,7 +294,7 @@ mod tests {
         ) {
             let mut highlighter = Highlighter::of_language(language);
             for line in &lines {
-                prop_assert_eq!(highlighter.line(line).plain(), Line::of(line, Tone::Plain).plain());
+                prop_assert_eq!(highlighter.line(line).plain(), StyledLine::of(line, TextStyle::Plain).plain());
             }
         }
     }

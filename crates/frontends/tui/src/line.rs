@@ -1,6 +1,6 @@
 //! Lines of text with a meaning, before they are coloured.
 //!
-//! Invariant: no span holds a control character, a line break or a tab, and none piles up marks on a letter. Everything that
+//! Invariant: no span holds a control character, a line break or a tab, and none piles up marks on a character. Everything that
 //! is drawn is made of spans, so nothing that is drawn can move the cursor.
 
 use haft_text::{sanitise, width};
@@ -11,7 +11,7 @@ const TAB: &str = "    ";
 
 /// What a piece of text is. The [`Palette`](crate::Palette) says how that looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tone {
+pub enum TextStyle {
     /// Plain text.
     #[default]
     Plain,
@@ -23,9 +23,9 @@ pub enum Tone {
     Emphasis,
     /// The title of a section.
     Heading,
-    /// Code within words.
+    /// Inline code.
     Code,
-    /// A word that belongs to the language of the code.
+    /// A keyword of the code's language.
     Keyword,
     /// A string in code.
     Literal,
@@ -49,22 +49,22 @@ pub enum Tone {
     Accent,
 }
 
-/// Text of one tone.
+/// Text of one style.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Span {
+pub struct StyledSpan {
     text: String,
-    tone: Tone,
+    style: TextStyle,
 }
 
-impl Span {
+impl StyledSpan {
     /// Text that is safe to draw, whatever it was before.
-    pub fn new(text: impl AsRef<str>, tone: Tone) -> Self {
-        Self { text: clean(text.as_ref()), tone }
+    pub fn new(text: impl AsRef<str>, style: TextStyle) -> Self {
+        Self { text: clean(text.as_ref()), style }
     }
 
     /// A part of the text of another span: what was safe there may look otherwise without its neighbours.
-    pub(crate) fn part(text: String, tone: Tone) -> Self {
-        Self { text, tone }
+    pub(crate) fn part(text: String, style: TextStyle) -> Self {
+        Self { text, style }
     }
 
     /// The text.
@@ -72,47 +72,47 @@ impl Span {
         &self.text
     }
 
-    /// Its tone.
-    pub fn tone(&self) -> Tone {
-        self.tone
+    /// Its style.
+    pub fn style(&self) -> TextStyle {
+        self.style
     }
 }
 
 /// One row, or what will be several once it is wrapped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line {
-    spans: Vec<Span>,
+pub struct StyledLine {
+    spans: Vec<StyledSpan>,
 }
 
-impl Line {
+impl StyledLine {
     /// A row without anything.
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// Text of one tone.
-    pub fn of(text: impl AsRef<str>, tone: Tone) -> Self {
-        Self { spans: vec![Span::new(text, tone)] }
+    /// Text of one style.
+    pub fn of(text: impl AsRef<str>, style: TextStyle) -> Self {
+        Self { spans: vec![StyledSpan::new(text, style)] }
     }
 
     /// The line with more text.
     #[must_use]
-    pub fn and(mut self, text: impl AsRef<str>, tone: Tone) -> Self {
-        self.push(Span::new(text, tone));
+    pub fn and(mut self, text: impl AsRef<str>, style: TextStyle) -> Self {
+        self.push(StyledSpan::new(text, style));
         self
     }
 
-    /// Adds a span; one of the same tone as the last becomes part of it.
-    pub fn push(&mut self, span: Span) {
+    /// Adds a span; one of the same style as the last becomes part of it.
+    pub fn push(&mut self, span: StyledSpan) {
         match self.spans.last_mut() {
-            Some(last) if last.tone == span.tone => last.text.push_str(&span.text),
+            Some(last) if last.style == span.style => last.text.push_str(&span.text),
             _ if span.text.is_empty() => {}
             _ => self.spans.push(span),
         }
     }
 
     /// The spans, in order.
-    pub fn spans(&self) -> &[Span] {
+    pub fn spans(&self) -> &[StyledSpan] {
         &self.spans
     }
 
@@ -123,7 +123,7 @@ impl Line {
 
     /// The text without its tones.
     pub fn plain(&self) -> String {
-        self.spans.iter().map(Span::text).collect()
+        self.spans.iter().map(StyledSpan::text).collect()
     }
 
     /// The line in at most this many columns; a cut is shown.
@@ -139,7 +139,7 @@ impl Line {
             if wide >= room {
                 // Something follows, or the whole would have fitted: the cut must show.
                 let cut = haft_text::truncate_to_width(&format!("{}…", span.text), room).into_owned();
-                kept.push(Span { text: cut, tone: span.tone });
+                kept.push(StyledSpan { text: cut, style: span.style });
                 break;
             }
             room -= wide;
@@ -149,8 +149,8 @@ impl Line {
     }
 }
 
-impl FromIterator<Span> for Line {
-    fn from_iter<T: IntoIterator<Item = Span>>(spans: T) -> Self {
+impl FromIterator<StyledSpan> for StyledLine {
+    fn from_iter<T: IntoIterator<Item = StyledSpan>>(spans: T) -> Self {
         let mut line = Self::empty();
         spans.into_iter().for_each(|span| line.push(span));
         line
@@ -165,18 +165,18 @@ fn clean(text: &str) -> String {
     let mut out = String::with_capacity(safe.len());
     let mut marks = 0;
     let mut buffer = [0; 4];
-    for letter in safe.chars() {
-        match letter {
+    for c in safe.chars() {
+        match c {
             '\n' => out.push(' '),
             '\t' => out.push_str(TAB),
-            letter if width(letter.encode_utf8(&mut buffer)) == 0 => {
+            c if width(c.encode_utf8(&mut buffer)) == 0 => {
                 marks += 1;
                 if marks <= MARKS {
-                    out.push(letter);
+                    out.push(c);
                 }
                 continue;
             }
-            letter => out.push(letter),
+            c => out.push(c),
         }
         marks = 0;
     }
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn nothing_in_a_span_moves_the_cursor() {
-        let span = Span::new("a\u{1b}[2J\rb\nc\td\u{202e}e\u{9b}5A", Tone::Plain);
+        let span = StyledSpan::new("a\u{1b}[2J\rb\nc\td\u{202e}e\u{9b}5A", TextStyle::Plain);
         assert!(!span.text().chars().any(char::is_control), "{:?}", span.text());
         assert!(span.text().contains("<U+202E>"));
     }
@@ -199,13 +199,13 @@ mod tests {
     #[test]
     fn marks_do_not_pile_up() {
         let zalgo = format!("a{}b", "\u{301}".repeat(500));
-        let span = Span::new(zalgo, Tone::Plain);
+        let span = StyledSpan::new(zalgo, TextStyle::Plain);
         assert_eq!(span.text().chars().count(), 2 + MARKS);
     }
 
     #[test]
     fn a_cut_shows_and_fits() {
-        let line = Line::of("model ", Tone::Dim).and("a long name", Tone::Plain);
+        let line = StyledLine::of("model ", TextStyle::Dim).and("a long name", TextStyle::Plain);
         assert_eq!(line.clone().cut(17).plain(), "model a long name");
         assert_eq!(line.clone().cut(9).plain(), "model a …");
         assert_eq!(line.clone().cut(6).plain(), "model…");
@@ -215,7 +215,7 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_it_is_given_a_line_is_one_row(text in any::<String>(), columns in 0usize..30) {
-            let line = Line::of(&text, Tone::Plain).and(&text, Tone::Bad);
+            let line = StyledLine::of(&text, TextStyle::Plain).and(&text, TextStyle::Bad);
             prop_assert!(!line.plain().chars().any(char::is_control));
             prop_assert!(line.cut(columns).width() <= columns);
         }

@@ -8,11 +8,11 @@ use haft_types::{Event, Filled, Form, PermissionMode};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use crate::picker::List;
+use crate::picker::PickerList;
 
-/// What the terminal is told.
+/// A message from the session to the interface.
 #[derive(Debug)]
-pub enum Message {
+pub enum UiMessage {
     /// Something happened.
     Event(Box<Event>),
     /// A call waits for an answer. When the receiver is gone, nobody waits any more.
@@ -29,15 +29,15 @@ pub enum Message {
         /// Where the answers go.
         answer: oneshot::Sender<Filled>,
     },
-    /// The first of the words that wait have become part of the turn.
+    /// The first queued input has become part of the turn.
     Joined,
-    /// The turn is over; the next words begin another.
+    /// The turn is over; the next input starts another.
     Idle,
     /// Something is to be chosen.
-    Pick(List),
-    /// These words are put into the input, to be looked at and sent.
+    Pick(PickerList),
+    /// This text is put into the input, to be edited and sent.
     Typed {
-        /// The words.
+        /// The text.
         text: String,
     },
     /// Another model is asked from now on.
@@ -62,9 +62,9 @@ pub enum Message {
 /// What the user wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// These words begin a turn.
+    /// A prompt that starts a turn.
     Submit(String),
-    /// These words become part of the turn that runs, before its next request.
+    /// A prompt that becomes part of the running turn, before its next request.
     Join(String),
     /// The turn that runs shall end.
     Interrupt,
@@ -73,19 +73,19 @@ pub enum Operation {
     /// Another conversation, by id or name.
     Resume(String),
     /// A list to choose from.
-    Offer(Offer),
+    Offer(ListRequest),
     /// Back to before this message of the user's.
     Rewind {
         /// Its id.
         message: String,
         /// What goes back.
-        take_back: TakeBack,
+        take_back: RewindTarget,
     },
     /// Another model, as `provider/model`.
     Model(String),
     /// How much may happen without asking, from now on.
     Mode(PermissionMode),
-    /// Older rounds are archived now; the summary keeps what these words say in particular.
+    /// Older rounds are archived now; the text says what the summary must keep.
     Compact(String),
     /// The last change of files is taken back.
     Undo,
@@ -94,7 +94,7 @@ pub enum Operation {
     /// What this conversation changed in files.
     Diff,
     /// What is sent of this conversation is changed.
-    EditContext(ContextEdit),
+    EditContext(ContextEditRequest),
     /// Other files are the focus of the task.
     Focus(Focus),
     /// The output of `haft` with these arguments.
@@ -109,14 +109,14 @@ pub enum Operation {
 
 /// What a list is wanted of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Offer {
+pub enum ListRequest {
     /// Conversations of this project.
     Conversations,
     /// What the user said in this conversation.
     Messages,
     /// Models, with what changing to them costs; the filter is given.
     Models(String),
-    /// Files and documents the model is told of.
+    /// Files and documents that are sent to the model.
     Files,
     /// Whether the last change of files is taken back.
     Undo,
@@ -125,7 +125,7 @@ pub enum Offer {
     /// What is sent of this conversation, message by message.
     Context,
     /// Whether that is changed in this way, with what it costs.
-    ContextEdit(ContextEdit),
+    ContextEdit(ContextEditRequest),
     /// Whether other files become the focus of the task, with what it costs.
     Focus(Focus),
 }
@@ -143,16 +143,16 @@ pub enum Focus {
 
 /// A change of what is sent of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ContextEdit {
+pub struct ContextEditRequest {
     /// What is done.
-    pub deed: ContextDeed,
+    pub deed: ContextEditAction,
     /// To which message, by its id; empty where it is to none.
     pub message: String,
 }
 
 /// What can be done to what is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ContextDeed {
+pub enum ContextEditAction {
     /// The message is left out, its block whole.
     Drop,
     /// It is never pruned, compressed or archived.
@@ -167,75 +167,75 @@ pub enum ContextDeed {
 
 /// What goes back with a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TakeBack {
+pub enum RewindTarget {
     /// What was said alone.
-    Words,
+    Conversation,
     /// The files too.
-    WordsAndFiles,
+    ConversationAndFiles,
 }
 
 /// The end the session holds.
 #[derive(Clone, Debug)]
-pub struct Desk {
-    messages: UnboundedSender<Message>,
+pub struct UiHandle {
+    messages: UnboundedSender<UiMessage>,
 }
 
 /// The end the terminal holds.
 #[derive(Debug)]
 pub struct TerminalSide {
-    pub(crate) messages: UnboundedReceiver<Message>,
+    pub(crate) messages: UnboundedReceiver<UiMessage>,
     pub(crate) operations: UnboundedSender<Operation>,
 }
 
 /// Both ends, and what the user wants.
-pub fn link() -> (Desk, UnboundedReceiver<Operation>, TerminalSide) {
+pub fn link() -> (UiHandle, UnboundedReceiver<Operation>, TerminalSide) {
     let (messages, heard) = unbounded_channel();
     let (operations, wanted) = unbounded_channel();
-    (Desk { messages }, wanted, TerminalSide { messages: heard, operations })
+    (UiHandle { messages }, wanted, TerminalSide { messages: heard, operations })
 }
 
-impl Desk {
-    /// Tells the terminal; where there is none any more, nothing happens.
-    pub fn tell(&self, message: Message) {
+impl UiHandle {
+    /// Sends a message to the interface; ignored when it is gone.
+    pub fn tell(&self, message: UiMessage) {
         drop(self.messages.send(message));
     }
 
     /// Asks at the terminal; rules are kept by `remember`.
     pub fn approver(&self, remember: Remember) -> impl Approver + use<> {
-        Asker { desk: self.clone(), remember }
+        UiApprover { ui: self.clone(), remember }
     }
 }
 
-impl EventSink for Desk {
+impl EventSink for UiHandle {
     fn event(&mut self, event: &Event) {
-        self.tell(Message::Event(Box::new(event.clone())));
+        self.tell(UiMessage::Event(Box::new(event.clone())));
     }
 
     fn joined(&mut self, _words: &str) {
-        self.tell(Message::Joined);
+        self.tell(UiMessage::Joined);
     }
 }
 
 /// Writes rules that allow where the user can read them.
 pub type Remember = Box<dyn Fn(&[String]) -> Result<(), String> + Send + Sync>;
 
-struct Asker {
-    desk: Desk,
+struct UiApprover {
+    ui: UiHandle,
     remember: Remember,
 }
 
 #[async_trait]
-impl Approver for Asker {
+impl Approver for UiApprover {
     async fn ask(&self, approval: &Approval) -> Answer {
         let (answer, answered) = oneshot::channel();
-        self.desk.tell(Message::Ask { approval: Box::new(approval.clone()), answer });
+        self.ui.tell(UiMessage::Ask { approval: Box::new(approval.clone()), answer });
         // A terminal that went away cannot say yes.
         answered.await.unwrap_or(Answer::No { words: String::new() })
     }
 
     async fn fill(&self, form: &Form) -> Filled {
         let (answer, answered) = oneshot::channel();
-        self.desk.tell(Message::Form { form: Box::new(form.clone()), answer });
+        self.ui.tell(UiMessage::Form { form: Box::new(form.clone()), answer });
         answered.await.unwrap_or(Filled::Cancelled)
     }
 

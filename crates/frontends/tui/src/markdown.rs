@@ -7,10 +7,10 @@
 mod block;
 
 use crate::highlight::Highlighter;
-use crate::line::{Line, Tone};
+use crate::line::{StyledLine, TextStyle};
 use crate::wrap::chop;
 
-use block::Code;
+use block::CodeLayout;
 pub(crate) use block::render;
 
 /// No more of an unfinished block is drawn: it would not fit a screen, and drawing must not take longer the longer it gets.
@@ -21,13 +21,13 @@ const CODE_INDENT: &str = "  ";
 
 /// Text as it arrives.
 #[derive(Debug, Default)]
-pub(crate) struct Stream {
+pub(crate) struct MarkdownStream {
     /// The lines of the block that is not finished.
     block: String,
     /// The line that is not finished.
     partial: String,
     /// The fence that is open, and the code in it so far.
-    fence: Option<(Fence, Highlighter)>,
+    fence: Option<(CodeFence, Highlighter)>,
     /// Whether the block's last line is blank.
     blank: bool,
     /// Whether anything was finished before.
@@ -36,14 +36,14 @@ pub(crate) struct Stream {
 
 /// The line that opened a block of code.
 #[derive(Clone, Copy, Debug)]
-struct Fence {
+struct CodeFence {
     mark: char,
     count: usize,
 }
 
-impl Stream {
+impl MarkdownStream {
     /// Takes more text; gives the rows that it finished.
-    pub(crate) fn push(&mut self, text: &str, columns: usize) -> Vec<Line> {
+    pub(crate) fn push(&mut self, text: &str, columns: usize) -> Vec<StyledLine> {
         let mut finished = Vec::new();
         let mut rest = text;
         while let Some((line, after)) = rest.split_once('\n') {
@@ -57,7 +57,7 @@ impl Stream {
     }
 
     /// There is no more; gives what was not finished.
-    pub(crate) fn finish(&mut self, columns: usize) -> Vec<Line> {
+    pub(crate) fn finish(&mut self, columns: usize) -> Vec<StyledLine> {
         let mut finished = Vec::new();
         let line = std::mem::take(&mut self.partial);
         if !line.is_empty() {
@@ -69,16 +69,16 @@ impl Stream {
     }
 
     /// What is not finished, as it looks now.
-    pub(crate) fn tail(&self, columns: usize) -> Vec<Line> {
+    pub(crate) fn tail(&self, columns: usize) -> Vec<StyledLine> {
         if self.fence.is_some() {
             // It gets its tones once it is whole: a line is read once.
-            return code(&Line::of(last_bytes(&self.partial), Tone::Plain), columns);
+            return code(&StyledLine::of(last_bytes(&self.partial), TextStyle::Plain), columns);
         }
         let mut text = last_bytes(&self.block).to_owned();
         text.push_str(last_bytes(&self.partial));
-        let mut rows = block::laid_out(&text, columns, Code::Plain);
+        let mut rows = block::laid_out(&text, columns, CodeLayout::Plain);
         if self.begun && !rows.is_empty() {
-            rows.insert(0, Line::empty());
+            rows.insert(0, StyledLine::empty());
         }
         rows
     }
@@ -88,7 +88,7 @@ impl Stream {
         !self.begun
     }
 
-    fn line(&mut self, line: &str, columns: usize, finished: &mut Vec<Line>) {
+    fn line(&mut self, line: &str, columns: usize, finished: &mut Vec<StyledLine>) {
         if let Some((fence, highlighter)) = &mut self.fence {
             if fence.closed_by(line) {
                 self.fence = None;
@@ -98,7 +98,7 @@ impl Stream {
             return;
         }
         let starts_here = !line.starts_with([' ', '\t']);
-        if starts_here && let Some(fence) = Fence::opened_by(line) {
+        if starts_here && let Some(fence) = CodeFence::opened_by(line) {
             self.flush(columns, finished);
             self.separate(finished);
             let highlighter = Highlighter::of_language(line.trim_start_matches(fence.mark));
@@ -118,7 +118,7 @@ impl Stream {
         self.block.push('\n');
     }
 
-    fn flush(&mut self, columns: usize, finished: &mut Vec<Line>) {
+    fn flush(&mut self, columns: usize, finished: &mut Vec<StyledLine>) {
         let rows = render(&std::mem::take(&mut self.block), columns);
         self.blank = false;
         if !rows.is_empty() {
@@ -128,32 +128,32 @@ impl Stream {
     }
 
     /// An empty row between two blocks.
-    fn separate(&mut self, finished: &mut Vec<Line>) {
+    fn separate(&mut self, finished: &mut Vec<StyledLine>) {
         if std::mem::replace(&mut self.begun, true) {
-            finished.push(Line::empty());
+            finished.push(StyledLine::empty());
         }
     }
 }
 
-impl Fence {
+impl CodeFence {
     fn opened_by(line: &str) -> Option<Self> {
         let mark = line.chars().next().filter(|mark| ['`', '~'].contains(mark))?;
-        let count = line.chars().take_while(|letter| *letter == mark).count();
+        let count = line.chars().take_while(|c| *c == mark).count();
         // A backtick further on makes it code within a line.
         (count >= 3 && !(mark == '`' && line[count..].contains('`'))).then_some(Self { mark, count })
     }
 
     fn closed_by(self, line: &str) -> bool {
         let line = line.trim();
-        line.chars().count() >= self.count && line.chars().all(|letter| letter == self.mark)
+        line.chars().count() >= self.count && line.chars().all(|c| c == self.mark)
     }
 }
 
 /// Rows of one line of code.
-fn code(line: &Line, columns: usize) -> Vec<Line> {
+fn code(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     let rows = chop(line, columns.saturating_sub(CODE_INDENT.len()));
     rows.into_iter()
-        .map(|row| Line::of(CODE_INDENT, Tone::Plain).spans().iter().chain(row.spans()).cloned().collect())
+        .map(|row| StyledLine::of(CODE_INDENT, TextStyle::Plain).spans().iter().chain(row.spans()).cloned().collect())
         .collect()
 }
 

@@ -5,41 +5,41 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::line::{Line, Tone};
+use crate::line::{StyledLine, TextStyle};
 use crate::link::Operation;
 use crate::wrap::wrap;
 
-/// A list to choose from. Its words may come from anywhere: they are cleaned when they are drawn.
+/// A list to choose from. Its text may come from anywhere: it is sanitised when it is drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct List {
+pub struct PickerList {
     /// What is chosen.
     pub title: String,
     /// What has to be known first, in lines above the rows.
     pub notes: Vec<String>,
     /// What there is, in order.
-    pub rows: Vec<Row>,
+    pub rows: Vec<PickerRow>,
     /// What is typed into the filter at first.
     pub filter: String,
 }
 
 /// Something that can be chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct PickerRow {
     /// What it is.
     pub text: String,
     /// More about it, in a few words.
     pub about: String,
     /// What choosing it does.
-    pub then: Then,
+    pub then: PickerAction,
 }
 
 /// What choosing a row does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Then {
+pub enum PickerAction {
     /// The session does something.
     Do(Operation),
     /// Another list opens; Esc comes back to this one.
-    Open(Box<List>),
+    Open(Box<PickerList>),
     /// This is put into the input.
     Type(String),
     /// This is printed.
@@ -51,12 +51,12 @@ pub enum Then {
 /// The lists that are open, the last in front.
 #[derive(Debug)]
 pub(crate) struct Picker {
-    open: Vec<Open>,
+    open: Vec<OpenList>,
 }
 
 #[derive(Debug)]
-struct Open {
-    list: List,
+struct OpenList {
+    list: PickerList,
     filter: String,
     /// The place among the rows that fit the filter.
     chosen: usize,
@@ -64,41 +64,43 @@ struct Open {
 
 /// What a key did to the picker.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Picked {
+pub(crate) enum PickerOutcome {
     /// It stays open.
     Stay,
     /// It is closed, and nothing was chosen.
     Closed,
     /// It is closed, and this is to be done.
-    Chosen(Then),
+    Chosen(PickerAction),
 }
 
 /// Rows a page key moves over.
 const PAGE: usize = 8;
 
 impl Picker {
-    pub(crate) fn new(list: List) -> Self {
-        Self { open: vec![Open::new(list)] }
+    pub(crate) fn new(list: PickerList) -> Self {
+        Self { open: vec![OpenList::new(list)] }
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Picked {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> PickerOutcome {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        let Some(front) = self.open.last_mut() else { return Picked::Closed };
+        let Some(front) = self.open.last_mut() else { return PickerOutcome::Closed };
         match key.code {
-            KeyCode::Char('c' | 'g') if control => return Picked::Closed,
+            KeyCode::Char('c' | 'g') if control => return PickerOutcome::Closed,
             KeyCode::Esc => {
                 self.open.pop();
-                return if self.open.is_empty() { Picked::Closed } else { Picked::Stay };
+                return if self.open.is_empty() { PickerOutcome::Closed } else { PickerOutcome::Stay };
             }
             KeyCode::Enter => {
                 return match front.choice().map(|row| row.then.clone()) {
-                    None => Picked::Stay,
-                    Some(Then::Leave) => Picked::Closed,
-                    Some(Then::Open(list)) => {
-                        self.open.push(Open::new(*list));
-                        Picked::Stay
+                    None => PickerOutcome::Stay,
+                    Some(PickerAction::Leave) => PickerOutcome::Closed,
+                    Some(PickerAction::Open(list)) => {
+                        self.open.push(OpenList::new(*list));
+                        PickerOutcome::Stay
                     }
-                    Some(then @ (Then::Do(_) | Then::Type(_) | Then::Tell(_))) => Picked::Chosen(then),
+                    Some(then @ (PickerAction::Do(_) | PickerAction::Type(_) | PickerAction::Tell(_))) => {
+                        PickerOutcome::Chosen(then)
+                    }
                 };
             }
             KeyCode::Up => front.up(1),
@@ -113,13 +115,13 @@ impl Picker {
             KeyCode::Backspace => front.narrow(|filter| {
                 filter.pop();
             }),
-            KeyCode::Char(letter) if !control => front.narrow(|filter| filter.push(letter)),
+            KeyCode::Char(c) if !control => front.narrow(|filter| filter.push(c)),
             _ => {}
         }
-        Picked::Stay
+        PickerOutcome::Stay
     }
 
-    /// Words from the clipboard narrow the list down too.
+    /// Pasted text narrows the list down too.
     pub(crate) fn paste(&mut self, text: &str) {
         if let Some(front) = self.open.last_mut() {
             front.narrow(|filter| filter.push_str(text.lines().next().unwrap_or_default()));
@@ -127,28 +129,28 @@ impl Picker {
     }
 
     /// The rows to draw, no more than asked, and the row and column of the cursor among them.
-    pub(crate) fn view(&self, columns: usize, at_most: usize) -> (Vec<Line>, (usize, usize)) {
+    pub(crate) fn view(&self, columns: usize, at_most: usize) -> (Vec<StyledLine>, (usize, usize)) {
         self.open.last().map(|front| front.view(columns, at_most)).unwrap_or_default()
     }
 }
 
-impl Open {
-    fn new(list: List) -> Self {
+impl OpenList {
+    fn new(list: PickerList) -> Self {
         let filter = list.filter.clone();
         Self { list, filter, chosen: 0 }
     }
 
     /// The rows that hold every word of the filter.
-    fn fitting(&self) -> Vec<&Row> {
+    fn fitting(&self) -> Vec<&PickerRow> {
         let words: Vec<_> = self.filter.split_whitespace().map(str::to_lowercase).collect();
-        let fits = |row: &&Row| {
+        let fits = |row: &&PickerRow| {
             let whole = format!("{} {}", row.text, row.about).to_lowercase();
             words.iter().all(|word| whole.contains(word))
         };
         self.list.rows.iter().filter(fits).collect()
     }
 
-    fn choice(&self) -> Option<&Row> {
+    fn choice(&self) -> Option<&PickerRow> {
         self.fitting().get(self.chosen).copied()
     }
 
@@ -166,12 +168,12 @@ impl Open {
         self.chosen = 0;
     }
 
-    fn view(&self, columns: usize, at_most: usize) -> (Vec<Line>, (usize, usize)) {
-        let mut rows = vec![Line::of(&self.list.title, Tone::Strong).cut(columns)];
-        let notes = self.list.notes.iter().flat_map(|note| wrap(&Line::of(note, Tone::Dim), columns));
+    fn view(&self, columns: usize, at_most: usize) -> (Vec<StyledLine>, (usize, usize)) {
+        let mut rows = vec![StyledLine::of(&self.list.title, TextStyle::Strong).cut(columns)];
+        let notes = self.list.notes.iter().flat_map(|note| wrap(&StyledLine::of(note, TextStyle::Dim), columns));
         // The title, the filter, one row and the keys are always there.
         rows.extend(notes.take(at_most.saturating_sub(5)));
-        let typed = Line::of("> ", Tone::Accent).and(&self.filter, Tone::Plain).cut(columns);
+        let typed = StyledLine::of("> ", TextStyle::Accent).and(&self.filter, TextStyle::Plain).cut(columns);
         let cursor = (rows.len(), typed.width().min(columns.saturating_sub(1)));
         rows.push(typed);
         let fitting = self.fitting();
@@ -181,14 +183,14 @@ impl Open {
         let layout = Layout::of(&shown.iter().map(|(_, row)| **row), columns);
         rows.extend(shown.iter().map(|(at, row)| layout.line(row, *at == self.chosen)));
         if fitting.is_empty() {
-            rows.push(Line::of("  nothing fits", Tone::Dim).cut(columns));
+            rows.push(StyledLine::of("  nothing fits", TextStyle::Dim).cut(columns));
         }
         let place = if fitting.len() > shown.len() {
             format!("{} of {} · ", self.chosen + 1, fitting.len())
         } else {
             String::new()
         };
-        rows.push(Line::of(format!("{place}Enter takes, Esc leaves"), Tone::Dim).cut(columns));
+        rows.push(StyledLine::of(format!("{place}Enter takes, Esc leaves"), TextStyle::Dim).cut(columns));
         rows.truncate(at_most.max(1));
         (rows, cursor)
     }
@@ -202,9 +204,9 @@ struct Layout {
 }
 
 impl Layout {
-    fn of<'a>(rows: &(impl Iterator<Item = &'a Row> + Clone), columns: usize) -> Self {
-        let widest = |text: fn(&Row) -> &str| {
-            rows.clone().map(|row| Line::of(text(row), Tone::Plain).width()).max().unwrap_or_default()
+    fn of<'a>(rows: &(impl Iterator<Item = &'a PickerRow> + Clone), columns: usize) -> Self {
+        let widest = |text: fn(&PickerRow) -> &str| {
+            rows.clone().map(|row| StyledLine::of(text(row), TextStyle::Plain).width()).max().unwrap_or_default()
         };
         let room = columns.saturating_sub(2);
         // What it is matters more than what is said about it, but not so much that nothing is left of that.
@@ -213,13 +215,13 @@ impl Layout {
         Self { columns, text: widest(|row| &row.text).min(room.saturating_sub(beside)) }
     }
 
-    fn line(&self, row: &Row, chosen: bool) -> Line {
-        let (mark, tone) = if chosen { ("▸ ", Tone::Accent) } else { ("  ", Tone::Plain) };
-        let text = Line::of(&row.text, tone).cut(self.text);
+    fn line(&self, row: &PickerRow, chosen: bool) -> StyledLine {
+        let (mark, style) = if chosen { ("▸ ", TextStyle::Accent) } else { ("  ", TextStyle::Plain) };
+        let text = StyledLine::of(&row.text, style).cut(self.text);
         let blank = " ".repeat(self.text.saturating_sub(text.width()) + 2);
-        let front = Line::of(mark, tone);
-        let line: Line = front.spans().iter().chain(text.spans()).cloned().collect();
-        if row.about.is_empty() { line } else { line.and(blank, Tone::Plain).and(&row.about, Tone::Dim) }
+        let front = StyledLine::of(mark, style);
+        let line: StyledLine = front.spans().iter().chain(text.spans()).cloned().collect();
+        if row.about.is_empty() { line } else { line.and(blank, TextStyle::Plain).and(&row.about, TextStyle::Dim) }
             .cut(self.columns)
     }
 }
@@ -230,16 +232,16 @@ mod tests {
 
     use super::*;
 
-    fn row(text: &str, about: &str) -> Row {
-        Row { text: text.into(), about: about.into(), then: Then::Type(text.into()) }
+    fn row(text: &str, about: &str) -> PickerRow {
+        PickerRow { text: text.into(), about: about.into(), then: PickerAction::Type(text.into()) }
     }
 
     fn picker(rows: &[(&str, &str)]) -> Picker {
         let rows = rows.iter().map(|(text, about)| row(text, about)).collect();
-        Picker::new(List { title: "Which one?".into(), rows, ..List::default() })
+        Picker::new(PickerList { title: "Which one?".into(), rows, ..PickerList::default() })
     }
 
-    fn press(picker: &mut Picker, code: KeyCode) -> Picked {
+    fn press(picker: &mut Picker, code: KeyCode) -> PickerOutcome {
         picker.key(KeyEvent::new(code, KeyModifiers::NONE))
     }
 
@@ -251,23 +253,26 @@ mod tests {
     fn words_narrow_it_down_and_enter_takes() {
         let mut picker =
             picker(&[("fix the bug", "2 h ago"), ("write the page", "1 d ago"), ("fix the page", "3 d ago")]);
-        "page fix".chars().for_each(|letter| drop(press(&mut picker, KeyCode::Char(letter))));
-        assert_eq!(press(&mut picker, KeyCode::Enter), Picked::Chosen(Then::Type("fix the page".into())));
-        "zzz".chars().for_each(|letter| drop(press(&mut picker, KeyCode::Char(letter))));
-        assert_eq!(press(&mut picker, KeyCode::Enter), Picked::Stay, "there is nothing to take");
+        "page fix".chars().for_each(|c| drop(press(&mut picker, KeyCode::Char(c))));
+        assert_eq!(
+            press(&mut picker, KeyCode::Enter),
+            PickerOutcome::Chosen(PickerAction::Type("fix the page".into()))
+        );
+        "zzz".chars().for_each(|c| drop(press(&mut picker, KeyCode::Char(c))));
+        assert_eq!(press(&mut picker, KeyCode::Enter), PickerOutcome::Stay, "there is nothing to take");
         assert!(shown(&picker, 40, 9).contains("nothing fits"));
     }
 
     #[test]
     fn a_list_behind_a_list_is_come_back_to() {
-        let inner = List { title: "How?".into(), rows: vec![row("so", "")], ..List::default() };
-        let rows = vec![Row { then: Then::Open(Box::new(inner)), ..row("one", "") }];
-        let mut picker = Picker::new(List { title: "Which?".into(), rows, ..List::default() });
-        assert_eq!(press(&mut picker, KeyCode::Enter), Picked::Stay);
+        let inner = PickerList { title: "How?".into(), rows: vec![row("so", "")], ..PickerList::default() };
+        let rows = vec![PickerRow { then: PickerAction::Open(Box::new(inner)), ..row("one", "") }];
+        let mut picker = Picker::new(PickerList { title: "Which?".into(), rows, ..PickerList::default() });
+        assert_eq!(press(&mut picker, KeyCode::Enter), PickerOutcome::Stay);
         assert!(shown(&picker, 40, 9).starts_with("How?"));
-        assert_eq!(press(&mut picker, KeyCode::Esc), Picked::Stay);
+        assert_eq!(press(&mut picker, KeyCode::Esc), PickerOutcome::Stay);
         assert!(shown(&picker, 40, 9).starts_with("Which?"));
-        assert_eq!(press(&mut picker, KeyCode::Esc), Picked::Closed);
+        assert_eq!(press(&mut picker, KeyCode::Esc), PickerOutcome::Closed);
     }
 
     #[test]

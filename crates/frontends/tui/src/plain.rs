@@ -1,9 +1,9 @@
-//! The interface for screen readers, and for terminals that can only write: lines and words, nothing drawn twice.
+//! The interface for screen readers, and for terminals that can only write: plain lines, nothing redrawn.
 //!
-//! Responsible for saying in words what is elsewhere said by place, colour and signs. Invariant: what is written is never written
+//! Responsible for saying as text what the other interface says by position, colour and symbols. Invariant: what is written is never written
 //! over, every line says by itself what it is, and haft changes nothing in how the terminal works.
 
-mod words;
+mod text;
 
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
@@ -16,14 +16,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::app::{App, Effect, Input, Setup};
-use crate::approval::{Asking, Choice, Stage};
+use crate::app::{App, AppInput, Effect, Setup};
+use crate::approval::{ApprovalChoice, ApprovalDialog, ApprovalStage};
 use crate::call::about;
 use crate::config::Editing;
-use crate::form::{Filling, Step};
-use crate::link::{Message, Operation, TerminalSide};
-use crate::picker::{List, Then};
-use crate::run::{Ended, Hands, TuiError};
+use crate::form::{FormDialog, FormProgress};
+use crate::link::{Operation, TerminalSide, UiMessage};
+use crate::picker::{PickerAction, PickerList};
+use crate::run::{Ended, HostActions, TuiError};
 
 /// Rows are as long as what they say: whoever reads them aloud needs no breaks.
 const COLUMNS: usize = 4_096;
@@ -36,36 +36,36 @@ const OPEN: &str = "/open";
 const DECLINE: &str = "-";
 
 /// Runs the interface in lines until its user leaves. Blocks; give it a thread of its own.
-pub fn run_plain(setup: Setup, side: TerminalSide, hands: Hands) -> Result<Ended, TuiError> {
+pub fn run_plain(setup: Setup, side: TerminalSide, host: HostActions) -> Result<Ended, TuiError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async { Plain::start(setup, side, hands)?.run().await })
+    runtime.block_on(async { PlainDriver::start(setup, side, host)?.run().await })
 }
 
-struct Plain {
+struct PlainDriver {
     app: App,
     side: TerminalSide,
-    hands: Hands,
+    host: HostActions,
     /// The question that is open, who waits for its answer, and since when.
-    asking: Option<(Asking, oneshot::Sender<Answer>, Instant)>,
+    asking: Option<(ApprovalDialog, oneshot::Sender<Answer>, Instant)>,
     /// The list a number is awaited for.
-    picking: Option<List>,
+    picking: Option<PickerList>,
     /// The form that is open, and who waits for it.
-    filling: Option<(Filling, oneshot::Sender<Filled>)>,
+    filling: Option<(FormDialog, oneshot::Sender<Filled>)>,
     busy: bool,
-    /// Whether the cursor stands behind words that ask for a line.
+    /// Whether the cursor stands behind a prompt for a line.
     prompted: bool,
     /// Whether Ctrl-C was just pressed with nothing to interrupt.
     leaving: bool,
     ended: Option<Ended>,
 }
 
-impl Plain {
-    fn start(setup: Setup, side: TerminalSide, hands: Hands) -> io::Result<Self> {
+impl PlainDriver {
+    fn start(setup: Setup, side: TerminalSide, host: HostActions) -> io::Result<Self> {
         let (app, effects) = App::new(Setup { editing: Editing::Shell, ..setup }, COLUMNS, ROWS);
         let mut plain = Self {
             app,
             side,
-            hands,
+            host,
             asking: None,
             picking: None,
             filling: None,
@@ -129,57 +129,57 @@ impl Plain {
         self.prompt()
     }
 
-    fn message(&mut self, message: Message) -> io::Result<()> {
+    fn message(&mut self, message: UiMessage) -> io::Result<()> {
         match message {
-            Message::Event(event) => {
+            UiMessage::Event(event) => {
                 let what = told(&event);
-                self.take(Input::Event(event))?;
+                self.take(AppInput::Event(event))?;
                 what.iter().try_for_each(|line| self.say(line))
             }
-            Message::Ask { approval, answer } => {
-                let asking = Asking::new(*approval);
+            UiMessage::Ask { approval, answer } => {
+                let asking = ApprovalDialog::new(*approval);
                 // What was said before it belongs before it.
                 let effects = self.app.leave();
                 self.carry_out(effects)?;
                 for row in asking.subject(COLUMNS) {
-                    self.say(&words::of(&row))?;
+                    self.say(&text::of(&row))?;
                 }
-                self.say(&words::question(&asking))?;
+                self.say(&text::question(&asking))?;
                 self.asking = Some((asking, answer, Instant::now()));
                 self.ask("answer: ")
             }
-            Message::Idle => {
+            UiMessage::Idle => {
                 self.busy = false;
                 (self.asking, self.filling) = (None, None);
-                self.take(Input::Idle)?;
+                self.take(AppInput::Idle)?;
                 self.prompt()
             }
-            Message::Told { text } => {
-                self.take(Input::Told(text))?;
+            UiMessage::Told { text } => {
+                self.take(AppInput::Told(text))?;
                 self.prompt()
             }
-            Message::Opened { text } => {
-                self.take(Input::Opened(text))?;
+            UiMessage::Opened { text } => {
+                self.take(AppInput::Opened(text))?;
                 self.prompt()
             }
-            Message::Form { form, answer } => {
-                let filling = Filling::new(*form);
+            UiMessage::Form { form, answer } => {
+                let filling = FormDialog::new(*form);
                 let effects = self.app.leave();
                 self.carry_out(effects)?;
                 for row in filling.subject(COLUMNS) {
-                    self.say(&words::of(&row))?;
+                    self.say(&text::of(&row))?;
                 }
                 self.fill(filling, answer)
             }
-            Message::Joined => self.take(Input::Joined),
-            Message::Pick(list) => self.offer(list),
-            Message::Typed { text } => {
-                self.say(&words::clean(&format!("you had said: {}", text.replace('\n', " "))))?;
+            UiMessage::Joined => self.take(AppInput::Joined),
+            UiMessage::Pick(list) => self.offer(list),
+            UiMessage::Typed { text } => {
+                self.say(&text::clean(&format!("you had said: {}", text.replace('\n', " "))))?;
                 self.prompt()
             }
-            Message::Model { name } => self.take(Input::Model(name)),
+            UiMessage::Model { name } => self.take(AppInput::Model(name)),
             // Nothing is completed here.
-            Message::Files(_) => Ok(()),
+            UiMessage::Files(_) => Ok(()),
         }
     }
 
@@ -193,44 +193,44 @@ impl Plain {
             return self.choose(list, line.trim());
         }
         if let Some((mut filling, answer)) = self.filling.take() {
-            let step = if line.trim() == DECLINE { Step::Done(Filled::Declined) } else { filling.typed(&line) };
+            let step = if line.trim() == DECLINE { FormProgress::Done(Filled::Declined) } else { filling.typed(&line) };
             return match step {
-                Step::Next => self.fill(filling, answer),
-                Step::Wrong(why) => {
+                FormProgress::Next => self.fill(filling, answer),
+                FormProgress::Wrong(why) => {
                     self.say(&why)?;
                     self.fill(filling, answer)
                 }
                 // Whoever asked may have gone in this very moment.
-                Step::Done(filled) => {
+                FormProgress::Done(filled) => {
                     drop(answer.send(filled));
                     Ok(())
                 }
             };
         }
         if line.trim() == OPEN {
-            self.take(Input::Key(KeyEvent::new(KeyCode::Char('o'), KeyModifiers::CONTROL)))?;
+            self.take(AppInput::Key(KeyEvent::new(KeyCode::Char('o'), KeyModifiers::CONTROL)))?;
         } else {
-            self.take(Input::Paste(line))?;
-            self.take(Input::Key(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE)))?;
+            self.take(AppInput::Paste(line))?;
+            self.take(AppInput::Key(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE)))?;
         }
         self.prompt()
     }
 
     /// Reads a list out; its rows are chosen by their numbers.
-    fn offer(&mut self, list: List) -> io::Result<()> {
-        self.say(&words::clean(&list.title))?;
+    fn offer(&mut self, list: PickerList) -> io::Result<()> {
+        self.say(&text::clean(&list.title))?;
         for note in &list.notes {
-            self.say(&words::clean(note))?;
+            self.say(&text::clean(note))?;
         }
         for (at, row) in list.rows.iter().enumerate() {
             let about = if row.about.is_empty() { String::new() } else { format!(", {}", row.about) };
-            self.say(&words::clean(&format!("{}: {}{about}", at + 1, row.text)))?;
+            self.say(&text::clean(&format!("{}: {}{about}", at + 1, row.text)))?;
         }
         self.picking = Some(list);
         self.ask("number, or nothing to leave it: ")
     }
 
-    fn choose(&mut self, list: List, typed: &str) -> io::Result<()> {
+    fn choose(&mut self, list: PickerList, typed: &str) -> io::Result<()> {
         if typed.is_empty() {
             return self.prompt();
         }
@@ -240,33 +240,33 @@ impl Plain {
                 self.picking = Some(list);
                 self.ask("number, or nothing to leave it: ")
             }
-            Some(Then::Open(inner)) => self.offer(*inner),
-            Some(Then::Do(operation)) => {
+            Some(PickerAction::Open(inner)) => self.offer(*inner),
+            Some(PickerAction::Do(operation)) => {
                 drop(self.side.operations.send(operation));
                 Ok(())
             }
-            Some(Then::Type(text)) => {
-                self.say(&words::clean(&text))?;
+            Some(PickerAction::Type(text)) => {
+                self.say(&text::clean(&text))?;
                 self.prompt()
             }
-            Some(Then::Tell(text)) => {
-                self.take(Input::Told(text))?;
+            Some(PickerAction::Tell(text)) => {
+                self.take(AppInput::Told(text))?;
                 self.prompt()
             }
-            Some(Then::Leave) => self.prompt(),
+            Some(PickerAction::Leave) => self.prompt(),
         }
     }
 
     /// Asks for the next field of a form.
-    fn fill(&mut self, filling: Filling, answer: oneshot::Sender<Filled>) -> io::Result<()> {
-        self.say(&words::clean(&filling.wanted()))?;
+    fn fill(&mut self, filling: FormDialog, answer: oneshot::Sender<Filled>) -> io::Result<()> {
+        self.say(&text::clean(&filling.wanted()))?;
         self.filling = Some((filling, answer));
         self.ask("answer, or - to decline: ")
     }
 
     fn answer(
         &mut self,
-        mut asking: Asking,
+        mut asking: ApprovalDialog,
         answer: oneshot::Sender<Answer>,
         since: Instant,
         line: &str,
@@ -278,31 +278,33 @@ impl Plain {
         }
         let line = line.trim();
         let given = match asking.stage {
-            Stage::Choose => {
-                let mut letters = line.chars();
-                let choice = letters.next().and_then(|letter| asking.choice(letter));
-                let rest = letters.as_str();
+            ApprovalStage::Choose => {
+                let mut chars = line.chars();
+                let choice = chars.next().and_then(|c| asking.choice(c));
+                let rest = chars.as_str();
                 match choice {
-                    Some(Choice::Answer(given)) if rest.is_empty() || ["yes", "always", "no"].contains(&line) => {
+                    Some(ApprovalChoice::Answer(given))
+                        if rest.is_empty() || ["yes", "always", "no"].contains(&line) =>
+                    {
                         Ok(given)
                     }
-                    Some(Choice::Words) if rest.is_empty() => {
-                        asking.stage = Stage::Words;
+                    Some(ApprovalChoice::Reason) if rest.is_empty() => {
+                        asking.stage = ApprovalStage::Reason;
                         Err("words for the model: ".to_owned())
                     }
-                    Some(Choice::Change(text)) if rest.is_empty() => {
-                        asking.stage = Stage::Change;
+                    Some(ApprovalChoice::Change(text)) if rest.is_empty() => {
+                        asking.stage = ApprovalStage::Change;
                         self.say(&format!("it is: {}", text.replace('\n', " ")))?;
                         Err("what it should be: ".to_owned())
                     }
                     _ => Err("answer: ".to_owned()),
                 }
             }
-            Stage::Words | Stage::Change if line.is_empty() => {
-                asking.stage = Stage::Choose;
+            ApprovalStage::Reason | ApprovalStage::Change if line.is_empty() => {
+                asking.stage = ApprovalStage::Choose;
                 Err("answer: ".to_owned())
             }
-            Stage::Words | Stage::Change => match asking.typed(line) {
+            ApprovalStage::Reason | ApprovalStage::Change => match asking.typed(line) {
                 Ok(given) => Ok(given),
                 Err(why) => {
                     self.say(&why)?;
@@ -312,7 +314,7 @@ impl Plain {
         };
         match given {
             Ok(given) => {
-                self.say(words::answered(&given))?;
+                self.say(text::answered(&given))?;
                 // Whoever asked may have gone in this very moment.
                 drop(answer.send(given));
                 Ok(())
@@ -324,7 +326,7 @@ impl Plain {
         }
     }
 
-    fn take(&mut self, input: Input) -> io::Result<()> {
+    fn take(&mut self, input: AppInput) -> io::Result<()> {
         let effects = self.app.update(input);
         self.carry_out(effects)
     }
@@ -334,14 +336,14 @@ impl Plain {
             match effect {
                 Effect::Print(rows) => {
                     for row in &rows {
-                        self.say(&words::of(row))?;
+                        self.say(&text::of(row))?;
                     }
                 }
                 Effect::Do(operation) => {
                     self.busy |= matches!(operation, Operation::Submit(_) | Operation::Compact(_));
                     drop(self.side.operations.send(operation));
                 }
-                Effect::Keep(text) => (self.hands.keep)(&text),
+                Effect::Keep(text) => (self.host.keep)(&text),
                 Effect::Quit => self.ended = Some(Ended::Left),
                 // No key leads here: questions are asked above, and nothing is drawn.
                 Effect::Answer(_)
@@ -364,7 +366,7 @@ impl Plain {
         put(&format!("{before}{line}\n"))
     }
 
-    /// Asks for the next words, where none are being worked on.
+    /// Prompts for the next input, unless a turn runs.
     fn prompt(&mut self) -> io::Result<()> {
         if self.busy || self.asking.is_some() || self.picking.is_some() || self.ended.is_some() {
             Ok(())
@@ -387,17 +389,17 @@ fn put(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// What is said of an event beside what every interface prints.
+/// What is printed for an event in addition to what every interface prints.
 fn told(event: &Event) -> Vec<String> {
     let EventBody::ToolCall { name, phase: CallPhase::Finished, arguments: Some(arguments), .. } = &event.body else {
         return Vec::new();
     };
     if event.agent != haft_engine::MAIN {
-        return vec![words::clean(&format!("{} calls: {name} {}", event.agent, about(arguments)))];
+        return vec![text::clean(&format!("{} calls: {name} {}", event.agent, about(arguments)))];
     }
     match name.as_str() {
-        "todo_write" => words::todo(arguments),
-        _ => vec![words::clean(&format!("call: {name} {}", about(arguments)))],
+        "todo_write" => text::todo(arguments),
+        _ => vec![text::clean(&format!("call: {name} {}", about(arguments)))],
     }
 }
 
@@ -415,7 +417,7 @@ fn lines() -> UnboundedReceiver<String> {
     lines
 }
 
-async fn withdrawn(asking: &mut Option<(Asking, oneshot::Sender<Answer>, Instant)>) {
+async fn withdrawn(asking: &mut Option<(ApprovalDialog, oneshot::Sender<Answer>, Instant)>) {
     match asking {
         Some((_, answer, _)) => answer.closed().await,
         None => std::future::pending().await,

@@ -14,11 +14,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
-use crate::app::{App, Effect, Input, Setup};
-use crate::line::Line;
-use crate::link::{Message, Operation, TerminalSide};
-use crate::screen::{Palette, Screen};
-use crate::terminal::{self, Taken};
+use crate::app::{App, AppInput, Effect, Setup};
+use crate::line::StyledLine;
+use crate::link::{Operation, TerminalSide, UiMessage};
+use crate::screen::{Palette, TerminalScreen};
+use crate::terminal::{self, RawTerminal};
 
 /// The shortest time between two drawings that no key asked for.
 const FRAME: Duration = Duration::from_millis(33);
@@ -42,15 +42,15 @@ pub enum Ended {
     Left,
     /// A signal ended it, or the terminal went away.
     Signalled,
-    /// Something panicked, here or elsewhere, and has told that itself.
+    /// Something panicked, here or elsewhere; the panic hook has printed the message.
     Panicked,
 }
 
 /// Opens the user's editor on a text and gives what became of it, or why that was not possible.
 pub type EditText = Box<dyn Fn(&str) -> Result<String, String> + Send>;
 
-/// What the interface has done by whoever knows files and programs.
-pub struct Hands {
+/// Actions that need files and programs; the program that embeds the interface provides them.
+pub struct HostActions {
     /// Opens the user's editor, which has the terminal meanwhile.
     pub edit: EditText,
     /// Keeps a text that was sent for the next session. Must not take long: keys wait.
@@ -58,25 +58,25 @@ pub struct Hands {
 }
 
 /// Runs the interface on this thread until its user leaves. Blocks; give it a thread of its own.
-pub fn run(setup: Setup, palette: Palette, side: TerminalSide, hands: Hands) -> Result<Ended, TuiError> {
+pub fn run(setup: Setup, palette: Palette, side: TerminalSide, host: HostActions) -> Result<Ended, TuiError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async { Driver::start(setup, palette, side, hands)?.run().await })
+    runtime.block_on(async { ScreenDriver::start(setup, palette, side, host)?.run().await })
 }
 
-struct Driver {
+struct ScreenDriver {
     app: App,
-    screen: Screen<io::Stdout>,
+    screen: TerminalScreen<io::Stdout>,
     side: TerminalSide,
-    _taken: Taken,
+    _taken: RawTerminal,
     /// None while an editor reads them.
     keys: Option<EventStream>,
-    hands: Hands,
+    host: HostActions,
     /// Rows that are to be printed with the next drawing.
-    finished: Vec<Line>,
+    finished: Vec<StyledLine>,
     dirty: bool,
     drawn: Instant,
     /// Who waits for an answer, and when a key may give it.
-    waiting: Option<Waiting>,
+    waiting: Option<PendingReply>,
     armed_at: Option<Instant>,
     /// Whether the shell has the terminal.
     suspended: bool,
@@ -84,7 +84,7 @@ struct Driver {
 }
 
 /// Who waits for an answer.
-enum Waiting {
+enum PendingReply {
     Question(oneshot::Sender<Answer>),
     Form(oneshot::Sender<Filled>),
 }
@@ -119,18 +119,18 @@ impl Signals {
     }
 }
 
-impl Driver {
-    fn start(setup: Setup, palette: Palette, side: TerminalSide, hands: Hands) -> io::Result<Self> {
+impl ScreenDriver {
+    fn start(setup: Setup, palette: Palette, side: TerminalSide, host: HostActions) -> io::Result<Self> {
         let (columns, rows) = crossterm::terminal::size()?;
-        let taken = Taken::take()?;
+        let taken = RawTerminal::take()?;
         let (app, effects) = App::new(setup, columns.into(), rows.into());
         let mut driver = Self {
             app,
-            screen: Screen::new(io::stdout(), palette),
+            screen: TerminalScreen::new(io::stdout(), palette),
             side,
             _taken: taken,
             keys: Some(EventStream::new()),
-            hands,
+            host,
             finished: Vec::new(),
             dirty: true,
             drawn: Instant::now(),
@@ -159,11 +159,11 @@ impl Driver {
                 key = next_key(&mut self.keys) => self.keys(key)?,
                 () = withdrawn(&mut self.waiting) => {
                     (self.waiting, self.armed_at) = (None, None);
-                    self.take(Input::Withdrawn)?;
+                    self.take(AppInput::Withdrawn)?;
                 }
                 () = at(self.armed_at) => {
                     self.armed_at = None;
-                    self.take(Input::Armed)?;
+                    self.take(AppInput::Armed)?;
                 }
                 () = sleep_until(due), if self.dirty => self.draw()?,
                 message = self.side.messages.recv() => self.messages(message)?,
@@ -196,11 +196,11 @@ impl Driver {
 
     fn key(&mut self, key: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
         match key {
-            Some(Ok(TerminalEvent::Key(key))) => self.take(Input::Key(key))?,
-            Some(Ok(TerminalEvent::Paste(text))) => self.take(Input::Paste(text))?,
+            Some(Ok(TerminalEvent::Key(key))) => self.take(AppInput::Key(key))?,
+            Some(Ok(TerminalEvent::Paste(text))) => self.take(AppInput::Paste(text))?,
             Some(Ok(TerminalEvent::Resize(columns, rows))) => {
                 self.screen.resized(columns.into())?;
-                self.take(Input::Size { columns: columns.into(), rows: rows.into() })?;
+                self.take(AppInput::Size { columns: columns.into(), rows: rows.into() })?;
             }
             Some(Ok(TerminalEvent::FocusGained | TerminalEvent::FocusLost | TerminalEvent::Mouse(_))) => {}
             // The terminal went away.
@@ -210,7 +210,7 @@ impl Driver {
     }
 
     /// Takes in one message and those that have come with it.
-    fn messages(&mut self, first: Option<Message>) -> io::Result<()> {
+    fn messages(&mut self, first: Option<UiMessage>) -> io::Result<()> {
         let Some(first) = first else {
             // The session is gone: there is nothing left to show.
             self.ended = Some(Ended::Left);
@@ -224,30 +224,30 @@ impl Driver {
         Ok(())
     }
 
-    fn message(&mut self, message: Message) -> io::Result<()> {
+    fn message(&mut self, message: UiMessage) -> io::Result<()> {
         let input = match message {
-            Message::Event(event) => Input::Event(event),
-            Message::Ask { approval, answer } => {
-                self.waiting = Some(Waiting::Question(answer));
-                Input::Ask(approval)
+            UiMessage::Event(event) => AppInput::Event(event),
+            UiMessage::Ask { approval, answer } => {
+                self.waiting = Some(PendingReply::Question(answer));
+                AppInput::Ask(approval)
             }
-            Message::Form { form, answer } => {
-                self.waiting = Some(Waiting::Form(answer));
-                Input::Form(form)
+            UiMessage::Form { form, answer } => {
+                self.waiting = Some(PendingReply::Form(answer));
+                AppInput::Form(form)
             }
-            Message::Joined => Input::Joined,
-            Message::Pick(list) => Input::Pick(list),
-            Message::Typed { text } => Input::Edited(text),
-            Message::Model { name } => Input::Model(name),
-            Message::Idle => Input::Idle,
-            Message::Told { text } => Input::Told(text),
-            Message::Files(files) => Input::Files(files),
-            Message::Opened { text } => Input::Opened(text),
+            UiMessage::Joined => AppInput::Joined,
+            UiMessage::Pick(list) => AppInput::Pick(list),
+            UiMessage::Typed { text } => AppInput::Edited(text),
+            UiMessage::Model { name } => AppInput::Model(name),
+            UiMessage::Idle => AppInput::Idle,
+            UiMessage::Told { text } => AppInput::Told(text),
+            UiMessage::Files(files) => AppInput::Files(files),
+            UiMessage::Opened { text } => AppInput::Opened(text),
         };
         self.take(input)
     }
 
-    fn take(&mut self, input: Input) -> io::Result<()> {
+    fn take(&mut self, input: AppInput) -> io::Result<()> {
         let effects = self.app.update(input);
         self.dirty = true;
         self.carry_out(effects)
@@ -261,18 +261,18 @@ impl Driver {
                 Effect::Answer(answer) => {
                     self.armed_at = None;
                     // Whoever asked may have gone in this very moment.
-                    if let Some(Waiting::Question(waiting)) = self.waiting.take() {
+                    if let Some(PendingReply::Question(waiting)) = self.waiting.take() {
                         drop(waiting.send(answer));
                     }
                 }
                 Effect::Fill(filled) => {
                     self.armed_at = None;
-                    if let Some(Waiting::Form(waiting)) = self.waiting.take() {
+                    if let Some(PendingReply::Form(waiting)) = self.waiting.take() {
                         drop(waiting.send(filled));
                     }
                 }
                 Effect::Arm => self.armed_at = Some(Instant::now() + READING),
-                Effect::Keep(text) => (self.hands.keep)(&text),
+                Effect::Keep(text) => (self.host.keep)(&text),
                 Effect::Edit(text) => self.open_editor(&text)?,
                 Effect::Redraw => self.screen.forget()?,
                 Effect::Suspend => self.suspend()?,
@@ -311,12 +311,12 @@ impl Driver {
         terminal::give_back();
         // Two must not read the same keys.
         self.keys = None;
-        let edited = (self.hands.edit)(text);
+        let edited = (self.host.edit)(text);
         terminal::take_again()?;
         self.keys = Some(EventStream::new());
         match edited {
-            Ok(text) => self.take(Input::Edited(text)),
-            Err(why) => self.take(Input::Told(why)),
+            Ok(text) => self.take(AppInput::Edited(text)),
+            Err(why) => self.take(AppInput::Told(why)),
         }
     }
 
@@ -330,16 +330,16 @@ impl Driver {
         self.suspended = false;
         let (columns, rows) = crossterm::terminal::size()?;
         self.screen.forget()?;
-        self.take(Input::Size { columns: columns.into(), rows: rows.into() })?;
+        self.take(AppInput::Size { columns: columns.into(), rows: rows.into() })?;
         self.draw()
     }
 }
 
 /// Waits until nobody waits for the answer any more.
-async fn withdrawn(waiting: &mut Option<Waiting>) {
+async fn withdrawn(waiting: &mut Option<PendingReply>) {
     match waiting {
-        Some(Waiting::Question(waiting)) => waiting.closed().await,
-        Some(Waiting::Form(waiting)) => waiting.closed().await,
+        Some(PendingReply::Question(waiting)) => waiting.closed().await,
+        Some(PendingReply::Form(waiting)) => waiting.closed().await,
         None => std::future::pending().await,
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! Responsible for every byte that is written to the terminal while it is in use. Invariant: the cursor is always in the live
 //! region and its row there is known, so that moves are relative and the terminal need never be asked. The live region is
-//! never higher than the terminal. While rows are written the terminal does not wrap: a letter that is wider than it was
+//! never higher than the terminal. While rows are written the terminal does not wrap: a character that is wider than it was
 //! thought cannot push anything to another row.
 
 use std::io::{self, Write};
 
-use crate::app::Frame;
-use crate::line::{Line, Span, Tone};
+use crate::app::LiveRegion;
+use crate::line::{StyledLine, StyledSpan, TextStyle};
 
 /// How tones look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,37 +23,37 @@ pub enum Palette {
 }
 
 impl Palette {
-    fn code(self, tone: Tone) -> &'static str {
+    fn code(self, style: TextStyle) -> &'static str {
         match self {
             Self::Plain => "",
-            Self::Attributes => match tone {
-                Tone::Dim | Tone::Comment => "2",
-                Tone::Strong | Tone::Heading | Tone::Accent | Tone::Warning | Tone::Bad => "1",
-                Tone::Emphasis => "3",
-                Tone::Link => "4",
-                Tone::Plain
-                | Tone::Code
-                | Tone::Keyword
-                | Tone::Literal
-                | Tone::Number
-                | Tone::Added
-                | Tone::Removed
-                | Tone::Good => "",
+            Self::Attributes => match style {
+                TextStyle::Dim | TextStyle::Comment => "2",
+                TextStyle::Strong | TextStyle::Heading | TextStyle::Accent | TextStyle::Warning | TextStyle::Bad => "1",
+                TextStyle::Emphasis => "3",
+                TextStyle::Link => "4",
+                TextStyle::Plain
+                | TextStyle::Code
+                | TextStyle::Keyword
+                | TextStyle::Literal
+                | TextStyle::Number
+                | TextStyle::Added
+                | TextStyle::Removed
+                | TextStyle::Good => "",
             },
-            Self::Colour => match tone {
-                Tone::Plain => "",
+            Self::Colour => match style {
+                TextStyle::Plain => "",
                 // Neither blue nor yellow: the one is hard to read on black, the other on white.
-                Tone::Dim => "2",
-                Tone::Comment => "2;3",
-                Tone::Strong => "1",
-                Tone::Emphasis => "3",
-                Tone::Heading => "1;36",
-                Tone::Code | Tone::Number => "36",
-                Tone::Link => "4;34",
-                Tone::Added | Tone::Good | Tone::Literal => "32",
-                Tone::Removed | Tone::Bad => "31",
-                Tone::Warning => "33",
-                Tone::Accent | Tone::Keyword => "35",
+                TextStyle::Dim => "2",
+                TextStyle::Comment => "2;3",
+                TextStyle::Strong => "1",
+                TextStyle::Emphasis => "3",
+                TextStyle::Heading => "1;36",
+                TextStyle::Code | TextStyle::Number => "36",
+                TextStyle::Link => "4;34",
+                TextStyle::Added | TextStyle::Good | TextStyle::Literal => "32",
+                TextStyle::Removed | TextStyle::Bad => "31",
+                TextStyle::Warning => "33",
+                TextStyle::Accent | TextStyle::Keyword => "35",
             },
         }
     }
@@ -61,24 +61,24 @@ impl Palette {
 
 /// A terminal that is drawn on.
 #[derive(Debug)]
-pub struct Screen<W> {
+pub struct TerminalScreen<W> {
     out: W,
     palette: Palette,
     /// The live region as it was drawn last.
-    rows: Vec<Line>,
+    rows: Vec<StyledLine>,
     /// The row of the cursor in it.
     row: usize,
 }
 
-impl<W: Write> Screen<W> {
+impl<W: Write> TerminalScreen<W> {
     /// A terminal whose cursor stands at the beginning of an empty row.
     pub fn new(out: W, palette: Palette) -> Self {
         Self { out, palette, rows: Vec::new(), row: 0 }
     }
 
     /// Prints what is finished above the live region, and brings that up to date.
-    pub fn draw(&mut self, finished: &[Line], frame: &Frame) -> io::Result<()> {
-        let mut bytes = Bytes { text: String::from("\x1b[?2026h\x1b[?25l\x1b[?7l"), palette: self.palette };
+    pub fn draw(&mut self, finished: &[StyledLine], frame: &LiveRegion) -> io::Result<()> {
+        let mut bytes = ScreenWriter { text: String::from("\x1b[?2026h\x1b[?25l\x1b[?7l"), palette: self.palette };
         if finished.is_empty() {
             self.change(&mut bytes, &frame.rows);
         } else {
@@ -105,7 +105,7 @@ impl<W: Write> Screen<W> {
     }
 
     /// Draws every row, from the top of the region, where the cursor is.
-    fn whole(&mut self, bytes: &mut Bytes, rows: &[Line]) {
+    fn whole(&mut self, bytes: &mut ScreenWriter, rows: &[StyledLine]) {
         for (at, line) in rows.iter().enumerate() {
             if at > 0 {
                 bytes.text.push_str("\r\n");
@@ -116,7 +116,7 @@ impl<W: Write> Screen<W> {
     }
 
     /// Draws the rows that are not what they were.
-    fn change(&mut self, bytes: &mut Bytes, rows: &[Line]) {
+    fn change(&mut self, bytes: &mut ScreenWriter, rows: &[StyledLine]) {
         let mut at = self.row;
         let mut there = self.rows.len().max(1);
         for (row, line) in rows.iter().enumerate() {
@@ -143,7 +143,7 @@ impl<W: Write> Screen<W> {
 
     /// The terminal has another width: what was drawn may lie on more rows than before.
     pub fn resized(&mut self, columns: usize) -> io::Result<()> {
-        let rows_of = |line: &Line| line.width().div_ceil(columns.max(1)).max(1);
+        let rows_of = |line: &StyledLine| line.width().div_ceil(columns.max(1)).max(1);
         let above: usize = self.rows.iter().take(self.row).map(rows_of).sum();
         self.start_again(above)
     }
@@ -161,7 +161,7 @@ impl<W: Write> Screen<W> {
     }
 
     fn start_again(&mut self, above: usize) -> io::Result<()> {
-        let mut bytes = Bytes { text: String::new(), palette: self.palette };
+        let mut bytes = ScreenWriter { text: String::new(), palette: self.palette };
         bytes.up(above);
         bytes.text.push_str("\x1b[J");
         (self.rows, self.row) = (Vec::new(), 0);
@@ -175,12 +175,12 @@ impl<W: Write> Screen<W> {
     }
 }
 
-struct Bytes {
+struct ScreenWriter {
     text: String,
     palette: Palette,
 }
 
-impl Bytes {
+impl ScreenWriter {
     fn sequence(&mut self, number: usize, what: char) {
         self.text.push_str("\x1b[");
         self.text.push_str(&number.to_string());
@@ -204,14 +204,14 @@ impl Bytes {
     }
 
     /// One row, over what was there.
-    fn row(&mut self, line: &Line) {
-        // Erased first: behind the last letter of a full row the cursor stands on that letter.
+    fn row(&mut self, line: &StyledLine) {
+        // Erased first: behind the last character of a full row the cursor stands on that character.
         self.text.push_str("\r\x1b[K");
         line.spans().iter().for_each(|span| self.span(span));
     }
 
-    fn span(&mut self, span: &Span) {
-        match self.palette.code(span.tone()) {
+    fn span(&mut self, span: &StyledSpan) {
+        match self.palette.code(span.style()) {
             "" => self.text.push_str(span.text()),
             code => self.text.extend(["\x1b[", code, "m", span.text(), "\x1b[0m"]),
         }

@@ -1,24 +1,24 @@
 //! The last row: model, mode, sandbox, how full the window is, what came from the cache, and money.
 //!
-//! Invariant: it is one row of at most the columns asked for, and it shows nothing that was not told: no share before a request,
+//! Invariant: it is one row of at most the columns asked for, and it shows nothing that is not known: no share before a request,
 //! no sandbox before a session, a `+` where a price is missing.
 
 use haft_text::grouped;
 use haft_types::{BudgetLayer, Cost, Layer, PermissionMode, SandboxLayer, Usage};
 
-use crate::line::{Line, Span, Tone};
+use crate::line::{StyledLine, StyledSpan, TextStyle};
 
 /// Cells of the picture of the window.
 const BAR: u64 = 12;
 
-/// What the status line tells.
+/// What the status line shows.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Status {
+pub(crate) struct StatusLine {
     pub(crate) model: String,
     pub(crate) mode: PermissionMode,
     /// The mode of vi's keys.
     pub(crate) editing: Option<&'static str>,
-    /// None before a session has told it.
+    /// None before a session has reported it.
     pub(crate) sandbox: Option<SandboxLayer>,
     pub(crate) layers: Vec<BudgetLayer>,
     pub(crate) tokens: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Status {
     pub(crate) requests: u32,
 }
 
-impl Status {
+impl StatusLine {
     /// Takes in what a request used.
     pub(crate) fn add(&mut self, usage: Usage, cost: Option<Cost>) {
         self.requests += 1;
@@ -43,31 +43,32 @@ impl Status {
         }
     }
 
-    /// Another conversation: what was told of the last request does not hold for it.
+    /// Another conversation: what is known of the last request does not hold for it.
     pub(crate) fn forget_request(&mut self) {
         (self.tokens, self.window, self.usage) = (0, 0, None);
         self.layers.clear();
     }
 
     /// The row. What matters less is left out first.
-    pub(crate) fn line(&self, columns: usize) -> Line {
-        let mut parts: Vec<(u8, Line)> = vec![(0, self.mode_line()), (2, Line::of(&self.model, Tone::Dim))];
+    pub(crate) fn line(&self, columns: usize) -> StyledLine {
+        let mut parts: Vec<(u8, StyledLine)> =
+            vec![(0, self.mode_line()), (2, StyledLine::of(&self.model, TextStyle::Dim))];
         if let Some(editing) = self.editing {
-            parts.insert(0, (1, Line::of(editing, Tone::Strong)));
+            parts.insert(0, (1, StyledLine::of(editing, TextStyle::Strong)));
         }
         if self.window > 0 {
             parts.push((1, self.window_line()));
         }
         match self.sandbox {
-            Some(SandboxLayer::None) => parts.push((2, Line::of("no sandbox", Tone::Warning))),
-            Some(layer) => parts.push((4, Line::of(format!("sandbox {layer}"), Tone::Dim))),
+            Some(SandboxLayer::None) => parts.push((2, StyledLine::of("no sandbox", TextStyle::Warning))),
+            Some(layer) => parts.push((4, StyledLine::of(format!("sandbox {layer}"), TextStyle::Dim))),
             None => {}
         }
         if let Some(usage) = self.usage.filter(|usage| usage.all_input() > 0) {
-            parts.push((3, Line::of(format!("cache {:.0}%", usage.cached_share() * 100.0), Tone::Dim)));
+            parts.push((3, StyledLine::of(format!("cache {:.0}%", usage.cached_share() * 100.0), TextStyle::Dim)));
         }
         if let Some(money) = self.money() {
-            parts.push((1, Line::of(money, Tone::Dim)));
+            parts.push((1, StyledLine::of(money, TextStyle::Dim)));
         }
         loop {
             let line = joined(&parts);
@@ -88,61 +89,61 @@ impl Status {
     }
 
     /// The budget picture of the last request, for `/context`.
-    pub(crate) fn picture(&self) -> Vec<Line> {
+    pub(crate) fn picture(&self) -> Vec<StyledLine> {
         if self.window == 0 {
-            return vec![Line::of("nothing was sent yet", Tone::Dim)];
+            return vec![StyledLine::of("nothing was sent yet", TextStyle::Dim)];
         }
         let mut lines = vec![
             self.window_line()
-                .and(format!("  {} of {} tokens", grouped(self.tokens), grouped(self.window)), Tone::Plain),
+                .and(format!("  {} of {} tokens", grouped(self.tokens), grouped(self.window)), TextStyle::Plain),
         ];
         for BudgetLayer { layer, tokens, share } in &self.layers {
-            let (glyph, tone) = glyph(*layer);
+            let (glyph, style) = glyph(*layer);
             let cells = (share * 40.0).round() as usize;
             lines.push(
-                Line::of(format!("  {glyph} {:<10}", name(*layer)), tone)
-                    .and(format!("{:>10} {:>5.1}% ", grouped(*tokens), share * 100.0), Tone::Plain)
-                    .and(glyph.to_string().repeat(cells), tone),
+                StyledLine::of(format!("  {glyph} {:<10}", name(*layer)), style)
+                    .and(format!("{:>10} {:>5.1}% ", grouped(*tokens), share * 100.0), TextStyle::Plain)
+                    .and(glyph.to_string().repeat(cells), style),
             );
         }
         lines
     }
 
-    fn mode_line(&self) -> Line {
-        let tone = match self.mode {
-            PermissionMode::Plan | PermissionMode::Ask => Tone::Accent,
-            PermissionMode::AcceptEdits | PermissionMode::Auto => Tone::Warning,
-            PermissionMode::Yolo => Tone::Bad,
+    fn mode_line(&self) -> StyledLine {
+        let style = match self.mode {
+            PermissionMode::Plan | PermissionMode::Ask => TextStyle::Accent,
+            PermissionMode::AcceptEdits | PermissionMode::Auto => TextStyle::Warning,
+            PermissionMode::Yolo => TextStyle::Bad,
         };
-        Line::of(self.mode.name(), tone)
+        StyledLine::of(self.mode.name(), style)
     }
 
-    fn window_line(&self) -> Line {
+    fn window_line(&self) -> StyledLine {
         let percent = self.tokens as f64 * 100.0 / self.window as f64;
-        let tone = if percent >= 80.0 { Tone::Warning } else { Tone::Dim };
-        let mut line = Line::of("[", Tone::Dim);
+        let style = if percent >= 80.0 { TextStyle::Warning } else { TextStyle::Dim };
+        let mut line = StyledLine::of("[", TextStyle::Dim);
         let (mut drawn, mut sum) = (0, 0);
         for BudgetLayer { layer, tokens, .. } in &self.layers {
             sum += tokens;
             // A layer that has anything shows, as long as there is room.
             let until = (sum * BAR / self.window).max(if *tokens > 0 { drawn + 1 } else { drawn }).min(BAR);
-            let (glyph, tone) = glyph(*layer);
-            line.push(Span::new(glyph.to_string().repeat((until - drawn) as usize), tone));
+            let (glyph, style) = glyph(*layer);
+            line.push(StyledSpan::new(glyph.to_string().repeat((until - drawn) as usize), style));
             drawn = until;
         }
-        line.push(Span::new(" ".repeat((BAR - drawn) as usize), Tone::Plain));
-        line.and("] ", Tone::Dim).and(format!("{percent:.0}%"), tone)
+        line.push(StyledSpan::new(" ".repeat((BAR - drawn) as usize), TextStyle::Plain));
+        line.and("] ", TextStyle::Dim).and(format!("{percent:.0}%"), style)
     }
 }
 
-/// How a layer looks in a bar: told apart without colour.
-fn glyph(layer: Layer) -> (char, Tone) {
+/// How a layer looks in a bar: distinguishable without colour.
+fn glyph(layer: Layer) -> (char, TextStyle) {
     match layer {
-        Layer::System => ('█', Tone::Accent),
-        Layer::Documents => ('▓', Tone::Link),
-        Layer::History => ('▒', Tone::Plain),
-        Layer::Reminders => ('░', Tone::Warning),
-        Layer::Current => ('▪', Tone::Good),
+        Layer::System => ('█', TextStyle::Accent),
+        Layer::Documents => ('▓', TextStyle::Link),
+        Layer::History => ('▒', TextStyle::Plain),
+        Layer::Reminders => ('░', TextStyle::Warning),
+        Layer::Current => ('▪', TextStyle::Good),
     }
 }
 
@@ -156,11 +157,11 @@ fn name(layer: Layer) -> &'static str {
     }
 }
 
-fn joined(parts: &[(u8, Line)]) -> Line {
-    let mut line = Line::empty();
+fn joined(parts: &[(u8, StyledLine)]) -> StyledLine {
+    let mut line = StyledLine::empty();
     for (at, (_, part)) in parts.iter().enumerate() {
         if at > 0 {
-            line.push(Span::new(" · ", Tone::Dim));
+            line.push(StyledSpan::new(" · ", TextStyle::Dim));
         }
         part.spans().iter().for_each(|span| line.push(span.clone()));
     }
@@ -171,9 +172,9 @@ fn joined(parts: &[(u8, Line)]) -> Line {
 mod tests {
     use super::*;
 
-    fn status() -> Status {
+    fn status() -> StatusLine {
         let layer = |layer, tokens: u64| BudgetLayer { layer, tokens, share: tokens as f64 / 100_000.0 };
-        Status {
+        StatusLine {
             model: "mock/some-model-with-a-name".into(),
             sandbox: Some(SandboxLayer::Namespace),
             layers: vec![layer(Layer::System, 9_000), layer(Layer::History, 40_000), layer(Layer::Current, 10)],
@@ -181,7 +182,7 @@ mod tests {
             window: 100_000,
             usage: Some(Usage { input: 1_000, cached_input: 9_000, ..Usage::default() }),
             spent: Some(0.1234),
-            ..Status::default()
+            ..StatusLine::default()
         }
     }
 
@@ -199,7 +200,7 @@ mod tests {
 
     #[test]
     fn money_says_when_it_is_not_all() {
-        let mut status = Status::default();
+        let mut status = StatusLine::default();
         assert_eq!(status.money(), None);
         status.add(Usage::default(), Some(Cost { total: 1.5, ..Cost::default() }));
         assert_eq!(status.money().as_deref(), Some("$1.50"));

@@ -1,4 +1,4 @@
-//! The terminal while it is ours: no echo, keys one by one, pastes told apart from typing. Given back as it was.
+//! The terminal while it is ours: no echo, keys one by one, pastes distinguished from typing. Restored on drop.
 
 use std::io::{self, Write};
 use std::sync::Once;
@@ -16,9 +16,9 @@ const BEGIN: &[u8] = b"\x1b[?2004h";
 const END: &[u8] = b"\x1b[?2026l\x1b[?7h\x1b[?25h\x1b[0m\x1b[?2004l";
 
 /// Takes the terminal. It is given back when this is dropped, and when anything panics.
-pub(crate) struct Taken(());
+pub(crate) struct RawTerminal(());
 
-impl Taken {
+impl RawTerminal {
     pub(crate) fn take() -> io::Result<Self> {
         HOOK.call_once(|| {
             let before = std::panic::take_hook();
@@ -33,7 +33,7 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for RawTerminal {
     fn drop(&mut self) {
         give_back();
     }
@@ -53,7 +53,7 @@ pub(crate) fn is_ours() -> bool {
     OURS.load(Ordering::SeqCst)
 }
 
-/// Gives the terminal back as it was, if it was taken. What fails here cannot be mended or told.
+/// Gives the terminal back as it was, if it was taken. What fails here can be neither repaired nor reported.
 pub(crate) fn give_back() {
     if !OURS.swap(false, Ordering::SeqCst) {
         return;

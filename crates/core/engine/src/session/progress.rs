@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use haft_tool::Progress;
+use haft_tool::CallProgress;
 use haft_types::{EventBody, ToolCall};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-use crate::emit::Emitter;
 use crate::subagents::Relayed;
+use crate::turn_io::TurnIo;
 
 /// How much may wait to be shown; a listener that is slower misses some.
 const ROOM: usize = 64;
@@ -24,7 +24,7 @@ struct Call {
     sender: Sender<EventBody>,
 }
 
-impl Progress for Call {
+impl CallProgress for Call {
     fn show(&self, text: String) {
         let event = EventBody::ToolProgress { id: self.id.clone(), name: self.name.clone(), text };
         // What nobody takes in time is dropped: it is no part of the result.
@@ -39,7 +39,7 @@ impl Shown {
     }
 
     /// Where one call shows what it does.
-    pub(super) fn of(&self, call: &ToolCall) -> Arc<dyn Progress> {
+    pub(super) fn of(&self, call: &ToolCall) -> Arc<dyn CallProgress> {
         Arc::new(Call { id: call.id.clone(), name: call.name.clone(), sender: self.sender.clone() })
     }
 
@@ -48,21 +48,21 @@ impl Shown {
         &mut self,
         done: impl Future<Output = T>,
         relayed: &mut Relayed,
-        emitter: &mut Emitter<'_>,
+        io: &mut TurnIo<'_>,
     ) -> T {
         let mut done = std::pin::pin!(done);
         let output = loop {
             tokio::select! {
                 output = &mut done => break output,
-                Some(event) = self.receiver.recv() => emitter.emit(event),
-                event = relayed.next() => emitter.relay(event),
+                Some(event) = self.receiver.recv() => io.emit(event),
+                event = relayed.next() => io.relay(event),
             }
         };
         while let Ok(event) = self.receiver.try_recv() {
-            emitter.emit(event);
+            io.emit(event);
         }
         for event in relayed.rest() {
-            emitter.relay(event);
+            io.relay(event);
         }
         output
     }

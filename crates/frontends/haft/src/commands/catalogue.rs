@@ -7,7 +7,7 @@ mod items;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use self::items::{Item, Items};
+use self::items::{CatalogueItem, CatalogueListing};
 use clap::{Args, Subcommand};
 use haft_agent::config::Config;
 use haft_agent::{Places, Project, knowledge, tool_help};
@@ -74,7 +74,7 @@ pub(crate) enum CatalogueCommand {
 }
 
 /// Where a command works.
-pub(super) struct Place {
+pub(super) struct CatalogueContext {
     places: Places,
     project: Project,
     pub(super) ground: Ground,
@@ -86,7 +86,7 @@ pub(super) struct Place {
     config: Config,
 }
 
-impl Place {
+impl CatalogueContext {
     pub(super) fn find(common: &Common) -> anyhow::Result<Self> {
         let (places, loaded) = super::configuration(common)?;
         let project = wiring::project(None)?;
@@ -113,18 +113,20 @@ impl Place {
 pub(super) fn run(kind: Kind, command: Option<CatalogueCommand>) -> anyhow::Result<Exit> {
     let all = CatalogueCommand::List { verbose: false, json: false, common: Common::default() };
     match command.unwrap_or(all) {
-        CatalogueCommand::List { verbose, json, common } => list(kind, verbose, json, &Place::find(&common)?)?,
-        CatalogueCommand::Show { name, json, common } => show(kind, &name, json, &Place::find(&common)?)?,
-        CatalogueCommand::Add { name, file, user, common } => {
-            change::add(kind, &name, file.as_deref(), user, &Place::find(&common)?)?;
+        CatalogueCommand::List { verbose, json, common } => {
+            list(kind, verbose, json, &CatalogueContext::find(&common)?)?
         }
-        CatalogueCommand::Remove { name, common } => change::remove(kind, &name, &Place::find(&common)?)?,
+        CatalogueCommand::Show { name, json, common } => show(kind, &name, json, &CatalogueContext::find(&common)?)?,
+        CatalogueCommand::Add { name, file, user, common } => {
+            change::add(kind, &name, file.as_deref(), user, &CatalogueContext::find(&common)?)?;
+        }
+        CatalogueCommand::Remove { name, common } => change::remove(kind, &name, &CatalogueContext::find(&common)?)?,
     }
     Ok(Exit::Completed)
 }
 
 /// What is wrong with files, and why those of the project are missing.
-pub(super) fn warn(place: &Place, problems: &[Problem]) {
+pub(super) fn warn(place: &CatalogueContext, problems: &[Problem]) {
     if !place.standing.is_trusted() {
         output::tell(&format!(
             "{} is not trusted: nothing of it is listed; `haft trust` trusts it",
@@ -136,13 +138,13 @@ pub(super) fn warn(place: &Place, problems: &[Problem]) {
     }
 }
 
-fn list(kind: Kind, verbose: bool, json: bool, place: &Place) -> anyhow::Result<()> {
+fn list(kind: Kind, verbose: bool, json: bool, place: &CatalogueContext) -> anyhow::Result<()> {
     let found = items::of(kind, &place.ground, place);
     let prompts = place.prompts(kind)?;
     warn(place, &found.problems);
     if json {
         return output::print_json(&json!({
-            kind.folder(): found.list.iter().map(Item::json).chain(prompts.iter().map(of_prompt)).collect::<Vec<_>>(),
+            kind.folder(): found.list.iter().map(CatalogueItem::json).chain(prompts.iter().map(of_prompt)).collect::<Vec<_>>(),
             "shadowed": found.shadowed.iter().map(shadowed_json).collect::<Vec<_>>(),
             "problems": found.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
         }));
@@ -182,7 +184,7 @@ fn shadowed_json(one: &Shadowed) -> Value {
 }
 
 /// What is not used because another comes first, and where was looked.
-pub(super) fn details(kind: Kind, shadowed: &[Shadowed], place: &Place) -> String {
+pub(super) fn details(kind: Kind, shadowed: &[Shadowed], place: &CatalogueContext) -> String {
     let mut text = String::new();
     for one in shadowed {
         let by = match &one.by {
@@ -213,12 +215,12 @@ fn of_prompt(prompt: &OfferedPrompt) -> Value {
     json!({"name": name, "from": "mcp", "server": server, "description": description, "argument_hint": argument_hint})
 }
 
-pub(super) fn show(kind: Kind, name: &str, json: bool, place: &Place) -> anyhow::Result<()> {
+pub(super) fn show(kind: Kind, name: &str, json: bool, place: &CatalogueContext) -> anyhow::Result<()> {
     if let Some(prompt) = place.prompts(kind)?.iter().find(|prompt| prompt.name == name) {
         let mut value = of_prompt(prompt);
         value["text"] = json!(prompt.about);
-        let words = format!("{name} {}\n{}\n\n{}\n", prompt.argument_hint, prompt.description, prompt.about);
-        return if json { output::print_json(&value) } else { output::print(&haft_text::sanitise(&words)) };
+        let text = format!("{name} {}\n{}\n\n{}\n", prompt.argument_hint, prompt.description, prompt.about);
+        return if json { output::print_json(&value) } else { output::print(&haft_text::sanitise(&text)) };
     }
     let found = items::of(kind, &place.ground, place);
     let item = found.get(kind, name)?;
@@ -237,9 +239,9 @@ pub(super) fn show(kind: Kind, name: &str, json: bool, place: &Place) -> anyhow:
     )))
 }
 
-impl Items {
+impl CatalogueListing {
     /// The one of a name, or which there are.
-    fn get(&self, kind: Kind, name: &str) -> anyhow::Result<&Item> {
+    fn get(&self, kind: Kind, name: &str) -> anyhow::Result<&CatalogueItem> {
         self.list.iter().find(|item| item.name == name).ok_or_else(|| {
             let names: Vec<_> = self.list.iter().map(|item| item.name.as_str()).collect();
             let there =

@@ -20,7 +20,7 @@ use crate::cli::Common;
 use crate::exit::Exit;
 use crate::wiring;
 
-pub(super) use rewind::{Scope, go_back};
+pub(super) use rewind::{RewindScope, go_back};
 pub(super) use undo::{Direction, described};
 
 #[derive(Debug, Args)]
@@ -41,7 +41,7 @@ pub(crate) struct UndoArgs {
     pub(crate) session: bool,
 
     #[command(flatten)]
-    pub(crate) how: How,
+    pub(crate) how: ChangeOptions,
 }
 
 #[derive(Debug, Args)]
@@ -50,7 +50,7 @@ pub(crate) struct RedoArgs {
     pub(crate) conversation: Option<String>,
 
     #[command(flatten)]
-    pub(crate) how: How,
+    pub(crate) how: ChangeOptions,
 }
 
 #[derive(Debug, Args)]
@@ -68,12 +68,12 @@ pub(crate) struct RewindArgs {
     pub(crate) files: bool,
 
     #[command(flatten)]
-    pub(crate) how: How,
+    pub(crate) how: ChangeOptions,
 }
 
 /// What undo, redo and rewind share.
 #[derive(Debug, Args)]
-pub(crate) struct How {
+pub(crate) struct ChangeOptions {
     /// Only say what would be done.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -125,13 +125,13 @@ pub(super) fn changes(args: &ChangesArgs) -> anyhow::Result<Exit> {
 }
 
 /// A conversation and what it changed.
-pub(super) struct Opened {
+pub(super) struct ConversationChanges {
     store: Arc<dyn Store>,
     conversation: Conversation,
     pub(super) record: ChangeRecord,
 }
 
-impl Opened {
+impl ConversationChanges {
     async fn new(conversation: Option<&str>, common: &Common) -> anyhow::Result<Self> {
         let (places, loaded) = super::configuration(common)?;
         Self::of(conversation, &places, &loaded.config).await

@@ -28,7 +28,7 @@ pub(crate) struct CountArgs {
     pub(crate) common: Common,
 }
 
-struct Counted {
+struct FileCount {
     name: String,
     bytes: usize,
     tokens: u64,
@@ -40,7 +40,7 @@ pub(super) fn run(args: &CountArgs) -> anyhow::Result<Exit> {
     for file in &args.files {
         let text = read(file)?;
         let tokens = (f64::from(O200k.text(&text)) * factor).round() as u64;
-        counted.push(Counted { name: file.display().to_string(), bytes: text.len(), tokens });
+        counted.push(FileCount { name: file.display().to_string(), bytes: text.len(), tokens });
     }
     let total: u64 = counted.iter().map(|one| one.tokens).sum();
     if args.json {

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::run::{cancel_on_signals, close, lower, printer, take_role, usage_errors};
 use crate::cli::{Compat, OutputFormat, RunArgs};
 use crate::exit::{Exit, mistake};
-use crate::stream::{Desk, Dialect, StreamApprover};
+use crate::stream::{Dialect, StreamApprover, StreamControl};
 use crate::wiring;
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
@@ -23,14 +23,14 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         Some(Compat::Claude) => Dialect::Claude,
     };
     wiring::runtime()?.block_on(async {
-        let (desk, mut words) = Desk::open(dialect, BufReader::new(std::io::stdin()));
+        let (control, mut prompts) = StreamControl::open(dialect, BufReader::new(std::io::stdin()));
         let stop = CancellationToken::new();
         cancel_on_signals(&stop);
-        // The conversation is named after its first words.
+        // The conversation is named after its first prompt.
         let mut first = args.prompt.clone();
         if first.is_none() {
             tokio::select! {
-                heard = words.recv() => first = heard,
+                heard = prompts.recv() => first = heard,
                 () = stop.cancelled() => return Ok(Exit::Aborted),
             }
         }
@@ -39,23 +39,23 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         take_role(&mut plan, args, &places)?;
         let mode = plan.mode;
         if args.ask {
-            plan.approver = Some(Arc::new(StreamApprover::new(Arc::clone(&desk), places.config_file())));
+            plan.approver = Some(Arc::new(StreamApprover::new(Arc::clone(&control), places.config_file())));
         }
         let mut session = wiring::open_session(&places, loaded.config, plan).await.map_err(usage_errors)?;
-        desk.reach(Arc::clone(session.hub()));
+        control.reach(Arc::clone(session.hub()));
         let mut printer = printer(args, &session, mode);
         let mut next = Some(first);
         let mut exit = Exit::Completed;
         while let Some(text) = next {
             let turn = stop.child_token();
-            desk.begin(turn.clone());
+            control.begin(turn.clone());
             let report = session.run(Some(text), &mut printer, &turn).await;
-            desk.end();
+            control.end();
             exit = if report.never_valid { Exit::Usage } else { report.result.outcome.into() };
             if stop.is_cancelled() {
                 break;
             }
-            next = tokio::select! { next = words.recv() => next, () = stop.cancelled() => None };
+            next = tokio::select! { next = prompts.recv() => next, () = stop.cancelled() => None };
         }
         close(&mut session).await;
         Ok(exit)

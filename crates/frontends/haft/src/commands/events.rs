@@ -14,9 +14,9 @@ use crate::output;
 pub(super) fn run(args: &EventsArgs) -> anyhow::Result<Exit> {
     if args.json {
         let schemas = json!({
-            "event": schema::<Event>(Way::Out),
-            "input": schema::<InputLine>(Way::In),
-            "control": schema::<ControlLine>(Way::Out),
+            "event": schema::<Event>(LineDirection::Out),
+            "input": schema::<InputLine>(LineDirection::In),
+            "control": schema::<ControlLine>(LineDirection::Out),
         });
         output::print_json(&schemas)?;
     } else {
@@ -27,17 +27,17 @@ pub(super) fn run(args: &EventsArgs) -> anyhow::Result<Exit> {
 
 /// Whether haft writes a line or reads it: what may be absent differs.
 #[derive(Clone, Copy)]
-enum Way {
+enum LineDirection {
     Out,
     In,
 }
 
 /// The JSON schema of a type, with everything it is made of in place.
-fn schema<T: JsonSchema>(way: Way) -> Value {
+fn schema<T: JsonSchema>(way: LineDirection) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let settings = match way {
-        Way::Out => settings.for_serialize(),
-        Way::In => settings.for_deserialize(),
+        LineDirection::Out => settings.for_serialize(),
+        LineDirection::In => settings.for_deserialize(),
     };
     settings.into_generator().into_root_schema_for::<T>().to_value()
 }

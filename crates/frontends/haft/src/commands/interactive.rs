@@ -1,30 +1,30 @@
 //! `haft` alone: a session at the terminal.
 //!
-//! The interface runs on a thread of its own; this one holds the session, does what the user wants, and tells what comes of it.
+//! The interface runs on a thread of its own; this one holds the session, carries out the user's operations, and sends back the results.
 //! Invariant: while a turn runs, an interrupt and the end are heard at once.
 
-mod back;
-mod beside;
 mod editing;
 mod history;
 mod lists;
+mod rewind;
 mod setup;
+mod side_actions;
 mod trusting;
 mod turns;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use beside::Beside;
 use haft_agent::config::Config;
 use haft_agent::{Places, Project, knowledge};
 use haft_engine::{Leftovers, Session, Which};
 use haft_project::{Ground, commands};
 use haft_text::Masker;
-use haft_tui::{Desk, Ended, Hands, Message, Offer, Operation, Palette, Setup};
+use haft_tui::{Ended, HostActions, ListRequest, Operation, Palette, Setup, UiHandle, UiMessage};
 use haft_types::{Decision, PermissionMode, Role};
 use history::History;
-use setup::SetUp;
+use setup::SetupOutcome;
+use side_actions::SideActions;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
@@ -37,28 +37,28 @@ use crate::wiring::{self, PromptSources};
 
 /// How the interface looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Looks {
+pub(super) enum InterfaceStyle {
     /// As `[tui]` and the terminal say.
     AsConfigured,
-    /// In lines and words.
+    /// Plain lines.
     Plain,
 }
 
-pub(super) fn run(args: &RunArgs, looks: Looks) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Exit> {
     if !at_a_terminal() {
         return Err(mistake("talking to the model needs a terminal; use `haft run \"…\"` or `haft -p \"…\"`"));
     }
     let (places, mut loaded) = super::configuration(&args.common)?;
     if args.model.is_none() && haft_agent::configured_model(&loaded.config).is_none() {
         match setup::run(&places, &loaded.config)? {
-            SetUp::Model => loaded = super::configuration(&args.common)?.1,
-            SetUp::Demo => return crate::demo::run(&DemoArgs::default()),
-            SetUp::Left => return Ok(Exit::Completed),
+            SetupOutcome::Model => loaded = super::configuration(&args.common)?.1,
+            SetupOutcome::Demo => return crate::demo::run(&DemoArgs::default()),
+            SetupOutcome::Left => return Ok(Exit::Completed),
         }
     }
     let config = loaded.config;
     let tui = wiring::tui_config(&config)?;
-    // What is wrong with flags and configuration is told before the terminal is taken.
+    // Problems with flags and configuration are reported before the terminal is taken.
     let plan = lower(&without_choice(args), &config, Some(""))?;
     trusting::settle(&places, &plan.project, &mut std::io::stdin().lock())?;
     let (ground, _) = knowledge(&places, &plan.project)?;
@@ -75,30 +75,31 @@ pub(super) fn run(args: &RunArgs, looks: Looks) -> anyhow::Result<Exit> {
         first: args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
         greeting: format!("haft {} · {} · /help", env!("CARGO_PKG_VERSION"), from_home(&plan.project.cwd)),
     };
-    let (desk, wanted, side) = haft_tui::link();
+    let (ui, wanted, side) = haft_tui::link();
     let palette = palette();
-    let plain = looks == Looks::Plain || tui.plain || palette == Palette::Plain;
-    let hands = Hands { edit: Box::new(beside::edit), keep: Box::new(move |text| history.keep(text)) };
-    let beside = Beside::new(desk.clone(), plan.project.clone(), args.common.set.clone(), &config.limits);
-    let chosen = Chosen { mode: plan.mode, model: None, focus: plan.focus_files };
+    let plain = looks == InterfaceStyle::Plain || tui.plain || palette == Palette::Plain;
+    let host = HostActions { edit: Box::new(side_actions::edit), keep: Box::new(move |text| history.keep(text)) };
+    let side_actions = SideActions::new(ui.clone(), plan.project.clone(), args.common.set.clone(), &config.limits);
+    let chosen = SessionChoices { mode: plan.mode, model: None, focus: plan.focus_files };
     let project = plan.project;
-    let mut seat = Seat { args, places, config, project, ground, sources, desk, beside, chosen, session: None };
+    let mut session =
+        TuiSession { args, places, config, project, ground, sources, ui, side_actions, chosen, session: None };
     wiring::runtime()?.block_on(async {
-        seat.look_back().await?;
+        session.look_back().await?;
         let terminal = std::thread::spawn(move || {
-            if plain { haft_tui::run_plain(setup, side, hands) } else { haft_tui::run(setup, palette, side, hands) }
+            if plain { haft_tui::run_plain(setup, side, host) } else { haft_tui::run(setup, palette, side, host) }
         });
         let quit = CancellationToken::new();
-        seat.serve(wanted, &quit).await;
+        session.serve(wanted, &quit).await;
         let ended = terminal.join();
-        for message in seat.leave(&quit).await {
+        for message in session.leave(&quit).await {
             output::tell(&haft_text::sanitise(&format!("haft: {message}")));
         }
         match ended {
             Ok(Ok(Ended::Left)) => Ok(Exit::Completed),
             Ok(Ok(Ended::Signalled)) => Ok(Exit::Aborted),
             Ok(Err(error)) => Err(error.into()),
-            // A panic has told itself.
+            // The panic hook has printed the message.
             Ok(Ok(Ended::Panicked)) | Err(_) => Ok(Exit::Failed),
         }
     })
@@ -111,7 +112,7 @@ fn without_choice(args: &RunArgs) -> RunArgs {
 
 /// The user's own commands, and the prompts of servers as far as they are known; nothing is started.
 fn own_commands(ground: &Ground, sources: &PromptSources) -> Vec<(String, String)> {
-    // What is wrong with a file is told when it is called, and by `haft commands list`.
+    // Problems with a file are reported when it is called, and by `haft commands list`.
     let found = commands::load(ground, &mut Vec::new());
     let own = found.items.iter().map(|command| (command.name.clone(), command.description.clone()));
     own.chain(sources.prompts().into_iter().map(|prompt| (prompt.name, prompt.description))).collect()
@@ -137,20 +138,20 @@ fn palette() -> Palette {
 }
 
 /// Whether it goes on.
-enum Next {
+enum Continuation {
     Stay,
     Leave,
 }
 
 /// What the user has chosen since the start.
-struct Chosen {
+struct SessionChoices {
     mode: PermissionMode,
     model: Option<String>,
-    /// The paths the model is told to look at.
+    /// The focus files.
     focus: Vec<String>,
 }
 
-struct Seat<'a> {
+struct TuiSession<'a> {
     args: &'a RunArgs,
     places: Places,
     config: Config,
@@ -158,21 +159,21 @@ struct Seat<'a> {
     ground: Ground,
     /// For what the user mentions; the session has servers of its own.
     sources: PromptSources,
-    desk: Desk,
-    beside: Beside,
-    chosen: Chosen,
-    /// None until the first words: a conversation is named after them.
+    ui: UiHandle,
+    side_actions: SideActions,
+    chosen: SessionChoices,
+    /// None until the first prompt: a conversation is named after it.
     session: Option<Session>,
 }
 
-impl Seat<'_> {
+impl TuiSession<'_> {
     /// Opens the conversation that flags name, if they do, or lets one be chosen.
     async fn look_back(&mut self) -> anyhow::Result<()> {
         if self.args.resume.as_deref() == Some("") {
             let list = self.conversations().await?;
-            self.desk.tell(Message::Pick(list));
+            self.ui.tell(UiMessage::Pick(list));
         } else if self.args.resume.is_some() || self.args.resume_current {
-            // Without words there is nothing to name a new one after.
+            // Without a prompt there is nothing to name a new one after.
             let which = lower(self.args, &self.config, None)?.which;
             self.open(which, "").await?;
             self.tell_opened();
@@ -185,23 +186,23 @@ impl Seat<'_> {
             let done = match operation {
                 Operation::Submit(text) => {
                     let next = self.turn(text, &mut wanted, quit).await;
-                    self.desk.tell(Message::Idle);
-                    if matches!(next, Next::Leave) {
+                    self.ui.tell(UiMessage::Idle);
+                    if matches!(next, Continuation::Leave) {
                         return;
                     }
                     Ok(())
                 }
                 Operation::Compact(focus) => {
                     let next = self.compact(&focus, &mut wanted, quit).await;
-                    self.desk.tell(Message::Idle);
-                    if matches!(next, Next::Leave) {
+                    self.ui.tell(UiMessage::Idle);
+                    if matches!(next, Continuation::Leave) {
                         return;
                     }
                     Ok(())
                 }
                 Operation::New => {
                     self.close().await;
-                    self.desk.tell(Message::Opened { text: "the next words begin a new conversation".into() });
+                    self.ui.tell(UiMessage::Opened { text: "the next words begin a new conversation".into() });
                     Ok(())
                 }
                 Operation::Resume(name) => {
@@ -223,14 +224,14 @@ impl Seat<'_> {
                 Operation::Undo => self.undo().await,
                 Operation::Redo => self.redo().await,
                 Operation::Diff => {
-                    self.beside.diff(self.session.as_ref().map(|session| session.conversation().id.as_str()));
+                    self.side_actions.diff(self.session.as_ref().map(|session| session.conversation().id.as_str()));
                     Ok(())
                 }
-                // Nothing runs: the interface sends these words again as a turn of their own.
+                // Nothing runs: the interface sends this prompt again as a turn of its own.
                 Operation::Join(_) | Operation::Interrupt => Ok(()),
                 Operation::Quit => return,
                 aside @ (Operation::Haft(_) | Operation::Shell(_) | Operation::Files) => {
-                    self.beside.start(aside);
+                    self.side_actions.start(aside);
                     Ok(())
                 }
             };
@@ -240,20 +241,20 @@ impl Seat<'_> {
         }
     }
 
-    async fn offer(&mut self, offer: Offer) -> anyhow::Result<()> {
+    async fn offer(&mut self, offer: ListRequest) -> anyhow::Result<()> {
         let list = match offer {
-            Offer::Conversations => Some(self.conversations().await?),
-            Offer::Messages => self.messages().await?,
-            Offer::Models(filter) => Some(self.models(filter)?),
-            Offer::Files => self.files(),
-            Offer::Focus(focus) => return self.focus_question(focus),
-            Offer::Undo => self.undo_list().await?,
-            Offer::Redo => self.redo_list().await?,
-            Offer::Context => self.context_list().await?,
-            Offer::ContextEdit(edit) => self.context_question(edit).await?,
+            ListRequest::Conversations => Some(self.conversations().await?),
+            ListRequest::Messages => self.messages().await?,
+            ListRequest::Models(filter) => Some(self.models(filter)?),
+            ListRequest::Files => self.files(),
+            ListRequest::Focus(focus) => return self.focus_question(focus),
+            ListRequest::Undo => self.undo_list().await?,
+            ListRequest::Redo => self.redo_list().await?,
+            ListRequest::Context => self.context_list().await?,
+            ListRequest::ContextEdit(edit) => self.context_question(edit).await?,
         };
         match list {
-            Some(list) => self.desk.tell(Message::Pick(list)),
+            Some(list) => self.ui.tell(UiMessage::Pick(list)),
             None => self.tell("there is nothing of that yet"),
         }
         Ok(())
@@ -264,13 +265,13 @@ impl Seat<'_> {
             session.use_model(&name)?;
         }
         self.tell(&format!("`{name}` is asked from the next request on"));
-        self.desk.tell(Message::Model { name: name.clone() });
+        self.ui.tell(UiMessage::Model { name: name.clone() });
         self.chosen.model = Some(name);
         Ok(())
     }
 
-    async fn open(&mut self, which: Which, words: &str) -> anyhow::Result<()> {
-        let mut plan = lower(&without_choice(self.args), &self.config, Some(words))?;
+    async fn open(&mut self, which: Which, prompt: &str) -> anyhow::Result<()> {
+        let mut plan = lower(&without_choice(self.args), &self.config, Some(prompt))?;
         take_role(&mut plan, self.args, &self.places)?;
         plan.which = which;
         plan.leftovers = Leftovers::Keep;
@@ -283,7 +284,7 @@ impl Seat<'_> {
         let remember = move |rules: &[String]| {
             permissions::add(&file, Decision::Allow, rules).map(drop).map_err(|error| error.to_string())
         };
-        plan.approver = Some(Arc::new(self.desk.approver(Box::new(remember))));
+        plan.approver = Some(Arc::new(self.ui.approver(Box::new(remember))));
         let opened = wiring::open_session(&self.places, self.config.clone(), plan).await;
         self.session = Some(opened.map_err(usage_errors)?);
         Ok(())
@@ -294,7 +295,7 @@ impl Seat<'_> {
         let Some(session) = &self.session else { return };
         let (conversation, history) = (session.conversation(), session.history());
         let text = format!("{} · {} messages", conversation.name, history.len());
-        self.desk.tell(Message::Opened { text });
+        self.ui.tell(UiMessage::Opened { text });
         let last = history.iter().rev().find(|entry| entry.message.role == Role::Assistant);
         if let Some(text) = last.map(|entry| entry.message.joined_text()).filter(|text| !text.trim().is_empty()) {
             self.tell(&text);
@@ -302,7 +303,7 @@ impl Seat<'_> {
     }
 
     fn tell(&self, text: &str) {
-        self.desk.tell(Message::Told { text: text.to_owned() });
+        self.ui.tell(UiMessage::Told { text: text.to_owned() });
     }
 
     fn complain(&self, error: &anyhow::Error) {
@@ -311,7 +312,7 @@ impl Seat<'_> {
 
     async fn close(&mut self) {
         for text in self.take_leave().await {
-            self.desk.tell(Message::Told { text });
+            self.ui.tell(UiMessage::Told { text });
         }
     }
 
@@ -325,7 +326,7 @@ impl Seat<'_> {
     /// Ends everything; gives what there is to say about that.
     async fn leave(&mut self, quit: &CancellationToken) -> Vec<String> {
         quit.cancel();
-        self.beside.end();
+        self.side_actions.end();
         self.sources.close().await;
         self.take_leave().await
     }

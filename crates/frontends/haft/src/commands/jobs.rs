@@ -9,7 +9,7 @@ use haft_types::Event;
 
 use crate::cli::{Common, OutputFormat};
 use crate::exit::Exit;
-use crate::jobs::{Job, Jobs, State, follow};
+use crate::jobs::{BackgroundJob, JobFolder, JobState, follow};
 use crate::output::{self, Printer};
 
 #[derive(Debug, Args)]
@@ -103,9 +103,9 @@ pub(super) fn run(command: JobsCommand) -> anyhow::Result<Exit> {
 }
 
 /// The jobs of this user.
-fn jobs(common: &Common) -> anyhow::Result<Jobs> {
+fn jobs(common: &Common) -> anyhow::Result<JobFolder> {
     let (places, _) = super::configuration(common)?;
-    Ok(Jobs::at(places.jobs()))
+    Ok(JobFolder::at(places.jobs()))
 }
 
 fn logs(args: &LogsArgs) -> anyhow::Result<()> {
@@ -123,13 +123,13 @@ fn attach(args: &AttachArgs) -> anyhow::Result<Exit> {
     watch(&job, true, Printer::new(OutputFormat::Text, args.verbose))?;
     tell_death(&job);
     Ok(match job.state() {
-        State::Ended(result) => result.outcome.into(),
-        State::Running | State::Died => Exit::Failed,
+        JobState::Ended(result) => result.outcome.into(),
+        JobState::Running | JobState::Died => Exit::Failed,
     })
 }
 
 /// Shows the events of a job as `haft run` would have.
-fn watch(job: &Job, wait: bool, mut printer: Printer) -> anyhow::Result<()> {
+fn watch(job: &BackgroundJob, wait: bool, mut printer: Printer) -> anyhow::Result<()> {
     follow(job, wait, |line| {
         // A line of another version of haft may say what this one does not know.
         if let Ok(event) = serde_json::from_str::<Event>(line) {
@@ -139,17 +139,17 @@ fn watch(job: &Job, wait: bool, mut printer: Printer) -> anyhow::Result<()> {
     })
 }
 
-fn tell_death(job: &Job) {
+fn tell_death(job: &BackgroundJob) {
     match job.state() {
-        State::Running | State::Ended(_) => {}
-        State::Died => output::tell(&format!("haft: {}", death(job))),
+        JobState::Running | JobState::Ended(_) => {}
+        JobState::Died => output::tell(&format!("haft: {}", death(job))),
     }
 }
 
 /// What became of a job that gave no result, and what can be done.
-fn death(job: &Job) -> String {
-    let words = job.last_words();
-    let why = if words.is_empty() { "it was killed, or the machine went down".to_owned() } else { words };
+fn death(job: &BackgroundJob) -> String {
+    let message = job.error_output();
+    let why = if message.is_empty() { "it was killed, or the machine went down".to_owned() } else { message };
     match job.conversation() {
         Some(id) => {
             format!("job {} ended without a result ({why}); `haft run -r {}` goes on with it", job.told.id, id.short())

@@ -49,9 +49,9 @@ pub(crate) struct McpListArgs {
     pub(crate) common: Common,
 }
 
-/// What is spoken with a server.
+/// The protocol used with a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Transport {
+pub(crate) enum McpTransport {
     /// A program, over its input and output.
     Stdio,
     /// A service, over HTTP.
@@ -70,7 +70,7 @@ pub(crate) struct McpAddArgs {
     pub(crate) url: Option<String>,
     /// What is spoken; found out from the rest when absent. With `http` the address may stand in place of the command.
     #[arg(short, long)]
-    pub(crate) transport: Option<Transport>,
+    pub(crate) transport: Option<McpTransport>,
     /// A variable of the program's environment, as `KEY=VALUE`.
     #[arg(short, long, value_name = "KEY=VALUE")]
     pub(crate) env: Vec<String>,
@@ -142,7 +142,7 @@ fn servers(common: &Common, cwd: Option<&Path>) -> anyhow::Result<(Mcp, Vec<Stri
 }
 
 /// The server of this name, or an error that names the others.
-fn named<'a>(mcp: &'a Mcp, name: &str) -> anyhow::Result<&'a haft_mcp::Server> {
+fn named<'a>(mcp: &'a Mcp, name: &str) -> anyhow::Result<&'a haft_mcp::ServerDefinition> {
     if let Some(server) = mcp.servers.iter().find(|server| server.name == name) {
         return Ok(server);
     }

@@ -16,7 +16,7 @@ use crate::cli::{Common, positive};
 use crate::exit::{Exit, mistake};
 
 pub(super) use list::usable;
-pub(super) use trial::Trial;
+pub(super) use trial::ModelTrial;
 
 #[derive(Debug, Args)]
 pub(crate) struct ModelsArgs {

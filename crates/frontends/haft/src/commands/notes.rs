@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use haft_agent::{Project, WallClock};
 use haft_engine::StoredNotes;
-use haft_tool::{Note, Notes, PortError};
+use haft_tool::{Note, PortError, ProjectNotes};
 
 use crate::cli::Common;
 use crate::exit::{Exit, mistake};
@@ -153,7 +153,7 @@ fn line(note: &Note) -> String {
     format!("{} `{}`: {}\n", note.id, note.path, note.note)
 }
 
-/// What nothing is called is a mistake of whoever called; the rest is a failure.
+/// An unknown name is a usage error; the rest is a failure.
 pub(super) fn told(error: PortError) -> anyhow::Error {
     match error {
         PortError::Unknown { .. } => mistake(format!("{error}; `list` shows what there is")),

@@ -16,8 +16,8 @@ use crate::approve::TerminalApprover;
 use crate::cli::{Compat, InputFormat, OutputFormat, RunArgs};
 use crate::commands::slash;
 use crate::exit::{Exit, mistake};
-use crate::jobs::{self, Jobs};
-use crate::output::claude::{Introduction, Messages, Pieces};
+use crate::jobs::{self, JobFolder};
+use crate::output::claude::{ClaudeMessages, Introduction, PartialMessages};
 use crate::output::{self, Printer};
 use crate::wiring::{self, PromptSources};
 
@@ -33,9 +33,9 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     take_role(&mut plan, args, &places)?;
     let mode = plan.mode;
     if args.bg {
-        return in_background(args, &Jobs::at(places.jobs()), task.as_deref(), piped.as_deref());
+        return in_background(args, &JobFolder::at(places.jobs()), task.as_deref(), piped.as_deref());
     }
-    let _held = args.job.as_ref().map(|id| jobs::become_job(&Jobs::at(places.jobs()), id)).transpose()?;
+    let _held = args.job.as_ref().map(|id| jobs::become_job(&JobFolder::at(places.jobs()), id)).transpose()?;
     if args.ask {
         plan.approver = Some(Arc::new(TerminalApprover::open(places.config_file())?));
     }
@@ -51,7 +51,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
 }
 
 /// Starts the run as a job, and says how to look after it. The id alone goes to stdout.
-fn in_background(args: &RunArgs, jobs: &Jobs, task: Option<&str>, piped: Option<&str>) -> anyhow::Result<Exit> {
+fn in_background(args: &RunArgs, jobs: &JobFolder, task: Option<&str>, piped: Option<&str>) -> anyhow::Result<Exit> {
     let job = jobs::start(jobs, task, piped)?;
     let id = &job.told.id;
     match args.output_format {
@@ -85,9 +85,9 @@ pub(super) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -
     match args.compat {
         None => printer,
         Some(Compat::Claude) => {
-            let pieces = if args.include_partial_messages { Pieces::Tell } else { Pieces::Withhold };
+            let pieces = if args.include_partial_messages { PartialMessages::Tell } else { PartialMessages::Withhold };
             let introduction = Introduction { tools: session.offered_tools(), mode };
-            printer.with_messages(Messages::new(Box::new(RandomIds), introduction, pieces))
+            printer.with_messages(ClaudeMessages::new(Box::new(RandomIds), introduction, pieces))
         }
     }
 }
@@ -246,7 +246,7 @@ fn input_is_ready(stdin: &std::io::Stdin) -> bool {
     }
 }
 
-/// What a person can mend in the choice of a conversation or of tools is told as such.
+/// Errors that another choice of conversation or tools can fix become usage errors.
 pub(super) fn usage_errors(error: SetupError) -> anyhow::Error {
     if error.is_choice() { mistake(format!("{:#}", anyhow::Error::from(error))) } else { error.into() }
 }

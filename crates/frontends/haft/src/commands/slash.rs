@@ -17,7 +17,7 @@ pub(crate) fn expand(prompt: String, ground: &Ground) -> anyhow::Result<String> 
     Ok(prompt)
 }
 
-/// The same, with what is wrong with the command's file, for those who tell it in their own way.
+/// The same, with what is wrong with the command's file, for callers that report it themselves.
 pub(crate) fn expand_and_tell(prompt: String, ground: &Ground) -> anyhow::Result<(String, Vec<String>)> {
     let untouched = |prompt| Ok((prompt, Vec::new()));
     let Some(called) = prompt.strip_prefix('/') else { return untouched(prompt) };

@@ -1,4 +1,4 @@
-//! `haft tools`: what the model can call and run, what it is told of it, and how it was used.
+//! `haft tools`: what the model can call and run, how it is described to it, and how it was used.
 
 mod list;
 mod page;

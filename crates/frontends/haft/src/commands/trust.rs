@@ -1,4 +1,4 @@
-//! `haft trust`: whether the files of a folder are obeyed and run.
+//! `haft trust`: whether the files of a folder are trusted.
 
 use std::fmt::Write as _;
 
@@ -38,7 +38,7 @@ pub(super) fn run(args: &TrustArgs) -> anyhow::Result<Exit> {
 }
 
 fn show(project: &Project, standing: &Standing, json: bool) -> anyhow::Result<()> {
-    let found = Found::of(project);
+    let found = TrustFootprint::of(project);
     if json {
         let (word, changed) = told(standing);
         return output::print_json(&json!({
@@ -56,14 +56,14 @@ fn told(standing: &Standing) -> (&'static str, &[String]) {
     }
 }
 
-/// What of a folder would run and be obeyed.
-pub(super) struct Found {
+/// What of a folder would run, and which instruction files would be sent, once it is trusted.
+pub(super) struct TrustFootprint {
     /// What would run.
     pub(super) footprint: Footprint,
     obeyed: Vec<&'static str>,
 }
 
-impl Found {
+impl TrustFootprint {
     pub(super) fn of(project: &Project) -> Self {
         let obeyed = footprint::instructions().filter(|name| project.root.join(name).exists()).collect();
         Self { footprint: Footprint::of(&project.root), obeyed }

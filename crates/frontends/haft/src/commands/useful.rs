@@ -51,7 +51,7 @@ pub(crate) enum UsefulCommand {
         /// The file.
         path: String,
         /// Its lines, such as `10-20` or `7`.
-        lines: Lines,
+        lines: LineSpan,
         /// Why it matters, in a few words.
         description: String,
         #[command(flatten)]
@@ -83,12 +83,12 @@ pub(crate) struct OfConversation {
 
 /// A range of lines, from 1, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lines {
+pub(crate) struct LineSpan {
     pub(crate) start: u32,
     pub(crate) end: u32,
 }
 
-impl FromStr for Lines {
+impl FromStr for LineSpan {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -169,7 +169,7 @@ async fn show(number: u32, of: &OfConversation, json: bool, common: &Common) -> 
 }
 
 /// The range as it is in the file now. The file is named relative to the conversation's project where it lies inside.
-fn locate(conversation: &Conversation, given: &str, lines: Lines, description: &str) -> anyhow::Result<NewUseful> {
+fn locate(conversation: &Conversation, given: &str, lines: LineSpan, description: &str) -> anyhow::Result<NewUseful> {
     let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
     if description.is_empty() {
         return Err(mistake("the description is empty; say why the range matters"));
@@ -216,10 +216,10 @@ mod tests {
 
     #[test]
     fn lines_are_one_number_or_two() {
-        assert_eq!("7".parse(), Ok(Lines { start: 7, end: 7 }));
-        assert_eq!("10-20".parse(), Ok(Lines { start: 10, end: 20 }));
+        assert_eq!("7".parse(), Ok(LineSpan { start: 7, end: 7 }));
+        assert_eq!("10-20".parse(), Ok(LineSpan { start: 10, end: 20 }));
         for wrong in ["", "0", "0-3", "5-4", "a", "1-", "-3", "1-2-3", "99999999999"] {
-            assert!(wrong.parse::<Lines>().is_err(), "{wrong}");
+            assert!(wrong.parse::<LineSpan>().is_err(), "{wrong}");
         }
     }
 }

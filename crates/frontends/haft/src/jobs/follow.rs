@@ -6,10 +6,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use super::Job;
+use super::BackgroundJob;
 
 /// Gives every event line to `show`: those there are, and with `wait` those to come until the job ends.
-pub(crate) fn follow(job: &Job, wait: bool, mut show: impl FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()> {
+pub(crate) fn follow(
+    job: &BackgroundJob,
+    wait: bool,
+    mut show: impl FnMut(&str) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let path = job.events();
     let file = File::open(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
     let mut lines = BufReader::new(file);

@@ -12,14 +12,14 @@ use anyhow::Context;
 use haft_agent::{RandomIds, WallClock};
 use haft_types::{Clock, IdSource};
 
-use super::{Job, Jobs, Told};
+use super::{BackgroundJob, JobFolder, JobRequest};
 use crate::exit::mistake;
 
 /// How long a job has to store its task. After that it may still begin; nobody waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Starts this very command line as a job. Returns once the task is stored, so that nothing said to it can be lost any more.
-pub(crate) fn start(jobs: &Jobs, task: Option<&str>, piped: Option<&str>) -> anyhow::Result<Job> {
+pub(crate) fn start(jobs: &JobFolder, task: Option<&str>, piped: Option<&str>) -> anyhow::Result<BackgroundJob> {
     jobs.sweep(WallClock.now());
     let job = prepare(jobs, task)?;
     let input = match piped {
@@ -42,7 +42,7 @@ pub(crate) fn start(jobs: &Jobs, task: Option<&str>, piped: Option<&str>) -> any
             return Ok(job);
         }
         if process.try_wait()?.is_some() && job.events().metadata()?.len() == 0 {
-            let why = job.last_words();
+            let why = job.error_output();
             drop(std::fs::remove_dir_all(&job.folder));
             return Err(mistake(why.strip_prefix("haft: ").unwrap_or(&why)));
         }
@@ -53,20 +53,20 @@ pub(crate) fn start(jobs: &Jobs, task: Option<&str>, piped: Option<&str>) -> any
     }
 }
 
-fn prepare(jobs: &Jobs, task: Option<&str>) -> anyhow::Result<Job> {
+fn prepare(jobs: &JobFolder, task: Option<&str>) -> anyhow::Result<BackgroundJob> {
     let id = RandomIds.uuid().simple().to_string()[..8].to_owned();
     let folder = jobs.folder.join(&id);
     let within = || format!("cannot prepare `{}`", folder.display());
     DirBuilder::new().recursive(true).mode(0o700).create(&jobs.folder).with_context(within)?;
     DirBuilder::new().mode(0o700).create(&folder).with_context(within)?;
-    let told = Told {
+    let told = JobRequest {
         id,
         started_at: WallClock.now(),
         cwd: std::env::current_dir()?,
         task: task.and_then(|task| task.trim().lines().next()).map(str::to_owned),
     };
     private(&folder.join("job.json")).with_context(within)?.write_all(&serde_json::to_vec(&told)?)?;
-    Ok(Job { folder, told })
+    Ok(BackgroundJob { folder, told })
 }
 
 fn private(path: &Path) -> std::io::Result<File> {
@@ -84,7 +84,7 @@ fn as_job(arguments: impl Iterator<Item = OsString>, id: &str) -> Vec<OsString> 
 }
 
 /// Makes this process the job: it leaves the terminal it was started from, and holds the job's lock until it ends.
-pub(crate) fn become_job(jobs: &Jobs, id: &str) -> anyhow::Result<File> {
+pub(crate) fn become_job(jobs: &JobFolder, id: &str) -> anyhow::Result<File> {
     // Fails only where it is the leader of its group, which no child just started is.
     rustix::process::setsid().context("cannot leave the terminal")?;
     let path = jobs.folder.join(id).join("lock");

@@ -1,4 +1,4 @@
-//! What sub-agents do, a line each for people. Their words are for whoever started them.
+//! What sub-agents do, a line each for people. Their text goes to the agent that started them.
 
 use haft_types::{CallPhase, Event, EventBody, SubagentPhase, ToolStatus};
 

@@ -1,7 +1,7 @@
 //! Events as messages of the shape that Claude Code's public SDK reads (`--compat claude`).
 //!
 //! Invariant: every line has one of the types that shape knows (`system`, `assistant`, `user`, `result`, `stream_event`); what it
-//! has no word for is left out. A reply becomes a message only when it is whole: its words while they arrive are `stream_event`s.
+//! has no name for is left out. A reply becomes a message only when it is whole: its text while it arrives is `stream_event`s.
 
 mod partial;
 #[cfg(test)]
@@ -16,9 +16,9 @@ use haft_types::{
 };
 use serde_json::{Value, json};
 
-use partial::Partial;
+use partial::PartialReply;
 
-/// What the first message tells of a session, beside its event.
+/// What the first message says of a session, in addition to its event.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Introduction {
     /// The tools offered.
@@ -27,23 +27,23 @@ pub(crate) struct Introduction {
     pub(crate) mode: PermissionMode,
 }
 
-/// Whether words are told while they arrive.
+/// Whether text is printed while it arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pieces {
+pub(crate) enum PartialMessages {
     Tell,
     Withhold,
 }
 
 /// Makes messages of events.
-pub(crate) struct Messages {
+pub(crate) struct ClaudeMessages {
     ids: Box<dyn IdSource>,
     introduction: Introduction,
     session: String,
     model: String,
     /// The reply that is arriving.
-    draft: Vec<Block>,
-    partial: Option<Partial>,
-    calls: HashMap<String, Call>,
+    draft: Vec<ReplyBlock>,
+    partial: Option<PartialReply>,
+    calls: HashMap<String, ToolUse>,
     denials: Vec<Value>,
     /// Tokens of the request that was sent last, and when.
     window: u64,
@@ -53,36 +53,38 @@ pub(crate) struct Messages {
 
 /// A piece of a reply.
 #[derive(Clone, Debug, PartialEq)]
-enum Block {
+enum ReplyBlock {
     Text(String),
     Thinking(String),
-    Call(Call),
+    Call(ToolUse),
 }
 
 /// A call of a tool.
 #[derive(Clone, Debug, PartialEq)]
-struct Call {
+struct ToolUse {
     id: String,
     name: String,
     input: Value,
 }
 
-impl Block {
+impl ReplyBlock {
     fn json(&self) -> Value {
         match self {
             Self::Text(text) => json!({"type": "text", "text": text}),
             // Signatures belong to the provider, and events do not show them.
             Self::Thinking(text) => json!({"type": "thinking", "thinking": text, "signature": ""}),
-            Self::Call(Call { id, name, input }) => json!({"type": "tool_use", "id": id, "name": name, "input": input}),
+            Self::Call(ToolUse { id, name, input }) => {
+                json!({"type": "tool_use", "id": id, "name": name, "input": input})
+            }
         }
     }
 }
 
-impl Messages {
-    pub(crate) fn new(ids: Box<dyn IdSource>, introduction: Introduction, pieces: Pieces) -> Self {
+impl ClaudeMessages {
+    pub(crate) fn new(ids: Box<dyn IdSource>, introduction: Introduction, pieces: PartialMessages) -> Self {
         let partial = match pieces {
-            Pieces::Tell => Some(Partial::default()),
-            Pieces::Withhold => None,
+            PartialMessages::Tell => Some(PartialReply::default()),
+            PartialMessages::Withhold => None,
         };
         Self {
             ids,
@@ -101,7 +103,7 @@ impl Messages {
 
     /// The messages an event makes, in order; most make none.
     pub(crate) fn take(&mut self, event: &Event) -> Vec<Value> {
-        // What a sub-agent does is told by the result of the call that started it.
+        // What a sub-agent did is in the result of the call that started it.
         if event.agent != "main" {
             return Vec::new();
         }
@@ -121,24 +123,24 @@ impl Messages {
             }
             EventBody::Text { text } => {
                 match self.draft.last_mut() {
-                    Some(Block::Text(before)) => before.push_str(text),
-                    _ => self.draft.push(Block::Text(text.clone())),
+                    Some(ReplyBlock::Text(before)) => before.push_str(text),
+                    _ => self.draft.push(ReplyBlock::Text(text.clone())),
                 }
                 None
             }
             EventBody::Thinking { text } => {
                 match self.draft.last_mut() {
-                    Some(Block::Thinking(before)) => before.push_str(text),
-                    _ => self.draft.push(Block::Thinking(text.clone())),
+                    Some(ReplyBlock::Thinking(before)) => before.push_str(text),
+                    _ => self.draft.push(ReplyBlock::Thinking(text.clone())),
                 }
                 None
             }
             EventBody::ToolCall { id, name, phase: CallPhase::Finished, arguments, raw } => {
                 let unreadable = || json!({"raw": raw.clone().unwrap_or_default()});
                 let input = arguments.clone().unwrap_or_else(unreadable);
-                let call = Call { id: id.clone(), name: name.clone(), input };
+                let call = ToolUse { id: id.clone(), name: name.clone(), input };
                 self.calls.insert(id.clone(), call.clone());
-                self.draft.push(Block::Call(call));
+                self.draft.push(ReplyBlock::Call(call));
                 None
             }
             EventBody::Usage { usage, model, .. } => {
@@ -158,7 +160,7 @@ impl Messages {
                 Some(self.line("system", json!({"subtype": "compact_boundary", "compact_metadata": metadata})))
             }
             EventBody::Retry { attempt, limit, delay_ms, reason } => {
-                // Words of a reply that failed are void.
+                // Text of a reply that failed is void.
                 self.draft.clear();
                 let facts = json!({"subtype": "api_retry", "attempt": attempt, "max_retries": limit, "retry_delay_ms": delay_ms, "error": reason});
                 Some(self.line("system", facts))
@@ -204,14 +206,14 @@ impl Messages {
         if draft.is_empty() {
             return None;
         }
-        let content: Vec<_> = draft.iter().map(Block::json).collect();
+        let content: Vec<_> = draft.iter().map(ReplyBlock::json).collect();
         let message = json!({
             "id": format!("msg_{}", self.ids.uuid().simple()),
             "type": "message",
             "role": "assistant",
             "model": model,
             "content": content,
-            "stop_reason": if draft.iter().any(|block| matches!(block, Block::Call(_))) { "tool_use" } else { "end_turn" },
+            "stop_reason": if draft.iter().any(|block| matches!(block, ReplyBlock::Call(_))) { "tool_use" } else { "end_turn" },
             "stop_sequence": null,
             "usage": tokens(usage),
         });
@@ -268,7 +270,7 @@ impl Messages {
     }
 }
 
-/// The word for how a turn ended. One that waits for a person has done what it could: its text is the question.
+/// The subtype for how a turn ended. One that waits for a person has done what it could: its text is the question.
 fn subtype(outcome: Outcome, code: &str) -> &'static str {
     match (outcome, code) {
         (Outcome::Completed | Outcome::Waiting, _) => "success",

@@ -4,7 +4,7 @@ use haft_engine::EventSink;
 use haft_types::{CallPhase, Event, EventBody, Outcome, SandboxLayer, TaskPhase, ToolStatus};
 use serde_json::Value;
 
-use super::claude::Messages;
+use super::claude::ClaudeMessages;
 use crate::cli::OutputFormat;
 
 /// Prints events as they come.
@@ -12,16 +12,16 @@ pub(crate) struct Printer {
     format: OutputFormat,
     verbose: bool,
     /// In whose shape, if not our own.
-    messages: Option<Messages>,
-    /// Words of the present reply. Only when a call follows is it clear that they are not the answer.
-    words: String,
+    messages: Option<ClaudeMessages>,
+    /// Text of the current reply. Only when a call follows is it clear that it is not the answer.
+    text: String,
     /// Whether everything goes to stdout: what was run elsewhere is only read here.
     on_stdout: bool,
 }
 
 impl Printer {
     pub(crate) fn new(format: OutputFormat, verbose: bool) -> Self {
-        Self { format, verbose, messages: None, words: String::new(), on_stdout: false }
+        Self { format, verbose, messages: None, text: String::new(), on_stdout: false }
     }
 
     /// Progress on stdout too.
@@ -30,7 +30,7 @@ impl Printer {
     }
 
     /// The same, where JSON has the shape of these messages.
-    pub(crate) fn with_messages(self, messages: Messages) -> Self {
+    pub(crate) fn with_messages(self, messages: ClaudeMessages) -> Self {
         Self { messages: Some(messages), ..self }
     }
 }
@@ -60,11 +60,11 @@ impl Printer {
     fn tell(&mut self, body: &EventBody) {
         let line = match body {
             EventBody::Text { text } => {
-                self.words.push_str(text);
+                self.text.push_str(text);
                 return;
             }
-            EventBody::ToolCall { phase: CallPhase::Started, .. } if !self.words.trim().is_empty() => {
-                std::mem::take(&mut self.words).trim().to_owned()
+            EventBody::ToolCall { phase: CallPhase::Started, .. } if !self.text.trim().is_empty() => {
+                std::mem::take(&mut self.text).trim().to_owned()
             }
             EventBody::ToolCall { name, phase: CallPhase::Finished, arguments, .. } => {
                 format!("• {name}{}", arguments.as_ref().map_or_else(String::new, headline))
@@ -74,13 +74,13 @@ impl Printer {
             }
             EventBody::Thinking { text } if self.verbose => text.clone(),
             EventBody::Retry { attempt, limit, delay_ms, reason } => {
-                self.words.clear();
+                self.text.clear();
                 let limit = limit.map_or_else(String::new, |limit| format!(" of {limit}"));
                 format!("retry {attempt}{limit} in {:.1} s: {reason}", *delay_ms as f64 / 1000.0)
             }
             EventBody::Error { message, .. } => {
-                // Words of a reply that failed are void.
-                self.words.clear();
+                // Text of a reply that failed is void.
+                self.text.clear();
                 format!("haft: {message}")
             }
             EventBody::Compaction { message, .. } | EventBody::Pruning { message, .. } => format!("haft: {message}"),
@@ -103,9 +103,9 @@ impl Printer {
                     drop(super::print(&format!("{}\n", haft_text::sanitise(&result.text))));
                 }
                 match result.outcome {
-                    // A failure was told by its error event.
+                    // A failure was printed with its error event.
                     Outcome::Completed | Outcome::Failed => return,
-                    // Why it was denied was told with the call.
+                    // Why it was denied was printed with the call.
                     Outcome::Waiting if result.code == "denied" => "haft: stopped, because an action was denied".into(),
                     Outcome::Waiting | Outcome::Aborted | Outcome::Exhausted => format!("haft: {}", result.message),
                 }

@@ -1,4 +1,4 @@
-//! Lines in the shape Claude Code's SDK writes and reads beside messages: `control_request` and `control_response`.
+//! Lines in the shape Claude Code's SDK writes and reads in addition to messages: `control_request` and `control_response`.
 //!
 //! Two generations of that SDK answer a permission request differently (`allow`, `behavior`); both are understood.
 
@@ -6,32 +6,32 @@ use haft_engine::{Answer, Approval};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::dialect::Said;
+use super::dialect::StreamInput;
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Line {
-    User { message: Words },
+enum ClaudeLine {
+    User { message: ClaudeMessage },
     ControlRequest { request_id: String, request: Value },
-    ControlResponse { response: Response },
+    ControlResponse { response: ClaudeResponse },
     ControlCancelRequest {},
     KeepAlive {},
 }
 
 #[derive(Deserialize)]
-struct Words {
-    content: Content,
+struct ClaudeMessage {
+    content: ClaudeContent,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Content {
+enum ClaudeContent {
     Text(String),
     Blocks(Vec<Value>),
 }
 
 #[derive(Deserialize)]
-struct Response {
+struct ClaudeResponse {
     request_id: String,
     #[serde(default, rename = "response")]
     said: Value,
@@ -39,13 +39,17 @@ struct Response {
     error: Option<String>,
 }
 
-pub(super) fn read(line: &str) -> Result<Said, String> {
+pub(super) fn read(line: &str) -> Result<StreamInput, String> {
     Ok(match serde_json::from_str(line).map_err(|error| error.to_string())? {
-        Line::User { message: Words { content: Content::Text(text) } } => Said::Words(text),
-        Line::User { message: Words { content: Content::Blocks(blocks) } } => Said::Words(text_of(&blocks)?),
-        Line::ControlRequest { request_id, request } => requested(&request_id, &request),
-        Line::ControlResponse { response } => Said::Answer { answer: answer(&response), id: response.request_id },
-        Line::ControlCancelRequest {} | Line::KeepAlive {} => Said::Nothing,
+        ClaudeLine::User { message: ClaudeMessage { content: ClaudeContent::Text(text) } } => StreamInput::Prompt(text),
+        ClaudeLine::User { message: ClaudeMessage { content: ClaudeContent::Blocks(blocks) } } => {
+            StreamInput::Prompt(text_of(&blocks)?)
+        }
+        ClaudeLine::ControlRequest { request_id, request } => requested(&request_id, &request),
+        ClaudeLine::ControlResponse { response } => {
+            StreamInput::Answer { answer: answer(&response), id: response.request_id }
+        }
+        ClaudeLine::ControlCancelRequest {} | ClaudeLine::KeepAlive {} => StreamInput::Nothing,
     })
 }
 
@@ -58,26 +62,27 @@ fn text_of(blocks: &[Value]) -> Result<String, String> {
     texts.collect::<Result<Vec<_>, _>>().map(|texts| texts.join("\n\n"))
 }
 
-fn requested(id: &str, request: &Value) -> Said {
+fn requested(id: &str, request: &Value) -> StreamInput {
     match request["subtype"].as_str().unwrap_or_default() {
-        "interrupt" => Said::Interrupt { heard: Some(success(id, &json!({}))) },
-        "initialize" if request["hooks"].is_object() => {
-            Said::Reply(failure(id, "hooks of the SDK are not called; `[hooks]` in the configuration runs commands"))
-        }
-        "initialize" => Said::Reply(success(id, &json!({"commands": [], "output_style": "default"}))),
-        other => Said::Reply(failure(id, &format!("`{other}` is not supported"))),
+        "interrupt" => StreamInput::Interrupt { heard: Some(success(id, &json!({}))) },
+        "initialize" if request["hooks"].is_object() => StreamInput::Reply(failure(
+            id,
+            "hooks of the SDK are not called; `[hooks]` in the configuration runs commands",
+        )),
+        "initialize" => StreamInput::Reply(success(id, &json!({"commands": [], "output_style": "default"}))),
+        other => StreamInput::Reply(failure(id, &format!("`{other}` is not supported"))),
     }
 }
 
-fn answer(Response { said: response, error, .. }: &Response) -> Answer {
+fn answer(ClaudeResponse { said: response, error, .. }: &ClaudeResponse) -> Answer {
     let no = |words: &str| Answer::No { words: words.to_owned() };
     if let Some(error) = error {
         return no(error);
     }
     let allowed = response["allow"].as_bool().unwrap_or(response["behavior"] == "allow");
     if !allowed {
-        let words = response["message"].as_str().or_else(|| response["reason"].as_str());
-        return no(words.unwrap_or_default());
+        let reason = response["message"].as_str().or_else(|| response["reason"].as_str());
+        return no(reason.unwrap_or_default());
     }
     match response.get("updatedInput").or_else(|| response.get("input")) {
         Some(input @ Value::Object(_)) => Answer::Changed { arguments: input.clone() },
@@ -120,9 +125,9 @@ mod tests {
     fn words_are_text_alone() {
         let one =
             r#"{"type":"user","message":{"role":"user","content":"hi"},"parent_tool_use_id":null,"session_id":"x"}"#;
-        assert_eq!(read(one), Ok(Said::Words("hi".into())));
+        assert_eq!(read(one), Ok(StreamInput::Prompt("hi".into())));
         let two = r#"{"type":"user","message":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}}"#;
-        assert_eq!(read(two), Ok(Said::Words("a\n\nb".into())));
+        assert_eq!(read(two), Ok(StreamInput::Prompt("a\n\nb".into())));
         let picture = r#"{"type":"user","message":{"content":[{"type":"image","source":{}}]}}"#;
         assert!(read(picture).unwrap_err().contains("`image`"));
     }
@@ -132,7 +137,7 @@ mod tests {
         let answered = |response: Value| {
             let line = json!({"type": "control_response", "response": {"subtype": "success", "request_id": "7", "response": response}});
             match read(&line.to_string()) {
-                Ok(Said::Answer { id, answer }) if id == "7" => answer,
+                Ok(StreamInput::Answer { id, answer }) if id == "7" => answer,
                 other => panic!("{other:?}"),
             }
         };
@@ -150,7 +155,7 @@ mod tests {
     #[test]
     fn a_request_that_is_not_supported_is_answered() {
         let line = json!({"type": "control_request", "request_id": "9", "request": {"subtype": "set_model"}});
-        let Ok(Said::Reply(reply)) = read(&line.to_string()) else { panic!("no reply") };
+        let Ok(StreamInput::Reply(reply)) = read(&line.to_string()) else { panic!("no reply") };
         assert_eq!((&reply["response"]["subtype"], &reply["response"]["request_id"]), (&json!("error"), &json!("9")));
     }
 }

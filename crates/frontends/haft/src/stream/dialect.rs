@@ -17,19 +17,19 @@ pub(crate) enum Dialect {
 
 /// What a line of the input is for.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Said {
-    /// The user speaks.
-    Words(String),
-    /// The user speaks to a sub-agent.
+pub(super) enum StreamInput {
+    /// A prompt of the user.
+    Prompt(String),
+    /// A prompt of the user to a sub-agent.
     ToAgent {
         /// Its name.
         agent: String,
-        /// The words.
+        /// The text.
         text: String,
     },
     /// The running turn is to end.
     Interrupt {
-        /// What tells that it was heard, where somebody waits for that.
+        /// The id to acknowledge, where the sender waits for that.
         heard: Option<Value>,
     },
     /// Somebody answers what was asked.
@@ -53,8 +53,8 @@ pub(super) enum Said {
 }
 
 impl Dialect {
-    /// Reads a line; the error is for whoever wrote it.
-    pub(super) fn read(self, line: &str) -> Result<Said, String> {
+    /// Reads a line; the error is for its writer.
+    pub(super) fn read(self, line: &str) -> Result<StreamInput, String> {
         match self {
             Self::Haft => read(line),
             Self::Claude => claude::read(line),
@@ -98,7 +98,7 @@ impl Dialect {
         }
     }
 
-    /// The line that tells of a line that could not be read.
+    /// The line that reports a line that could not be read.
     pub(super) fn unreadable(self, message: String) -> Value {
         match self {
             Self::Haft => to_value(&ControlLine::InputError { message }),
@@ -111,18 +111,18 @@ fn to_value(line: &ControlLine) -> Value {
     serde_json::to_value(line).unwrap_or_default()
 }
 
-fn read(line: &str) -> Result<Said, String> {
+fn read(line: &str) -> Result<StreamInput, String> {
     Ok(match serde_json::from_str(line).map_err(|error| error.to_string())? {
-        InputLine::User { text, agent: None } => Said::Words(text),
-        InputLine::User { text, agent: Some(agent) } => Said::ToAgent { agent, text },
-        InputLine::Interrupt {} => Said::Interrupt { heard: None },
+        InputLine::User { text, agent: None } => StreamInput::Prompt(text),
+        InputLine::User { text, agent: Some(agent) } => StreamInput::ToAgent { agent, text },
+        InputLine::Interrupt {} => StreamInput::Interrupt { heard: None },
         InputLine::Approval { id, decision, message } => {
             let answer = match decision {
                 ApprovalDecision::Allow => Answer::Once,
                 ApprovalDecision::Always => Answer::Always,
                 ApprovalDecision::Deny => Answer::No { words: message },
             };
-            Said::Answer { id, answer }
+            StreamInput::Answer { id, answer }
         }
         InputLine::Form { id, decision, values } => {
             let filled = match decision {
@@ -130,7 +130,7 @@ fn read(line: &str) -> Result<Said, String> {
                 FormDecision::Decline => Filled::Declined,
                 FormDecision::Cancel => Filled::Cancelled,
             };
-            Said::Filled { id, filled }
+            StreamInput::Filled { id, filled }
         }
     })
 }
@@ -142,12 +142,12 @@ mod tests {
     #[test]
     fn lines_of_our_own_shape() {
         let read = |line: &str| Dialect::Haft.read(line);
-        assert_eq!(read(r#"{"type":"user","text":"hi"}"#), Ok(Said::Words("hi".into())));
-        assert_eq!(read(r#"{"type":"interrupt"}"#), Ok(Said::Interrupt { heard: None }));
+        assert_eq!(read(r#"{"type":"user","text":"hi"}"#), Ok(StreamInput::Prompt("hi".into())));
+        assert_eq!(read(r#"{"type":"interrupt"}"#), Ok(StreamInput::Interrupt { heard: None }));
         let no = Answer::No { words: "use tabs".into() };
         assert_eq!(
             read(r#"{"type":"approval","id":"1","decision":"deny","message":"use tabs"}"#),
-            Ok(Said::Answer { id: "1".into(), answer: no })
+            Ok(StreamInput::Answer { id: "1".into(), answer: no })
         );
         for bad in
             ["", "hi", r#"{"type":"user"}"#, r#"{"type":"usr","text":"x"}"#, r#"{"type":"user","text":"x","y":1}"#]

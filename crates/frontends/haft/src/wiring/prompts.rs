@@ -1,4 +1,4 @@
-//! What a prompt can call or mention beside files and the user's own commands: what extensions of this build offer.
+//! What a prompt can call or mention in addition to files and the user's own commands: what extensions of this build offer.
 
 use async_trait::async_trait;
 use haft_agent::config::Config;

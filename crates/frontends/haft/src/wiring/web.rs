@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_agent::config::Section;
 use haft_agent::{Contribution, Extension, ExtensionContext, HostEnvironment};
 use haft_engine::Notice;
-use haft_web::{Fetcher, Searcher, WebConfig, WebCrawl, WebSearch};
+use haft_web::{Fetcher, Searcher, WebConfig, web_crawl, web_search};
 
 use crate::exit::mistake;
 
@@ -35,14 +35,14 @@ impl Extension for WebExtension {
 fn add(given: &mut Contribution, config: &WebConfig, environment: &HostEnvironment) -> anyhow::Result<()> {
     if config.crawl {
         let fetcher = Fetcher::new(&config.allow_private)?;
-        given.tools.push(Arc::new(WebCrawl::new(fetcher)));
+        given.tools.push(Arc::new(web_crawl(fetcher)));
     }
     if let Some(service) = config.search {
         let variable = config.api_key_env.as_deref();
         let secret = variable.map(|variable| key(environment, variable)).transpose()?;
         given.secrets.extend(secret.clone());
         let searcher = Searcher::new(service, config.search_url.as_deref(), secret)?;
-        given.tools.push(Arc::new(WebSearch::new(searcher)));
+        given.tools.push(Arc::new(web_search(searcher)));
     }
     Ok(())
 }

@@ -10,8 +10,8 @@ use haft_types::{
 };
 
 use super::App;
-use crate::call::{Call, about};
-use crate::line::{Line, Tone};
+use crate::call::{ToolCallView, about};
+use crate::line::{StyledLine, TextStyle};
 use crate::markdown;
 use crate::wrap::{hang, wrap};
 
@@ -40,7 +40,7 @@ impl App {
             EventBody::ToolCall { id, name, phase, arguments, .. } => {
                 self.finish_text();
                 match phase {
-                    CallPhase::Started => self.calls.push(Call::new(id, name)),
+                    CallPhase::Started => self.calls.push(ToolCallView::new(id, name)),
                     CallPhase::Arguments => {}
                     CallPhase::Finished => {
                         if let Some(arguments) = arguments.as_ref().filter(|_| name == "todo_write") {
@@ -62,22 +62,22 @@ impl App {
             EventBody::PrefixBreak { message, tokens, .. } => {
                 self.last_break = Some(format!("{message} ({} tokens sent anew)", grouped(*tokens)));
             }
-            EventBody::Pruning { message, .. } => self.note(message, Tone::Dim),
+            EventBody::Pruning { message, .. } => self.note(message, TextStyle::Dim),
             EventBody::Compaction { phase, message, .. } => {
-                let tone = match phase {
-                    CompactionPhase::Started | CompactionPhase::Finished => Tone::Dim,
-                    CompactionPhase::Failed => Tone::Warning,
+                let style = match phase {
+                    CompactionPhase::Started | CompactionPhase::Finished => TextStyle::Dim,
+                    CompactionPhase::Failed => TextStyle::Warning,
                 };
-                self.note(message, tone);
+                self.note(message, style);
             }
             EventBody::Retry { attempt, delay_ms, reason, .. } => {
                 self.finish_text();
                 let wait = *delay_ms as f64 / 1000.0;
-                self.note(&format!("retry {attempt} in {wait:.1} s: {reason}"), Tone::Warning);
+                self.note(&format!("retry {attempt} in {wait:.1} s: {reason}"), TextStyle::Warning);
             }
             EventBody::Error { message, .. } => {
                 self.finish_text();
-                self.note(message, Tone::Warning);
+                self.note(message, TextStyle::Warning);
             }
             EventBody::Question { question, options } => self.put_before_the_user(question, options),
             EventBody::Plan { response, options } => self.put_before_the_user(response, options),
@@ -85,16 +85,16 @@ impl App {
                 self.finish_text();
                 self.print_apart(markdown::render(result, self.columns));
                 if let Some(command) = command {
-                    self.note(&format!("to see it: {command}"), Tone::Dim);
+                    self.note(&format!("to see it: {command}"), TextStyle::Dim);
                 }
             }
             EventBody::BackgroundTask { id, phase, command, message, .. } => {
                 self.panes.task(id, *phase, command);
-                let tone = match phase {
-                    TaskPhase::Started | TaskPhase::Finished => Tone::Dim,
-                    TaskPhase::Failed | TaskPhase::Killed | TaskPhase::Lost => Tone::Warning,
+                let style = match phase {
+                    TaskPhase::Started | TaskPhase::Finished => TextStyle::Dim,
+                    TaskPhase::Failed | TaskPhase::Killed | TaskPhase::Lost => TextStyle::Warning,
                 };
-                self.note(message, tone);
+                self.note(message, style);
             }
             EventBody::Result(result) => self.result(result),
             // The call that changed the file shows how; where reminders stand is shown by `haft context`.
@@ -111,14 +111,14 @@ impl App {
             EventBody::Subagent { phase: SubagentPhase::Finished, result, .. } => {
                 self.panes.agent_ends(&event.agent);
                 let how = result.as_ref().map_or("is over", |result| result.outcome.name());
-                self.note(&format!("{} {how}", event.agent), Tone::Dim);
+                self.note(&format!("{} {how}", event.agent), TextStyle::Dim);
             }
             EventBody::ToolCall { name, phase: CallPhase::Finished, arguments, .. } => {
                 let about = arguments.as_ref().map(about).unwrap_or_default();
                 self.panes.agent_does(&event.agent, format!("{name} {about}"));
             }
             EventBody::Usage { usage, cost, .. } => self.status.add(*usage, *cost),
-            EventBody::Error { message, .. } => self.note(&format!("{}: {message}", event.agent), Tone::Warning),
+            EventBody::Error { message, .. } => self.note(&format!("{}: {message}", event.agent), TextStyle::Warning),
             EventBody::Conversation { .. }
             | EventBody::Text { .. }
             | EventBody::Thinking { .. }
@@ -142,9 +142,9 @@ impl App {
     }
 
     /// The call of that id; one that was never announced is now.
-    fn call(&mut self, id: &str, name: &str) -> &mut Call {
+    fn call(&mut self, id: &str, name: &str) -> &mut ToolCallView {
         let at = self.calls.iter().position(|call| call.id == id).unwrap_or_else(|| {
-            self.calls.push(Call::new(id, name));
+            self.calls.push(ToolCallView::new(id, name));
             self.calls.len() - 1
         });
         &mut self.calls[at]
@@ -154,7 +154,7 @@ impl App {
         self.finish_text();
         let call = match self.calls.iter().position(|call| call.id == id) {
             Some(at) => self.calls.remove(at),
-            None => Call::new(id, name),
+            None => ToolCallView::new(id, name),
         };
         // The list itself is on the screen.
         if name != "todo_write" || status != ToolStatus::Success {
@@ -167,17 +167,17 @@ impl App {
     fn result(&mut self, result: &TurnResult) {
         self.finish_text();
         self.panes.end_agents();
-        let tone = match result.outcome {
+        let style = match result.outcome {
             Outcome::Completed => return,
             // The call that was refused has shown why, and the answer is there.
             Outcome::Waiting if result.code == "denied" => return,
-            Outcome::Waiting => Tone::Dim,
-            Outcome::Aborted | Outcome::Exhausted => Tone::Warning,
-            Outcome::Failed => Tone::Bad,
+            Outcome::Waiting => TextStyle::Dim,
+            Outcome::Aborted | Outcome::Exhausted => TextStyle::Warning,
+            Outcome::Failed => TextStyle::Bad,
         };
         // A question that was just shown speaks for itself.
         if self.options.is_empty() {
-            self.note(&format!("{}: {}", result.outcome.name(), result.message), tone);
+            self.note(&format!("{}: {}", result.outcome.name(), result.message), style);
         }
     }
 
@@ -185,8 +185,13 @@ impl App {
         self.finish_text();
         self.print_apart(markdown::render(text, self.columns));
         for (at, option) in options.iter().enumerate() {
-            let front = Line::of(format!(" {} ", at + 1), Tone::Accent);
-            let rows = hang(&Line::of(option, Tone::Plain), &front, &Line::of("   ", Tone::Plain), self.columns);
+            let front = StyledLine::of(format!(" {} ", at + 1), TextStyle::Accent);
+            let rows = hang(
+                &StyledLine::of(option, TextStyle::Plain),
+                &front,
+                &StyledLine::of("   ", TextStyle::Plain),
+                self.columns,
+            );
             self.print(rows);
         }
         self.options = options.to_vec();
@@ -211,13 +216,13 @@ impl App {
         if thought.trim().is_empty() {
             return;
         }
-        let words = thought.split_whitespace().count() as u64;
-        self.note(&format!("thought {} words; Ctrl-O shows them", grouped(words)), Tone::Dim);
-        self.last = Some((Call::new("", "thoughts"), thought));
+        let query = thought.split_whitespace().count() as u64;
+        self.note(&format!("thought {} words; Ctrl-O shows them", grouped(query)), TextStyle::Dim);
+        self.last = Some((ToolCallView::new("", "thoughts"), thought));
     }
 
-    pub(super) fn note(&mut self, text: &str, tone: Tone) {
-        let lines = text.lines().flat_map(|line| wrap(&Line::of(line, tone), self.columns)).collect();
+    pub(super) fn note(&mut self, text: &str, style: TextStyle) {
+        let lines = text.lines().flat_map(|line| wrap(&StyledLine::of(line, style), self.columns)).collect();
         self.print(lines);
     }
 }

@@ -9,14 +9,14 @@ use haft_engine::Answer;
 
 use haft_types::{Filled, PermissionMode};
 
-use super::{App, Effect, Hint, Search};
-use crate::approval::{Choice, Stage};
+use super::{App, Effect, Hint, HistorySearch};
+use crate::approval::{ApprovalChoice, ApprovalStage};
 use crate::commands::COMMANDS;
-use crate::complete::{Item, Menu, Step, matches};
+use crate::complete::{CompletionItem, CompletionMenu, MenuMove, matches};
 use crate::form;
-use crate::line::Tone;
-use crate::link::{Offer, Operation};
-use crate::picker::{Picked, Then};
+use crate::line::TextStyle;
+use crate::link::{ListRequest, Operation};
+use crate::picker::{PickerAction, PickerOutcome};
 
 impl App {
     pub(super) fn key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
@@ -46,18 +46,18 @@ impl App {
             KeyCode::Char('z') if control => effects.push(Effect::Suspend),
             KeyCode::Char('o') if control => self.open_last(),
             KeyCode::Char('t') if control => self.panes.todo_hidden = !self.panes.todo_hidden,
-            KeyCode::Char('r') if control => self.search = Some(Search::default()),
+            KeyCode::Char('r') if control => self.search = Some(HistorySearch::default()),
             KeyCode::Esc if self.menu.is_some() => self.menu = None,
             KeyCode::Esc if self.busy => self.interrupt(effects),
             KeyCode::Esc if hint == Some(Hint::RewindAgain) => {
-                effects.push(Effect::Do(Operation::Offer(Offer::Messages)));
+                effects.push(Effect::Do(Operation::Offer(ListRequest::Messages)));
             }
             KeyCode::Esc if self.editor.is_empty() => self.hint = Some(Hint::RewindAgain),
             KeyCode::Esc => {}
             KeyCode::BackTab => self.next_mode(effects),
             KeyCode::Tab => self.complete(),
-            KeyCode::Up if self.menu.is_some() => self.step_menu(Step::Up),
-            KeyCode::Down if self.menu.is_some() => self.step_menu(Step::Down),
+            KeyCode::Up if self.menu.is_some() => self.step_menu(MenuMove::Up),
+            KeyCode::Down if self.menu.is_some() => self.step_menu(MenuMove::Down),
             KeyCode::Enter if alt || key.modifiers.contains(KeyModifiers::SHIFT) => self.typed("\n", effects),
             KeyCode::Char('j') if control => self.typed("\n", effects),
             KeyCode::Enter => self.enter(effects),
@@ -76,7 +76,7 @@ impl App {
             return picker.paste(text);
         }
         if let Some(search) = &mut self.search {
-            search.words.push_str(text.lines().next().unwrap_or_default());
+            search.query.push_str(text.lines().next().unwrap_or_default());
             return;
         }
         // While a question waits for a key, a paste must not be lost, nor answer it.
@@ -111,7 +111,7 @@ impl App {
             KeyCode::Char('h') if control => editor.backspace(),
             KeyCode::Char('b') if alt => editor.word_left(),
             KeyCode::Char('f') if alt => editor.word_right(),
-            KeyCode::Char(letter) if !control && !alt => editor.insert(letter.encode_utf8(&mut [0; 4])),
+            KeyCode::Char(c) if !control && !alt => editor.insert(c.encode_utf8(&mut [0; 4])),
             KeyCode::Backspace if control || alt => editor.cut_word(),
             KeyCode::Backspace => editor.backspace(),
             KeyCode::Delete => editor.delete(),
@@ -132,31 +132,31 @@ impl App {
         let Some(asking) = &mut self.asking else { return false };
         let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         match (asking.stage, key.code) {
-            (Stage::Choose, KeyCode::Char(letter)) if asking.armed && plain => {
-                match asking.choice(letter) {
-                    Some(Choice::Answer(answer)) => self.answer(answer, effects),
-                    Some(Choice::Words) => self.begin_typing(Stage::Words, ""),
-                    Some(Choice::Change(text)) => self.begin_typing(Stage::Change, &text),
+            (ApprovalStage::Choose, KeyCode::Char(c)) if asking.armed && plain => {
+                match asking.choice(c) {
+                    Some(ApprovalChoice::Answer(answer)) => self.answer(answer, effects),
+                    Some(ApprovalChoice::Reason) => self.begin_typing(ApprovalStage::Reason, ""),
+                    Some(ApprovalChoice::Change(text)) => self.begin_typing(ApprovalStage::Change, &text),
                     None => {}
                 }
                 true
             }
-            // Neither sends words nor says yes while something is asked.
-            (Stage::Choose, KeyCode::Enter) => true,
-            (Stage::Words | Stage::Change, KeyCode::Esc) => {
-                asking.stage = Stage::Choose;
+            // Enter neither sends input nor answers yes while a question is open.
+            (ApprovalStage::Choose, KeyCode::Enter) => true,
+            (ApprovalStage::Reason | ApprovalStage::Change, KeyCode::Esc) => {
+                asking.stage = ApprovalStage::Choose;
                 let draft = self.draft.take().unwrap_or_default();
                 self.editor.set(&draft);
                 true
             }
-            (Stage::Words | Stage::Change, KeyCode::Enter) if plain => {
+            (ApprovalStage::Reason | ApprovalStage::Change, KeyCode::Enter) if plain => {
                 match asking.typed(self.editor.text()) {
                     Ok(answer) => self.answer(answer, effects),
-                    Err(why) => self.note(&why, Tone::Bad),
+                    Err(why) => self.note(&why, TextStyle::Bad),
                 }
                 true
             }
-            (Stage::Choose | Stage::Words | Stage::Change, _) => false,
+            (ApprovalStage::Choose | ApprovalStage::Reason | ApprovalStage::Change, _) => false,
         }
     }
 
@@ -169,15 +169,15 @@ impl App {
             KeyCode::Enter => {
                 let text = self.editor.whole();
                 match filling.typed(&text) {
-                    form::Step::Next => {
+                    form::FormProgress::Next => {
                         self.editor.clear();
-                        self.note(&format!("  {}", text.trim()), Tone::Strong);
+                        self.note(&format!("  {}", text.trim()), TextStyle::Strong);
                     }
-                    form::Step::Done(filled) => {
-                        self.note(&format!("  {}", text.trim()), Tone::Strong);
+                    form::FormProgress::Done(filled) => {
+                        self.note(&format!("  {}", text.trim()), TextStyle::Strong);
                         self.filled(filled, effects);
                     }
-                    form::Step::Wrong(why) => self.note(&format!("  {why}"), Tone::Bad),
+                    form::FormProgress::Wrong(why) => self.note(&format!("  {why}"), TextStyle::Bad),
                 }
             }
             KeyCode::Esc => self.filled(Filled::Declined, effects),
@@ -188,12 +188,12 @@ impl App {
     }
 
     fn filled(&mut self, filled: Filled, effects: &mut Vec<Effect>) {
-        let (said, tone) = match &filled {
-            Filled::Accepted(_) => ("  sent", Tone::Good),
-            Filled::Declined => ("  declined", Tone::Bad),
-            Filled::Cancelled => ("  ended", Tone::Bad),
+        let (said, style) = match &filled {
+            Filled::Accepted(_) => ("  sent", TextStyle::Good),
+            Filled::Declined => ("  declined", TextStyle::Bad),
+            Filled::Cancelled => ("  ended", TextStyle::Bad),
         };
-        self.note(said, tone);
+        self.note(said, style);
         self.end_question();
         effects.push(Effect::Fill(filled));
     }
@@ -201,12 +201,12 @@ impl App {
     fn key_of_picker(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
         let Some(picker) = &mut self.picker else { return };
         match picker.key(key) {
-            Picked::Stay => return,
-            Picked::Chosen(Then::Do(operation)) => effects.push(Effect::Do(operation)),
-            Picked::Chosen(Then::Type(text)) => self.editor.set(&text),
-            Picked::Chosen(Then::Tell(text)) => self.told(&text),
+            PickerOutcome::Stay => return,
+            PickerOutcome::Chosen(PickerAction::Do(operation)) => effects.push(Effect::Do(operation)),
+            PickerOutcome::Chosen(PickerAction::Type(text)) => self.editor.set(&text),
+            PickerOutcome::Chosen(PickerAction::Tell(text)) => self.told(&text),
             // The last two do not leave the picker.
-            Picked::Closed | Picked::Chosen(Then::Open(_) | Then::Leave) => {}
+            PickerOutcome::Closed | PickerOutcome::Chosen(PickerAction::Open(_) | PickerAction::Leave) => {}
         }
         self.picker = None;
     }
@@ -237,7 +237,7 @@ impl App {
         }
     }
 
-    fn begin_typing(&mut self, stage: Stage, text: &str) {
+    fn begin_typing(&mut self, stage: ApprovalStage, text: &str) {
         if let Some(asking) = &mut self.asking {
             asking.stage = stage;
         }
@@ -246,14 +246,14 @@ impl App {
     }
 
     fn answer(&mut self, answer: Answer, effects: &mut Vec<Effect>) {
-        let (said, tone) = match &answer {
-            Answer::Once => ("allowed".to_owned(), Tone::Good),
-            Answer::Changed { arguments } => (format!("allowed as {}", crate::call::about(arguments)), Tone::Good),
-            Answer::Always => ("always allowed".to_owned(), Tone::Good),
-            Answer::No { words } if words.is_empty() => ("not allowed".to_owned(), Tone::Bad),
-            Answer::No { words } => (format!("not allowed: {words}"), Tone::Bad),
+        let (said, style) = match &answer {
+            Answer::Once => ("allowed".to_owned(), TextStyle::Good),
+            Answer::Changed { arguments } => (format!("allowed as {}", crate::call::about(arguments)), TextStyle::Good),
+            Answer::Always => ("always allowed".to_owned(), TextStyle::Good),
+            Answer::No { words } if words.is_empty() => ("not allowed".to_owned(), TextStyle::Bad),
+            Answer::No { words } => (format!("not allowed: {words}"), TextStyle::Bad),
         };
-        self.note(&format!("  {said}"), tone);
+        self.note(&format!("  {said}"), style);
         self.end_question();
         effects.push(Effect::Answer(answer));
     }
@@ -323,23 +323,23 @@ impl App {
         let Some(search) = &mut self.search else { return };
         match key.code {
             KeyCode::Char('r') if control => {
-                if self.editor.search(&search.words, search.skip + 1).is_some() {
+                if self.editor.search(&search.query, search.skip + 1).is_some() {
                     search.skip += 1;
                 }
             }
             KeyCode::Char('c' | 'g') if control => self.search = None,
             KeyCode::Esc => self.search = None,
-            KeyCode::Char(letter) if !control => {
-                search.words.push(letter);
+            KeyCode::Char(c) if !control => {
+                search.query.push(c);
                 search.skip = 0;
             }
             KeyCode::Backspace => {
-                search.words.pop();
+                search.query.pop();
                 search.skip = 0;
             }
             _ => {
                 // Any other key takes what was found.
-                let found = self.editor.search(&search.words, search.skip).map(str::to_owned);
+                let found = self.editor.search(&search.query, search.skip).map(str::to_owned);
                 self.search = None;
                 if let Some(found) = found {
                     self.editor.set(&found);
@@ -357,20 +357,23 @@ impl App {
             let all: Vec<_> = own.chain(self.commands.iter().map(|(name, help)| (&**name, &**help))).collect();
             let found = matches(name, all.iter().map(|command| command.0));
             let help = |name: &str| all.iter().find(|command| command.0 == name).map_or("", |command| command.1);
-            found.into_iter().map(|name| Item { text: format!("/{name}"), help: help(name).to_owned() }).collect()
+            found
+                .into_iter()
+                .map(|name| CompletionItem { text: format!("/{name}"), help: help(name).to_owned() })
+                .collect()
         } else if let Some(name) = word.strip_prefix('@') {
             let all = self.files.iter().chain(&self.resources).map(String::as_str);
             let found = matches(name, all);
             let item = |path: &str| {
                 let resource = self.resources.iter().any(|one| one == path);
-                Item { text: if resource { format!("@{path}") } else { mention(path) }, help: String::new() }
+                CompletionItem { text: if resource { format!("@{path}") } else { mention(path) }, help: String::new() }
             };
             found.into_iter().map(item).collect()
         } else {
             Vec::new()
         };
         let chosen = chosen.min(items.len().saturating_sub(1));
-        self.menu = (!items.is_empty()).then_some(Menu { items, chosen });
+        self.menu = (!items.is_empty()).then_some(CompletionMenu { items, chosen });
     }
 
     /// Files are listed when somebody begins to name one.
@@ -380,7 +383,7 @@ impl App {
         }
     }
 
-    fn step_menu(&mut self, step: Step) {
+    fn step_menu(&mut self, step: MenuMove) {
         if let Some(menu) = &mut self.menu {
             menu.step(step);
         }
@@ -393,8 +396,8 @@ impl App {
     }
 }
 
-/// A file as it is named in words for the model.
+/// A file as a prompt mentions it.
 fn mention(path: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     if path.chars().all(plain) { format!("@{path}") } else { format!("@\"{path}\"") }
 }

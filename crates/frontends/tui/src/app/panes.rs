@@ -3,7 +3,7 @@
 use haft_types::TaskPhase;
 use serde_json::Value;
 
-use crate::line::{Line, Tone};
+use crate::line::{StyledLine, TextStyle};
 
 /// Rows of each list.
 const SHOWN: usize = 6;
@@ -14,7 +14,7 @@ pub(super) struct Panes {
     pub(super) todo_hidden: bool,
     /// Id and command of what runs.
     tasks: Vec<(String, String)>,
-    /// Name and last words or call of those at work.
+    /// Name and last text or call of the running sub-agents.
     agents: Vec<(String, String)>,
 }
 
@@ -51,16 +51,20 @@ impl Panes {
         self.agents.clear();
     }
 
-    pub(super) fn rows(&self, columns: usize) -> Vec<Line> {
+    pub(super) fn rows(&self, columns: usize) -> Vec<StyledLine> {
         let mut rows = Vec::new();
         for (name, what) in self.agents.iter().take(SHOWN) {
-            rows.push(Line::of("↳ ", Tone::Accent).and(name, Tone::Strong).and(format!(" {what}"), Tone::Dim));
+            rows.push(
+                StyledLine::of("↳ ", TextStyle::Accent)
+                    .and(name, TextStyle::Strong)
+                    .and(format!(" {what}"), TextStyle::Dim),
+            );
         }
         for (id, command) in self.tasks.iter().take(SHOWN) {
             rows.push(
-                Line::of("& ", Tone::Accent)
-                    .and(id, Tone::Strong)
-                    .and(format!(" {}", haft_text::reveal(command)), Tone::Dim),
+                StyledLine::of("& ", TextStyle::Accent)
+                    .and(id, TextStyle::Strong)
+                    .and(format!(" {}", haft_text::reveal(command)), TextStyle::Dim),
             );
         }
         let open = self.todo.iter().any(|item| item.0 != "completed");
@@ -71,13 +75,13 @@ impl Panes {
     }
 
     /// What is being done and what comes after it; what is done only as a number.
-    fn todo_rows(&self) -> Vec<Line> {
+    fn todo_rows(&self) -> Vec<StyledLine> {
         let done = self.todo.iter().filter(|item| item.0 == "completed").count();
-        let mut rows = vec![Line::of(format!("TODO {done} of {} done", self.todo.len()), Tone::Dim)];
+        let mut rows = vec![StyledLine::of(format!("TODO {done} of {} done", self.todo.len()), TextStyle::Dim)];
         let open = self.todo.iter().filter(|item| item.0 != "completed");
         rows.extend(open.take(SHOWN - 1).map(|(status, content)| match status.as_str() {
-            "in_progress" => Line::of("▸ ", Tone::Accent).and(content, Tone::Strong),
-            _ => Line::of("· ", Tone::Dim).and(content, Tone::Plain),
+            "in_progress" => StyledLine::of("▸ ", TextStyle::Accent).and(content, TextStyle::Strong),
+            _ => StyledLine::of("· ", TextStyle::Dim).and(content, TextStyle::Plain),
         }));
         rows
     }

@@ -9,17 +9,17 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::picker::{Row, Then};
+use crate::picker::{PickerAction, PickerRow};
 
 /// An interface with everything it ever printed.
-struct Seat {
+struct TestTerminal {
     app: App,
-    printed: Vec<Line>,
+    printed: Vec<StyledLine>,
     wanted: Vec<Effect>,
     kept: Vec<String>,
 }
 
-impl Seat {
+impl TestTerminal {
     fn new(columns: usize, rows: usize) -> Self {
         let setup = Setup {
             model: "mock/model".into(),
@@ -27,9 +27,9 @@ impl Seat {
             ..Setup::default()
         };
         let (app, effects) = App::new(setup, columns, rows);
-        let mut seat = Self { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
-        seat.note(effects);
-        seat
+        let mut terminal = Self { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
+        terminal.note(effects);
+        terminal
     }
 
     fn note(&mut self, effects: Vec<Effect>) {
@@ -42,7 +42,7 @@ impl Seat {
         }
     }
 
-    fn put(&mut self, input: Input) {
+    fn put(&mut self, input: AppInput) {
         let effects = self.app.update(input);
         self.note(effects);
     }
@@ -53,23 +53,23 @@ impl Seat {
 
     fn tell_as(&mut self, agent: &str, body: EventBody) {
         let conversation_id = ConversationId::new("c");
-        self.put(Input::Event(Box::new(Event { body, conversation_id, seq: 1, agent: agent.into() })));
+        self.put(AppInput::Event(Box::new(Event { body, conversation_id, seq: 1, agent: agent.into() })));
     }
 
     fn press(&mut self, code: KeyCode, modifiers: KeyModifiers) {
-        self.put(Input::Key(KeyEvent::new(code, modifiers)));
+        self.put(AppInput::Key(KeyEvent::new(code, modifiers)));
     }
 
     fn key(&mut self, code: KeyCode) {
         self.press(code, KeyModifiers::NONE);
     }
 
-    fn control(&mut self, letter: char) {
-        self.press(KeyCode::Char(letter), KeyModifiers::CONTROL);
+    fn control(&mut self, c: char) {
+        self.press(KeyCode::Char(c), KeyModifiers::CONTROL);
     }
 
     fn write(&mut self, text: &str) {
-        text.chars().for_each(|letter| self.key(KeyCode::Char(letter)));
+        text.chars().for_each(|c| self.key(KeyCode::Char(c)));
     }
 
     fn say(&mut self, text: &str) {
@@ -124,8 +124,8 @@ fn over(outcome: Outcome, message: &str) -> EventBody {
     })
 }
 
-fn approval(subject: &str) -> Input {
-    Input::Ask(Box::new(Approval {
+fn approval(subject: &str) -> AppInput {
+    AppInput::Ask(Box::new(Approval {
         agent: "main".into(),
         tool: "execute_command".into(),
         arguments: json!({"command": subject}),
@@ -137,11 +137,11 @@ fn approval(subject: &str) -> Input {
 }
 
 /// A task with thoughts, calls, a change and a question, up to the question.
-fn a_task(columns: usize) -> Seat {
-    let mut seat = Seat::new(columns, 24);
-    seat.say("Fix the bug in src/lib.rs, please: the sum of an empty list must be zero");
+fn a_task(columns: usize) -> TestTerminal {
+    let mut terminal = TestTerminal::new(columns, 24);
+    terminal.say("Fix the bug in src/lib.rs, please: the sum of an empty list must be zero");
     let status = SandboxStatus { layer: SandboxLayer::Namespace, reasons: Vec::new() };
-    seat.tell(EventBody::Conversation {
+    terminal.tell(EventBody::Conversation {
         resumed: false,
         name: "Fix".into(),
         model: "mock/model".into(),
@@ -149,27 +149,27 @@ fn a_task(columns: usize) -> Seat {
         sandbox: Some(status),
     });
     let layer = |layer, tokens: u64| BudgetLayer { layer, tokens, share: tokens as f64 / 200_000.0 };
-    seat.tell(EventBody::Budget {
+    terminal.tell(EventBody::Budget {
         layers: vec![layer(Layer::System, 12_000), layer(Layer::Documents, 3_000), layer(Layer::History, 60_000)],
         output_reserve: 0,
         remaining: 0,
         window: 200_000,
     });
-    seat.tell(EventBody::Window { tokens: 75_000, window: 200_000, pruned_tokens: 0, round: 1 });
-    seat.tell(EventBody::Thinking { text: "The user wants the sum of an empty list to be zero. ".into() });
-    seat.tell(text("I will **look** at the file"));
-    seat.tell(text(" first.\n"));
-    seat.tell(call("1", "read_file", json!({"path": "src/lib.rs"})));
-    seat.tell(call("2", "search_files", json!({"regex": "sum\\("})));
-    seat.tell(done("1", "read_file", ToolStatus::Success, "1\tfn sum() {}"));
-    seat.tell(done("2", "search_files", ToolStatus::Error, "the pattern is not closed at `(`"));
-    seat.tell(EventBody::Usage {
+    terminal.tell(EventBody::Window { tokens: 75_000, window: 200_000, pruned_tokens: 0, round: 1 });
+    terminal.tell(EventBody::Thinking { text: "The user wants the sum of an empty list to be zero. ".into() });
+    terminal.tell(text("I will **look** at the file"));
+    terminal.tell(text(" first.\n"));
+    terminal.tell(call("1", "read_file", json!({"path": "src/lib.rs"})));
+    terminal.tell(call("2", "search_files", json!({"regex": "sum\\("})));
+    terminal.tell(done("1", "read_file", ToolStatus::Success, "1\tfn sum() {}"));
+    terminal.tell(done("2", "search_files", ToolStatus::Error, "the pattern is not closed at `(`"));
+    terminal.tell(EventBody::Usage {
         model: "mock/model".into(),
         usage: Usage { input: 1_000, cached_input: 74_000, output: 40, ..Usage::default() },
         cost: Some(Cost { total: 0.0312, ..Cost::default() }),
         saved_tokens: 0,
     });
-    seat.tell(call(
+    terminal.tell(call(
         "3",
         "todo_write",
         json!({"todos": [
@@ -178,13 +178,13 @@ fn a_task(columns: usize) -> Seat {
             {"content": "Tell the user", "status": "pending"},
         ]}),
     ));
-    seat.tell(done("3", "todo_write", ToolStatus::Success, "ok"));
-    seat.tell(call("4", "replace_in_file", json!({"path": "src/lib.rs", "diff": "…"})));
+    terminal.tell(done("3", "todo_write", ToolStatus::Success, "ok"));
+    terminal.tell(call("4", "replace_in_file", json!({"path": "src/lib.rs", "diff": "…"})));
     let change = "Changed src/lib.rs.\n\n--- src/lib.rs\n+++ src/lib.rs\n@@ -1,2 +1,2 @@\n pub fn sum(of: &[i64]) -> i64 {\n-    of.iter().copied().reduce(|a, b| a + b).expect(\"not empty\")\n+    of.iter().sum()\n";
-    seat.tell(done("4", "replace_in_file", ToolStatus::Success, change));
-    seat.tell(call("5", "execute_command", json!({"command": "cargo test"})));
-    seat.put(approval("cargo test"));
-    seat
+    terminal.tell(done("4", "replace_in_file", ToolStatus::Success, change));
+    terminal.tell(call("5", "execute_command", json!({"command": "cargo test"})));
+    terminal.put(approval("cargo test"));
+    terminal
 }
 
 #[test]
@@ -196,118 +196,118 @@ fn a_task_up_to_its_question_at_three_widths() {
 
 #[test]
 fn a_question_is_answered_by_a_key_once_it_could_be_read() {
-    let mut seat = a_task(80);
-    assert!(seat.wanted().contains(&Effect::Arm));
-    seat.write("yes");
-    assert_eq!(seat.wanted(), vec![Effect::Arm; 3], "whoever is typing goes on typing");
-    assert!(seat.live().contains("> yes"));
-    seat.key(KeyCode::Enter);
-    assert!(seat.wanted().iter().all(|effect| *effect == Effect::Arm), "nor does Enter answer");
-    seat.put(Input::Armed);
-    seat.key(KeyCode::Char('y'));
-    assert_eq!(seat.wanted(), [Effect::Answer(Answer::Once)]);
-    assert!(seat.live().contains("> yes") && !seat.live().contains("Allow this?"), "{}", seat.live());
+    let mut terminal = a_task(80);
+    assert!(terminal.wanted().contains(&Effect::Arm));
+    terminal.write("yes");
+    assert_eq!(terminal.wanted(), vec![Effect::Arm; 3], "whoever is typing goes on typing");
+    assert!(terminal.live().contains("> yes"));
+    terminal.key(KeyCode::Enter);
+    assert!(terminal.wanted().iter().all(|effect| *effect == Effect::Arm), "nor does Enter answer");
+    terminal.put(AppInput::Armed);
+    terminal.key(KeyCode::Char('y'));
+    assert_eq!(terminal.wanted(), [Effect::Answer(Answer::Once)]);
+    assert!(terminal.live().contains("> yes") && !terminal.live().contains("Allow this?"), "{}", terminal.live());
 }
 
 #[test]
 fn what_is_asked_can_be_changed_and_refused_with_words() {
-    let mut seat = a_task(80);
-    seat.write("draft");
-    seat.put(Input::Armed);
-    seat.wanted();
-    seat.key(KeyCode::Char('e'));
-    assert!(seat.live().contains("> cargo test\n"), "{}", seat.live());
-    seat.write(" --lib");
-    seat.key(KeyCode::Enter);
+    let mut terminal = a_task(80);
+    terminal.write("draft");
+    terminal.put(AppInput::Armed);
+    terminal.wanted();
+    terminal.key(KeyCode::Char('e'));
+    assert!(terminal.live().contains("> cargo test\n"), "{}", terminal.live());
+    terminal.write(" --lib");
+    terminal.key(KeyCode::Enter);
     let arguments = json!({"command": "cargo test --lib"});
-    assert_eq!(seat.wanted(), [Effect::Answer(Answer::Changed { arguments })]);
-    assert!(seat.live().contains("> draft"), "what was typed before is back");
+    assert_eq!(terminal.wanted(), [Effect::Answer(Answer::Changed { arguments })]);
+    assert!(terminal.live().contains("> draft"), "what was typed before is back");
 
-    seat.put(approval("cargo publish"));
-    seat.put(Input::Armed);
-    seat.wanted();
-    seat.key(KeyCode::Char('w'));
-    seat.say("not today");
-    assert_eq!(seat.wanted(), [Effect::Answer(Answer::No { words: "not today".into() })]);
+    terminal.put(approval("cargo publish"));
+    terminal.put(AppInput::Armed);
+    terminal.wanted();
+    terminal.key(KeyCode::Char('w'));
+    terminal.say("not today");
+    assert_eq!(terminal.wanted(), [Effect::Answer(Answer::No { words: "not today".into() })]);
 }
 
 #[test]
 fn a_question_that_is_withdrawn_goes() {
-    let mut seat = a_task(80);
-    seat.put(Input::Withdrawn);
-    assert!(!seat.live().contains("Allow this?"));
-    seat.put(Input::Armed);
-    seat.wanted();
-    seat.key(KeyCode::Char('y'));
-    assert!(seat.wanted().is_empty() && seat.live().contains("> y"));
+    let mut terminal = a_task(80);
+    terminal.put(AppInput::Withdrawn);
+    assert!(!terminal.live().contains("Allow this?"));
+    terminal.put(AppInput::Armed);
+    terminal.wanted();
+    terminal.key(KeyCode::Char('y'));
+    assert!(terminal.wanted().is_empty() && terminal.live().contains("> y"));
 }
 
 #[test]
 fn esc_interrupts_and_gives_back_what_waited() {
-    let mut seat = Seat::new(80, 24);
-    seat.say("first");
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Submit("first".into()))]);
-    seat.say("second");
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Join("second".into()))]);
-    assert!(seat.live().contains("next: second"));
-    seat.key(KeyCode::Esc);
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Interrupt)]);
-    seat.tell(over(Outcome::Aborted, "cancelled"));
-    seat.put(Input::Idle);
-    assert!(seat.live().contains("> second") && seat.wanted().is_empty());
-    assert!(seat.all().contains("aborted: cancelled"));
-    seat.key(KeyCode::Esc);
-    assert!(seat.wanted().is_empty(), "nothing runs");
+    let mut terminal = TestTerminal::new(80, 24);
+    terminal.say("first");
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Submit("first".into()))]);
+    terminal.say("second");
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Join("second".into()))]);
+    assert!(terminal.live().contains("next: second"));
+    terminal.key(KeyCode::Esc);
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Interrupt)]);
+    terminal.tell(over(Outcome::Aborted, "cancelled"));
+    terminal.put(AppInput::Idle);
+    assert!(terminal.live().contains("> second") && terminal.wanted().is_empty());
+    assert!(terminal.all().contains("aborted: cancelled"));
+    terminal.key(KeyCode::Esc);
+    assert!(terminal.wanted().is_empty(), "nothing runs");
 }
 
 #[test]
 fn what_was_typed_during_a_turn_begins_the_next() {
-    let mut seat = Seat::new(80, 24);
-    seat.say("first");
-    seat.say("second");
-    seat.wanted();
-    seat.tell(over(Outcome::Completed, ""));
-    seat.put(Input::Idle);
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Submit("second".into()))]);
+    let mut terminal = TestTerminal::new(80, 24);
+    terminal.say("first");
+    terminal.say("second");
+    terminal.wanted();
+    terminal.tell(over(Outcome::Completed, ""));
+    terminal.put(AppInput::Idle);
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Submit("second".into()))]);
 }
 
 #[test]
 fn leaving_takes_two_keys_or_one_that_means_it() {
-    let mut seat = Seat::new(80, 24);
-    seat.write("half");
-    seat.control('c');
-    assert!(seat.wanted().is_empty() && seat.live().contains("> \n"));
-    seat.control('c');
-    seat.key(KeyCode::Char('x'));
-    seat.key(KeyCode::Backspace);
-    seat.control('c');
-    assert!(seat.wanted().is_empty(), "another key came between");
-    seat.control('c');
-    assert_eq!(seat.wanted(), [Effect::Quit]);
-    seat.control('d');
-    assert_eq!(seat.wanted(), [Effect::Quit]);
+    let mut terminal = TestTerminal::new(80, 24);
+    terminal.write("half");
+    terminal.control('c');
+    assert!(terminal.wanted().is_empty() && terminal.live().contains("> \n"));
+    terminal.control('c');
+    terminal.key(KeyCode::Char('x'));
+    terminal.key(KeyCode::Backspace);
+    terminal.control('c');
+    assert!(terminal.wanted().is_empty(), "another key came between");
+    terminal.control('c');
+    assert_eq!(terminal.wanted(), [Effect::Quit]);
+    terminal.control('d');
+    assert_eq!(terminal.wanted(), [Effect::Quit]);
 }
 
 #[test]
 fn commands_are_completed_and_run() {
-    let mut seat = Seat::new(80, 24);
-    seat.write("/co");
-    assert!(seat.live().contains("/context") && seat.live().contains("/cost"), "{}", seat.live());
-    seat.key(KeyCode::Enter);
-    assert!(seat.all().contains("> /cost\n0 requests: "), "{}", seat.all());
-    seat.say("/rev");
+    let mut terminal = TestTerminal::new(80, 24);
+    terminal.write("/co");
+    assert!(terminal.live().contains("/context") && terminal.live().contains("/cost"), "{}", terminal.live());
+    terminal.key(KeyCode::Enter);
+    assert!(terminal.all().contains("> /cost\n0 requests: "), "{}", terminal.all());
+    terminal.say("/rev");
     assert_eq!(
-        seat.wanted(),
+        terminal.wanted(),
         [Effect::Do(Operation::Submit("/review".into()))],
         "the user's own is expanded elsewhere"
     );
-    seat.put(Input::Idle);
-    seat.say("/diff");
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Diff)]);
-    seat.say("!ls -l");
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Shell("ls -l".into()))]);
-    seat.say("/help");
-    assert!(seat.all().contains("/review") && seat.all().contains("Ctrl-R"));
+    terminal.put(AppInput::Idle);
+    terminal.say("/diff");
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Diff)]);
+    terminal.say("!ls -l");
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Shell("ls -l".into()))]);
+    terminal.say("/help");
+    assert!(terminal.all().contains("/review") && terminal.all().contains("Ctrl-R"));
 }
 
 #[test]
@@ -319,101 +319,101 @@ fn the_first_words_may_be_a_command() {
 
 #[test]
 fn files_are_offered_and_named() {
-    let mut seat = Seat::new(80, 24);
-    seat.write("look at @");
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Files)]);
-    seat.put(Input::Files(vec!["src/lib.rs".into(), "src/my file.rs".into(), "README.md".into()]));
-    seat.write("my");
-    seat.key(KeyCode::Tab);
-    assert!(seat.live().contains("> look at @\"src/my file.rs\" \n"), "{}", seat.live());
+    let mut terminal = TestTerminal::new(80, 24);
+    terminal.write("look at @");
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Files)]);
+    terminal.put(AppInput::Files(vec!["src/lib.rs".into(), "src/my file.rs".into(), "README.md".into()]));
+    terminal.write("my");
+    terminal.key(KeyCode::Tab);
+    assert!(terminal.live().contains("> look at @\"src/my file.rs\" \n"), "{}", terminal.live());
 }
 
 #[test]
 fn keys_of_vi_move_and_esc_still_interrupts() {
     let setup = Setup { editing: Editing::Vim, ..Setup::default() };
     let (app, _) = App::new(setup, 80, 24);
-    let mut seat = Seat { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
-    seat.write("one two");
-    assert!(seat.live().contains("INSERT"), "{}", seat.live());
-    seat.key(KeyCode::Esc);
-    seat.write("bcwthree");
-    assert!(seat.live().contains("> one three"), "{}", seat.live());
-    seat.key(KeyCode::Esc);
-    assert!(seat.live().contains("NORMAL"), "{}", seat.live());
-    seat.key(KeyCode::Enter);
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Submit("one three".into()))]);
-    assert_eq!(seat.kept, ["one three"]);
-    seat.key(KeyCode::Esc);
-    assert!(seat.wanted().is_empty(), "the first leaves typing");
-    seat.key(KeyCode::Esc);
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Interrupt)]);
+    let mut terminal = TestTerminal { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
+    terminal.write("one two");
+    assert!(terminal.live().contains("INSERT"), "{}", terminal.live());
+    terminal.key(KeyCode::Esc);
+    terminal.write("bcwthree");
+    assert!(terminal.live().contains("> one three"), "{}", terminal.live());
+    terminal.key(KeyCode::Esc);
+    assert!(terminal.live().contains("NORMAL"), "{}", terminal.live());
+    terminal.key(KeyCode::Enter);
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Submit("one three".into()))]);
+    assert_eq!(terminal.kept, ["one three"]);
+    terminal.key(KeyCode::Esc);
+    assert!(terminal.wanted().is_empty(), "the first leaves typing");
+    terminal.key(KeyCode::Esc);
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Interrupt)]);
 }
 
 #[test]
 fn history_is_searched() {
-    let mut seat = Seat::new(80, 24);
-    for words in ["run the tests", "write the docs", "run the linter"] {
-        seat.say(words);
-        seat.put(Input::Idle);
+    let mut terminal = TestTerminal::new(80, 24);
+    for query in ["run the tests", "write the docs", "run the linter"] {
+        terminal.say(query);
+        terminal.put(AppInput::Idle);
     }
-    seat.control('r');
-    seat.write("run");
-    assert!(seat.live().contains("search: run  run the linter"), "{}", seat.live());
-    seat.control('r');
-    seat.key(KeyCode::Right);
-    assert!(seat.live().contains("> run the tests"), "{}", seat.live());
+    terminal.control('r');
+    terminal.write("run");
+    assert!(terminal.live().contains("search: run  run the linter"), "{}", terminal.live());
+    terminal.control('r');
+    terminal.key(KeyCode::Right);
+    assert!(terminal.live().contains("> run the tests"), "{}", terminal.live());
 }
 
 #[test]
 fn a_question_of_the_model_is_answered_by_number() {
-    let mut seat = Seat::new(80, 24);
-    seat.say("go");
-    seat.tell(EventBody::Question {
+    let mut terminal = TestTerminal::new(80, 24);
+    terminal.say("go");
+    terminal.tell(EventBody::Question {
         question: "Which one?".into(),
         options: vec!["the red".into(), "the blue".into()],
     });
-    seat.tell(over(Outcome::Waiting, "a question"));
-    seat.put(Input::Idle);
-    seat.wanted();
-    assert!(seat.all().contains(" 2 the blue"));
-    seat.say("2");
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Submit("the blue".into()))]);
+    terminal.tell(over(Outcome::Waiting, "a question"));
+    terminal.put(AppInput::Idle);
+    terminal.wanted();
+    assert!(terminal.all().contains(" 2 the blue"));
+    terminal.say("2");
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Submit("the blue".into()))]);
 }
 
 #[test]
 fn results_and_thoughts_open() {
-    let mut seat = Seat::new(80, 24);
-    seat.control('o');
-    assert!(seat.live().contains("nothing to open"));
-    seat.tell(EventBody::Thinking { text: "Deep thoughts.".into() });
-    assert!(seat.live().contains("∴ Deep thoughts."));
-    seat.tell(text("Words."));
-    assert!(!seat.live().contains("Deep thoughts") && seat.all().contains("thought 2 words"));
-    seat.control('o');
-    assert!(seat.all().contains("  Deep thoughts."));
-    seat.tell(done("1", "read_file", ToolStatus::Success, "1\tall of it"));
-    seat.control('o');
-    assert!(seat.all().contains("  1    all of it"));
+    let mut terminal = TestTerminal::new(80, 24);
+    terminal.control('o');
+    assert!(terminal.live().contains("nothing to open"));
+    terminal.tell(EventBody::Thinking { text: "Deep thoughts.".into() });
+    assert!(terminal.live().contains("∴ Deep thoughts."));
+    terminal.tell(text("Words."));
+    assert!(!terminal.live().contains("Deep thoughts") && terminal.all().contains("thought 2 words"));
+    terminal.control('o');
+    assert!(terminal.all().contains("  Deep thoughts."));
+    terminal.tell(done("1", "read_file", ToolStatus::Success, "1\tall of it"));
+    terminal.control('o');
+    assert!(terminal.all().contains("  1    all of it"));
 }
 
 #[test]
 fn those_who_work_beside_are_followed() {
-    let mut seat = Seat::new(80, 24);
-    seat.tell_as("tester", call("1", "execute_command", json!({"command": "make check"})));
-    assert!(seat.live().contains("↳ tester execute_command make check"));
-    seat.tell_as("tester", text("words of its own"));
-    assert!(!seat.all().contains("words of its own"));
+    let mut terminal = TestTerminal::new(80, 24);
+    terminal.tell_as("tester", call("1", "execute_command", json!({"command": "make check"})));
+    assert!(terminal.live().contains("↳ tester execute_command make check"));
+    terminal.tell_as("tester", text("words of its own"));
+    assert!(!terminal.all().contains("words of its own"));
 }
 
 #[test]
 fn a_paste_of_many_lines_is_one_word_and_is_sent_whole() {
-    let mut seat = Seat::new(80, 24);
+    let mut terminal = TestTerminal::new(80, 24);
     let lines = "a line\n".repeat(5_000);
-    seat.put(Input::Paste(lines.clone()));
-    assert!(seat.live().contains("[pasted 5000 lines]") && seat.wanted().is_empty(), "{}", seat.live());
-    seat.key(KeyCode::Enter);
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Submit(lines))]);
-    assert!(seat.printed.len() < 20, "it is not printed whole again");
+    terminal.put(AppInput::Paste(lines.clone()));
+    assert!(terminal.live().contains("[pasted 5000 lines]") && terminal.wanted().is_empty(), "{}", terminal.live());
+    terminal.key(KeyCode::Enter);
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Submit(lines))]);
+    assert!(terminal.printed.len() < 20, "it is not printed whole again");
 }
 
 fn hostile() -> impl Strategy<Value = String> {
@@ -442,49 +442,49 @@ proptest! {
     /// Whatever models, tools and files say, wherever it is shown, it stays in its cells, and the live region in the terminal.
     #[test]
     fn hostile_text_stays_in_its_cells(said in hostile(), columns in 1usize..100, rows in 1usize..30) {
-        let mut seat = Seat::new(columns, rows);
+        let mut terminal = TestTerminal::new(columns, rows);
         let half = said.floor_char_boundary(said.len() / 2);
-        seat.tell(EventBody::Thinking { text: said.clone() });
-        seat.tell(text(&said[..half]));
-        seat.tell(text(&said[half..]));
-        check(&seat)?;
-        seat.tell(call("1", &said, json!({"command": said})));
-        seat.tell(EventBody::ToolProgress { id: "1".into(), name: said.clone(), text: said.clone() });
-        seat.tell(call("2", "todo_write", json!({"todos": [{"content": said, "status": "pending"}]})));
-        seat.tell_as(&said, call("3", &said, json!({"path": said})));
-        check(&seat)?;
-        let row = || Row { text: said.clone(), about: said.clone(), then: Then::Leave };
+        terminal.tell(EventBody::Thinking { text: said.clone() });
+        terminal.tell(text(&said[..half]));
+        terminal.tell(text(&said[half..]));
+        check(&terminal)?;
+        terminal.tell(call("1", &said, json!({"command": said})));
+        terminal.tell(EventBody::ToolProgress { id: "1".into(), name: said.clone(), text: said.clone() });
+        terminal.tell(call("2", "todo_write", json!({"todos": [{"content": said, "status": "pending"}]})));
+        terminal.tell_as(&said, call("3", &said, json!({"path": said})));
+        check(&terminal)?;
+        let row = || PickerRow { text: said.clone(), about: said.clone(), then: PickerAction::Leave };
         let rows = vec![row(), row(), row()];
-        seat.put(Input::Pick(List { title: said.clone(), notes: vec![said.clone()], rows, filter: String::new() }));
-        check(&seat)?;
+        terminal.put(AppInput::Pick(PickerList { title: said.clone(), notes: vec![said.clone()], rows, filter: String::new() }));
+        check(&terminal)?;
         let form = Form { from: said.clone(), message: said.clone(), fields: Vec::new() };
-        seat.put(Input::Form(Box::new(form)));
-        check(&seat)?;
-        seat.put(Input::Withdrawn);
-        seat.put(approval(&said));
-        seat.put(Input::Armed);
-        check(&seat)?;
-        seat.tell(done("1", &said, ToolStatus::Error, &said));
-        seat.tell(EventBody::Question { question: said.clone(), options: vec![said.clone()] });
-        seat.tell(EventBody::Error { code: String::new(), message: said.clone() });
-        seat.tell(over(Outcome::Failed, &said));
-        seat.put(Input::Idle);
-        seat.put(Input::Paste(said.clone()));
-        seat.put(Input::Files(vec![said.clone()]));
-        seat.put(Input::Told(said.clone()));
-        seat.put(Input::Opened(said));
-        seat.control('o');
-        check(&seat)?;
+        terminal.put(AppInput::Form(Box::new(form)));
+        check(&terminal)?;
+        terminal.put(AppInput::Withdrawn);
+        terminal.put(approval(&said));
+        terminal.put(AppInput::Armed);
+        check(&terminal)?;
+        terminal.tell(done("1", &said, ToolStatus::Error, &said));
+        terminal.tell(EventBody::Question { question: said.clone(), options: vec![said.clone()] });
+        terminal.tell(EventBody::Error { code: String::new(), message: said.clone() });
+        terminal.tell(over(Outcome::Failed, &said));
+        terminal.put(AppInput::Idle);
+        terminal.put(AppInput::Paste(said.clone()));
+        terminal.put(AppInput::Files(vec![said.clone()]));
+        terminal.put(AppInput::Told(said.clone()));
+        terminal.put(AppInput::Opened(said));
+        terminal.control('o');
+        check(&terminal)?;
     }
 }
 
-fn check(seat: &Seat) -> Result<(), TestCaseError> {
-    let frame = seat.app.frame();
-    prop_assert!(frame.rows.len() < seat.app.rows.max(4), "{} rows", frame.rows.len());
-    prop_assert!(frame.cursor.0 < frame.rows.len() && frame.cursor.1 < seat.app.columns);
-    for row in frame.rows.iter().chain(&seat.printed) {
-        prop_assert!(row.width() <= seat.app.columns, "{} columns: {:?}", row.width(), row.plain());
-        let control = row.plain().chars().any(|letter| letter.is_control() || letter == '\u{202e}');
+fn check(terminal: &TestTerminal) -> Result<(), TestCaseError> {
+    let frame = terminal.app.frame();
+    prop_assert!(frame.rows.len() < terminal.app.rows.max(4), "{} rows", frame.rows.len());
+    prop_assert!(frame.cursor.0 < frame.rows.len() && frame.cursor.1 < terminal.app.columns);
+    for row in frame.rows.iter().chain(&terminal.printed) {
+        prop_assert!(row.width() <= terminal.app.columns, "{} columns: {:?}", row.width(), row.plain());
+        let control = row.plain().chars().any(|c| c.is_control() || c == '\u{202e}');
         prop_assert!(!control);
     }
     Ok(())

@@ -5,9 +5,9 @@
 
 use haft_types::PermissionMode;
 
-use super::{App, Frame, Hint, Queued};
-use crate::approval::Stage;
-use crate::line::{Line, Tone};
+use super::{App, Hint, LiveRegion, Queued};
+use crate::approval::ApprovalStage;
+use crate::line::{StyledLine, TextStyle};
 use crate::wrap::hang;
 
 /// Rows of the input.
@@ -15,12 +15,12 @@ const INPUT_ROWS: usize = 10;
 /// Rows of a list to choose from, with its title and its keys.
 const PICKER_ROWS: usize = 16;
 const PROMPT: &str = "> ";
-/// The last words of what the model thinks.
+/// How much of the end of the model's thinking is shown.
 const THOUGHT_BYTES: usize = 600;
 
 impl App {
     /// The live region as it is now.
-    pub fn frame(&self) -> Frame {
+    pub fn frame(&self) -> LiveRegion {
         let columns = self.columns.max(1);
         let height = self.rows.saturating_sub(1).max(3);
         let mut below = Vec::new();
@@ -29,10 +29,10 @@ impl App {
             below.extend(rows);
             cursor
         } else if let Some(search) = &self.search {
-            let found = self.editor.search(&search.words, search.skip).unwrap_or("nothing found");
-            let line = Line::of("search: ", Tone::Accent).and(&search.words, Tone::Strong);
+            let found = self.editor.search(&search.query, search.skip).unwrap_or("nothing found");
+            let line = StyledLine::of("search: ", TextStyle::Accent).and(&search.query, TextStyle::Strong);
             let column = line.width().min(columns - 1);
-            below.push(line.and("  ", Tone::Plain).and(found.replace('\n', " "), Tone::Dim).cut(columns));
+            below.push(line.and("  ", TextStyle::Plain).and(found.replace('\n', " "), TextStyle::Dim).cut(columns));
             (0, column)
         } else {
             let typed = self.editor.view(PROMPT, columns, INPUT_ROWS.min(height / 2));
@@ -47,25 +47,29 @@ impl App {
             above.drain(..above.len() - room);
         }
         let cursor = (above.len() + typed.0, typed.1);
-        let choosing = self.asking.as_ref().is_some_and(|asking| asking.stage == Stage::Choose);
+        let choosing = self.asking.as_ref().is_some_and(|asking| asking.stage == ApprovalStage::Choose);
         above.extend(below);
         above.truncate(height);
-        Frame { rows: above, cursor, shows_cursor: !choosing }
+        LiveRegion { rows: above, cursor, shows_cursor: !choosing }
     }
 
     /// What stands above the input.
-    fn above(&self, columns: usize) -> Vec<Line> {
+    fn above(&self, columns: usize) -> Vec<StyledLine> {
         let mut rows = Vec::new();
         let tail = self.answer.tail(columns);
         if self.answer.is_new() && !tail.is_empty() {
-            rows.push(Line::empty());
+            rows.push(StyledLine::empty());
         }
         rows.extend(tail);
         if !self.thinking.trim().is_empty() {
             let from = self.thinking.ceil_char_boundary(self.thinking.len().saturating_sub(THOUGHT_BYTES));
             let last = self.thinking[from..].split_whitespace().collect::<Vec<_>>().join(" ");
-            let rows_of_thought =
-                hang(&Line::of(last, Tone::Dim), &Line::of("∴ ", Tone::Accent), &Line::of("  ", Tone::Plain), columns);
+            let rows_of_thought = hang(
+                &StyledLine::of(last, TextStyle::Dim),
+                &StyledLine::of("∴ ", TextStyle::Accent),
+                &StyledLine::of("  ", TextStyle::Plain),
+                columns,
+            );
             let extra = rows_of_thought.len().saturating_sub(2);
             rows.extend(rows_of_thought.into_iter().skip(extra));
         }
@@ -76,9 +80,11 @@ impl App {
             rows.extend(self.panes.rows(columns));
         }
         for Queued { text, .. } in &self.queue {
-            rows.push(Line::of("  next: ", Tone::Dim).and(text.replace('\n', " "), Tone::Dim).cut(columns));
+            rows.push(
+                StyledLine::of("  next: ", TextStyle::Dim).and(text.replace('\n', " "), TextStyle::Dim).cut(columns),
+            );
         }
-        rows.push(Line::empty());
+        rows.push(StyledLine::empty());
         if let Some(asking) = &self.asking {
             rows.extend(asking.question(columns));
         }
@@ -88,37 +94,37 @@ impl App {
         rows
     }
 
-    fn menu_rows(&self, columns: usize) -> Vec<Line> {
+    fn menu_rows(&self, columns: usize) -> Vec<StyledLine> {
         let Some(menu) = &self.menu else { return Vec::new() };
-        let row = |(at, item): (usize, &crate::complete::Item)| {
-            let (mark, tone) = if at == menu.chosen { ("▸ ", Tone::Accent) } else { ("  ", Tone::Plain) };
-            Line::of(mark, tone)
-                .and(haft_text::reveal(&item.text), tone)
-                .and(format!("  {}", item.help), Tone::Dim)
+        let row = |(at, item): (usize, &crate::complete::CompletionItem)| {
+            let (mark, style) = if at == menu.chosen { ("▸ ", TextStyle::Accent) } else { ("  ", TextStyle::Plain) };
+            StyledLine::of(mark, style)
+                .and(haft_text::reveal(&item.text), style)
+                .and(format!("  {}", item.help), TextStyle::Dim)
                 .cut(columns)
         };
         menu.items.iter().enumerate().map(row).collect()
     }
 
-    fn last_row(&self, columns: usize) -> Line {
+    fn last_row(&self, columns: usize) -> StyledLine {
         let hint = match self.hint {
             Some(Hint::QuitAgain) => "Ctrl-C again leaves",
             Some(Hint::RewindAgain) => "Esc again goes back to something you said",
             Some(Hint::Mode(mode)) => {
-                let front = Line::of(mode.name(), Tone::Warning);
-                return front.and(format!(": {}", meaning(mode)), Tone::Plain).cut(columns);
+                let front = StyledLine::of(mode.name(), TextStyle::Warning);
+                return front.and(format!(": {}", meaning(mode)), TextStyle::Plain).cut(columns);
             }
             Some(Hint::Interrupting) => "interrupting…",
             Some(Hint::NothingToOpen) => "there is nothing to open yet",
             None if self.busy && self.asking.is_none() && self.form.is_none() => {
-                let line = Line::of("working, Esc interrupts", Tone::Accent).and(" · ", Tone::Dim);
+                let line = StyledLine::of("working, Esc interrupts", TextStyle::Accent).and(" · ", TextStyle::Dim);
                 let room = columns.saturating_sub(line.width());
                 let status = self.status.line(room);
-                return line.spans().iter().chain(status.spans()).cloned().collect::<Line>().cut(columns);
+                return line.spans().iter().chain(status.spans()).cloned().collect::<StyledLine>().cut(columns);
             }
             None => return self.status.line(columns),
         };
-        Line::of(hint, Tone::Warning).cut(columns)
+        StyledLine::of(hint, TextStyle::Warning).cut(columns)
     }
 }
 
@@ -134,17 +140,17 @@ pub(super) fn meaning(mode: PermissionMode) -> &'static str {
 }
 
 /// The rows of what the user said.
-pub(super) fn said(text: &str, columns: usize) -> Vec<Line> {
-    let (first, rest) = (Line::of(PROMPT, Tone::Accent), Line::of("  ", Tone::Plain));
+pub(super) fn said(text: &str, columns: usize) -> Vec<StyledLine> {
+    let (first, rest) = (StyledLine::of(PROMPT, TextStyle::Accent), StyledLine::of("  ", TextStyle::Plain));
     let mut rows = Vec::new();
     let shown: Vec<_> = text.lines().take(SAID_ROWS).collect();
     for (at, line) in shown.iter().enumerate() {
         let front = if at == 0 { &first } else { &rest };
-        rows.extend(hang(&Line::of(line, Tone::Strong), front, &rest, columns));
+        rows.extend(hang(&StyledLine::of(line, TextStyle::Strong), front, &rest, columns));
     }
     let more = text.lines().count().saturating_sub(shown.len());
     if more > 0 {
-        rows.push(Line::of(format!("  … {more} more lines"), Tone::Dim).cut(columns));
+        rows.push(StyledLine::of(format!("  … {more} more lines"), TextStyle::Dim).cut(columns));
     }
     rows
 }

@@ -1,6 +1,6 @@
 //! Editing as in vi: keys that type, and keys that move and change.
 //!
-//! Responsible for what letters mean while they do not type. Invariant: while keys move, the cursor stands on a letter, never
+//! Responsible for what characters mean while they do not type. Invariant: while keys move, the cursor stands on a character, never
 //! behind the last of its row; every change can be undone.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -10,17 +10,17 @@ use super::Editor;
 
 /// Changes that can be undone.
 const UNDO: usize = 100;
-/// No count is larger: nobody types that many letters.
+/// No count is larger: nobody types that many characters.
 const MOST: usize = 9_999;
 
 /// How keys are meant, and what was typed of a command so far.
 #[derive(Debug, Default)]
 pub(crate) struct Vim {
-    mode: Mode,
+    mode: VimMode,
     /// The count before the command, and after its operator.
     count: Option<usize>,
     /// The operator that waits for a motion, with the count before it.
-    operator: Option<(Operator, usize)>,
+    operator: Option<(VimOperator, usize)>,
     /// Whether a `g` waits for another.
     g: bool,
     /// Texts and cursors from before each change.
@@ -32,14 +32,14 @@ pub(crate) struct Vim {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Mode {
+enum VimMode {
     #[default]
     Insert,
     Normal,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operator {
+enum VimOperator {
     Delete,
     Change,
     Copy,
@@ -47,10 +47,10 @@ enum Operator {
 
 /// What a motion covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reach {
-    /// Up to where it ends, without that letter.
+enum MotionReach {
+    /// Up to where it ends, without that character.
     Before(usize),
-    /// With that letter.
+    /// With that character.
     Through(usize),
     /// Whole rows.
     Rows(usize),
@@ -60,8 +60,8 @@ impl Vim {
     /// The mode, for the status line.
     pub(super) fn mode(&self) -> &'static str {
         match self.mode {
-            Mode::Insert => "INSERT",
-            Mode::Normal => "NORMAL",
+            VimMode::Insert => "INSERT",
+            VimMode::Normal => "NORMAL",
         }
     }
 
@@ -74,30 +74,30 @@ impl Vim {
     pub(super) fn key(&mut self, editor: &mut Editor, key: KeyEvent) -> bool {
         let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         match (self.mode, key.code) {
-            (Mode::Insert, KeyCode::Esc) => {
-                self.mode = Mode::Normal;
+            (VimMode::Insert, KeyCode::Esc) => {
+                self.mode = VimMode::Normal;
                 self.changed(editor);
                 if editor.cursor > editor.line_start() {
                     editor.left();
                 }
                 true
             }
-            (Mode::Insert, _) => false,
-            (Mode::Normal, KeyCode::Esc) => {
+            (VimMode::Insert, _) => false,
+            (VimMode::Normal, KeyCode::Esc) => {
                 // A command that was begun is given up first.
                 let begun = self.count.is_some() || self.operator.is_some() || self.g;
                 self.forget();
                 begun
             }
-            (Mode::Normal, KeyCode::Char(letter)) if plain => {
-                self.letter(editor, letter);
+            (VimMode::Normal, KeyCode::Char(c)) if plain => {
+                self.normal_key(editor, c);
                 true
             }
-            (Mode::Normal, KeyCode::Backspace) => {
+            (VimMode::Normal, KeyCode::Backspace) => {
                 editor.left();
                 true
             }
-            (Mode::Normal, _) => {
+            (VimMode::Normal, _) => {
                 self.forget();
                 false
             }
@@ -108,8 +108,8 @@ impl Vim {
         (self.count, self.operator, self.g) = (None, None, false);
     }
 
-    fn letter(&mut self, editor: &mut Editor, letter: char) {
-        if let Some(digit) = letter.to_digit(10).filter(|digit| *digit > 0 || self.count.is_some()) {
+    fn normal_key(&mut self, editor: &mut Editor, c: char) {
+        if let Some(digit) = c.to_digit(10).filter(|digit| *digit > 0 || self.count.is_some()) {
             self.count = Some((self.count.unwrap_or(0) * 10 + digit as usize).min(MOST));
             return;
         }
@@ -118,15 +118,15 @@ impl Vim {
         let count = (typed.unwrap_or(1) * waiting.map_or(1, |waiting| waiting.1)).min(MOST);
         if std::mem::take(&mut self.g) {
             self.count = None;
-            if letter == 'g' {
-                self.moved(editor, waiting.map(|waiting| waiting.0), Reach::Rows(row_at(&editor.text, count)));
+            if c == 'g' {
+                self.moved(editor, waiting.map(|waiting| waiting.0), MotionReach::Rows(row_at(&editor.text, count)));
             }
             return self.settle(editor);
         }
-        let operator = match letter {
-            'd' => Some(Operator::Delete),
-            'c' => Some(Operator::Change),
-            'y' => Some(Operator::Copy),
+        let operator = match c {
+            'd' => Some(VimOperator::Delete),
+            'c' => Some(VimOperator::Change),
+            'y' => Some(VimOperator::Copy),
             'g' => {
                 (self.g, self.operator) = (true, waiting);
                 return;
@@ -140,12 +140,12 @@ impl Vim {
             (Some((one, _)), Some(other)) => {
                 if one == other {
                     let last = rows_down(&editor.text, editor.cursor, count - 1);
-                    self.moved(editor, Some(one), Reach::Rows(last));
+                    self.moved(editor, Some(one), MotionReach::Rows(last));
                 }
             }
-            (waiting, None) => match motion(editor, letter, count, typed.is_some(), waiting.map(|waiting| waiting.0)) {
+            (waiting, None) => match motion(editor, c, count, typed.is_some(), waiting.map(|waiting| waiting.0)) {
                 Some(reach) => self.moved(editor, waiting.map(|waiting| waiting.0), reach),
-                None if waiting.is_none() => self.command(editor, letter, count),
+                None if waiting.is_none() => self.command(editor, c, count),
                 None => {}
             },
         }
@@ -153,22 +153,22 @@ impl Vim {
     }
 
     /// Moves, or does to what lies between what the operator says.
-    fn moved(&mut self, editor: &mut Editor, operator: Option<Operator>, reach: Reach) {
+    fn moved(&mut self, editor: &mut Editor, operator: Option<VimOperator>, reach: MotionReach) {
         let Some(operator) = operator else {
-            let (Reach::Before(to) | Reach::Through(to) | Reach::Rows(to)) = reach;
+            let (MotionReach::Before(to) | MotionReach::Through(to) | MotionReach::Rows(to)) = reach;
             editor.cursor = editor.boundary_from(to);
             return;
         };
         let at = editor.cursor;
         let (from, to) = match reach {
-            Reach::Before(to) => (at.min(to), at.max(to)),
-            Reach::Through(to) => (at.min(to), editor.after(at.max(to))),
-            Reach::Rows(to) => (start_of(&editor.text, at.min(to)), end_of(&editor.text, at.max(to))),
+            MotionReach::Before(to) => (at.min(to), at.max(to)),
+            MotionReach::Through(to) => (at.min(to), editor.after(at.max(to))),
+            MotionReach::Rows(to) => (start_of(&editor.text, at.min(to)), end_of(&editor.text, at.max(to))),
         };
-        // Nobody cuts a letter in two.
+        // Nobody cuts a character in two.
         let (from, to) = (editor.boundary_from(from), editor.boundary_from(to));
-        self.rows = matches!(reach, Reach::Rows(_));
-        if operator == Operator::Copy {
+        self.rows = matches!(reach, MotionReach::Rows(_));
+        if operator == VimOperator::Copy {
             editor.text[from..to].clone_into(&mut editor.cut);
             if !self.rows {
                 editor.cursor = from;
@@ -179,8 +179,8 @@ impl Vim {
         editor.text[from..to].clone_into(&mut editor.cut);
         editor.remove(from, to);
         match (operator, self.rows) {
-            (Operator::Change, _) => self.insert(editor),
-            (Operator::Delete, true) => {
+            (VimOperator::Change, _) => self.insert(editor),
+            (VimOperator::Delete, true) => {
                 // The row goes with its break.
                 if editor.text[editor.cursor..].starts_with('\n') {
                     editor.remove(editor.cursor, editor.cursor + 1);
@@ -189,12 +189,12 @@ impl Vim {
                     editor.home();
                 }
             }
-            (Operator::Delete | Operator::Copy, _) => {}
+            (VimOperator::Delete | VimOperator::Copy, _) => {}
         }
     }
 
-    fn command(&mut self, editor: &mut Editor, letter: char, count: usize) {
-        match letter {
+    fn command(&mut self, editor: &mut Editor, c: char, count: usize) {
+        match c {
             'i' => self.begin(editor, |_| {}),
             'a' => self.begin(editor, |editor| {
                 if editor.cursor < editor.line_end() {
@@ -216,10 +216,10 @@ impl Vim {
             }),
             'x' => {
                 let end = (0..count).fold(editor.cursor, |at, _| editor.after(at)).min(editor.line_end());
-                self.moved(editor, Some(Operator::Delete), Reach::Before(end));
+                self.moved(editor, Some(VimOperator::Delete), MotionReach::Before(end));
             }
-            'D' => self.moved(editor, Some(Operator::Delete), Reach::Before(editor.line_end())),
-            'C' => self.moved(editor, Some(Operator::Change), Reach::Before(editor.line_end())),
+            'D' => self.moved(editor, Some(VimOperator::Delete), MotionReach::Before(editor.line_end())),
+            'C' => self.moved(editor, Some(VimOperator::Change), MotionReach::Before(editor.line_end())),
             'p' => self.put(editor, count),
             'u' => {
                 if let Some((text, cursor)) = self.undo.pop() {
@@ -257,13 +257,13 @@ impl Vim {
     fn begin(&mut self, editor: &mut Editor, first: impl FnOnce(&mut Editor)) {
         self.before = (editor.text.clone(), editor.cursor);
         first(editor);
-        self.mode = Mode::Insert;
+        self.mode = VimMode::Insert;
     }
 
     /// Typing begins after a change that is part of it.
     fn insert(&mut self, editor: &Editor) {
         self.before = self.undo.pop().unwrap_or_else(|| (editor.text.clone(), editor.cursor));
-        self.mode = Mode::Insert;
+        self.mode = VimMode::Insert;
     }
 
     fn remember(&mut self, editor: &Editor) {
@@ -284,41 +284,41 @@ impl Vim {
         self.undo.drain(..extra);
     }
 
-    /// While keys move, the cursor stands on a letter.
+    /// While keys move, the cursor stands on a character.
     fn settle(&self, editor: &mut Editor) {
-        if self.mode == Mode::Normal && editor.cursor == editor.line_end() && editor.cursor > editor.line_start() {
+        if self.mode == VimMode::Normal && editor.cursor == editor.line_end() && editor.cursor > editor.line_start() {
             editor.left();
         }
     }
 }
 
-/// Where a motion leads, if the letter is one.
-fn motion(editor: &Editor, letter: char, count: usize, counted: bool, operator: Option<Operator>) -> Option<Reach> {
+/// Where a motion leads, if the character is one.
+fn motion(editor: &Editor, c: char, count: usize, counted: bool, operator: Option<VimOperator>) -> Option<MotionReach> {
     let (text, at) = (editor.text.as_str(), editor.cursor);
     let times = |step: &dyn Fn(usize) -> usize| (0..count).fold(at, |at, _| step(at));
-    Some(match letter {
-        'h' => Reach::Before(times(&|at| editor.before(at)).max(editor.line_start())),
-        'l' | ' ' => Reach::Before(times(&|at| editor.after(at)).min(editor.line_end())),
-        '0' => Reach::Before(editor.line_start()),
-        '^' => Reach::Before(first_letter(text, at)),
-        '$' => Reach::Before(editor.line_end()),
+    Some(match c {
+        'h' => MotionReach::Before(times(&|at| editor.before(at)).max(editor.line_start())),
+        'l' | ' ' => MotionReach::Before(times(&|at| editor.after(at)).min(editor.line_end())),
+        '0' => MotionReach::Before(editor.line_start()),
+        '^' => MotionReach::Before(first_letter(text, at)),
+        '$' => MotionReach::Before(editor.line_end()),
         // It changes the word, not the blanks behind it.
-        'w' if operator == Some(Operator::Change) && !is_blank(text, at) => {
+        'w' if operator == Some(VimOperator::Change) && !is_blank(text, at) => {
             let last = (1..count).fold(end_of_run(text, at), |at, _| end_of_word(text, at));
-            Reach::Through(last)
+            MotionReach::Through(last)
         }
         'w' => {
             let to = times(&|at| next_word(text, at));
             // The last word of a row goes without the break.
-            Reach::Before(if operator.is_some() { to.min(editor.line_end()) } else { to })
+            MotionReach::Before(if operator.is_some() { to.min(editor.line_end()) } else { to })
         }
-        'b' => Reach::Before(times(&|at| word_before(text, at))),
-        'e' => Reach::Through(times(&|at| end_of_word(text, at))),
-        'G' if counted => Reach::Rows(row_at(text, count)),
-        'G' => Reach::Rows(start_of(text, text.len())),
-        'j' if operator.is_some() => Reach::Rows(rows_down(text, at, count)),
+        'b' => MotionReach::Before(times(&|at| word_before(text, at))),
+        'e' => MotionReach::Through(times(&|at| end_of_word(text, at))),
+        'G' if counted => MotionReach::Rows(row_at(text, count)),
+        'G' => MotionReach::Rows(start_of(text, text.len())),
+        'j' if operator.is_some() => MotionReach::Rows(rows_down(text, at, count)),
         'k' if operator.is_some() => {
-            Reach::Rows((0..count).fold(at, |at, _| start_of(text, at).checked_sub(1).unwrap_or(at)))
+            MotionReach::Rows((0..count).fold(at, |at, _| start_of(text, at).checked_sub(1).unwrap_or(at)))
         }
         _ => return None,
     })
@@ -344,27 +344,27 @@ fn row_at(text: &str, number: usize) -> usize {
 
 fn first_letter(text: &str, at: usize) -> usize {
     let (start, end) = (start_of(text, at), end_of(text, at));
-    text[start..end].find(|letter: char| !letter.is_whitespace()).map_or(end, |found| start + found)
+    text[start..end].find(|grapheme: char| !grapheme.is_whitespace()).map_or(end, |found| start + found)
 }
 
-/// What kind of letter stands there: a blank, one of a word, another.
-fn kind(letter: &str) -> u8 {
-    match letter.chars().next() {
-        Some(letter) if letter.is_whitespace() => 0,
-        Some(letter) if letter.is_alphanumeric() || letter == '_' => 1,
+/// What kind of grapheme stands there: a blank, one of a word, another.
+fn kind(grapheme: &str) -> u8 {
+    match grapheme.chars().next() {
+        Some(grapheme) if grapheme.is_whitespace() => 0,
+        Some(grapheme) if grapheme.is_alphanumeric() || grapheme == '_' => 1,
         _ => 2,
     }
 }
 
 fn is_blank(text: &str, at: usize) -> bool {
-    text[at..].graphemes(true).next().is_none_or(|letter| kind(letter) == 0)
+    text[at..].graphemes(true).next().is_none_or(|grapheme| kind(grapheme) == 0)
 }
 
 fn next_word(text: &str, at: usize) -> usize {
-    let mut letters = text[at..].grapheme_indices(true).map(|(place, letter)| (at + place, kind(letter)));
-    let Some((_, first)) = letters.next() else { return text.len() };
+    let mut graphemes = text[at..].grapheme_indices(true).map(|(place, grapheme)| (at + place, kind(grapheme)));
+    let Some((_, first)) = graphemes.next() else { return text.len() };
     let mut blank = first == 0;
-    for (place, kind) in letters {
+    for (place, kind) in graphemes {
         if kind == 0 {
             blank = true;
         } else if blank || kind != first {
@@ -374,11 +374,11 @@ fn next_word(text: &str, at: usize) -> usize {
     text.len()
 }
 
-/// The last letter of the run of letters of one kind.
+/// The last grapheme of the run of graphemes of one kind.
 fn end_of_run(text: &str, at: usize) -> usize {
-    let mut letters = text[at..].grapheme_indices(true).map(|(place, letter)| (at + place, kind(letter)));
-    let Some((mut last, first)) = letters.next() else { return at };
-    for (place, kind) in letters {
+    let mut graphemes = text[at..].grapheme_indices(true).map(|(place, grapheme)| (at + place, kind(grapheme)));
+    let Some((mut last, first)) = graphemes.next() else { return at };
+    for (place, kind) in graphemes {
         if kind != first {
             break;
         }
@@ -388,18 +388,18 @@ fn end_of_run(text: &str, at: usize) -> usize {
 }
 
 fn end_of_word(text: &str, at: usize) -> usize {
-    let mut letters = text[at..].grapheme_indices(true).map(|(place, letter)| (at + place, kind(letter)));
-    letters.next();
-    match letters.find(|letter| letter.1 != 0) {
+    let mut graphemes = text[at..].grapheme_indices(true).map(|(place, grapheme)| (at + place, kind(grapheme)));
+    graphemes.next();
+    match graphemes.find(|grapheme| grapheme.1 != 0) {
         Some((place, _)) => end_of_run(text, place),
         None => text.grapheme_indices(true).next_back().map_or(0, |(place, _)| place.max(at)),
     }
 }
 
 fn word_before(text: &str, at: usize) -> usize {
-    let mut letters = text[..at].grapheme_indices(true).rev().map(|(place, letter)| (place, kind(letter)));
-    let Some((mut first, of)) = letters.find(|letter| letter.1 != 0) else { return 0 };
-    for (place, kind) in letters {
+    let mut graphemes = text[..at].grapheme_indices(true).rev().map(|(place, grapheme)| (place, kind(grapheme)));
+    let Some((mut first, of)) = graphemes.find(|grapheme| grapheme.1 != 0) else { return 0 };
+    for (place, kind) in graphemes {
         if kind != of {
             break;
         }
@@ -415,10 +415,10 @@ mod tests {
     use super::*;
 
     fn press(editor: &mut Editor, keys: &str) {
-        for letter in keys.chars() {
-            let code = if letter == '\u{1b}' { KeyCode::Esc } else { KeyCode::Char(letter) };
+        for c in keys.chars() {
+            let code = if c == '\u{1b}' { KeyCode::Esc } else { KeyCode::Char(c) };
             if !editor.vim_key(KeyEvent::new(code, KeyModifiers::NONE)) && code != KeyCode::Esc {
-                editor.insert(letter.encode_utf8(&mut [0; 4]));
+                editor.insert(c.encode_utf8(&mut [0; 4]));
             }
         }
     }

@@ -2,12 +2,12 @@
 
 /// What is known of a language.
 #[derive(Debug)]
-pub(super) struct Language {
-    /// Names, endings of files and whole names of files, in small letters.
+pub(super) struct LanguageSyntax {
+    /// Names, endings of files and whole names of files, in small characters.
     pub(super) names: &'static [&'static str],
     pub(super) line_comments: &'static [&'static str],
     pub(super) comments: Option<(&'static str, &'static str)>,
-    pub(super) quotes: &'static [Quote],
+    pub(super) quotes: &'static [StringSyntax],
     /// One after another, with a space between; so are the constants and `defines`.
     pub(super) keywords: &'static str,
     pub(super) constants: &'static str,
@@ -15,7 +15,7 @@ pub(super) struct Language {
     pub(super) defines: &'static str,
     /// What stands between a name and its value.
     pub(super) key: Option<&'static str>,
-    /// Signs that words may hold beside letters.
+    /// Signs that words may hold beside characters.
     pub(super) in_words: &'static str,
     /// Signs that begin the name of a variable.
     pub(super) before_words: &'static str,
@@ -27,22 +27,22 @@ pub(super) struct Language {
     pub(super) tags: bool,
     /// Whether the sign of a comment may stand within a word.
     pub(super) words_hold_comments: bool,
-    /// Whether the first letter of a line says what the line is, as in a diff.
+    /// Whether the first character of a line says what the line is, as in a diff.
     pub(super) whole_lines: bool,
 }
 
 /// A way to write a string.
 #[derive(Debug)]
-pub(super) struct Quote {
+pub(super) struct StringSyntax {
     pub(super) open: &'static str,
     pub(super) close: &'static str,
     pub(super) escapes: bool,
     pub(super) many_lines: bool,
-    /// Whether it holds one letter: otherwise the sign means something else.
+    /// Whether it holds one character: otherwise the sign means something else.
     one_letter: bool,
 }
 
-impl Quote {
+impl StringSyntax {
     /// A string that ends with its line.
     const fn short(mark: &'static str) -> Self {
         Self { open: mark, close: mark, escapes: true, many_lines: false, one_letter: false }
@@ -58,7 +58,7 @@ impl Quote {
         Self { open, close, escapes: false, many_lines: true, one_letter: false }
     }
 
-    const fn letter(mark: &'static str) -> Self {
+    const fn c(mark: &'static str) -> Self {
         Self { one_letter: true, ..Self::short(mark) }
     }
 
@@ -68,16 +68,16 @@ impl Quote {
         if !self.one_letter {
             return true;
         }
-        let mut letters = behind.chars();
-        match letters.next() {
+        let mut chars = behind.chars();
+        match chars.next() {
             Some('\\') => true,
-            Some(_) => letters.as_str().starts_with(self.close),
+            Some(_) => chars.as_str().starts_with(self.close),
             None => false,
         }
     }
 }
 
-const NONE: Language = Language {
+const NONE: LanguageSyntax = LanguageSyntax {
     names: &[],
     line_comments: &[],
     comments: None,
@@ -96,19 +96,19 @@ const NONE: Language = Language {
 };
 
 /// Braces, `//` and `/* */`.
-const LIKE_C: Language = Language {
+const LIKE_C: LanguageSyntax = LanguageSyntax {
     line_comments: &["//"],
     comments: Some(("/*", "*/")),
-    quotes: &[Quote::short("\""), Quote::short("'")],
+    quotes: &[StringSyntax::short("\""), StringSyntax::short("'")],
     constants: "true false null NULL nullptr this self super nil",
     types: true,
     ..NONE
 };
 
 /// Comments begin with `#`.
-const LIKE_SHELL: Language = Language {
+const LIKE_SHELL: LanguageSyntax = LanguageSyntax {
     line_comments: &["#"],
-    quotes: &[Quote::long("\""), Quote::raw("'", "'")],
+    quotes: &[StringSyntax::long("\""), StringSyntax::raw("'", "'")],
     words_hold_comments: true,
     ..NONE
 };
@@ -125,20 +125,30 @@ const SCRIPT_WORDS: &str = "abstract any as async await boolean break case catch
     switch throw try type typeof unknown var void while with yield";
 
 /// Every language that is known.
-pub(super) static ALL: &[Language] = &[
-    Language {
+pub(super) static ALL: &[LanguageSyntax] = &[
+    LanguageSyntax {
         names: &["rust", "rs"],
-        quotes: &[Quote::raw("r#\"", "\"#"), Quote::raw("r\"", "\""), Quote::long("\""), Quote::letter("'")],
+        quotes: &[
+            StringSyntax::raw("r#\"", "\"#"),
+            StringSyntax::raw("r\"", "\""),
+            StringSyntax::long("\""),
+            StringSyntax::c("'"),
+        ],
         keywords: "as async await break const continue crate dyn else enum extern fn for if impl in let loop match mod \
             move mut pub ref return static struct trait type union unsafe use where while",
         constants: "true false self super",
         defines: "fn",
         ..LIKE_C
     },
-    Language {
+    LanguageSyntax {
         names: &["python", "py", "pyi", "python3"],
         line_comments: &["#"],
-        quotes: &[Quote::long("\"\"\""), Quote::long("'''"), Quote::short("\""), Quote::short("'")],
+        quotes: &[
+            StringSyntax::long("\"\"\""),
+            StringSyntax::long("'''"),
+            StringSyntax::short("\""),
+            StringSyntax::short("'"),
+        ],
         keywords: "and as assert async await break case class continue def del elif else except finally for from global \
             if import in is lambda match nonlocal not or pass raise return try while with yield",
         constants: "self cls",
@@ -147,18 +157,18 @@ pub(super) static ALL: &[Language] = &[
         types: true,
         ..NONE
     },
-    Language {
+    LanguageSyntax {
         names: &["javascript", "js", "mjs", "cjs", "jsx", "typescript", "ts", "tsx", "mts"],
-        quotes: &[Quote::long("`"), Quote::short("\""), Quote::short("'")],
+        quotes: &[StringSyntax::long("`"), StringSyntax::short("\""), StringSyntax::short("'")],
         keywords: SCRIPT_WORDS,
         constants: "true false null undefined this super",
         defines: "function",
         in_words: "$",
         ..LIKE_C
     },
-    Language {
+    LanguageSyntax {
         names: &["go", "golang"],
-        quotes: &[Quote::raw("`", "`"), Quote::short("\""), Quote::short("'")],
+        quotes: &[StringSyntax::raw("`", "`"), StringSyntax::short("\""), StringSyntax::short("'")],
         keywords: "bool break byte case chan const continue default defer else error fallthrough float64 for func go \
             goto if import int int64 interface map package range return rune select string struct switch type \
             uint64 var",
@@ -166,17 +176,17 @@ pub(super) static ALL: &[Language] = &[
         defines: "func",
         ..LIKE_C
     },
-    Language {
+    LanguageSyntax {
         names: &["c", "h", "c++", "cpp", "cc", "cxx", "hpp", "hh", "cu"],
         keywords: C_WORDS,
         before_words: "#",
         ..LIKE_C
     },
-    Language {
+    LanguageSyntax {
         names: &[
             "java", "kotlin", "kt", "kts", "scala", "groovy", "gradle", "c#", "csharp", "cs", "swift", "dart", "zig",
         ],
-        quotes: &[Quote::long("\"\"\""), Quote::short("\""), Quote::short("'")],
+        quotes: &[StringSyntax::long("\"\"\""), StringSyntax::short("\""), StringSyntax::short("'")],
         keywords: "abstract as async await base bool boolean break byte case catch char class companion const continue \
             data def default defer do double else enum extends extension final finally float fn for foreach fun \
             func get guard if implements import in init int interface internal is let long namespace new object \
@@ -187,7 +197,7 @@ pub(super) static ALL: &[Language] = &[
         before_words: "@",
         ..LIKE_C
     },
-    Language {
+    LanguageSyntax {
         names: &["ruby", "rb", "gemfile", "rakefile", "elixir", "ex", "exs"],
         keywords: "alias and begin break case class cond def defmodule defp do else elsif end ensure fn for if import \
             in module next not or raise redo require rescue return then undef unless until use when while with \
@@ -197,10 +207,10 @@ pub(super) static ALL: &[Language] = &[
         before_words: "@:",
         in_words: "?!",
         types: true,
-        quotes: &[Quote::long("\""), Quote::long("'")],
+        quotes: &[StringSyntax::long("\""), StringSyntax::long("'")],
         ..LIKE_SHELL
     },
-    Language {
+    LanguageSyntax {
         names: &["php"],
         line_comments: &["//", "#"],
         keywords: "abstract array as break case catch class const continue default do echo else elseif extends final \
@@ -210,7 +220,7 @@ pub(super) static ALL: &[Language] = &[
         before_words: "$",
         ..LIKE_C
     },
-    Language {
+    LanguageSyntax {
         names: &[
             "bash", "sh", "shell", "zsh", "fish", "console", ".bashrc", ".zshrc", "dockerfile", "docker", "makefile",
             "make", "mk",
@@ -223,37 +233,42 @@ pub(super) static ALL: &[Language] = &[
         before_words: "$",
         ..LIKE_SHELL
     },
-    Language {
+    LanguageSyntax {
         names: &["json", "jsonc", "json5", "jsonl"],
         line_comments: &["//"],
         comments: Some(("/*", "*/")),
-        quotes: &[Quote::short("\"")],
+        quotes: &[StringSyntax::short("\"")],
         constants: "true false null",
         key: Some(":"),
         ..NONE
     },
-    Language {
+    LanguageSyntax {
         names: &["yaml", "yml"],
         constants: "true false null yes no",
-        quotes: &[Quote::short("\""), Quote::short("'")],
+        quotes: &[StringSyntax::short("\""), StringSyntax::short("'")],
         key: Some(":"),
         in_words: "-.",
         ..LIKE_SHELL
     },
-    Language {
+    LanguageSyntax {
         names: &["toml", "ini", "cfg", "conf", "env", "properties", ".env", "editorconfig"],
         line_comments: &["#", ";"],
-        quotes: &[Quote::long("\"\"\""), Quote::raw("'''", "'''"), Quote::short("\""), Quote::short("'")],
+        quotes: &[
+            StringSyntax::long("\"\"\""),
+            StringSyntax::raw("'''", "'''"),
+            StringSyntax::short("\""),
+            StringSyntax::short("'"),
+        ],
         constants: "true false",
         key: Some("="),
         in_words: "-.",
         ..LIKE_SHELL
     },
-    Language {
+    LanguageSyntax {
         names: &["sql", "postgresql", "mysql", "sqlite"],
         line_comments: &["--"],
         comments: Some(("/*", "*/")),
-        quotes: &[Quote::raw("'", "'"), Quote::raw("\"", "\"")],
+        quotes: &[StringSyntax::raw("'", "'"), StringSyntax::raw("\"", "\"")],
         keywords: "add all alter and as asc begin between by case check column commit constraint create cross default \
             delete desc distinct drop else end exists foreign from group having if in index inner insert into is \
             join key left like limit not offset on or order outer primary references returning right rollback \
@@ -262,47 +277,47 @@ pub(super) static ALL: &[Language] = &[
         any_case: true,
         ..NONE
     },
-    Language {
+    LanguageSyntax {
         names: &["html", "htm", "xml", "svg", "vue", "svelte", "xhtml"],
         comments: Some(("<!--", "-->")),
-        quotes: &[Quote::raw("\"", "\"")],
+        quotes: &[StringSyntax::raw("\"", "\"")],
         in_words: "-",
         tags: true,
         ..NONE
     },
-    Language {
+    LanguageSyntax {
         names: &["css", "scss", "less"],
         comments: Some(("/*", "*/")),
-        quotes: &[Quote::short("\""), Quote::short("'")],
+        quotes: &[StringSyntax::short("\""), StringSyntax::short("'")],
         key: Some(":"),
         in_words: "-",
         before_words: "@$#.",
         ..NONE
     },
-    Language {
+    LanguageSyntax {
         names: &["lua"],
         line_comments: &["--"],
-        quotes: &[Quote::raw("[[", "]]"), Quote::short("\""), Quote::short("'")],
+        quotes: &[StringSyntax::raw("[[", "]]"), StringSyntax::short("\""), StringSyntax::short("'")],
         keywords: "and break do else elseif end for function goto if in local not or repeat return then until while",
         constants: "true false nil",
         defines: "function",
         ..NONE
     },
-    Language {
+    LanguageSyntax {
         names: &["haskell", "hs", "elm", "ocaml", "ml", "nix"],
         line_comments: &["--"],
         comments: Some(("{-", "-}")),
-        quotes: &[Quote::long("\""), Quote::letter("'")],
+        quotes: &[StringSyntax::long("\""), StringSyntax::c("'")],
         keywords: "and as case class data deriving do else end fun function if import in inherit instance let match \
             module newtype of open rec then type val where with",
         types: true,
         in_words: "'",
         ..NONE
     },
-    Language { names: &["diff", "patch"], whole_lines: true, ..NONE },
+    LanguageSyntax { names: &["diff", "patch"], whole_lines: true, ..NONE },
 ];
 
 /// The language of that name.
-pub(super) fn named(name: &str) -> Option<&'static Language> {
+pub(super) fn named(name: &str) -> Option<&'static LanguageSyntax> {
     ALL.iter().find(|language| language.names.contains(&name))
 }

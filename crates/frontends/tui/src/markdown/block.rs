@@ -7,17 +7,17 @@ use haft_text::sanitise;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use crate::highlight::Highlighter;
-use crate::line::{Line, Span, Tone};
+use crate::line::{StyledLine, StyledSpan, TextStyle};
 use crate::wrap::{NARROWEST, chop, hang};
 
 /// The rows of a block.
-pub(crate) fn render(text: &str, columns: usize) -> Vec<Line> {
-    laid_out(text, columns, Code::Highlighted)
+pub(crate) fn render(text: &str, columns: usize) -> Vec<StyledLine> {
+    laid_out(text, columns, CodeLayout::Highlighted)
 }
 
 /// How code looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Code {
+pub(super) enum CodeLayout {
     /// Without tones: it will be laid out again in a moment.
     #[default]
     Plain,
@@ -25,9 +25,9 @@ pub(super) enum Code {
     Highlighted,
 }
 
-pub(super) fn laid_out(text: &str, columns: usize, looks: Code) -> Vec<Line> {
+pub(super) fn laid_out(text: &str, columns: usize, looks: CodeLayout) -> Vec<StyledLine> {
     let text = sanitise(text);
-    let mut page = Page { columns: columns.max(NARROWEST), looks, ..Page::default() };
+    let mut page = MarkdownRenderer { columns: columns.max(NARROWEST), looks, ..MarkdownRenderer::default() };
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     for event in Parser::new_ext(&text, options) {
         page.event(event);
@@ -37,7 +37,7 @@ pub(super) fn laid_out(text: &str, columns: usize, looks: Code) -> Vec<Line> {
 }
 
 /// Something that puts its mark before every row inside it.
-enum Inside {
+enum ContainerBlock {
     Quote,
     Item {
         /// Its bullet or number, until it was drawn.
@@ -47,50 +47,52 @@ enum Inside {
 }
 
 #[derive(Default)]
-struct Page {
+struct MarkdownRenderer {
     columns: usize,
-    looks: Code,
-    rows: Vec<Line>,
-    line: Line,
-    inside: Vec<Inside>,
-    tones: Vec<Tone>,
+    looks: CodeLayout,
+    rows: Vec<StyledLine>,
+    line: StyledLine,
+    inside: Vec<ContainerBlock>,
+    styles: Vec<TextStyle>,
     /// The number of the next item of each open list; none for bullets.
     lists: Vec<Option<u64>>,
     /// The code of a block and its language, until it ends.
     code: Option<(String, String)>,
     /// Where links lead, innermost last, with the text they were given.
     links: Vec<(String, String)>,
-    table: Option<Table>,
+    table: Option<MarkdownTable>,
     /// Whether a paragraph or the like has ended since.
     gap: bool,
 }
 
 #[derive(Default)]
-struct Table {
-    rows: Vec<Vec<Line>>,
-    row: Vec<Line>,
+struct MarkdownTable {
+    rows: Vec<Vec<StyledLine>>,
+    row: Vec<StyledLine>,
 }
 
-impl Page {
+impl MarkdownRenderer {
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
             Event::Text(text) => match &mut self.code {
                 Some((_, code)) => code.push_str(&text),
-                None => self.words(&text, self.tones.last().copied().unwrap_or_default()),
+                None => self.push_text(&text, self.styles.last().copied().unwrap_or_default()),
             },
-            Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => self.words(&text, Tone::Code),
-            Event::Html(text) | Event::InlineHtml(text) => self.words(text.trim_end_matches('\n'), Tone::Dim),
-            Event::FootnoteReference(text) => self.words(&format!("[{text}]"), Tone::Dim),
-            Event::SoftBreak => self.words(" ", Tone::Plain),
+            Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
+                self.push_text(&text, TextStyle::Code)
+            }
+            Event::Html(text) | Event::InlineHtml(text) => self.push_text(text.trim_end_matches('\n'), TextStyle::Dim),
+            Event::FootnoteReference(text) => self.push_text(&format!("[{text}]"), TextStyle::Dim),
+            Event::SoftBreak => self.push_text(" ", TextStyle::Plain),
             Event::HardBreak => self.end_line(),
             Event::Rule => {
                 self.block();
-                self.line = Line::of("─".repeat(self.room().min(40)), Tone::Dim);
+                self.line = StyledLine::of("─".repeat(self.room().min(40)), TextStyle::Dim);
                 self.end_block();
             }
-            Event::TaskListMarker(done) => self.words(if done { "[x] " } else { "[ ] " }, Tone::Accent),
+            Event::TaskListMarker(done) => self.push_text(if done { "[x] " } else { "[ ] " }, TextStyle::Accent),
         }
     }
 
@@ -99,12 +101,12 @@ impl Page {
             Tag::Paragraph => self.block(),
             Tag::Heading { level, .. } => {
                 self.block();
-                self.words(&format!("{} ", "#".repeat(level as usize)), Tone::Dim);
-                self.tones.push(Tone::Heading);
+                self.push_text(&format!("{} ", "#".repeat(level as usize)), TextStyle::Dim);
+                self.styles.push(TextStyle::Heading);
             }
             Tag::BlockQuote(_) => {
                 self.block();
-                self.inside.push(Inside::Quote);
+                self.inside.push(ContainerBlock::Quote);
             }
             Tag::CodeBlock(kind) => {
                 self.block();
@@ -134,19 +136,19 @@ impl Page {
                     Some(None) | None => "• ".to_owned(),
                 };
                 let width = haft_text::width(&mark);
-                self.inside.push(Inside::Item { mark: Some(mark), width });
+                self.inside.push(ContainerBlock::Item { mark: Some(mark), width });
                 self.gap = false;
             }
-            Tag::Emphasis => self.tones.push(Tone::Emphasis),
-            Tag::Strong => self.tones.push(Tone::Strong),
-            Tag::Strikethrough => self.tones.push(Tone::Dim),
+            Tag::Emphasis => self.styles.push(TextStyle::Emphasis),
+            Tag::Strong => self.styles.push(TextStyle::Strong),
+            Tag::Strikethrough => self.styles.push(TextStyle::Dim),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                self.tones.push(Tone::Link);
+                self.styles.push(TextStyle::Link);
                 self.links.push((dest_url.into_string(), String::new()));
             }
             Tag::Table(_) => {
                 self.block();
-                self.table = Some(Table::default());
+                self.table = Some(MarkdownTable::default());
             }
             Tag::TableHead
             | Tag::TableRow
@@ -165,7 +167,7 @@ impl Page {
     fn end(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Heading(_) => {
-                self.tones.pop();
+                self.styles.pop();
                 self.end_block();
             }
             TagEnd::BlockQuote(_) => {
@@ -175,21 +177,21 @@ impl Page {
             }
             TagEnd::Item => {
                 self.end_line();
-                // An item without words still has its mark.
-                if let Some(Inside::Item { mark: Some(_), .. }) = self.inside.last() {
-                    self.put(&Line::empty());
+                // An item without text still has its mark.
+                if let Some(ContainerBlock::Item { mark: Some(_), .. }) = self.inside.last() {
+                    self.put(&StyledLine::empty());
                 }
                 self.inside.pop();
             }
             TagEnd::CodeBlock => {
                 let (language, code) = self.code.take().unwrap_or_default();
                 let mut highlighter = match self.looks {
-                    Code::Plain => Highlighter::default(),
-                    Code::Highlighted => Highlighter::of_language(&language),
+                    CodeLayout::Plain => Highlighter::default(),
+                    CodeLayout::Highlighted => Highlighter::of_language(&language),
                 };
                 for line in code.lines() {
                     for row in chop(&highlighter.line(line), self.room().saturating_sub(2)) {
-                        let mut code = Line::of("  ", Tone::Plain);
+                        let mut code = StyledLine::of("  ", TextStyle::Plain);
                         row.spans().iter().for_each(|span| code.push(span.clone()));
                         self.put(&code);
                     }
@@ -201,13 +203,13 @@ impl Page {
                 self.end_line();
                 self.gap = self.lists.is_empty();
             }
-            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => drop(self.tones.pop()),
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => drop(self.styles.pop()),
             TagEnd::Link | TagEnd::Image => {
-                self.tones.pop();
+                self.styles.pop();
                 if let Some((address, text)) = self.links.pop()
                     && address != text
                 {
-                    self.words(&format!(" ({address})"), Tone::Dim);
+                    self.push_text(&format!(" ({address})"), TextStyle::Dim);
                 }
             }
             TagEnd::TableCell => {
@@ -239,18 +241,18 @@ impl Page {
         }
     }
 
-    fn words(&mut self, text: &str, tone: Tone) {
+    fn push_text(&mut self, text: &str, style: TextStyle) {
         if let Some((_, said)) = self.links.last_mut() {
             said.push_str(text);
         }
-        self.line.push(Span::new(text, tone));
+        self.line.push(StyledSpan::new(text, style));
     }
 
     /// Another block begins: what was before it ends, and a row is left free where there was one.
     fn block(&mut self) {
         self.end_line();
         if std::mem::take(&mut self.gap) {
-            self.put(&Line::empty());
+            self.put(&StyledLine::empty());
         }
     }
 
@@ -269,35 +271,37 @@ impl Page {
     /// The columns that are left inside of quotes and lists.
     fn room(&self) -> usize {
         let taken = self.inside.iter().map(|one| match one {
-            Inside::Quote => 2,
-            Inside::Item { width, .. } => *width,
+            ContainerBlock::Quote => 2,
+            ContainerBlock::Item { width, .. } => *width,
         });
         self.columns.saturating_sub(taken.sum()).max(NARROWEST)
     }
 
     /// Puts a line below the others, with the marks of what it is inside of.
-    fn put(&mut self, line: &Line) {
-        let (mut first, mut rest) = (Line::empty(), Line::empty());
+    fn put(&mut self, line: &StyledLine) {
+        let (mut first, mut rest) = (StyledLine::empty(), StyledLine::empty());
         for one in &mut self.inside {
             let (of_first, of_rest) = match one {
-                Inside::Quote => ("│ ".to_owned(), "│ ".to_owned()),
-                Inside::Item { mark, width } => (mark.take().unwrap_or_else(|| " ".repeat(*width)), " ".repeat(*width)),
+                ContainerBlock::Quote => ("│ ".to_owned(), "│ ".to_owned()),
+                ContainerBlock::Item { mark, width } => {
+                    (mark.take().unwrap_or_else(|| " ".repeat(*width)), " ".repeat(*width))
+                }
             };
-            first.push(Span::new(of_first, Tone::Dim));
-            rest.push(Span::new(of_rest, Tone::Dim));
+            first.push(StyledSpan::new(of_first, TextStyle::Dim));
+            rest.push(StyledSpan::new(of_rest, TextStyle::Dim));
         }
-        // Nested deeper than the terminal is wide, marks would leave no room for words.
+        // Nested deeper than the terminal is wide, marks would leave no room for text.
         if first.width() + NARROWEST > self.columns {
-            (first, rest) = (Line::empty(), Line::empty());
+            (first, rest) = (StyledLine::empty(), StyledLine::empty());
         }
         self.rows.extend(hang(line, &first, &rest, self.columns));
     }
 }
 
 /// The rows of a table: columns where they fit, else each row as a list of its cells.
-fn lay_out(rows: &[Vec<Line>], columns: usize) -> Vec<Line> {
+fn lay_out(rows: &[Vec<StyledLine>], columns: usize) -> Vec<StyledLine> {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let wide = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(Line::width).max().unwrap_or(0);
+    let wide = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(StyledLine::width).max().unwrap_or(0);
     let widths: Vec<_> = (0..count).map(wide).collect();
     let total = widths.iter().sum::<usize>() + 2 * count.saturating_sub(1);
     let Some((head, body)) = rows.split_first() else { return Vec::new() };
@@ -306,33 +310,33 @@ fn lay_out(rows: &[Vec<Line>], columns: usize) -> Vec<Line> {
     }
     let mut laid = Vec::new();
     for (number, row) in rows.iter().enumerate() {
-        let mut line = Line::empty();
+        let mut line = StyledLine::empty();
         for (at, cell) in row.iter().enumerate() {
             for span in cell.spans() {
-                let tone = if number == 0 { Tone::Strong } else { span.tone() };
-                line.push(Span::new(span.text(), tone));
+                let style = if number == 0 { TextStyle::Strong } else { span.style() };
+                line.push(StyledSpan::new(span.text(), style));
             }
             if at + 1 < row.len() {
-                line.push(Span::new(" ".repeat(widths[at] - cell.width() + 2), Tone::Plain));
+                line.push(StyledSpan::new(" ".repeat(widths[at] - cell.width() + 2), TextStyle::Plain));
             }
         }
         laid.push(line);
         if number == 0 {
-            laid.push(Line::of("─".repeat(total), Tone::Dim));
+            laid.push(StyledLine::of("─".repeat(total), TextStyle::Dim));
         }
     }
     laid
 }
 
-fn listed(head: &[Line], body: &[Vec<Line>]) -> Vec<Line> {
+fn listed(head: &[StyledLine], body: &[Vec<StyledLine>]) -> Vec<StyledLine> {
     let mut laid = Vec::new();
     for row in body {
         if !laid.is_empty() {
-            laid.push(Line::empty());
+            laid.push(StyledLine::empty());
         }
         for (at, cell) in row.iter().enumerate() {
-            let name = head.get(at).map(Line::plain).unwrap_or_default();
-            let mut line = Line::of(format!("{name}: "), Tone::Strong);
+            let name = head.get(at).map(StyledLine::plain).unwrap_or_default();
+            let mut line = StyledLine::of(format!("{name}: "), TextStyle::Strong);
             cell.spans().iter().for_each(|span| line.push(span.clone()));
             laid.push(line);
         }

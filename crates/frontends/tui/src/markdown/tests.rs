@@ -4,16 +4,16 @@ use super::*;
 
 const PAGE: &str = include_str!("fixtures/page.md");
 
-fn text(rows: &[Line]) -> String {
+fn text(rows: &[StyledLine]) -> String {
     rows.iter().map(|row| row.plain() + "\n").collect()
 }
 
-/// The page as it is once it has arrived in pieces of this many letters.
-fn streamed(page: &str, columns: usize, piece: usize) -> Vec<Line> {
-    let mut stream = Stream::default();
-    let letters: Vec<_> = page.chars().collect();
+/// The page as it is once it has arrived in pieces of this many characters.
+fn streamed(page: &str, columns: usize, piece: usize) -> Vec<StyledLine> {
+    let mut stream = MarkdownStream::default();
+    let chars: Vec<_> = page.chars().collect();
     let mut rows = Vec::new();
-    for piece in letters.chunks(piece) {
+    for piece in chars.chunks(piece) {
         rows.extend(stream.push(&piece.iter().collect::<String>(), columns));
         stream.tail(columns);
     }
@@ -38,7 +38,7 @@ fn it_does_not_matter_how_it_arrives() {
 
 #[test]
 fn code_is_finished_line_by_line() {
-    let mut stream = Stream::default();
+    let mut stream = MarkdownStream::default();
     assert_eq!(text(&stream.push("Look:\n```rust\nfn a() {}\nfn b", 40)), "Look:\n\n  fn a() {}\n");
     assert_eq!(text(&stream.tail(40)), "  fn b\n");
     assert_eq!(text(&stream.push("() {}\n```\ndone", 40)), "  fn b() {}\n");
@@ -50,15 +50,18 @@ fn code_is_finished_line_by_line() {
 fn code_has_the_tones_of_its_language() {
     for page in ["```rust\nlet a = 1; // b\n```", "- item\n\n  ```rust\n  let a = 1; // b\n  ```"] {
         let rows = streamed(page, 40, 3);
-        let spans: Vec<_> = rows.iter().flat_map(Line::spans).collect();
-        assert!(spans.iter().any(|span| span.text() == "let" && span.tone() == Tone::Keyword), "{spans:?}");
-        assert!(spans.iter().any(|span| span.text().contains("// b") && span.tone() == Tone::Comment), "{spans:?}");
+        let spans: Vec<_> = rows.iter().flat_map(StyledLine::spans).collect();
+        assert!(spans.iter().any(|span| span.text() == "let" && span.style() == TextStyle::Keyword), "{spans:?}");
+        assert!(
+            spans.iter().any(|span| span.text().contains("// b") && span.style() == TextStyle::Comment),
+            "{spans:?}"
+        );
     }
 }
 
 #[test]
 fn a_fence_inside_of_a_longer_one_is_code() {
-    let mut stream = Stream::default();
+    let mut stream = MarkdownStream::default();
     assert_eq!(text(&stream.push("````\n```\n````\n", 40)), "  ```\n");
 }
 
@@ -70,7 +73,7 @@ fn a_link_shows_where_it_leads() {
 
 #[test]
 fn a_tail_stays_short_however_long_the_block_is() {
-    let mut stream = Stream::default();
+    let mut stream = MarkdownStream::default();
     stream.push(&"word ".repeat(200_000), 80);
     assert!(stream.tail(80).len() <= TAIL_BYTES / 40);
 }

@@ -5,21 +5,21 @@ use super::*;
 const COLUMNS: u16 = 20;
 const ROWS: u16 = 8;
 
-fn frame(rows: &[&str], cursor: (usize, usize)) -> Frame {
-    let rows = rows.iter().map(|row| Line::of(row, Tone::Accent)).collect();
-    Frame { rows, cursor, shows_cursor: true }
+fn frame(rows: &[&str], cursor: (usize, usize)) -> LiveRegion {
+    let rows = rows.iter().map(|row| StyledLine::of(row, TextStyle::Accent)).collect();
+    LiveRegion { rows, cursor, shows_cursor: true }
 }
 
-fn lines(rows: &[&str]) -> Vec<Line> {
-    rows.iter().map(|row| Line::of(row, Tone::Plain)).collect()
+fn lines(rows: &[&str]) -> Vec<StyledLine> {
+    rows.iter().map(|row| StyledLine::of(row, TextStyle::Plain)).collect()
 }
 
 /// A terminal that all bytes of a screen go to.
-fn terminal() -> (Screen<Vec<u8>>, vt100::Parser) {
-    (Screen::new(Vec::new(), Palette::Colour), vt100::Parser::new(ROWS, COLUMNS, 1_000))
+fn terminal() -> (TerminalScreen<Vec<u8>>, vt100::Parser) {
+    (TerminalScreen::new(Vec::new(), Palette::Colour), vt100::Parser::new(ROWS, COLUMNS, 1_000))
 }
 
-fn shown(screen: &mut Screen<Vec<u8>>, terminal: &mut vt100::Parser) -> Vec<String> {
+fn shown(screen: &mut TerminalScreen<Vec<u8>>, terminal: &mut vt100::Parser) -> Vec<String> {
     terminal.process(&std::mem::take(&mut screen.out));
     terminal.screen().rows(0, COLUMNS).map(|row| row.trim_end().to_owned()).collect()
 }
@@ -50,9 +50,9 @@ fn a_full_row_keeps_its_last_letter() {
 
 #[test]
 fn without_colour_there_are_no_colours() {
-    let mut screen = Screen::new(Vec::new(), Palette::Attributes);
-    let line = Line::of("a", Tone::Bad).and("b", Tone::Added).and("c", Tone::Link);
-    screen.draw(&[line], &Frame::default()).unwrap();
+    let mut screen = TerminalScreen::new(Vec::new(), Palette::Attributes);
+    let line = StyledLine::of("a", TextStyle::Bad).and("b", TextStyle::Added).and("c", TextStyle::Link);
+    screen.draw(&[line], &LiveRegion::default()).unwrap();
     let bytes = String::from_utf8(screen.out).unwrap();
     assert!(!(30..38).any(|colour| bytes.contains(&format!("{colour}m"))), "{bytes:?}");
 }

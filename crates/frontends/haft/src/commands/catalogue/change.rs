@@ -10,8 +10,8 @@ use haft_project::{By, Ground, Kind, Shadowed, TrustList};
 use haft_text::NameRule;
 use haft_types::Clock;
 
-use super::items::Items;
-use super::{Place, items};
+use super::items::CatalogueListing;
+use super::{CatalogueContext, items};
 use crate::exit::mistake;
 use crate::output;
 
@@ -21,7 +21,13 @@ const LARGEST: u64 = 256 * 1024;
 /// The most that is copied of a program.
 const LARGEST_PROGRAM: u64 = 64 * 1024 * 1024;
 
-pub(super) fn add(kind: Kind, name: &str, file: Option<&Path>, user: bool, place: &Place) -> anyhow::Result<()> {
+pub(super) fn add(
+    kind: Kind,
+    name: &str,
+    file: Option<&Path>,
+    user: bool,
+    place: &CatalogueContext,
+) -> anyhow::Result<()> {
     if !is_name(kind, name) {
         return Err(mistake(format!("`{name}` is not a name: use letters, digits, `-` and `_`")));
     }
@@ -60,7 +66,7 @@ pub(super) fn add(kind: Kind, name: &str, file: Option<&Path>, user: bool, place
 }
 
 /// Why a file that was just written cannot be used.
-fn unusable(checked: &Items, path: &Path) -> Option<String> {
+fn unusable(checked: &CatalogueListing, path: &Path) -> Option<String> {
     if let Some(problem) = checked.problems.iter().find(|problem| problem.path == path) {
         return Some(problem.what.clone());
     }
@@ -76,7 +82,7 @@ fn unusable(checked: &Items, path: &Path) -> Option<String> {
     }
 }
 
-pub(super) fn remove(kind: Kind, name: &str, place: &Place) -> anyhow::Result<()> {
+pub(super) fn remove(kind: Kind, name: &str, place: &CatalogueContext) -> anyhow::Result<()> {
     let found = items::of(kind, &place.ground, place);
     let item = found.get(kind, name)?;
     let own = [place.ground.own(kind), place.ground.users(kind)];
@@ -105,7 +111,7 @@ pub(super) fn remove(kind: Kind, name: &str, place: &Place) -> anyhow::Result<()
 }
 
 /// The user made the change, so the trust stays.
-fn trust_again(place: &Place) -> anyhow::Result<()> {
+fn trust_again(place: &CatalogueContext) -> anyhow::Result<()> {
     TrustList::at(place.places.trust_file()).trust(&place.project.root, WallClock.now())?;
     Ok(())
 }
@@ -120,7 +126,7 @@ fn file_of(kind: Kind, folder: &Path, name: &str) -> PathBuf {
 }
 
 fn take_away(kind: Kind, path: &Path, folder_existed: bool) {
-    // What cannot be removed stays, and is told of as what it is.
+    // What cannot be removed stays, and is reported.
     let _ = fs::remove_file(path);
     let above = path.parent().into_iter().flat_map(Path::ancestors);
     let made = usize::from(kind == Kind::Skills) + usize::from(!folder_existed);

@@ -5,20 +5,20 @@ use std::path::PathBuf;
 use haft_project::agents::{self, AgentTools};
 use haft_project::external::Help;
 use haft_project::rules::{self, Applies};
-use haft_project::{Found, Ground, Kind, Level, Named, Problem, Shadowed, commands, external, skills, workflows};
+use haft_project::{Found, Ground, Kind, Level, Named, Problem, Shadowed, commands, external, skills};
 use serde_json::{Value, json};
 
-use super::Place;
+use super::CatalogueContext;
 
 /// What was found of a kind.
-pub(super) struct Items {
-    pub(super) list: Vec<Item>,
+pub(super) struct CatalogueListing {
+    pub(super) list: Vec<CatalogueItem>,
     pub(super) shadowed: Vec<Shadowed>,
     pub(super) problems: Vec<Problem>,
 }
 
 /// One of them.
-pub(super) struct Item {
+pub(super) struct CatalogueItem {
     pub(super) name: String,
     /// What it is for; of a rule, when it is sent.
     pub(super) about: String,
@@ -29,7 +29,7 @@ pub(super) struct Item {
     more: Value,
 }
 
-impl Item {
+impl CatalogueItem {
     pub(super) fn json(&self) -> Value {
         let mut value = json!({"name": self.name, "path": self.path, "from": self.level.name()});
         if let (Some(all), Some(more)) = (value.as_object_mut(), self.more.as_object()) {
@@ -39,7 +39,7 @@ impl Item {
     }
 }
 
-pub(super) fn of(kind: Kind, ground: &Ground, place: &Place) -> Items {
+pub(super) fn of(kind: Kind, ground: &Ground, place: &CatalogueContext) -> CatalogueListing {
     let mut problems = Vec::new();
     let (items, shadowed) = match kind {
         Kind::Rules => (rules(ground, &mut problems), Vec::new()),
@@ -63,8 +63,12 @@ pub(super) fn of(kind: Kind, ground: &Ground, place: &Place) -> Items {
             let more = json!({"description": command.description, "argument_hint": command.argument_hint});
             (command.description.clone(), command.text.clone(), more)
         }),
-        Kind::Workflows => named(workflows::load(ground, &mut problems), |workflow| {
-            let step = |step: &workflows::Step| json!({"name": step.name, "agent": step.agent, "model": step.model, "needs": step.needs});
+        // No command asks for them.
+        #[cfg(not(feature = "workflows"))]
+        Kind::Workflows => (Vec::new(), Vec::new()),
+        #[cfg(feature = "workflows")]
+        Kind::Workflows => named(haft_workflows::load(ground, &mut problems), |workflow| {
+            let step = |step: &haft_workflows::WorkflowStep| json!({"name": step.name, "agent": step.agent, "model": step.model, "needs": step.needs});
             let steps: Vec<_> = workflow.steps.iter().map(step).collect();
             let more = json!({"description": workflow.description, "inputs": workflow.inputs, "steps": steps});
             (workflow.description.clone(), workflow.text.trim_end().to_owned(), more)
@@ -81,18 +85,28 @@ pub(super) fn of(kind: Kind, ground: &Ground, place: &Place) -> Items {
             (text.lines().next().unwrap_or_default().to_owned(), text, more)
         }),
     };
-    Items { list: items, shadowed, problems }
+    CatalogueListing { list: items, shadowed, problems }
 }
 
-fn named<T: Named>(found: Found<T>, told: impl Fn(&T) -> (String, String, Value)) -> (Vec<Item>, Vec<Shadowed>) {
+fn named<T: Named>(
+    found: Found<T>,
+    told: impl Fn(&T) -> (String, String, Value),
+) -> (Vec<CatalogueItem>, Vec<Shadowed>) {
     let item = |one: &T| {
         let (about, text, more) = told(one);
-        Item { name: one.name().to_owned(), about, level: one.level(), path: one.path().to_owned(), text, more }
+        CatalogueItem {
+            name: one.name().to_owned(),
+            about,
+            level: one.level(),
+            path: one.path().to_owned(),
+            text,
+            more,
+        }
     };
     (found.items.iter().map(item).collect(), found.shadowed)
 }
 
-fn rules(ground: &Ground, problems: &mut Vec<Problem>) -> Vec<Item> {
+fn rules(ground: &Ground, problems: &mut Vec<Problem>) -> Vec<CatalogueItem> {
     let item = |rule: rules::Rule| {
         let (sent, globs) = match &rule.applies {
             Applies::Always => ("in every request".to_owned(), Vec::new()),
@@ -103,7 +117,7 @@ fn rules(ground: &Ground, problems: &mut Vec<Problem>) -> Vec<Item> {
             Applies::OnDemand => ("when the model reads it".to_owned(), Vec::new()),
         };
         let more = json!({"description": rule.description, "sent": sent, "globs": globs});
-        Item { name: rule.name, about: sent, level: rule.level, path: rule.path, text: rule.text, more }
+        CatalogueItem { name: rule.name, about: sent, level: rule.level, path: rule.path, text: rule.text, more }
     };
     rules::load(ground, problems).into_iter().map(item).collect()
 }

@@ -9,35 +9,35 @@ use haft_store::{Conversation, NewConversation, NewFork};
 use haft_types::{ConversationId, IdSource, Message, MessageId, Origin, Role};
 use serde_json::json;
 
-use super::{Opened, conversations, undo};
+use super::{ConversationChanges, conversations, undo};
 use crate::commands::changes::RewindArgs;
 use crate::exit::{Exit, mistake};
 use crate::output;
 
 /// What goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::commands) enum Scope {
+pub(in crate::commands) enum RewindScope {
     /// What was said alone.
-    Words,
+    Conversation,
     /// The files too.
-    WordsAndFiles,
+    ConversationAndFiles,
 }
 
 /// How a conversation went back.
-pub(in crate::commands) struct GoneBack {
+pub(in crate::commands) struct RewindResult {
     /// The fork that is the current conversation now; none when it was only to be said.
     pub(in crate::commands) rewound: Option<Conversation>,
     /// How many messages it has, and how many there were.
     kept: (usize, usize),
     /// What the user had said there.
-    pub(in crate::commands) words: Option<String>,
+    pub(in crate::commands) prompt: Option<String>,
     report: Report,
     mode: Mode,
 }
 
-impl GoneBack {
-    /// What became of files, in words; nothing where none were to go back.
-    pub(in crate::commands) fn files(&self, opened: &Opened) -> Option<String> {
+impl RewindResult {
+    /// What happened to the files, as text; empty where none were to be restored.
+    pub(in crate::commands) fn files(&self, opened: &ConversationChanges) -> Option<String> {
         let report = &self.report;
         (!report.paths.is_empty()).then(|| undo::as_text(opened, report, self.mode, undo::Direction::Back))
     }
@@ -45,39 +45,39 @@ impl GoneBack {
 
 /// Takes a conversation back to before a message of the user's, or to behind one of the model's.
 pub(in crate::commands) async fn go_back(
-    opened: &Opened,
+    opened: &ConversationChanges,
     message: &str,
-    scope: Scope,
+    scope: RewindScope,
     mode: Mode,
-) -> anyhow::Result<GoneBack> {
+) -> anyhow::Result<RewindResult> {
     // Nobody goes on with it while it is taken back.
     let _lock = opened.store.lock(&opened.conversation.id).await?;
     let messages = opened.store.messages(&opened.conversation.id).await?;
     let wanted = conversations::message(&messages, message)?;
     let kept = kept(&messages, wanted)?;
     let report = match scope {
-        Scope::Words => Report::default(),
-        Scope::WordsAndFiles => files(opened, &messages[kept..], mode)?,
+        RewindScope::Conversation => Report::default(),
+        RewindScope::ConversationAndFiles => files(opened, &messages[kept..], mode)?,
     };
     let rewound = match mode {
         Mode::DryRun => None,
         Mode::Apply => Some(fork(opened, &messages[..kept]).await?),
     };
     let said = |message: &&Message| matches!(message.origin(), Origin::User | Origin::Joined);
-    let words = messages.get(kept).filter(|message| message.role == Role::User).filter(said).map(Message::joined_text);
-    Ok(GoneBack { rewound, kept: (kept, messages.len()), words, report, mode })
+    let prompt = messages.get(kept).filter(|message| message.role == Role::User).filter(said).map(Message::joined_text);
+    Ok(RewindResult { rewound, kept: (kept, messages.len()), prompt, report, mode })
 }
 
 pub(super) async fn rewind(args: &RewindArgs) -> anyhow::Result<Exit> {
-    let opened = Opened::new(args.conversation.as_deref(), &args.how.common).await?;
-    let scope = if args.files { Scope::WordsAndFiles } else { Scope::Words };
+    let opened = ConversationChanges::new(args.conversation.as_deref(), &args.how.common).await?;
+    let scope = if args.files { RewindScope::ConversationAndFiles } else { RewindScope::Conversation };
     let gone = go_back(&opened, &args.message, scope, undo::mode(&args.how)).await?;
-    let GoneBack { rewound, kept: (kept, all), words, report, .. } = &gone;
+    let RewindResult { rewound, kept: (kept, all), prompt, report, .. } = &gone;
     if args.how.json {
         let mut told = undo::as_json(&opened, report, &args.how);
         told["rewound_to"] = json!(rewound.as_ref().map(|conversation| &conversation.id));
         told["messages"] = json!(kept);
-        told["words"] = json!(words);
+        told["words"] = json!(prompt);
         output::print_json(&told)?;
     } else {
         let mut text = match rewound {
@@ -85,15 +85,15 @@ pub(super) async fn rewind(args: &RewindArgs) -> anyhow::Result<Exit> {
             None => format!("Would keep {kept} of {all} messages.\n"),
         };
         text.extend(gone.files(&opened));
-        if let Some(words) = words {
-            text.extend(["You had said:\n", words, "\n"]);
+        if let Some(prompt) = prompt {
+            text.extend(["You had said:\n", prompt, "\n"]);
         }
         output::print(&haft_text::sanitise(&text))?;
     }
     Ok(if report.is_clean() { Exit::Completed } else { Exit::Waiting })
 }
 
-/// How many messages stay: up to the user's words, which are to be said anew, or up to the model's with all their results.
+/// How many messages stay: up to the user's prompt, which is to be entered again, or up to the model's reply with all its results.
 fn kept(messages: &[Message], wanted: MessageId) -> anyhow::Result<usize> {
     let at = messages.iter().position(|message| message.message_id == wanted).unwrap_or(messages.len());
     let results = |from: usize| messages[from..].iter().take_while(|message| message.role == Role::Tool).count();
@@ -108,7 +108,7 @@ fn kept(messages: &[Message], wanted: MessageId) -> anyhow::Result<usize> {
 }
 
 /// Takes back what the model changed in the messages that go.
-fn files(opened: &Opened, gone: &[Message], mode: Mode) -> anyhow::Result<Report> {
+fn files(opened: &ConversationChanges, gone: &[Message], mode: Mode) -> anyhow::Result<Report> {
     let replies = gone.iter().filter(|message| message.role == Role::Assistant);
     let target = Target::Messages(replies.map(|message| message.message_id).collect());
     match opened.record.undo(&target, None, mode) {
@@ -118,7 +118,7 @@ fn files(opened: &Opened, gone: &[Message], mode: Mode) -> anyhow::Result<Report
     }
 }
 
-async fn fork(opened: &Opened, kept: &[Message]) -> anyhow::Result<Conversation> {
+async fn fork(opened: &ConversationChanges, kept: &[Message]) -> anyhow::Result<Conversation> {
     let id = ConversationId::from(RandomIds.uuid());
     let name = Some(format!("{} (rewound)", opened.conversation.name.trim_end_matches(" (rewound)")));
     let made = if let Some(last) = kept.last() {

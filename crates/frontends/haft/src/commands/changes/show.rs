@@ -10,12 +10,12 @@ use haft_store::versions::{StepKind, Version};
 use haft_text::Masker;
 use serde_json::{Value, json};
 
-use super::{Opened, call_as_json};
+use super::{ConversationChanges, call_as_json};
 use crate::commands::changes::ChangesArgs;
 use crate::output::{self, Table};
 
 pub(super) async fn show(args: &ChangesArgs) -> anyhow::Result<()> {
-    let opened = Opened::new(args.conversation.as_deref(), &args.common).await?;
+    let opened = ConversationChanges::new(args.conversation.as_deref(), &args.common).await?;
     let record = opened.record.clone();
     record.recover()?;
     let summary = record.summary()?;
@@ -40,7 +40,7 @@ pub(super) async fn show(args: &ChangesArgs) -> anyhow::Result<()> {
     for file in &summary.files {
         let difference = difference(&opened, file)?;
         let lines = difference.count().map_or_else(String::new, |(added, removed)| format!("+{added} -{removed}"));
-        table.row(vec![word(file).to_owned(), names(&opened, file), lines]);
+        table.row(vec![status(file).to_owned(), names(&opened, file), lines]);
     }
     let mut text = table.to_string();
     if summary.files.is_empty() {
@@ -49,7 +49,7 @@ pub(super) async fn show(args: &ChangesArgs) -> anyhow::Result<()> {
     output::print(&text)
 }
 
-fn word(file: &FileSummary) -> &'static str {
+fn status(file: &FileSummary) -> &'static str {
     match file.kind {
         SummaryKind::Added => "added",
         SummaryKind::Modified => "modified",
@@ -58,7 +58,7 @@ fn word(file: &FileSummary) -> &'static str {
     }
 }
 
-fn names(opened: &Opened, file: &FileSummary) -> String {
+fn names(opened: &ConversationChanges, file: &FileSummary) -> String {
     let name = opened.name(&file.path);
     match &file.kind {
         SummaryKind::Moved { from } => format!("{} → {name}", opened.name(from)),
@@ -67,14 +67,14 @@ fn names(opened: &Opened, file: &FileSummary) -> String {
 }
 
 /// How a path changed, as far as it can be shown.
-enum Difference {
+enum PathDiff {
     /// As text.
     Text(String),
-    /// In words.
-    Words(String),
+    /// As a description.
+    Note(String),
 }
 
-impl Difference {
+impl PathDiff {
     /// The lines that were added and removed.
     fn count(&self) -> Option<(usize, usize)> {
         let Self::Text(diff) = self else { return None };
@@ -84,13 +84,13 @@ impl Difference {
     }
 }
 
-fn difference(opened: &Opened, file: &FileSummary) -> anyhow::Result<Difference> {
+fn difference(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Result<PathDiff> {
     let Some(after) = file.after else {
-        return Ok(Difference::Words("haft was stopped in the middle of this change".to_owned()));
+        return Ok(PathDiff::Note("haft was stopped in the middle of this change".to_owned()));
     };
     let is_file = |version: &Version| matches!(version, Version::File { .. } | Version::Absent);
     if !is_file(&file.before) || !is_file(&after) {
-        return Ok(Difference::Words(format!("{} → {}", kind(opened, file.before)?, kind(opened, after)?)));
+        return Ok(PathDiff::Note(format!("{} → {}", kind(opened, file.before)?, kind(opened, after)?)));
     }
     let new = opened.name(&file.path);
     let old = match &file.kind {
@@ -107,11 +107,11 @@ fn difference(opened: &Opened, file: &FileSummary) -> anyhow::Result<Difference>
         if version == Version::Absent { Ok(Some(Vec::new())) } else { Ok(opened.record.content(&version)?) }
     };
     let (Some(before), Some(now)) = (content(file.before)?, content(after)?) else {
-        return Ok(Difference::Words("the content is no longer stored".to_owned()));
+        return Ok(PathDiff::Note("the content is no longer stored".to_owned()));
     };
     let sides = (side(file.before, "a", &old), side(after, "b", &new));
     let text = unified_diff((&sides.0, &sides.1), &before, &now);
-    Ok(text.map_or_else(|| Difference::Words("not text".to_owned()), |diff| Difference::Text(masked(&diff))))
+    Ok(text.map_or_else(|| PathDiff::Note("not text".to_owned()), |diff| PathDiff::Text(masked(&diff))))
 }
 
 /// What is shown may be passed on: no key goes with it.
@@ -119,7 +119,7 @@ fn masked(text: &str) -> String {
     Masker::default().mask(text).into_owned()
 }
 
-fn kind(opened: &Opened, version: Version) -> anyhow::Result<String> {
+fn kind(opened: &ConversationChanges, version: Version) -> anyhow::Result<String> {
     Ok(match version {
         Version::Absent => "nothing".to_owned(),
         Version::File { .. } => "a file".to_owned(),
@@ -132,15 +132,15 @@ fn kind(opened: &Opened, version: Version) -> anyhow::Result<String> {
     })
 }
 
-fn step_as_text(opened: &Opened, step: &StepSummary) -> anyhow::Result<String> {
+fn step_as_text(opened: &ConversationChanges, step: &StepSummary) -> anyhow::Result<String> {
     let mut text = headline(step);
     for file in &step.files {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{} {}{}", word(file), names(opened, file), modes(file));
+        let _ = writeln!(text, "{} {}{}", status(file), names(opened, file), modes(file));
         match difference(opened, file)? {
-            Difference::Text(diff) => text.push_str(&diff),
-            Difference::Words(words) => {
-                let _ = writeln!(text, "({words})");
+            PathDiff::Text(diff) => text.push_str(&diff),
+            PathDiff::Note(note) => {
+                let _ = writeln!(text, "({note})");
             }
         }
     }
@@ -166,7 +166,7 @@ fn modes(file: &FileSummary) -> String {
     }
 }
 
-fn file_as_json(opened: &Opened, file: &FileSummary, with_content: bool) -> anyhow::Result<Value> {
+fn file_as_json(opened: &ConversationChanges, file: &FileSummary, with_content: bool) -> anyhow::Result<Value> {
     let mut value = base_json(opened, file);
     let (added, removed) = difference(opened, file)?.count().unzip();
     value["added"] = added.into();
@@ -181,8 +181,8 @@ fn file_as_json(opened: &Opened, file: &FileSummary, with_content: bool) -> anyh
     Ok(value)
 }
 
-fn base_json(opened: &Opened, file: &FileSummary) -> Value {
-    let mut value = json!({ "path": opened.name(&file.path), "change": word(file) });
+fn base_json(opened: &ConversationChanges, file: &FileSummary) -> Value {
+    let mut value = json!({ "path": opened.name(&file.path), "change": status(file) });
     if let SummaryKind::Moved { from } = &file.kind {
         value["from"] = opened.name(from).into();
     }
@@ -194,7 +194,7 @@ fn base_json(opened: &Opened, file: &FileSummary) -> Value {
     value
 }
 
-fn step_as_json(opened: &Opened, step: &StepSummary, with_diff: bool) -> anyhow::Result<Value> {
+fn step_as_json(opened: &ConversationChanges, step: &StepSummary, with_diff: bool) -> anyhow::Result<Value> {
     let kind = match step.kind {
         StepKind::Call => "call",
         StepKind::Undo => "undo",
@@ -204,8 +204,8 @@ fn step_as_json(opened: &Opened, step: &StepSummary, with_diff: bool) -> anyhow:
         let mut value = base_json(opened, file);
         if with_diff {
             match difference(opened, file)? {
-                Difference::Text(diff) => value["diff"] = diff.into(),
-                Difference::Words(words) => value["note"] = words.into(),
+                PathDiff::Text(diff) => value["diff"] = diff.into(),
+                PathDiff::Note(note) => value["note"] = note.into(),
             }
         }
         Ok(value)

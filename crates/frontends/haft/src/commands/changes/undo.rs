@@ -7,12 +7,12 @@ use haft_store::versions::Version;
 use haft_types::{Message, MessageId, Role};
 use serde_json::{Value, json};
 
-use super::{Opened, call_as_json};
-use crate::commands::changes::{How, RedoArgs, UndoArgs};
+use super::{ConversationChanges, call_as_json};
+use crate::commands::changes::{ChangeOptions, RedoArgs, UndoArgs};
 use crate::exit::{Exit, mistake};
 use crate::output;
 
-/// What is reversed, in the words of the report.
+/// What is reversed, as the report names it.
 #[derive(Clone, Copy)]
 pub(in crate::commands) enum Direction {
     /// Changes are taken back.
@@ -21,10 +21,10 @@ pub(in crate::commands) enum Direction {
     Forth,
 }
 
-/// Takes back the last change, or brings back what was taken back last; gives what was or would be done, in words. `None` where there is
+/// Takes back the last change, or brings back what was taken back last; gives what was or would be done, as text. `None` where there is
 /// nothing to do.
 pub(in crate::commands) fn described(
-    opened: &Opened,
+    opened: &ConversationChanges,
     direction: Direction,
     mode: Mode,
 ) -> anyhow::Result<Option<String>> {
@@ -40,7 +40,7 @@ pub(in crate::commands) fn described(
 }
 
 pub(super) async fn undo(args: &UndoArgs) -> anyhow::Result<Exit> {
-    let opened = Opened::new(args.conversation.as_deref(), &args.how.common).await?;
+    let opened = ConversationChanges::new(args.conversation.as_deref(), &args.how.common).await?;
     let target = match (&args.call, &args.message, args.session) {
         (Some(id), _, _) => Target::Call(id.clone()),
         (None, Some(id), _) => {
@@ -55,12 +55,12 @@ pub(super) async fn undo(args: &UndoArgs) -> anyhow::Result<Exit> {
 }
 
 pub(super) async fn redo(args: &RedoArgs) -> anyhow::Result<Exit> {
-    let opened = Opened::new(args.conversation.as_deref(), &args.how.common).await?;
+    let opened = ConversationChanges::new(args.conversation.as_deref(), &args.how.common).await?;
     let report = opened.record.redo(mode(&args.how));
     tell(&opened, report, &args.how, Direction::Forth)
 }
 
-pub(super) fn mode(how: &How) -> Mode {
+pub(super) fn mode(how: &ChangeOptions) -> Mode {
     if how.dry_run { Mode::DryRun } else { Mode::Apply }
 }
 
@@ -83,7 +83,12 @@ fn replies_to(messages: &[Message], id: &str) -> anyhow::Result<Vec<MessageId>> 
     }
 }
 
-fn tell(opened: &Opened, report: Result<Report, UndoError>, how: &How, direction: Direction) -> anyhow::Result<Exit> {
+fn tell(
+    opened: &ConversationChanges,
+    report: Result<Report, UndoError>,
+    how: &ChangeOptions,
+    direction: Direction,
+) -> anyhow::Result<Exit> {
     let report = match report {
         Ok(report) => report,
         Err(error @ (UndoError::NothingToUndo | UndoError::NothingToRedo)) => {
@@ -108,7 +113,7 @@ fn tell(opened: &Opened, report: Result<Report, UndoError>, how: &How, direction
     Ok(if report.is_clean() { Exit::Completed } else { Exit::Waiting })
 }
 
-pub(super) fn as_json(opened: &Opened, report: &Report, how: &How) -> Value {
+pub(super) fn as_json(opened: &ConversationChanges, report: &Report, how: &ChangeOptions) -> Value {
     let files = report.paths.iter().map(|taken| {
         let mut file = json!({ "path": opened.name(&taken.path), "action": action(taken) });
         if let Err(conflict) = &taken.after {
@@ -124,7 +129,7 @@ pub(super) fn as_json(opened: &Opened, report: &Report, how: &How) -> Value {
     })
 }
 
-pub(super) fn as_text(opened: &Opened, report: &Report, mode: Mode, direction: Direction) -> String {
+pub(super) fn as_text(opened: &ConversationChanges, report: &Report, mode: Mode, direction: Direction) -> String {
     let verb = match (direction, mode) {
         (Direction::Back, Mode::Apply) => "Took back",
         (Direction::Back, Mode::DryRun) => "Would take back",

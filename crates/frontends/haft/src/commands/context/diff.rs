@@ -11,33 +11,33 @@ use haft_types::Layer;
 use serde_json::{Value, json};
 use similar::{Algorithm, DiffOp, TextDiff, capture_diff_slices};
 
-use super::logged::Log;
-use super::segments::{Shown, ShownSegment, Words};
-use super::words::{count, first_words, whole_text};
+use super::logged::RequestLogReader;
+use super::segments::{RequestView, SegmentView, TextExtent};
+use super::text::{count, opening, whole_text};
 use crate::commands::context::DiffArgs;
 use crate::exit::mistake;
 use crate::output;
 
 pub(super) async fn run(args: &DiffArgs) -> anyhow::Result<()> {
-    let asked = Asked::read(args)?;
-    let log = Log::open(asked.conversation, &args.common).await?;
+    let asked = DiffTarget::read(args)?;
+    let log = RequestLogReader::open(asked.conversation, &args.common).await?;
     let (from, to) = asked.pair(log.requests)?;
     let (old, new) = (log.request(Some(from)).await?, log.request(Some(to)).await?);
-    let difference = Difference::of(&old, &new);
+    let difference = RequestDiff::of(&old, &new);
     if args.json {
         return output::print_json(&difference.json(&log, args.full));
     }
     output::print(&haft_text::sanitise(&difference.text(args.full)))
 }
 
-/// What the words of the command line mean.
+/// What the positional arguments mean.
 #[derive(Debug, PartialEq, Eq)]
-struct Asked<'a> {
+struct DiffTarget<'a> {
     conversation: Option<&'a str>,
     numbers: Vec<u64>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> DiffTarget<'a> {
     fn read(args: &'a DiffArgs) -> anyhow::Result<Self> {
         // The first eight digits of an id can be a number, too; no conversation has that many requests.
         const ID: usize = 8;
@@ -72,33 +72,35 @@ impl<'a> Asked<'a> {
 }
 
 /// One step from the old request to the new one.
-enum Step<'a> {
+enum SegmentChange<'a> {
     /// The same in both, but behind a change.
     Again(&'a [LoggedSegment]),
     Gone(usize, &'a LoggedSegment),
     Came(usize, &'a LoggedSegment),
 }
 
-struct Difference<'a> {
+struct RequestDiff<'a> {
     old: &'a LoggedRequest,
     new: &'a LoggedRequest,
     /// Segments that are the same from the front.
     kept: usize,
-    steps: Vec<Step<'a>>,
+    steps: Vec<SegmentChange<'a>>,
 }
 
-impl<'a> Difference<'a> {
+impl<'a> RequestDiff<'a> {
     fn of(old: &'a LoggedRequest, new: &'a LoggedRequest) -> Self {
         let pairs = old.segments.iter().zip(&new.segments);
         let kept = pairs.take_while(|(old, new)| old.hash == new.hash).count();
         let hashes = |request: &LoggedRequest| request.segments[kept..].iter().map(|one| one.hash).collect::<Vec<_>>();
         let (was, is) = (&old.segments[kept..], &new.segments[kept..]);
-        let gone = |index: usize| Step::Gone(kept + index, &was[index]);
-        let came = |index: usize| Step::Came(kept + index, &is[index]);
+        let gone = |index: usize| SegmentChange::Gone(kept + index, &was[index]);
+        let came = |index: usize| SegmentChange::Came(kept + index, &is[index]);
         let mut steps = Vec::new();
         for op in capture_diff_slices(Algorithm::Myers, &hashes(old), &hashes(new)) {
             match op {
-                DiffOp::Equal { new_index, len, .. } => steps.push(Step::Again(&is[new_index..new_index + len])),
+                DiffOp::Equal { new_index, len, .. } => {
+                    steps.push(SegmentChange::Again(&is[new_index..new_index + len]))
+                }
                 DiffOp::Delete { old_index, old_len, .. } => steps.extend((old_index..old_index + old_len).map(gone)),
                 DiffOp::Insert { new_index, new_len, .. } => steps.extend((new_index..new_index + new_len).map(came)),
                 DiffOp::Replace { old_index, old_len, new_index, new_len } => {
@@ -112,9 +114,9 @@ impl<'a> Difference<'a> {
 
     /// The same message as it was before, if it was sent in another form.
     fn before(&self, segment: &LoggedSegment) -> Option<&'a LoggedSegment> {
-        let same = |step: &Step<'a>| match step {
-            Step::Gone(_, old) if is_same(old, segment) => Some(*old),
-            Step::Gone(..) | Step::Came(..) | Step::Again(_) => None,
+        let same = |step: &SegmentChange<'a>| match step {
+            SegmentChange::Gone(_, old) if is_same(old, segment) => Some(*old),
+            SegmentChange::Gone(..) | SegmentChange::Came(..) | SegmentChange::Again(_) => None,
         };
         self.steps.iter().find_map(same)
     }
@@ -153,9 +155,9 @@ impl<'a> Difference<'a> {
         let _ = writeln!(text, "= {}", tally(&self.new.segments[..self.kept], "kept"));
         for step in &self.steps {
             match step {
-                Step::Again(same) => drop(writeln!(text, "  {}", tally(same, "unchanged but sent again"))),
-                Step::Gone(index, segment) => line(&mut text, '-', *index, segment),
-                Step::Came(index, segment) => {
+                SegmentChange::Again(same) => drop(writeln!(text, "  {}", tally(same, "unchanged but sent again"))),
+                SegmentChange::Gone(index, segment) => line(&mut text, '-', *index, segment),
+                SegmentChange::Came(index, segment) => {
                     line(&mut text, '+', *index, segment);
                     if full {
                         text.push_str(&self.changed(segment));
@@ -177,11 +179,11 @@ impl<'a> Difference<'a> {
         indent(&TextDiff::from_lines(old.as_str(), new.as_str()).unified_diff().to_string())
     }
 
-    fn json(&self, log: &Log, full: bool) -> Value {
-        let words = if full { Words::All } else { Words::First };
-        let (was, is) = (Shown::logged(self.old), Shown::logged(self.new));
-        let segment = |sign: &str, index: usize, of: &ShownSegment<'_>| {
-            let mut value = of.json(words);
+    fn json(&self, log: &RequestLogReader, full: bool) -> Value {
+        let extent = if full { TextExtent::All } else { TextExtent::First };
+        let (was, is) = (RequestView::logged(self.old), RequestView::logged(self.new));
+        let segment = |sign: &str, index: usize, of: &SegmentView<'_>| {
+            let mut value = of.json(extent);
             value["change"] = sign.into();
             value["index"] = (index + 1).into();
             value
@@ -190,9 +192,9 @@ impl<'a> Difference<'a> {
             .steps
             .iter()
             .map(|step| match step {
-                Step::Again(same) => json!({"change": "=", "segments": same.len(), "tokens": tokens(same)}),
-                Step::Gone(index, _) => segment("-", *index, &was.segments[*index]),
-                Step::Came(index, _) => segment("+", *index, &is.segments[*index]),
+                SegmentChange::Again(same) => json!({"change": "=", "segments": same.len(), "tokens": tokens(same)}),
+                SegmentChange::Gone(index, _) => segment("-", *index, &was.segments[*index]),
+                SegmentChange::Came(index, _) => segment("+", *index, &is.segments[*index]),
             })
             .collect();
         json!({
@@ -226,7 +228,7 @@ fn tally(segments: &[LoggedSegment], how: &str) -> String {
 
 fn line(text: &mut String, sign: char, index: usize, segment: &LoggedSegment) {
     const WIDEST: usize = 60;
-    let words = first_words(&segment.message);
+    let first_line = opening(&segment.message);
     // Writing to a String cannot fail.
     let _ = writeln!(
         text,
@@ -236,7 +238,7 @@ fn line(text: &mut String, sign: char, index: usize, segment: &LoggedSegment) {
         segment.message.message_id.short(),
         segment.message.role,
         grouped(segment.tokens),
-        haft_text::truncate_to_width(&words, WIDEST),
+        haft_text::truncate_to_width(&first_line, WIDEST),
     );
 }
 
@@ -256,7 +258,7 @@ mod tests {
     fn asked(what: &[&str], request: Option<u64>) -> anyhow::Result<(Option<String>, (u64, u64))> {
         let what = what.iter().map(|word| (*word).to_owned()).collect();
         let args = DiffArgs { what, request, full: false, json: false, common: Common::default() };
-        let asked = Asked::read(&args)?;
+        let asked = DiffTarget::read(&args)?;
         Ok((asked.conversation.map(str::to_owned), asked.pair(9)?))
     }
 

@@ -1,6 +1,6 @@
 //! `haft context edit`: what is sent, message by message, with the price of every change.
 //!
-//! The price is told before an edit is kept. The conversation is locked meanwhile: one that is in use cannot be edited.
+//! The price is shown before an edit is kept. The conversation is locked meanwhile: one that is in use cannot be edited.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use haft_types::{Clock, MessageId, ModelSpec, Role, Timestamp};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::words::{count, money};
+use super::text::{count, money};
 use crate::cli::{Common, OutputFormat, RunArgs};
 use crate::commands::{configuration, conversations, run};
 use crate::exit::mistake;
@@ -49,7 +49,7 @@ pub(crate) enum EditCommand {
     Undo(UndoEditsArgs),
 }
 
-/// Which conversation is edited, and how that is told.
+/// Which conversation is edited, and the output format.
 #[derive(Debug, Args)]
 pub(crate) struct EditHow {
     /// An id, the beginning of one, or a name; the current conversation when absent.
@@ -131,7 +131,7 @@ pub(super) async fn run(args: &EditArgs) -> anyhow::Result<()> {
         }
         EditCommand::Summarise(args) => summarise(args).await,
         EditCommand::Undo(args) => {
-            let mut open = Open::to_edit(&args.how).await?;
+            let mut open = EditedConversation::to_edit(&args.how).await?;
             let chosen = EditTargets { ids: Vec::new(), along: Vec::new() };
             open.make(ContextEdit::Undo { edits: args.number }, &chosen, &[], &args.how).await
         }
@@ -140,17 +140,17 @@ pub(super) async fn run(args: &EditArgs) -> anyhow::Result<()> {
 
 async fn edit(
     how: &EditHow,
-    words: &[String],
+    ids: &[String],
     reach: EditReach,
     make: impl Fn(Vec<MessageId>) -> ContextEdit,
 ) -> anyhow::Result<()> {
-    let mut open = Open::to_edit(how).await?;
-    let chosen = open.session.choose_messages(words, reach).map_err(|error| told(&error))?;
+    let mut open = EditedConversation::to_edit(how).await?;
+    let chosen = open.session.choose_messages(ids, reach).map_err(|error| told(&error))?;
     open.make(make(chosen.ids.clone()), &chosen, &[], how).await
 }
 
 async fn summarise(args: &SummariseArgs) -> anyhow::Result<()> {
-    let mut open = Open::to_edit(&args.how).await?;
+    let mut open = EditedConversation::to_edit(&args.how).await?;
     let chosen = open.session.choose_messages(&args.ids, EditReach::Span).map_err(|error| told(&error))?;
     let mut notes = Vec::new();
     let text = if let Some(text) = &args.text {
@@ -176,7 +176,7 @@ async fn summarise(args: &SummariseArgs) -> anyhow::Result<()> {
     open.make(ContextEdit::Summarise { ids: chosen.ids.clone(), text }, &chosen, &notes, &args.how).await
 }
 
-/// What can be put right by other arguments is told as such.
+/// Errors that other arguments can fix become usage errors.
 fn told(error: &EditError) -> anyhow::Error {
     mistake(error.to_string())
 }
@@ -190,14 +190,14 @@ fn refused(error: EditContextError) -> anyhow::Error {
 }
 
 /// A conversation whose context is looked at or edited.
-struct Open {
+struct EditedConversation {
     session: Session,
     store: Arc<dyn Store>,
     /// Nobody goes on with it while it is edited.
     _lock: Option<WriteLock>,
 }
 
-impl Open {
+impl EditedConversation {
     /// Opens it to be looked at.
     async fn to_look(how: &EditHow) -> anyhow::Result<Self> {
         Self::open(how, None).await
@@ -342,7 +342,7 @@ fn price(quote: &Quote, model: &ModelSpec) -> String {
 }
 
 async fn list(how: &EditHow) -> anyhow::Result<()> {
-    let mut open = Open::to_look(how).await?;
+    let mut open = EditedConversation::to_look(how).await?;
     let lines = open.session.context_lines().await.map_err(refused)?;
     let (model, now) = (open.session.model().clone(), WallClock.now());
     if how.json {

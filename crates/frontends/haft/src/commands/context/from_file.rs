@@ -13,7 +13,7 @@ use crate::exit::mistake;
 
 /// What a file says.
 #[derive(Debug)]
-pub(super) struct FromFile {
+pub(super) struct ConversationFile {
     pub(super) id: ConversationId,
     /// The text of the system messages it begins with.
     pub(super) system: Option<String>,
@@ -21,7 +21,7 @@ pub(super) struct FromFile {
 }
 
 /// Reads the file, or standard input for `-`.
-pub(super) fn read(path: &Path) -> anyhow::Result<FromFile> {
+pub(super) fn read(path: &Path) -> anyhow::Result<ConversationFile> {
     let shown = path.display();
     let text = if path == Path::new("-") {
         let mut text = String::new();
@@ -33,7 +33,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<FromFile> {
     parse(&text).map_err(|problem| mistake(format!("`{shown}` is not a conversation: {problem}")))
 }
 
-fn parse(text: &str) -> Result<FromFile, String> {
+fn parse(text: &str) -> Result<ConversationFile, String> {
     let text = text.trim_start_matches('\u{feff}').trim();
     let first = text.lines().next().map(serde_json::from_str::<Value>);
     let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
@@ -53,7 +53,7 @@ fn parse(text: &str) -> Result<FromFile, String> {
         .is_ok_and(|value| value.get("messages").is_some() && value.get("id").is_none());
     let unnamed = text.starts_with('[') || without_id;
     let (system, messages): (Vec<_>, Vec<_>) = split_system(document.messages);
-    Ok(FromFile {
+    Ok(ConversationFile {
         id: if unnamed { ConversationId::new("from-file") } else { document.id },
         system: Some(system.join("\n\n")).filter(|system| !system.is_empty()),
         messages,

@@ -15,7 +15,7 @@ use crate::exit::mistake;
 use crate::{output, wiring};
 
 /// A conversation whose requests are looked at.
-pub(super) struct Log {
+pub(super) struct RequestLogReader {
     pub(super) store: Arc<dyn Store>,
     pub(super) config: Config,
     pub(super) conversation: Conversation,
@@ -23,7 +23,7 @@ pub(super) struct Log {
     pub(super) requests: u64,
 }
 
-impl Log {
+impl RequestLogReader {
     /// Opens the log of the conversation that is meant, or of the current one.
     pub(super) async fn open(name: Option<&str>, common: &Common) -> anyhow::Result<Self> {
         let (places, loaded) = configuration(common)?;

@@ -1,5 +1,7 @@
 //! The request that would be sent next, built by the engine under the present configuration.
 
+use std::path::Path;
+
 use haft_agent::Project;
 use haft_agent::config::Config;
 use haft_context::{Assembly, treat_input};
@@ -7,18 +9,19 @@ use haft_model::{Declared, Encoding, ProviderConfig};
 use haft_store::{Conversation, DEFAULT_NAMESPACE};
 use haft_types::{Api, ContentHash, ConversationId, Message, MessageId, Metadata, Origin, Role, Timestamp};
 
-use super::from_file::{self, FromFile};
+#[cfg(feature = "imports")]
+use super::from_file::{self, ConversationFile};
 use crate::cli::RunArgs;
 use crate::commands::context::LookArgs;
 use crate::commands::{configuration, conversations, run};
 use crate::exit::mistake;
 use crate::{output, wiring};
 
-/// What stands for the user's words while nobody has said them.
+/// The stand-in for the user's next prompt.
 const UNSAID: &str = "[the user's next input]";
 
 /// A request that was not sent.
-pub(super) struct Next {
+pub(super) struct NextRequest {
     pub(super) assembly: Assembly,
     pub(super) encoding: Encoding,
 }
@@ -33,14 +36,14 @@ pub(super) fn is_meant(look: &LookArgs, next: bool) -> anyhow::Result<bool> {
 }
 
 /// Builds the next request of the conversation that is meant.
-pub(super) async fn next(look: &LookArgs) -> anyhow::Result<Next> {
+pub(super) async fn next(look: &LookArgs) -> anyhow::Result<NextRequest> {
     let (places, loaded) = configuration(&look.common)?;
     let mut config = loaded.config;
     let model = choose(&mut config, look)?;
     let store = wiring::open_store(&places, &config)?;
     let mut args = RunArgs { model: Some(model.clone()), ..RunArgs::default() };
     let (conversation, mut messages) = if let Some(path) = &look.from_file {
-        let FromFile { id, system, messages } = from_file::read(path)?;
+        let (id, system, messages) = read_file(path)?;
         args.system_prompt = system;
         (imagined(id, messages.len()), messages)
     } else {
@@ -56,7 +59,19 @@ pub(super) async fn next(look: &LookArgs) -> anyhow::Result<Next> {
     messages.extend(input(look, &config, &plan.project, &messages));
     let encoding = wiring::declared(&config, &model)?.encoding();
     let mut session = wiring::look(&places, config, plan, store, (conversation, messages)).await?;
-    Ok(Next { assembly: session.preview()?, encoding })
+    Ok(NextRequest { assembly: session.preview()?, encoding })
+}
+
+/// The id, the system prompt and the messages of a conversation in a file.
+#[cfg(feature = "imports")]
+fn read_file(path: &Path) -> anyhow::Result<(ConversationId, Option<String>, Vec<Message>)> {
+    let ConversationFile { id, system, messages } = from_file::read(path)?;
+    Ok((id, system, messages))
+}
+
+#[cfg(not(feature = "imports"))]
+fn read_file(_: &Path) -> anyhow::Result<(ConversationId, Option<String>, Vec<Message>)> {
+    Err(mistake("`--from-file` is not in this build; build it with `--features imports`"))
 }
 
 /// The model to ask. Over an API that its provider does not speak it is as another provider would serve it.
@@ -112,7 +127,7 @@ fn imagined(id: ConversationId, messages: usize) -> Conversation {
     }
 }
 
-/// The user's next words: those given, or a stand-in where the conversation waits for some.
+/// The user's next prompt: the given one, or a stand-in where the conversation waits for one.
 fn input(look: &LookArgs, config: &Config, project: &Project, messages: &[Message]) -> Option<Message> {
     let text = match &look.input {
         Some(text) => treat_input(text, config.context.mentions as usize, &|path| project.cwd.join(path).exists()),

@@ -9,14 +9,14 @@ use haft_store::RequestOutline;
 use haft_text::{Anchor, Svg, grouped};
 use haft_types::{Layer, LlmMetadata, ModelSpec};
 
-use super::why::Broken;
-use super::words::{count, percent};
+use super::text::{count, percent};
+use super::why::PrefixBreakReport;
 
 /// One request.
-pub(super) struct Column {
+pub(super) struct RequestColumn {
     number: u64,
     tokens: u64,
-    layers: [Tokens; Layer::ALL.len()],
+    layers: [LayerTokens; Layer::ALL.len()],
     /// The part of the input that came from the cache, by the provider's count.
     cached_share: Option<f64>,
     /// What is said of the break of the prefix here, if there is one.
@@ -26,18 +26,18 @@ pub(super) struct Column {
 
 /// The tokens of a layer: those in the unchanged prefix, and the others.
 #[derive(Clone, Copy, Default)]
-struct Tokens {
+struct LayerTokens {
     kept: u64,
     new: u64,
 }
 
-impl Column {
+impl RequestColumn {
     /// The columns of a log.
     pub(super) fn of(
         outlines: &[RequestOutline],
         replies: &[Option<&LlmMetadata>],
         models: &[ModelSpec],
-        breaks: &[Broken],
+        breaks: &[PrefixBreakReport],
     ) -> Vec<Self> {
         let mut before: Option<&RequestOutline> = None;
         let mut columns = Vec::with_capacity(outlines.len());
@@ -53,7 +53,7 @@ impl Column {
         outline: &RequestOutline,
         reply: Option<&LlmMetadata>,
         model: &ModelSpec,
-        breaks: &[Broken],
+        breaks: &[PrefixBreakReport],
     ) -> Self {
         let number = outline.summary.number;
         let same_front =
@@ -62,7 +62,7 @@ impl Column {
             let pairs = before.segments.iter().zip(&outline.segments);
             pairs.take_while(|(old, new)| old.hash == new.hash).count()
         });
-        let mut layers = [Tokens::default(); Layer::ALL.len()];
+        let mut layers = [LayerTokens::default(); Layer::ALL.len()];
         for (index, segment) in outline.segments.iter().enumerate() {
             let tokens = &mut layers[segment.layer as usize];
             let part = if index < kept { &mut tokens.kept } else { &mut tokens.new };
@@ -108,7 +108,7 @@ text { fill: #e6edf3 } .faint { fill: #9198a1 } .ground { fill: #0d1117 } .grid 
 }";
 
 /// Draws the columns.
-pub(super) fn draw(name: &str, columns: &[Column]) -> String {
+pub(super) fn draw(name: &str, columns: &[RequestColumn]) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT, &[("role", "img")]);
     svg.element("title").text(&format!("{name}: tokens of every request by layer"));
     svg.style(STYLE);
@@ -116,7 +116,7 @@ pub(super) fn draw(name: &str, columns: &[Column]) -> String {
     ground.number("width", WIDTH).number("height", HEIGHT).number("rx", 6.0).empty();
     let peak = columns.iter().map(|column| column.tokens).max().unwrap_or(0);
     heading(&mut svg, name, columns, peak);
-    let scale = Scale::new(peak);
+    let scale = TokenScale::new(peak);
     scale.draw(&mut svg);
     let slot = (WIDTH - LEFT - RIGHT) / columns.len().max(1) as f64;
     let width = (slot * 0.78).min(56.0);
@@ -133,7 +133,7 @@ pub(super) fn draw(name: &str, columns: &[Column]) -> String {
     svg.finish()
 }
 
-fn heading(svg: &mut Svg, name: &str, columns: &[Column], peak: u64) {
+fn heading(svg: &mut Svg, name: &str, columns: &[RequestColumn], peak: u64) {
     const LONGEST: usize = 90;
     let broken = columns.iter().filter(|column| column.broken.is_some()).count();
     let window = columns.last().map(|column| column.window).filter(|window| *window > 0);
@@ -150,12 +150,12 @@ fn heading(svg: &mut Svg, name: &str, columns: &[Column], peak: u64) {
 }
 
 /// From tokens to heights.
-struct Scale {
+struct TokenScale {
     top: u64,
     step: u64,
 }
 
-impl Scale {
+impl TokenScale {
     /// About five lines at round numbers.
     fn new(peak: u64) -> Self {
         let rough = peak.div_ceil(5).max(1);
@@ -178,7 +178,7 @@ impl Scale {
     }
 }
 
-fn draw_column(svg: &mut Svg, column: &Column, x: f64, width: f64, scale: &Scale) {
+fn draw_column(svg: &mut Svg, column: &RequestColumn, x: f64, width: f64, scale: &TokenScale) {
     svg.element("g").open();
     svg.element("title").text(&tooltip(column));
     let mut y = HEIGHT - BOTTOM;
@@ -206,7 +206,7 @@ fn marker(svg: &mut Svg, x: f64, y: f64) {
     svg.element("path").attribute("class", "break").attribute("d", &format!("M{x:.1} {y:.1}l-5 -9h10z")).empty();
 }
 
-fn tooltip(column: &Column) -> String {
+fn tooltip(column: &RequestColumn) -> String {
     let mut text = format!("request {}: {} tokens", column.number, grouped(column.tokens));
     for (layer, tokens) in Layer::ALL.into_iter().zip(column.layers) {
         if tokens.kept + tokens.new > 0 {
@@ -223,7 +223,7 @@ fn tooltip(column: &Column) -> String {
     text
 }
 
-fn told(broken: &Broken) -> String {
+fn told(broken: &PrefixBreakReport) -> String {
     broken.cause.map_or_else(|| "break without a cause".to_owned(), |cause| format!("break: {cause}"))
 }
 
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn the_scale_has_few_round_lines_and_room_for_the_peak() {
         for peak in [0, 1, 7, 99, 1_234, 60_000, 199_999, 1_000_001] {
-            let scale = Scale::new(peak);
+            let scale = TokenScale::new(peak);
             assert!(scale.top >= peak && scale.top / scale.step <= 6, "{peak}: {} by {}", scale.top, scale.step);
         }
     }

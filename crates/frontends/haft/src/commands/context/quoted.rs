@@ -1,4 +1,4 @@
-//! What an action beside a session costs the conversation that is going on.
+//! What an action outside a session costs the current conversation.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use haft_context::ContextChange;
 use haft_engine::prefix_cache_of;
 use haft_types::{Clock, MessageId};
 
-use super::logged::Log;
+use super::logged::RequestLogReader;
 use crate::cli::Common;
 
 /// What the next request of the current conversation writes again once its tools are others; `None` when there is none, or
 /// nothing of it is in the cache.
 pub(in crate::commands) async fn other_tools(common: &Common) -> Option<String> {
-    let log = Log::open(None, common).await.ok()?;
+    let log = RequestLogReader::open(None, common).await.ok()?;
     let (outlines, messages) = (log.outlines().await.ok()?, log.messages().await.ok()?);
     let model = log.models(&outlines).ok()?.pop()?;
     let sizes: HashMap<_, _> = messages.iter().map(|one| (one.message_id, one.content.len())).collect();

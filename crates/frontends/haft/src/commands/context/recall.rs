@@ -38,7 +38,7 @@ pub(super) async fn run(args: &RecallArgs) -> anyhow::Result<()> {
     output::print(&haft_text::sanitise(&format!("{text}{end}")))
 }
 
-/// What is printed beside the text itself.
+/// What is printed in addition to the text itself.
 fn heading(message: &Message) -> String {
     let (id, at) = (message.message_id.short(), message.created_at);
     let mut results = message.tool_results().map(|result| {

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 
-use super::logged::{Log, rebuild};
+use super::logged::{RequestLogReader, rebuild};
 use super::next;
-use super::words::masked;
+use super::text::masked;
 use crate::commands::context::{LookArgs, RenderArgs};
 use crate::output;
 
@@ -16,7 +16,7 @@ pub(super) async fn run(args: &RenderArgs) -> anyhow::Result<()> {
 
 /// The body of a request that was sent: the one that is asked for, or the last one.
 pub(super) async fn sent(look: &LookArgs) -> anyhow::Result<Vec<u8>> {
-    let log = Log::open(look.conversation.as_deref(), &look.common).await?;
+    let log = RequestLogReader::open(look.conversation.as_deref(), &look.common).await?;
     let logged = log.request(look.request).await?;
     let encoding = log.encoding(logged.encoding.as_deref(), &logged.summary.model)?;
     let encoding = match look.api {

@@ -7,17 +7,17 @@ use haft_text::grouped;
 use haft_types::{LlmMetadata, ModelSpec, Request};
 use serde_json::{Value, json};
 
-use super::logged::{Log, rebuild, replies};
+use super::logged::{RequestLogReader, rebuild, replies};
 use super::next;
-use super::picture::{self, Column};
+use super::picture::{self, RequestColumn};
+use super::text::{money, percent};
 use super::why::breaks;
-use super::words::{money, percent};
 use crate::commands::context::ReportArgs;
 use crate::exit::mistake;
 use crate::output;
 
 /// A request with what is known of it.
-struct Report {
+struct BudgetReport {
     title: String,
     number: Option<u64>,
     model: ModelSpec,
@@ -32,9 +32,9 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
         let next = next::next(look).await?;
         let (model, budget) = (next.encoding.spec, next.assembly.account.budget);
         let title = "the next request".to_owned();
-        return print(&Report { title, number: None, model, budget, reply: None }, None, args);
+        return print(&BudgetReport { title, number: None, model, budget, reply: None }, None, args);
     }
-    let log = Log::open(look.conversation.as_deref(), &look.common).await?;
+    let log = RequestLogReader::open(look.conversation.as_deref(), &look.common).await?;
     let logged = log.request(look.request).await?;
     let number = logged.summary.number;
     let model = log.encoding(logged.encoding.as_deref(), &logged.summary.model)?.spec;
@@ -48,15 +48,15 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let title = format!("request {number} of {} in `{}`", log.requests, log.conversation.id);
     if let Some(path) = &args.svg {
         let models = log.models(&outlines)?;
-        let columns = Column::of(&outlines, &replies, &models, &breaks(&outlines, &models, &messages));
+        let columns = RequestColumn::of(&outlines, &replies, &models, &breaks(&outlines, &models, &messages));
         std::fs::write(path, picture::draw(&log.conversation.name, &columns))
             .map_err(|error| mistake(format!("cannot write `{}`: {error}", path.display())))?;
         output::tell(&format!("haft: wrote a picture of {} requests to {}", columns.len(), path.display()));
     }
-    print(&Report { title, number: Some(number), model, budget, reply }, Some(&log), args)
+    print(&BudgetReport { title, number: Some(number), model, budget, reply }, Some(&log), args)
 }
 
-fn print(report: &Report, log: Option<&Log>, args: &ReportArgs) -> anyhow::Result<()> {
+fn print(report: &BudgetReport, log: Option<&RequestLogReader>, args: &ReportArgs) -> anyhow::Result<()> {
     if args.json {
         output::print_json(&as_json(report, log))
     } else {
@@ -64,7 +64,7 @@ fn print(report: &Report, log: Option<&Log>, args: &ReportArgs) -> anyhow::Resul
     }
 }
 
-fn as_json(report: &Report, log: Option<&Log>) -> Value {
+fn as_json(report: &BudgetReport, log: Option<&RequestLogReader>) -> Value {
     let budget = &report.budget;
     let usage = report.reply.as_ref().map(LlmMetadata::usage);
     json!({
@@ -83,7 +83,7 @@ fn as_json(report: &Report, log: Option<&Log>) -> Value {
     })
 }
 
-fn as_text(report: &Report) -> String {
+fn as_text(report: &BudgetReport) -> String {
     let budget = &report.budget;
     let mut text = format!("{}: {} in {}\n\n", report.title, report.model.full_name(), report.model.api);
     let share = |tokens: u64| tokens as f64 / budget.window.max(1) as f64;
@@ -91,7 +91,7 @@ fn as_text(report: &Report) -> String {
     for (name, tokens) in layers.chain([("output reserve", budget.output_reserve)]) {
         line(&mut text, name, &grouped(tokens), share(tokens));
     }
-    // What is missing is told as such: a bar cannot be negative.
+    // What is missing is shown as such: a bar cannot be negative.
     let remaining = budget.remaining.unsigned_abs();
     if budget.remaining < 0 {
         line(&mut text, "remaining", &format!("-{}", grouped(remaining)), 0.0);

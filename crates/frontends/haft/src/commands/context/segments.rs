@@ -4,21 +4,21 @@ use haft_store::LoggedRequest;
 use haft_types::{Api, Layer, Message, Request, ToolSpec};
 use serde_json::{Value, json};
 
-use super::words::{first_words, whole_text};
+use super::text::{opening, whole_text};
 
 /// A request to be shown.
-pub(super) struct Shown<'a> {
+pub(super) struct RequestView<'a> {
     /// Its number, unless it was not sent.
     pub(super) number: Option<u64>,
     pub(super) model: String,
     pub(super) api: Api,
     pub(super) tokens: u64,
-    pub(super) segments: Vec<ShownSegment<'a>>,
+    pub(super) segments: Vec<SegmentView<'a>>,
     pub(super) tools: &'a [ToolSpec],
 }
 
 /// A segment to be shown.
-pub(super) struct ShownSegment<'a> {
+pub(super) struct SegmentView<'a> {
     pub(super) layer: Layer,
     pub(super) owner: &'a str,
     pub(super) message: &'a Message,
@@ -26,17 +26,17 @@ pub(super) struct ShownSegment<'a> {
     pub(super) boundary: bool,
 }
 
-/// Which words of a message are given.
+/// How much of a message is given.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Words {
+pub(super) enum TextExtent {
     First,
     All,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> RequestView<'a> {
     /// A request that was sent.
     pub(super) fn logged(logged: &'a LoggedRequest) -> Self {
-        let segment = |segment: &'a haft_store::LoggedSegment| ShownSegment {
+        let segment = |segment: &'a haft_store::LoggedSegment| SegmentView {
             layer: segment.layer,
             owner: &segment.owner,
             message: &segment.message,
@@ -55,7 +55,7 @@ impl<'a> Shown<'a> {
 
     /// A request that would be sent.
     pub(super) fn next(request: &'a Request, model: String, api: Api) -> Self {
-        let segment = |segment: &'a haft_types::Segment| ShownSegment {
+        let segment = |segment: &'a haft_types::Segment| SegmentView {
             layer: segment.layer,
             owner: segment.owner,
             message: &segment.entry.message,
@@ -86,9 +86,9 @@ impl<'a> Shown<'a> {
     }
 }
 
-impl ShownSegment<'_> {
+impl SegmentView<'_> {
     /// For programs.
-    pub(super) fn json(&self, words: Words) -> Value {
+    pub(super) fn json(&self, extent: TextExtent) -> Value {
         let mut value = json!({
             "layer": self.layer,
             "owner": self.owner,
@@ -96,9 +96,9 @@ impl ShownSegment<'_> {
             "role": self.message.role,
             "tokens": self.tokens,
             "boundary": self.boundary,
-            "first_words": first_words(self.message),
+            "first_words": opening(self.message),
         });
-        if words == Words::All {
+        if extent == TextExtent::All {
             value["text"] = whole_text(self.message).into();
         }
         value

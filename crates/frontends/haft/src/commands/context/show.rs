@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use haft_text::grouped;
 use serde_json::json;
 
-use super::logged::Log;
-use super::segments::{Shown, Words};
-use super::words::{count, first_words, whole_text};
+use super::logged::RequestLogReader;
+use super::segments::{RequestView, TextExtent};
+use super::text::{count, opening, whole_text};
 use super::{next, render};
 use crate::commands::context::ShowArgs;
 use crate::output::{self, Table};
@@ -21,16 +21,16 @@ pub(super) async fn run(args: &ShowArgs) -> anyhow::Result<()> {
     if next_is_meant {
         let next = next::next(look).await?;
         let spec = &next.encoding.spec;
-        return print(&Shown::next(&next.assembly.request, spec.full_name(), spec.api), None, args);
+        return print(&RequestView::next(&next.assembly.request, spec.full_name(), spec.api), None, args);
     }
-    let log = Log::open(look.conversation.as_deref(), &look.common).await?;
+    let log = RequestLogReader::open(look.conversation.as_deref(), &look.common).await?;
     let logged = log.request(look.request).await?;
-    print(&Shown::logged(&logged), Some(&log), args)
+    print(&RequestView::logged(&logged), Some(&log), args)
 }
 
-fn print(shown: &Shown<'_>, log: Option<&Log>, args: &ShowArgs) -> anyhow::Result<()> {
+fn print(shown: &RequestView<'_>, log: Option<&RequestLogReader>, args: &ShowArgs) -> anyhow::Result<()> {
     if args.json {
-        let words = if args.full { Words::All } else { Words::First };
+        let extent = if args.full { TextExtent::All } else { TextExtent::First };
         return output::print_json(&json!({
             "conversation_id": log.map(|log| &log.conversation.id),
             "request": shown.number,
@@ -39,7 +39,7 @@ fn print(shown: &Shown<'_>, log: Option<&Log>, args: &ShowArgs) -> anyhow::Resul
             "tokens": shown.tokens,
             "tools": shown.tools.iter().map(|tool| &tool.name).collect::<Vec<_>>(),
             "tool_tokens": shown.tool_tokens(),
-            "segments": shown.segments.iter().map(|segment| segment.json(words)).collect::<Vec<_>>(),
+            "segments": shown.segments.iter().map(|segment| segment.json(extent)).collect::<Vec<_>>(),
         }));
     }
     let of = log.map_or_else(String::new, |log| format!(" of {} in `{}`", log.requests, log.conversation.id));
@@ -63,7 +63,7 @@ fn print(shown: &Shown<'_>, log: Option<&Log>, args: &ShowArgs) -> anyhow::Resul
 /// `|` marks where the provider's cache can find the prefix again.
 const BOUNDARY: &str = "|";
 
-fn table(shown: &Shown<'_>) -> String {
+fn table(shown: &RequestView<'_>) -> String {
     let mut table = Table::new(&["#", "LAYER", "OWNER", "ID", "ROLE", "TOKENS", "CACHE", "TEXT"]);
     for (index, segment) in shown.segments.iter().enumerate() {
         table.row(vec![
@@ -74,13 +74,13 @@ fn table(shown: &Shown<'_>) -> String {
             segment.message.role.to_string(),
             grouped(segment.tokens),
             if segment.boundary { BOUNDARY.to_owned() } else { String::new() },
-            first_words(segment.message),
+            opening(segment.message),
         ]);
     }
     table.to_string()
 }
 
-fn whole(shown: &Shown<'_>, text: &mut String) {
+fn whole(shown: &RequestView<'_>, text: &mut String) {
     for (index, segment) in shown.segments.iter().enumerate() {
         let boundary = if segment.boundary { ", cache boundary" } else { "" };
         // Writing to a String cannot fail.

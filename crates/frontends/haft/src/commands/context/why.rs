@@ -1,7 +1,7 @@
 //! `haft context why`: every break of the cached prefix, its cause and its price.
 //!
 //! Breaks are found by comparing what was sent. The cause noted when a request was sent is believed first; without one the
-//! segments tell it. A cause that the conversation itself contradicts is none, and a break without a cause is a bug.
+//! segments show it. A cause that the conversation itself contradicts is none, and a break without a cause is a bug.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -15,13 +15,13 @@ use serde::Deserialize;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde_json::{Value, json};
 
-use super::logged::Log;
-use super::words::{count, money};
+use super::logged::RequestLogReader;
+use super::text::{count, money};
 use crate::commands::context::WhyArgs;
 use crate::output::{self, Table};
 
 /// One break.
-pub(super) struct Broken {
+pub(super) struct PrefixBreakReport {
     pub(super) request: u64,
     /// How many segments before it stayed.
     kept: usize,
@@ -31,7 +31,7 @@ pub(super) struct Broken {
 }
 
 pub(super) async fn run(args: &WhyArgs) -> anyhow::Result<()> {
-    let log = Log::open(args.conversation.as_deref(), &args.common).await?;
+    let log = RequestLogReader::open(args.conversation.as_deref(), &args.common).await?;
     if let Some(number) = args.request.filter(|number| *number > log.requests) {
         return Err(log.beyond(number));
     }
@@ -45,7 +45,11 @@ pub(super) async fn run(args: &WhyArgs) -> anyhow::Result<()> {
 }
 
 /// Every break of a log. `messages` are those the conversation holds now.
-pub(super) fn breaks(outlines: &[RequestOutline], models: &[ModelSpec], messages: &[Message]) -> Vec<Broken> {
+pub(super) fn breaks(
+    outlines: &[RequestOutline],
+    models: &[ModelSpec],
+    messages: &[Message],
+) -> Vec<PrefixBreakReport> {
     let stored: HashSet<_> = messages.iter().map(|message| message.message_id).collect();
     let pairs = outlines.windows(2).zip(models.iter().skip(1));
     let broken = |(pair, model): (&[RequestOutline], &ModelSpec)| {
@@ -56,7 +60,7 @@ pub(super) fn breaks(outlines: &[RequestOutline], models: &[ModelSpec], messages
         let found = prefix.broken?;
         let noted = now.summary.cause.as_deref().and_then(named);
         let cause = noted.or_else(|| Some(found.cause).filter(|cause| is_plausible(*cause, &found, &stored)));
-        Some(Broken { request: now.summary.number, kept: prefix.kept, cause, found })
+        Some(PrefixBreakReport { request: now.summary.number, kept: prefix.kept, cause, found })
     };
     pairs.filter_map(broken).collect()
 }
@@ -91,15 +95,15 @@ fn named(name: &str) -> Option<Cause> {
     Cause::deserialize(StrDeserializer::<ValueError>::new(name)).ok()
 }
 
-fn total(breaks: &[Broken]) -> (u64, Option<f64>) {
+fn total(breaks: &[PrefixBreakReport]) -> (u64, Option<f64>) {
     let tokens = breaks.iter().map(|one| one.found.tokens).sum();
     // Without a price for each there is no honest sum.
     (tokens, breaks.iter().map(|one| one.found.cost).sum())
 }
 
-fn as_json(log: &Log, breaks: &[Broken]) -> Value {
+fn as_json(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> Value {
     let (tokens, cost) = total(breaks);
-    let one = |one: &Broken| {
+    let one = |one: &PrefixBreakReport| {
         json!({
             "request": one.request,
             "cause": one.cause,
@@ -125,7 +129,7 @@ fn as_json(log: &Log, breaks: &[Broken]) -> Value {
     })
 }
 
-fn as_text(log: &Log, breaks: &[Broken]) -> String {
+fn as_text(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> String {
     let requests = count(log.requests as usize, "request");
     if breaks.is_empty() {
         return format!("No breaks: each of the {requests} of `{}` begins with the one before.\n", log.conversation.id);

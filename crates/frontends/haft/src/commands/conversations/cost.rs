@@ -8,12 +8,12 @@ use crate::commands::conversations::ShowConversationArgs;
 use crate::output::{self, Table};
 
 /// A request, by what its reply says of it.
-struct Asked<'a> {
+struct PricedRequest<'a> {
     message: &'a Message,
     made: &'a LlmMetadata,
 }
 
-impl Asked<'_> {
+impl PricedRequest<'_> {
     /// Its cost, where the model had a price.
     fn cost(&self) -> Option<Cost> {
         let made = self.made;
@@ -24,9 +24,9 @@ impl Asked<'_> {
     }
 }
 
-/// All of them together. The cost counts what had a price; the rest is told as a number of requests.
+/// All of them together. The cost counts what had a price; the rest is a number of requests.
 #[derive(Default)]
-struct Total {
+struct CostTotal {
     usage: Usage,
     cost: Cost,
     unpriced: usize,
@@ -36,9 +36,11 @@ pub(super) async fn show(args: ShowConversationArgs) -> anyhow::Result<()> {
     let store = open(&args.common)?;
     let conversation = named_or_current(store.as_ref(), args.id.as_deref()).await?;
     let messages = store.messages(&conversation.id).await?;
-    let asked: Vec<_> =
-        messages.iter().filter_map(|message| Some(Asked { message, made: message.llm_metadata.as_ref()? })).collect();
-    let mut total = Total::default();
+    let asked: Vec<_> = messages
+        .iter()
+        .filter_map(|message| Some(PricedRequest { message, made: message.llm_metadata.as_ref()? }))
+        .collect();
+    let mut total = CostTotal::default();
     for one in &asked {
         total.usage += one.made.usage();
         match one.cost() {
@@ -59,7 +61,7 @@ pub(super) async fn show(args: ShowConversationArgs) -> anyhow::Result<()> {
     output::print(&table(&asked, &total))
 }
 
-fn request_json(one: &Asked<'_>) -> Value {
+fn request_json(one: &PricedRequest<'_>) -> Value {
     json!({
         "message_id": one.message.message_id,
         "created_at": one.message.created_at,
@@ -70,7 +72,7 @@ fn request_json(one: &Asked<'_>) -> Value {
     })
 }
 
-fn table(asked: &[Asked<'_>], total: &Total) -> String {
+fn table(asked: &[PricedRequest<'_>], total: &CostTotal) -> String {
     let headings = [
         "MESSAGE", "ROUND", "MODEL", "INPUT", "CACHED", "WRITTEN", "OUTPUT", "USD IN", "CACHED", "WRITTEN", "OUT",
         "TOTAL",

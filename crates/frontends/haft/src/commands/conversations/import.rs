@@ -16,22 +16,22 @@ use crate::exit::{Exit, mistake};
 use crate::output::{self, Table};
 
 /// What became of one conversation.
-struct Line {
+struct ImportRow {
     id: ConversationId,
     name: String,
     messages: u64,
-    done: Done,
+    done: ImportOutcome,
     skipped: usize,
 }
 
-enum Done {
+enum ImportOutcome {
     New,
     Same,
     Grown(u64),
 }
 
-impl Done {
-    fn in_words(&self) -> String {
+impl ImportOutcome {
+    fn as_text(&self) -> String {
         match self {
             Self::New => "new".to_owned(),
             Self::Same => "was there".to_owned(),
@@ -42,17 +42,17 @@ impl Done {
 
 /// Everything there was to read, and what went wrong with it: one bad file does not stop the others.
 #[derive(Default)]
-struct Report {
-    lines: Vec<Line>,
+struct ImportReport {
+    lines: Vec<ImportRow>,
     failed: Vec<String>,
 }
 
 pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
     let store = open(&args.common)?;
     let namespace = namespace(&args.place)?;
-    let mut report = Report::default();
+    let mut report = ImportReport::default();
     for path in &args.paths {
-        let namespaces = Namespaces { default: &namespace, known: namespaces(path, args)? };
+        let namespaces = ImportNamespaces { default: &namespace, known: namespaces(path, args)? };
         for file in files(path)? {
             import_file(store.as_ref(), args, &file, &namespaces, &mut report).await;
         }
@@ -95,12 +95,12 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Where imported conversations go.
-struct Namespaces<'a> {
+struct ImportNamespaces<'a> {
     default: &'a str,
     known: BTreeMap<ConversationId, String>,
 }
 
-impl Namespaces<'_> {
+impl ImportNamespaces<'_> {
     fn of(&self, id: &ConversationId) -> &str {
         self.known.get(id).map_or(self.default, String::as_str)
     }
@@ -121,8 +121,8 @@ async fn import_file(
     store: &dyn Store,
     args: &ImportArgs,
     file: &Path,
-    namespaces: &Namespaces<'_>,
-    report: &mut Report,
+    namespaces: &ImportNamespaces<'_>,
+    report: &mut ImportReport,
 ) {
     let read = read(file, args);
     let conversations = match read {
@@ -132,16 +132,16 @@ async fn import_file(
     for ImportedConversation { document, skipped } in conversations {
         let id = document.id.clone();
         let (conversation, done) = match store.import(document, namespaces.of(&id)).await {
-            Ok(Imported::New(conversation)) => (conversation, Done::New),
-            Ok(Imported::Same(conversation)) => (conversation, Done::Same),
-            Ok(Imported::Grown { conversation, added }) => (conversation, Done::Grown(added)),
+            Ok(Imported::New(conversation)) => (conversation, ImportOutcome::New),
+            Ok(Imported::Same(conversation)) => (conversation, ImportOutcome::Same),
+            Ok(Imported::Grown { conversation, added }) => (conversation, ImportOutcome::Grown(added)),
             Err(error) => {
                 report.failed.push(format!("{}: conversation `{id}`: {error}", file.display()));
                 continue;
             }
         };
         let (name, messages) = (conversation.name, conversation.messages);
-        report.lines.push(Line { id, name, messages, done, skipped });
+        report.lines.push(ImportRow { id, name, messages, done, skipped });
     }
 }
 
@@ -175,13 +175,13 @@ async fn import_current(store: &dyn Store, path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print(report: &Report, as_json: bool) -> anyhow::Result<()> {
+fn print(report: &ImportReport, as_json: bool) -> anyhow::Result<()> {
     if as_json {
-        let line = |line: &Line| {
+        let line = |line: &ImportRow| {
             let (state, added) = match line.done {
-                Done::New => ("new", line.messages),
-                Done::Same => ("same", 0),
-                Done::Grown(added) => ("grown", added),
+                ImportOutcome::New => ("new", line.messages),
+                ImportOutcome::Same => ("same", 0),
+                ImportOutcome::Grown(added) => ("grown", added),
             };
             json!({
                 "id": line.id, "name": line.name, "messages": line.messages, "state": state, "added": added,
@@ -197,7 +197,7 @@ fn print(report: &Report, as_json: bool) -> anyhow::Result<()> {
     for line in &report.lines {
         let skipped = if line.skipped == 0 { "-".to_owned() } else { line.skipped.to_string() };
         let id = line.id.short().to_owned();
-        table.row(vec![id, line.name.clone(), line.messages.to_string(), line.done.in_words(), skipped]);
+        table.row(vec![id, line.name.clone(), line.messages.to_string(), line.done.as_text(), skipped]);
     }
     output::print(&table.to_string())
 }

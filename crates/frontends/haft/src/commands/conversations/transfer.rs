@@ -48,7 +48,7 @@ async fn document(store: &dyn Store, id: &ConversationId) -> anyhow::Result<Conv
 }
 
 async fn export_all(store: &dyn Store, folder: &Path) -> anyhow::Result<()> {
-    let target = Folder::create(folder)?;
+    let target = ExportFolder::create(folder)?;
     let listed = store.list(Scope::Everywhere).await?;
     let mut namespaces = BTreeMap::new();
     for one in &listed {
@@ -63,9 +63,9 @@ async fn export_all(store: &dyn Store, folder: &Path) -> anyhow::Result<()> {
 }
 
 /// A folder that conversations are written to.
-pub(in crate::commands) struct Folder(PathBuf);
+pub(in crate::commands) struct ExportFolder(PathBuf);
 
-impl Folder {
+impl ExportFolder {
     /// Creates the folder, for its owner only, unless it exists.
     pub(in crate::commands) fn create(path: &Path) -> anyhow::Result<Self> {
         use std::os::unix::fs::DirBuilderExt;
@@ -98,7 +98,7 @@ fn failed(path: &Path, error: &io::Error) -> anyhow::Error {
     mistake(format!("cannot write `{}`: {error}", path.display()))
 }
 
-/// A file name for any id: what is not a plain letter is written as its code.
+/// A file name for any id: what is not a plain character is written as its code.
 fn file_name(id: &ConversationId) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
     let safe: String =

@@ -9,7 +9,7 @@ use haft_store::{SalvageReport, Salvaged, damaged_copies, salvage};
 use haft_types::Clock;
 use serde_json::{Value, json};
 
-use super::super::conversations::transfer::Folder;
+use super::super::conversations::transfer::ExportFolder;
 use crate::exit::{Exit, mistake};
 use crate::{output, wiring};
 
@@ -41,12 +41,12 @@ pub(super) fn run(folder: Option<&Path>, as_json: bool) -> anyhow::Result<Exit> 
 }
 
 /// What was salvaged of one database or several.
-struct Outcome {
+struct SalvageOutcome {
     report: SalvageReport,
     incomplete: Vec<Value>,
 }
 
-impl Outcome {
+impl SalvageOutcome {
     fn add(&mut self, other: &Self) {
         self.report.conversations += other.report.conversations;
         self.report.messages += other.report.messages;
@@ -55,8 +55,8 @@ impl Outcome {
     }
 }
 
-fn salvage_into(database: &Path, folder: &Path) -> anyhow::Result<Outcome> {
-    let target = Folder::create(folder)?;
+fn salvage_into(database: &Path, folder: &Path) -> anyhow::Result<SalvageOutcome> {
+    let target = ExportFolder::create(folder)?;
     let (mut namespaces, mut incomplete) = (BTreeMap::new(), Vec::new());
     let report = salvage(database, |Salvaged { document, namespace, lost }| {
         target.write(&document)?;
@@ -67,7 +67,7 @@ fn salvage_into(database: &Path, folder: &Path) -> anyhow::Result<Outcome> {
         anyhow::Ok(())
     })?;
     target.write_namespaces(&namespaces)?;
-    Ok(Outcome { report, incomplete })
+    Ok(SalvageOutcome { report, incomplete })
 }
 
 fn as_text(report: &SalvageReport, database: &Path, folder: &Path, copies: &[PathBuf]) -> String {
@@ -90,7 +90,7 @@ fn as_text(report: &SalvageReport, database: &Path, folder: &Path, copies: &[Pat
     text
 }
 
-/// A new folder beside the database.
+/// A new folder next to the database.
 fn beside(places: &Places) -> PathBuf {
     places.data.join(format!("salvaged-{}", WallClock.now().strftime("%Y%m%dT%H%M%SZ")))
 }

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use haft_types::{ControlLine, EventBody, InputLine};
 use serde_json::Value;
 
-use super::{Way, schema};
+use super::{LineDirection, schema};
 
 /// The page.
 pub(super) fn page() -> String {
     let mut page = include_str!("page.md").to_owned();
     for (mark, schema) in [
-        ("<!-- events -->\n", schema::<EventBody>(Way::Out)),
-        ("<!-- input -->\n", schema::<InputLine>(Way::In)),
-        ("<!-- control -->\n", schema::<ControlLine>(Way::Out)),
+        ("<!-- events -->\n", schema::<EventBody>(LineDirection::Out)),
+        ("<!-- input -->\n", schema::<InputLine>(LineDirection::In)),
+        ("<!-- control -->\n", schema::<ControlLine>(LineDirection::Out)),
     ] {
         page = page.replace(mark, &kinds(&schema));
     }
@@ -26,7 +26,7 @@ fn kinds(schema: &Value) -> String {
     for kind in schema["oneOf"].as_array().into_iter().flatten() {
         let name = kind["properties"]["type"]["const"].as_str().unwrap_or_default();
         // Writing to a String cannot fail.
-        let _ = write!(text, "### `{name}`\n\n{}\n\n", words(kind));
+        let _ = write!(text, "### `{name}`\n\n{}\n\n", description(kind));
         fields(&mut text, kind);
     }
     text.truncate(text.trim_end().len());
@@ -40,7 +40,7 @@ fn fields(text: &mut String, kind: &Value) {
     let rows: Vec<_> = properties
         .map(|(name, field)| {
             let absent = if required.contains(&name.as_str()) { "" } else { ", may be absent" };
-            format!("| `{name}` | {}{absent} | {} |", type_of(field), words(field))
+            format!("| `{name}` | {}{absent} | {} |", type_of(field), description(field))
         })
         .collect();
     if !rows.is_empty() {
@@ -48,7 +48,7 @@ fn fields(text: &mut String, kind: &Value) {
     }
 }
 
-/// The type of a field in a word or two.
+/// The type of a field in short form.
 fn type_of(field: &Value) -> String {
     if let Some(value) = field["const"].as_str() {
         return format!("`{value}`");
@@ -80,6 +80,6 @@ fn named(name: &str, field: &Value) -> String {
     if name == "object" && !names.is_empty() { format!("object ({})", names.join(", ")) } else { name.to_owned() }
 }
 
-fn words(schema: &Value) -> String {
+fn description(schema: &Value) -> String {
     schema["description"].as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -2,37 +2,37 @@
 
 use haft_context::{ContextEdit as Kept, EditReach};
 use haft_engine::{CacheState, ContextLine, Session};
-use haft_tui::{ContextDeed, ContextEdit, List, Offer, Operation, Row, Then};
+use haft_tui::{ContextEditAction, ContextEditRequest, ListRequest, Operation, PickerAction, PickerList, PickerRow};
 
-use super::Seat;
+use super::TuiSession;
 
-impl Seat<'_> {
+impl TuiSession<'_> {
     /// Every message, the newest first, and what can be done to it.
-    pub(super) async fn context_list(&mut self) -> anyhow::Result<Option<List>> {
+    pub(super) async fn context_list(&mut self) -> anyhow::Result<Option<PickerList>> {
         let Some(session) = &mut self.session else { return Ok(None) };
         let lines = session.context_lines().await?;
         let mut rows: Vec<_> = lines.iter().rev().map(row).collect();
         let edits = session.edits().in_force().len();
         if edits > 0 {
             let text = format!("undo the last edit of {edits}");
-            let then = asked(ContextDeed::Undo, String::new());
-            rows.insert(0, Row { text, about: String::new(), then });
+            let then = asked(ContextEditAction::Undo, String::new());
+            rows.insert(0, PickerRow { text, about: String::new(), then });
         }
         let title = "What is sent of this conversation".to_owned();
         let notes = vec!["Enter says what can be done to a message. What it costs is shown first.".to_owned()];
-        Ok(Some(List { title, notes, rows, filter: String::new() }).filter(|list| !list.rows.is_empty()))
+        Ok(Some(PickerList { title, notes, rows, filter: String::new() }).filter(|list| !list.rows.is_empty()))
     }
 
     /// What an edit would cost, and whether it shall be made.
-    pub(super) async fn context_question(&mut self, edit: ContextEdit) -> anyhow::Result<Option<List>> {
+    pub(super) async fn context_question(&mut self, edit: ContextEditRequest) -> anyhow::Result<Option<PickerList>> {
         let Some(session) = &mut self.session else { return Ok(None) };
         let news = session.quote_edit(&kept(session, &edit)?).await?;
         let (title, text) = match edit.deed {
-            ContextDeed::Drop => ("Leave it out?", "leave it out"),
-            ContextDeed::Pin => ("Pin it?", "pin it"),
-            ContextDeed::Mask => ("Mask what it says?", "mask it"),
-            ContextDeed::Restore => ("Send it as it was?", "restore it"),
-            ContextDeed::Undo => ("Undo the last edit?", "undo it"),
+            ContextEditAction::Drop => ("Leave it out?", "leave it out"),
+            ContextEditAction::Pin => ("Pin it?", "pin it"),
+            ContextEditAction::Mask => ("Mask what it says?", "mask it"),
+            ContextEditAction::Restore => ("Send it as it was?", "restore it"),
+            ContextEditAction::Undo => ("Undo the last edit?", "undo it"),
         };
         let mut notes = vec![if news.quote.tokens == 0 {
             "Nothing that is cached has to be written again.".to_owned()
@@ -42,12 +42,15 @@ impl Seat<'_> {
         if news.quote.saved() > 0 {
             notes.push(format!("Every request is {} tokens shorter.", news.quote.saved()));
         }
-        let row = |text: &str, then| Row { text: text.to_owned(), about: String::new(), then };
-        let rows = vec![row(text, Then::Do(Operation::EditContext(edit))), row("leave all as it is", Then::Leave)];
-        Ok(Some(List { title: title.to_owned(), notes, rows, filter: String::new() }))
+        let row = |text: &str, then| PickerRow { text: text.to_owned(), about: String::new(), then };
+        let rows = vec![
+            row(text, PickerAction::Do(Operation::EditContext(edit))),
+            row("leave all as it is", PickerAction::Leave),
+        ];
+        Ok(Some(PickerList { title: title.to_owned(), notes, rows, filter: String::new() }))
     }
 
-    pub(super) async fn edit_context(&mut self, edit: &ContextEdit) -> anyhow::Result<()> {
+    pub(super) async fn edit_context(&mut self, edit: &ContextEditRequest) -> anyhow::Result<()> {
         let Some(session) = &mut self.session else { return Ok(()) };
         let edit = kept(session, edit)?;
         let news = session.edit_context(edit).await?;
@@ -58,7 +61,7 @@ impl Seat<'_> {
 }
 
 /// A message, and what can be done to it.
-fn row(line: &ContextLine) -> Row {
+fn row(line: &ContextLine) -> PickerRow {
     let cache = match line.cache {
         Some(CacheState::Cached) => ", cached",
         Some(CacheState::Written | CacheState::Not) => "",
@@ -66,35 +69,35 @@ fn row(line: &ContextLine) -> Row {
     };
     let edited = line.edited.map_or_else(String::new, |edited| format!(", {}", edited.name()));
     let about = format!("{} tokens{cache}{edited}", line.tokens);
-    let deed = |text: &str, about: &str, deed| Row {
+    let deed = |text: &str, about: &str, deed| PickerRow {
         text: text.to_owned(),
         about: about.to_owned(),
         then: asked(deed, line.id.to_string()),
     };
     let removal = line.removal.as_ref().map_or_else(String::new, |quote| format!("{quote} to write again"));
     let rows = vec![
-        deed("leave it out", &removal, ContextDeed::Drop),
-        deed("mask it", "only a line is sent that names it", ContextDeed::Mask),
-        deed("pin it", "it is never pruned or archived", ContextDeed::Pin),
-        deed("restore it", "it is sent as it was", ContextDeed::Restore),
+        deed("leave it out", &removal, ContextEditAction::Drop),
+        deed("mask it", "only a line is sent that names it", ContextEditAction::Mask),
+        deed("pin it", "it is never pruned or archived", ContextEditAction::Pin),
+        deed("restore it", "it is sent as it was", ContextEditAction::Restore),
     ];
     let text = format!("{}: {}", line.role, line.words);
-    let list = List { title: text.clone(), notes: vec![about.clone()], rows, filter: String::new() };
-    Row { text, about, then: Then::Open(Box::new(list)) }
+    let list = PickerList { title: text.clone(), notes: vec![about.clone()], rows, filter: String::new() };
+    PickerRow { text, about, then: PickerAction::Open(Box::new(list)) }
 }
 
-fn asked(deed: ContextDeed, message: String) -> Then {
-    Then::Do(Operation::Offer(Offer::ContextEdit(ContextEdit { deed, message })))
+fn asked(deed: ContextEditAction, message: String) -> PickerAction {
+    PickerAction::Do(Operation::Offer(ListRequest::ContextEdit(ContextEditRequest { deed, message })))
 }
 
 /// The edit as the conversation keeps it.
-fn kept(session: &Session, edit: &ContextEdit) -> anyhow::Result<Kept> {
+fn kept(session: &Session, edit: &ContextEditRequest) -> anyhow::Result<Kept> {
     let ids = |reach| session.choose_messages(std::slice::from_ref(&edit.message), reach).map(|chosen| chosen.ids);
     Ok(match edit.deed {
-        ContextDeed::Drop => Kept::Drop { ids: ids(EditReach::Block)?.into_iter().collect() },
-        ContextDeed::Pin => Kept::Pin { ids: ids(EditReach::Block)?.into_iter().collect() },
-        ContextDeed::Mask => Kept::Mask { ids: ids(EditReach::Message)?.into_iter().collect() },
-        ContextDeed::Restore => Kept::Restore { ids: ids(EditReach::Block)?.into_iter().collect() },
-        ContextDeed::Undo => Kept::Undo { edits: 1 },
+        ContextEditAction::Drop => Kept::Drop { ids: ids(EditReach::Block)?.into_iter().collect() },
+        ContextEditAction::Pin => Kept::Pin { ids: ids(EditReach::Block)?.into_iter().collect() },
+        ContextEditAction::Mask => Kept::Mask { ids: ids(EditReach::Message)?.into_iter().collect() },
+        ContextEditAction::Restore => Kept::Restore { ids: ids(EditReach::Block)?.into_iter().collect() },
+        ContextEditAction::Undo => Kept::Undo { edits: 1 },
     })
 }

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use haft_agent::config::{self, Config};
 use haft_agent::{KeyState, Places};
 use haft_model::{BuiltIn, ModelError, ProviderConfig, Secret};
-use haft_tui::{Echo, ask};
+use haft_tui::{InputEcho, ask};
 use haft_types::Api;
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use crate::commands::models::Trial;
+use crate::commands::models::ModelTrial;
 use crate::exit::mistake;
 use crate::{output, wiring};
 
@@ -25,7 +25,7 @@ const OWN: &str = "own";
 const LISTED: usize = 20;
 
 /// What came of it.
-pub(super) enum SetUp {
+pub(super) enum SetupOutcome {
     /// A model is configured, and has answered.
     Model,
     /// The user wants to see the demo.
@@ -35,7 +35,7 @@ pub(super) enum SetUp {
 }
 
 /// Where the key comes from.
-enum Key {
+enum KeySource {
     /// None is needed.
     None,
     /// From where the provider's declaration says.
@@ -45,46 +45,46 @@ enum Key {
 }
 
 /// What a failure is mended by.
-enum Again {
+enum RetryFrom {
     Provider,
     Key,
     Model,
 }
 
 /// Asks until a model answers, or the user leaves.
-pub(super) fn run(places: &Places, config: &Config) -> anyhow::Result<SetUp> {
+pub(super) fn run(places: &Places, config: &Config) -> anyhow::Result<SetupOutcome> {
     output::print("haft has no model yet. Esc leaves; nothing is written before a model has answered.\n")?;
     'provider: loop {
-        let Some(choice) = choose_provider(config)? else { return Ok(SetUp::Left) };
+        let Some(choice) = choose_provider(config)? else { return Ok(SetupOutcome::Left) };
         let mut config = config.clone();
         let provider = match choice {
-            Choice::Demo => return Ok(SetUp::Demo),
-            Choice::Known(name) => name,
-            Choice::Own => {
-                let Some(declared) = ask_server()? else { return Ok(SetUp::Left) };
+            ProviderChoice::Demo => return Ok(SetupOutcome::Demo),
+            ProviderChoice::Known(name) => name,
+            ProviderChoice::Own => {
+                let Some(declared) = ask_server()? else { return Ok(SetupOutcome::Left) };
                 config.providers.insert(OWN.to_owned(), declared);
                 OWN.to_owned()
             }
         };
         let mut refused = false;
         'key: loop {
-            let declared = Trial(&config).provider(&provider)?;
-            let Some(key) = ask_key(places, &provider, &declared, refused)? else { return Ok(SetUp::Left) };
+            let declared = ModelTrial(&config).provider(&provider)?;
+            let Some(key) = ask_key(places, &provider, &declared, refused)? else { return Ok(SetupOutcome::Left) };
             loop {
                 let failure = match ask_model(&config, &provider, &key)? {
-                    Asked::Left => return Ok(SetUp::Left),
-                    Asked::Failed(failure) => failure,
-                    Asked::Named(model) => {
+                    ModelChoice::Left => return Ok(SetupOutcome::Left),
+                    ModelChoice::Failed(failure) => failure,
+                    ModelChoice::Named(model) => {
                         let name = format!("{provider}/{model}");
                         output::print(&format!("Asking {name} for a word.\n"))?;
-                        match Trial(&config).answers(&name, key.secret(&provider, &declared)?)? {
+                        match ModelTrial(&config).answers(&name, key.secret(&provider, &declared)?)? {
                             Ok(()) => {
                                 write(places, &config, &provider, &name, &key)?;
                                 output::print(&format!(
                                     "It answers. Written to {}.\n\n",
                                     places.config_file().display()
                                 ))?;
-                                return Ok(SetUp::Model);
+                                return Ok(SetupOutcome::Model);
                             }
                             Err(failure) => failure,
                         }
@@ -92,43 +92,43 @@ pub(super) fn run(places: &Places, config: &Config) -> anyhow::Result<SetUp> {
                 };
                 output::print(&haft_text::sanitise(&format!("That did not work: {failure}.\n")))?;
                 match mended_by(&failure) {
-                    Again::Provider => continue 'provider,
-                    Again::Key => {
+                    RetryFrom::Provider => continue 'provider,
+                    RetryFrom::Key => {
                         refused = true;
                         continue 'key;
                     }
-                    Again::Model => {}
+                    RetryFrom::Model => {}
                 }
             }
         }
     }
 }
 
-fn mended_by(failure: &ModelError) -> Again {
+fn mended_by(failure: &ModelError) -> RetryFrom {
     match failure {
-        ModelError::Unauthorized { .. } => Again::Key,
-        ModelError::Unreachable { .. } | ModelError::NotAnApi { .. } | ModelError::Config { .. } => Again::Provider,
+        ModelError::Unauthorized { .. } => RetryFrom::Key,
+        ModelError::Unreachable { .. } | ModelError::NotAnApi { .. } | ModelError::Config { .. } => RetryFrom::Provider,
         ModelError::Exhausted { last, .. } | ModelError::NeverValid { last } => mended_by(last),
         ModelError::SpendLimit { .. }
         | ModelError::Status { .. }
         | ModelError::BadReply { .. }
         | ModelError::Dropped { .. }
         | ModelError::Timeout { .. }
-        | ModelError::Cancelled => Again::Model,
+        | ModelError::Cancelled => RetryFrom::Model,
     }
 }
 
-enum Choice {
+enum ProviderChoice {
     Known(String),
     Own,
     Demo,
 }
 
-fn choose_provider(config: &Config) -> anyhow::Result<Option<Choice>> {
+fn choose_provider(config: &Config) -> anyhow::Result<Option<ProviderChoice>> {
     let names: Vec<_> = BuiltIn::get().providers().map(str::to_owned).collect();
     let mut text = String::from("\nWho serves the model?\n\n");
     for (at, name) in names.iter().enumerate() {
-        let declared = Trial(config).provider(name)?;
+        let declared = ModelTrial(config).provider(name)?;
         let note = match (wiring::key_state(&declared), &declared.api_key_env) {
             (KeyState::There, Some(variable)) => format!("{variable} is set"),
             (KeyState::There, None) => "its key is there".to_owned(),
@@ -144,25 +144,27 @@ fn choose_provider(config: &Config) -> anyhow::Result<Option<Choice>> {
     );
     output::print(&text)?;
     loop {
-        let Some(typed) = ask("Number, name, s or d: ", Echo::Letters)? else { return Ok(None) };
+        let Some(typed) = ask("Number, name, s or d: ", InputEcho::Visible)? else { return Ok(None) };
         let typed = typed.trim();
         let by_number = typed.parse::<usize>().ok().and_then(|number| names.get(number.checked_sub(1)?));
         match typed {
-            "s" | "S" => return Ok(Some(Choice::Own)),
-            "d" | "D" => return Ok(Some(Choice::Demo)),
+            "s" | "S" => return Ok(Some(ProviderChoice::Own)),
+            "d" | "D" => return Ok(Some(ProviderChoice::Demo)),
             _ => {
                 if let Some(name) = by_number.or_else(|| names.iter().find(|name| *name == typed)) {
-                    return Ok(Some(Choice::Known(name.clone())));
+                    return Ok(Some(ProviderChoice::Known(name.clone())));
                 }
             }
         }
     }
 }
 
-/// The address of a server, and what it speaks.
+/// The address of a server, and its API.
 fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
     let url = loop {
-        let Some(typed) = ask("Address, such as http://127.0.0.1:8080/v1: ", Echo::Letters)? else { return Ok(None) };
+        let Some(typed) = ask("Address, such as http://127.0.0.1:8080/v1: ", InputEcho::Visible)? else {
+            return Ok(None);
+        };
         let url = typed.trim().to_owned();
         if ["http://", "https://"].iter().any(|scheme| url.len() > scheme.len() && url.starts_with(scheme)) {
             break url;
@@ -173,7 +175,7 @@ fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
     let listed = known.map(|api| api.to_string()).join(", ");
     output::print(&format!("It speaks one of {listed}; most speak {}.\n", Api::OpenaiChat))?;
     loop {
-        let Some(typed) = ask("API, Enter for openai-chat: ", Echo::Letters)? else { return Ok(None) };
+        let Some(typed) = ask("API, Enter for openai-chat: ", InputEcho::Visible)? else { return Ok(None) };
         match typed.trim() {
             "" => return Ok(Some(ProviderConfig::new(Api::OpenaiChat, url))),
             typed => {
@@ -185,13 +187,13 @@ fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
     }
 }
 
-fn ask_key(places: &Places, name: &str, provider: &ProviderConfig, refused: bool) -> anyhow::Result<Option<Key>> {
+fn ask_key(places: &Places, name: &str, provider: &ProviderConfig, refused: bool) -> anyhow::Result<Option<KeySource>> {
     let file = key_file(places, name);
     let kept = format!("It is kept in {}, which only you can read.\n", file.display());
     let state = wiring::key_state(provider);
     match state {
-        KeyState::There | KeyState::Command | KeyState::Keyring if !refused => return Ok(Some(Key::Declared)),
-        KeyState::NotNeeded if name != OWN && !refused => return Ok(Some(Key::None)),
+        KeyState::There | KeyState::Command | KeyState::Keyring if !refused => return Ok(Some(KeySource::Declared)),
+        KeyState::NotNeeded if name != OWN && !refused => return Ok(Some(KeySource::None)),
         KeyState::NotNeeded => output::print(&format!("Its key, if it needs one. {kept}"))?,
         KeyState::There | KeyState::Missing | KeyState::Command | KeyState::Keyring => {
             let variable = provider.api_key_env.as_deref().unwrap_or_default();
@@ -202,16 +204,16 @@ fn ask_key(places: &Places, name: &str, provider: &ProviderConfig, refused: bool
     }
     let question = if state == KeyState::NotNeeded { "Key, Enter for none: " } else { "Key: " };
     loop {
-        let Some(typed) = ask(question, Echo::Stars)? else { return Ok(None) };
+        let Some(typed) = ask(question, InputEcho::Masked)? else { return Ok(None) };
         match typed.trim() {
-            "" if state == KeyState::NotNeeded => return Ok(Some(Key::None)),
+            "" if state == KeyState::NotNeeded => return Ok(Some(KeySource::None)),
             "" => {}
-            key => return Ok(Some(Key::Typed(key.to_owned()))),
+            key => return Ok(Some(KeySource::Typed(key.to_owned()))),
         }
     }
 }
 
-impl Key {
+impl KeySource {
     fn secret(&self, name: &str, provider: &ProviderConfig) -> anyhow::Result<Option<Secret>> {
         match self {
             Self::None => Ok(None),
@@ -221,25 +223,25 @@ impl Key {
     }
 }
 
-enum Asked {
+enum ModelChoice {
     Named(String),
     Failed(ModelError),
     Left,
 }
 
 /// Which model: one of those haft knows, else one of those the server lists, else any name.
-fn ask_model(config: &Config, provider: &str, key: &Key) -> anyhow::Result<Asked> {
+fn ask_model(config: &Config, provider: &str, key: &KeySource) -> anyhow::Result<ModelChoice> {
     let front = format!("{provider}/");
     let known: Vec<_> =
         BuiltIn::get().models().filter_map(|name| Some(name.strip_prefix(&front)?.to_owned())).collect();
     let names = if known.is_empty() {
-        let declared = Trial(config).provider(provider)?;
-        match Trial(config).listed(provider, key.secret(provider, &declared)?)? {
+        let declared = ModelTrial(config).provider(provider)?;
+        match ModelTrial(config).listed(provider, key.secret(provider, &declared)?)? {
             Ok(names) => names,
             Err(failure) => match mended_by(&failure) {
-                Again::Provider | Again::Key => return Ok(Asked::Failed(failure)),
+                RetryFrom::Provider | RetryFrom::Key => return Ok(ModelChoice::Failed(failure)),
                 // Not every server has a list.
-                Again::Model => Vec::new(),
+                RetryFrom::Model => Vec::new(),
             },
         }
     } else {
@@ -247,7 +249,7 @@ fn ask_model(config: &Config, provider: &str, key: &Key) -> anyhow::Result<Asked
     };
     let mut text = String::from("\nWhich model?\n\n");
     for (at, name) in names.iter().take(LISTED).enumerate() {
-        let price = Trial(config).price(&format!("{front}{name}")).unwrap_or_default();
+        let price = ModelTrial(config).price(&format!("{front}{name}")).unwrap_or_default();
         let _ = writeln!(text, "{:>4}  {name:<28} {price}", at + 1);
     }
     let more = names.len().saturating_sub(LISTED);
@@ -259,13 +261,13 @@ fn ask_model(config: &Config, provider: &str, key: &Key) -> anyhow::Result<Asked
     }
     let question = if names.is_empty() { "The model's name: " } else { "Number or name: " };
     loop {
-        let Some(typed) = ask(question, Echo::Letters)? else { return Ok(Asked::Left) };
+        let Some(typed) = ask(question, InputEcho::Visible)? else { return Ok(ModelChoice::Left) };
         let typed = typed.trim();
         let by_number = typed.parse::<usize>().ok().and_then(|number| names.get(number.checked_sub(1)?));
         match by_number {
-            Some(name) => return Ok(Asked::Named(name.clone())),
+            Some(name) => return Ok(ModelChoice::Named(name.clone())),
             None if typed.is_empty() => {}
-            None => return Ok(Asked::Named(typed.strip_prefix(&front).unwrap_or(typed).to_owned())),
+            None => return Ok(ModelChoice::Named(typed.strip_prefix(&front).unwrap_or(typed).to_owned())),
         }
     }
 }
@@ -275,16 +277,16 @@ fn key_file(places: &Places, provider: &str) -> PathBuf {
 }
 
 /// Writes the key and the configuration, or neither.
-fn write(places: &Places, config: &Config, provider: &str, model: &str, key: &Key) -> anyhow::Result<()> {
+fn write(places: &Places, config: &Config, provider: &str, model: &str, key: &KeySource) -> anyhow::Result<()> {
     let kept = match key {
-        Key::None | Key::Declared => None,
-        Key::Typed(key) => Some(keep_key(&key_file(places, provider), key)?),
+        KeySource::None | KeySource::Declared => None,
+        KeySource::Typed(key) => Some(keep_key(&key_file(places, provider), key)?),
     };
     let own = (provider == OWN).then(|| config.providers.get(OWN)).flatten();
     let file = places.config_file();
     let written = config::edit(&file, |before| with_model(&file, before, provider, model, own, kept.as_deref()));
     if let (Err(_), Some(kept)) = (&written, &kept) {
-        // The reason is told; a key that nothing names must not stay.
+        // The reason is reported; a key that nothing names must not stay.
         drop(std::fs::remove_file(kept));
     }
     written

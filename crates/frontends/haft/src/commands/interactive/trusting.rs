@@ -7,14 +7,14 @@ use haft_project::{Standing, TrustList};
 use haft_text::reveal;
 use haft_types::Clock as _;
 
-use crate::commands::trust::Found;
+use crate::commands::trust::TrustFootprint;
 use crate::output;
 
 /// Asks whether the folder is to be trusted, if that would make a difference. Anything but a yes leaves it as it is.
 pub(super) fn settle(places: &Places, project: &Project, answers: &mut impl BufRead) -> anyhow::Result<()> {
     let list = TrustList::at(places.trust_file());
     let standing = list.standing(&project.root)?;
-    let found = Found::of(project);
+    let found = TrustFootprint::of(project);
     if standing == Standing::Trusted || found.is_nothing() {
         return Ok(());
     }

@@ -4,51 +4,51 @@ use std::sync::Arc;
 
 use haft_engine::hub::{Hub, Letter, USER};
 use haft_engine::{Compacted, MAIN, ModeSwitch, Which};
-use haft_tui::{Message, Operation};
+use haft_tui::{Operation, UiMessage};
 use haft_types::PermissionMode;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use super::beside::Beside;
-use super::{Next, Seat};
+use super::side_actions::SideActions;
+use super::{Continuation, TuiSession};
 use crate::commands::run::cancel_on_signals;
 use crate::commands::slash;
 
-impl Seat<'_> {
+impl TuiSession<'_> {
     /// Runs one turn.
     pub(super) async fn turn(
         &mut self,
         text: String,
         wanted: &mut UnboundedReceiver<Operation>,
         quit: &CancellationToken,
-    ) -> Next {
-        let words = match self.in_full(text).await {
-            Ok(words) => words,
+    ) -> Continuation {
+        let prompt = match self.in_full(text).await {
+            Ok(prompt) => prompt,
             Err(error) => {
                 self.complain(&error);
-                return Next::Stay;
+                return Continuation::Stay;
             }
         };
         if self.session.is_none()
-            && let Err(error) = self.open(Which::New { title: words.clone() }, &words).await
+            && let Err(error) = self.open(Which::New { title: prompt.clone() }, &prompt).await
         {
             self.complain(&error);
-            return Next::Stay;
+            return Continuation::Stay;
         }
-        let words = self.beside.with_overheard(words);
-        let Some(session) = &mut self.session else { return Next::Stay };
-        let ears = Ears {
+        let prompt = self.side_actions.with_overheard(prompt);
+        let Some(session) = &mut self.session else { return Continuation::Stay };
+        let control = TurnControl {
             wanted,
             quit,
-            beside: &self.beside,
+            side_actions: &self.side_actions,
             mode: &mut self.chosen.mode,
             hub: Arc::clone(session.hub()),
             switch: session.mode_switch(),
             conversation: session.conversation().id.to_string(),
         };
         let cancel = quit.child_token();
-        let mut sink = self.desk.clone();
-        let next = ears.attend(session.run(Some(words), &mut sink, &cancel), &cancel).await.1;
+        let mut sink = self.ui.clone();
+        let next = control.attend(session.run(Some(prompt), &mut sink, &cancel), &cancel).await.1;
         // The interface still has what was not taken in.
         session.drop_unread().await;
         next
@@ -60,32 +60,32 @@ impl Seat<'_> {
         focus: &str,
         wanted: &mut UnboundedReceiver<Operation>,
         quit: &CancellationToken,
-    ) -> Next {
+    ) -> Continuation {
         let Some(session) = &mut self.session else {
             self.tell("there is nothing to archive yet");
-            return Next::Stay;
+            return Continuation::Stay;
         };
-        let ears = Ears {
+        let control = TurnControl {
             wanted,
             quit,
-            beside: &self.beside,
+            side_actions: &self.side_actions,
             mode: &mut self.chosen.mode,
             hub: Arc::clone(session.hub()),
             switch: session.mode_switch(),
             conversation: session.conversation().id.to_string(),
         };
         let cancel = quit.child_token();
-        let mut sink = self.desk.clone();
+        let mut sink = self.ui.clone();
         let focus = Some(focus).filter(|focus| !focus.is_empty());
         let before = session.next_tokens();
-        let (compacted, next) = ears.attend(session.compact_now(focus, &mut sink, &cancel), &cancel).await;
+        let (compacted, next) = control.attend(session.compact_now(focus, &mut sink, &cancel), &cancel).await;
         let tokens = before.zip(session.next_tokens());
         session.drop_unread().await;
         match (compacted, tokens) {
             (Ok(Compacted::Archived { .. }), Some((before, after))) => {
                 self.tell(&format!("the next request has {after} tokens instead of {before}"));
             }
-            // These have told themselves.
+            // These were reported already.
             (Ok(Compacted::Archived { .. } | Compacted::Failed), _) => {}
             (Ok(nothing @ (Compacted::TooFewRounds { .. } | Compacted::NotWorthIt)), _) => {
                 self.tell(&nothing.to_string());
@@ -95,14 +95,14 @@ impl Seat<'_> {
         next
     }
 
-    /// The words with what they call put in its place: a command, a prompt of a server, resources.
+    /// The prompt with what it calls expanded: a command, a prompt of a server, resources.
     async fn in_full(&self, text: String) -> anyhow::Result<String> {
         let text = if self.sources.are_called(&text) {
             self.sources.expand(&text).await?
         } else {
             let (text, problems) = slash::expand_and_tell(text, &self.ground)?;
             for text in problems {
-                self.desk.tell(Message::Told { text });
+                self.ui.tell(UiMessage::Told { text });
             }
             text
         };
@@ -111,29 +111,29 @@ impl Seat<'_> {
 }
 
 /// What is heard while something is done.
-struct Ears<'a> {
+struct TurnControl<'a> {
     wanted: &'a mut UnboundedReceiver<Operation>,
     quit: &'a CancellationToken,
-    beside: &'a Beside,
+    side_actions: &'a SideActions,
     mode: &'a mut PermissionMode,
-    /// Carries words into the turn.
+    /// Delivers prompts into the running turn.
     hub: Arc<Hub>,
     switch: ModeSwitch,
     conversation: String,
 }
 
-impl Ears<'_> {
+impl TurnControl<'_> {
     /// Waits for the work, hearing what the user wants in the meantime.
-    async fn attend<T>(self, work: impl Future<Output = T>, cancel: &CancellationToken) -> (T, Next) {
+    async fn attend<T>(self, work: impl Future<Output = T>, cancel: &CancellationToken) -> (T, Continuation) {
         let mut work = std::pin::pin!(work);
-        let mut next = Next::Stay;
+        let mut next = Continuation::Stay;
         loop {
             tokio::select! {
                 done = &mut work => return (done, next),
-                operation = self.wanted.recv(), if matches!(next, Next::Stay) => match operation {
+                operation = self.wanted.recv(), if matches!(next, Continuation::Stay) => match operation {
                     Some(Operation::Interrupt) => cancel.cancel(),
                     Some(Operation::Join(text)) => {
-                        let text = self.beside.with_overheard(text);
+                        let text = self.side_actions.with_overheard(text);
                         let letter = Letter { from: USER.to_owned(), to: MAIN.to_owned(), group: None, text };
                         // What cannot be delivered waits in the interface until the turn is over.
                         drop(self.hub.send(letter).await);
@@ -142,8 +142,8 @@ impl Ears<'_> {
                         *self.mode = mode;
                         self.switch.set(mode);
                     }
-                    Some(Operation::Diff) => self.beside.diff(Some(&self.conversation)),
-                    Some(aside @ (Operation::Haft(_) | Operation::Shell(_) | Operation::Files)) => self.beside.start(aside),
+                    Some(Operation::Diff) => self.side_actions.diff(Some(&self.conversation)),
+                    Some(aside @ (Operation::Haft(_) | Operation::Shell(_) | Operation::Files)) => self.side_actions.start(aside),
                     // The interface lets these wait until the turn is over.
                     Some(
                         Operation::Submit(_)
@@ -162,7 +162,7 @@ impl Ears<'_> {
                         // Whoever does not want to wait for the end of the turn says so with Ctrl-C.
                         self.quit.cancel();
                         cancel_on_signals(self.quit);
-                        next = Next::Leave;
+                        next = Continuation::Leave;
                     }
                 },
             }

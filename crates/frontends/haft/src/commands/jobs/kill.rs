@@ -6,7 +6,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::jobs;
 use crate::commands::jobs::KillArgs;
-use crate::jobs::Job;
+use crate::jobs::BackgroundJob;
 use crate::output;
 
 /// How long a run has to end by itself: to stop its commands and to store what it knows.
@@ -24,7 +24,7 @@ pub(super) fn kill(args: &KillArgs) -> anyhow::Result<()> {
 }
 
 /// Ends a job; says whether it ran.
-fn end(job: &Job) -> anyhow::Result<bool> {
+fn end(job: &BackgroundJob) -> anyhow::Result<bool> {
     let Some(process) = job.process().and_then(Pid::from_raw) else { return Ok(false) };
     let Ok(process) = pidfd_open(process, PidfdFlags::empty()) else { return Ok(false) };
     // Only after the process is held: while the lock is taken, the one that took it cannot have been replaced by another.

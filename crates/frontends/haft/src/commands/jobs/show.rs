@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{death, jobs};
 use crate::commands::jobs::{ListJobsArgs, ShowJobArgs};
-use crate::jobs::{Job, State};
+use crate::jobs::{BackgroundJob, JobState};
 use crate::output::{self, Table};
 
 pub(super) fn list(args: &ListJobsArgs) -> anyhow::Result<()> {
@@ -51,12 +51,12 @@ pub(super) fn show(args: &ShowJobArgs) -> anyhow::Result<()> {
         lines.push(format!("conversation  {id}"));
     }
     match &state {
-        State::Running => {
+        JobState::Running => {
             lines.push(format!("process       {}", job.process().unwrap_or_default()));
             lines.push(format!("\n`haft jobs attach {0}` watches it, `haft jobs kill {0}` ends it.", job.told.id));
         }
-        State::Died => lines.push(format!("\n{}", death(&job))),
-        State::Ended(result) => {
+        JobState::Died => lines.push(format!("\n{}", death(&job))),
+        JobState::Ended(result) => {
             if let Some(usd) = cost(&state) {
                 lines.push(format!("cost          ${usd:.4}"));
             }
@@ -69,10 +69,10 @@ pub(super) fn show(args: &ShowJobArgs) -> anyhow::Result<()> {
     output::print(&format!("{}\n", haft_text::sanitise(&lines.join("\n"))))
 }
 
-fn as_json(job: &Job, state: &State) -> Value {
+fn as_json(job: &BackgroundJob, state: &JobState) -> Value {
     let result = match state {
-        State::Ended(result) => json!(result),
-        State::Running | State::Died => Value::Null,
+        JobState::Ended(result) => json!(result),
+        JobState::Running | JobState::Died => Value::Null,
     };
     json!({
         "id": job.told.id,
@@ -82,23 +82,23 @@ fn as_json(job: &Job, state: &State) -> Value {
         "started_at": job.told.started_at,
         "seconds": seconds(job, state),
         "conversation_id": job.conversation(),
-        "process": matches!(state, State::Running).then(|| job.process()),
+        "process": matches!(state, JobState::Running).then(|| job.process()),
         "result": result,
     })
 }
 
-fn cost(state: &State) -> Option<f64> {
+fn cost(state: &JobState) -> Option<f64> {
     match state {
-        State::Ended(result) => result.cost.map(|cost| cost.total),
-        State::Running | State::Died => None,
+        JobState::Ended(result) => result.cost.map(|cost| cost.total),
+        JobState::Running | JobState::Died => None,
     }
 }
 
 /// How long it has been running, or ran.
-fn seconds(job: &Job, state: &State) -> i64 {
+fn seconds(job: &BackgroundJob, state: &JobState) -> i64 {
     let until: Timestamp = match state {
-        State::Running => WallClock.now(),
-        State::Ended(_) | State::Died => job.last_event_at().unwrap_or(job.told.started_at),
+        JobState::Running => WallClock.now(),
+        JobState::Ended(_) | JobState::Died => job.last_event_at().unwrap_or(job.told.started_at),
     };
     until.duration_since(job.told.started_at).as_secs().max(0)
 }

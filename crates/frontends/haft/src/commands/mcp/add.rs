@@ -10,7 +10,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 use super::test;
 use crate::cli::Common;
 use crate::commands::context;
-use crate::commands::mcp::{McpAddArgs, Transport};
+use crate::commands::mcp::{McpAddArgs, McpTransport};
 use crate::exit::{Exit, mistake};
 use crate::{output, wiring};
 
@@ -44,8 +44,8 @@ pub(super) fn remove(name: &str) -> anyhow::Result<Exit> {
 
 /// Says first what other tools cost the conversation that is going on.
 fn tell_price(common: &Common) -> anyhow::Result<()> {
-    if let Some(words) = wiring::runtime()?.block_on(context::other_tools(common)) {
-        output::tell(&format!("haft: {words}"));
+    if let Some(message) = wiring::runtime()?.block_on(context::other_tools(common)) {
+        output::tell(&format!("haft: {message}"));
     }
     Ok(())
 }
@@ -108,12 +108,12 @@ fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
     let is_address = |text: &str| text.starts_with("http://") || text.starts_with("https://");
     // `add --transport http NAME URL`, as some write it.
     let (url, command) = match (&args.url, args.command.as_slice()) {
-        (None, [one]) if is_address(one) && args.transport != Some(Transport::Stdio) => (Some(one.clone()), &[][..]),
+        (None, [one]) if is_address(one) && args.transport != Some(McpTransport::Stdio) => (Some(one.clone()), &[][..]),
         (url, command) => (url.clone(), command),
     };
     let mut table = Table::new();
     match (url, command) {
-        (Some(url), []) if args.transport != Some(Transport::Stdio) => {
+        (Some(url), []) if args.transport != Some(McpTransport::Stdio) => {
             if !is_address(&url) {
                 return Err(mistake(format!("`{url}` is not an address; it begins with `http://` or `https://`")));
             }
@@ -125,7 +125,7 @@ fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
                 table.insert("bearer_token_env", value(name));
             }
         }
-        (None, [program, arguments @ ..]) if args.transport != Some(Transport::Http) => {
+        (None, [program, arguments @ ..]) if args.transport != Some(McpTransport::Http) => {
             refuse("--header", !args.header.is_empty(), "a service with `--url`")?;
             refuse("--bearer-token-env", args.bearer_token_env.is_some(), "a service with `--url`")?;
             table.insert("command", value(program));
@@ -138,8 +138,8 @@ fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
             }
         }
         _ => {
-            let words = "give either a program, as `haft mcp add NAME -- COMMAND ARGS`, or `--url URL`";
-            return Err(mistake(words));
+            let message = "give either a program, as `haft mcp add NAME -- COMMAND ARGS`, or `--url URL`";
+            return Err(mistake(message));
         }
     }
     if let Some(seconds) = args.timeout {
@@ -175,13 +175,13 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::cli::{Cli, CliCommand};
     use crate::commands::mcp::McpCommand;
 
     fn add(before: &str, line: &[&str]) -> Result<String, String> {
-        let words = ["haft", "mcp", "add"].into_iter().chain(line.iter().copied());
-        let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
-        let Some(Command::Mcp(mcp)) = cli.command else { panic!("{cli:?}") };
+        let message = ["haft", "mcp", "add"].into_iter().chain(line.iter().copied());
+        let cli = Cli::try_parse_from(message).map_err(|error| error.to_string())?;
+        let Some(CliCommand::Mcp(mcp)) = cli.command else { panic!("{cli:?}") };
         let Some(McpCommand::Add(args)) = mcp.command else { panic!("{mcp:?}") };
         with_server(Path::new("config.toml"), before, &args).map_err(|error| error.to_string())
     }
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        for (line, words) in [
+        for (line, message) in [
             (&["a"][..], "give either a program"),
             (&["a", "--url", "http://h", "--", "run"], "give either a program"),
             (&["a", "--url", "h"], "not an address"),
@@ -218,7 +218,7 @@ mod tests {
             (&["a", "--permission", "maybe", "--", "run"], "expected allow, ask or deny"),
         ] {
             let error = add("", line).unwrap_err();
-            assert!(error.contains(words), "{line:?}: {error}");
+            assert!(error.contains(message), "{line:?}: {error}");
         }
         let once = add("", &["a", "--", "run"]).unwrap();
         assert!(add(&once, &["a", "--", "run"]).unwrap_err().contains("haft mcp remove a"));

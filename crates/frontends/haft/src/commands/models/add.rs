@@ -128,12 +128,12 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::cli::{Cli, CliCommand};
     use crate::commands::models::ModelsCommand;
 
     fn arguments(line: &str) -> AddArgs {
         let cli = Cli::try_parse_from(["haft", "models", "add"].into_iter().chain(line.split_whitespace())).unwrap();
-        let Some(Command::Models(models)) = cli.command else { panic!("{cli:?}") };
+        let Some(CliCommand::Models(models)) = cli.command else { panic!("{cli:?}") };
         let Some(ModelsCommand::Add(args)) = models.command else { panic!("{models:?}") };
         *args
     }

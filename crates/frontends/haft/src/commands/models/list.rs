@@ -16,7 +16,7 @@ use crate::output::{self, Table};
 use crate::wiring;
 
 /// A model of the list.
-struct Row {
+struct ModelRow {
     declared: Declared,
     main: bool,
     key: KeyState,
@@ -29,7 +29,7 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Completed);
     }
     let (places, loaded) = super::super::configuration(&args.common)?;
-    let rows = rows(&loaded.config, if args.all { Wanted::All } else { Wanted::Usable })?;
+    let rows = rows(&loaded.config, if args.all { ModelFilter::All } else { ModelFilter::Usable })?;
     if args.json {
         let rows: Vec<_> = rows.iter().map(as_json).collect();
         output::print_json(&rows.into())?;
@@ -47,7 +47,7 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<Exit> {
 
 /// Which models are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
+enum ModelFilter {
     /// Those that were declared, and those built in whose key is there.
     Usable,
     /// What is built in as well.
@@ -56,11 +56,11 @@ enum Wanted {
 
 /// The models that can be asked here.
 pub(in crate::commands) fn usable(config: &Config) -> anyhow::Result<Vec<ModelSpec>> {
-    Ok(rows(config, Wanted::Usable)?.into_iter().map(|row| row.declared.spec).collect())
+    Ok(rows(config, ModelFilter::Usable)?.into_iter().map(|row| row.declared.spec).collect())
 }
 
 /// What was declared and the main model in any case; what is built in where there is a key, or all of it.
-fn rows(config: &Config, wanted: Wanted) -> anyhow::Result<Vec<Row>> {
+fn rows(config: &Config, wanted: ModelFilter) -> anyhow::Result<Vec<ModelRow>> {
     let catalogue = super::catalogue(config)?;
     let main = haft_agent::configured_model(config);
     let mut names: BTreeSet<_> = catalogue.list().map(|spec| spec.full_name()).collect();
@@ -71,14 +71,14 @@ fn rows(config: &Config, wanted: Wanted) -> anyhow::Result<Vec<Row>> {
         let key = wiring::key_state(&declared.provider);
         let is_main = main.as_ref() == Some(&name);
         let built_in = !config.models.contains_key(&name) && !is_main;
-        if wanted == Wanted::All || !built_in || key == KeyState::There {
-            rows.push(Row { declared, main: is_main, key, built_in });
+        if wanted == ModelFilter::All || !built_in || key == KeyState::There {
+            rows.push(ModelRow { declared, main: is_main, key, built_in });
         }
     }
     Ok(rows)
 }
 
-fn as_json(row: &Row) -> Value {
+fn as_json(row: &ModelRow) -> Value {
     let model = &row.declared.spec;
     json!({
         "name": model.full_name(),
@@ -97,7 +97,7 @@ fn as_json(row: &Row) -> Value {
 
 const UNKNOWN: &str = "-";
 
-fn as_table(rows: &[Row]) -> String {
+fn as_table(rows: &[ModelRow]) -> String {
     let headings = ["MODEL", "API", "KEY", "WINDOW", "OUTPUT", "USD/M IN", "CACHED", "OUT"];
     let mut table = Table::new(&headings);
     for row in rows {

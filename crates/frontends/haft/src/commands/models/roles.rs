@@ -10,7 +10,7 @@ use crate::output::{self, Table};
 pub(super) fn run(args: &RolesArgs) -> anyhow::Result<Exit> {
     let (_, loaded) = super::super::configuration(&args.common)?;
     let config = &loaded.config;
-    // A name that leads to no model is told here, not when the role is first needed.
+    // A name that leads to no model is reported here, not when the role is first needed.
     for role in ModelRole::ALL {
         for name in config.models_of(role) {
             crate::wiring::declared(config, &name)?;

@@ -11,7 +11,7 @@ use crate::exit::{Exit, mistake};
 use crate::{output, wiring};
 
 /// A value and where it comes from.
-struct Line {
+struct ModelSetting {
     /// As in the configuration: `models."provider/model".context_window`.
     key: String,
     value: toml::Value,
@@ -32,7 +32,7 @@ pub(super) fn run(args: &ShowModelArgs) -> anyhow::Result<Exit> {
 }
 
 /// The model and its provider as the configuration would write them.
-fn lines(declared: &Declared, loaded: &LoadedConfig) -> anyhow::Result<Vec<Line>> {
+fn lines(declared: &Declared, loaded: &LoadedConfig) -> anyhow::Result<Vec<ModelSetting>> {
     let spec = &declared.spec;
     let name = spec.full_name();
     let mut model = toml::Table::try_from(spec)?;
@@ -64,12 +64,12 @@ fn lines(declared: &Declared, loaded: &LoadedConfig) -> anyhow::Result<Vec<Line>
             ValueOrigin::BuiltIn => "default".to_owned(),
             told @ (ValueOrigin::File(_) | ValueOrigin::Variable(_) | ValueOrigin::Flag) => told.to_string(),
         };
-        lines.push(Line { key, value: value.clone(), origin });
+        lines.push(ModelSetting { key, value: value.clone(), origin });
     });
     Ok(lines)
 }
 
-fn as_json(declared: &Declared, lines: &[Line]) -> anyhow::Result<Value> {
+fn as_json(declared: &Declared, lines: &[ModelSetting]) -> anyhow::Result<Value> {
     let mut values = Map::new();
     for line in lines {
         values.insert(line.key.clone(), json!({"value": serde_json::to_value(&line.value)?, "origin": line.origin}));
@@ -87,7 +87,7 @@ fn as_json(declared: &Declared, lines: &[Line]) -> anyhow::Result<Value> {
     }))
 }
 
-fn as_text(declared: &Declared, lines: &[Line]) -> String {
+fn as_text(declared: &Declared, lines: &[ModelSetting]) -> String {
     let spec = &declared.spec;
     let mut text = format!("{} (key: {})\n", spec.full_name(), wiring::key_state(&declared.provider).name());
     let shown: Vec<_> = lines.iter().map(|line| (format!("{} = {}", line.key, line.value), &line.origin)).collect();

@@ -22,7 +22,7 @@ const MOST_OUTPUT: u32 = 1_024;
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What came of the test.
-struct Outcome {
+struct ModelTest {
     spec: ModelSpec,
     url: String,
     /// How many models the provider lists, and whether this one is among them; or why there is no list.
@@ -71,14 +71,14 @@ fn cancelled_in_time() -> CancellationToken {
     cancel
 }
 
-async fn try_it(mut client: Client, spec: ModelSpec, url: String, cache: bool) -> Outcome {
+async fn try_it(mut client: Client, spec: ModelSpec, url: String, cache: bool) -> ModelTest {
     let cancel = cancelled_in_time();
     let listed = client.list_models(&cancel).await;
     let listed = listed.map(|names| (names.len(), names.iter().any(|name| is_named(name, &spec.name))));
     let listed = listed.map_err(|error| error.to_string());
     let padding = if cache { spec.cache.min + spec.cache.min / 4 + 64 } else { 0 };
     let request = tiny(&spec, padding);
-    let mut outcome = Outcome { spec, url, listed, replies: Vec::new(), failure: None };
+    let mut outcome = ModelTest { spec, url, listed, replies: Vec::new(), failure: None };
     for _ in 0..if cache { 2 } else { 1 } {
         match client.stream(&request, &cancel, &mut |_| {}).await {
             Ok(reply) => outcome.replies.push(reply),
@@ -123,7 +123,7 @@ fn tiny(spec: &ModelSpec, padding: u32) -> Request {
     }
 }
 
-impl Outcome {
+impl ModelTest {
     fn reply_json(&self, reply: &Reply) -> Value {
         json!({
             "time_to_first_token_ms": reply.time_to_first_token.as_millis() as u64,
@@ -150,7 +150,7 @@ fn text_of(reply: &Reply) -> String {
     text.collect::<String>().trim().to_owned()
 }
 
-fn as_json(outcome: &Outcome) -> Value {
+fn as_json(outcome: &ModelTest) -> Value {
     let listed = match &outcome.listed {
         Ok((models, found)) => json!({"models": models, "found": found}),
         Err(problem) => json!({"error": problem}),
@@ -167,7 +167,7 @@ fn as_json(outcome: &Outcome) -> Value {
     })
 }
 
-fn as_text(outcome: &Outcome) -> String {
+fn as_text(outcome: &ModelTest) -> String {
     let spec = &outcome.spec;
     let mut lines = vec![format!("{} over {} at {}", spec.full_name(), spec.api, outcome.url)];
     lines.push(match &outcome.listed {
@@ -200,7 +200,7 @@ fn as_text(outcome: &Outcome) -> String {
     lines.join("\n") + "\n"
 }
 
-fn cache_line(outcome: &Outcome) -> String {
+fn cache_line(outcome: &ModelTest) -> String {
     let cache = &outcome.spec.cache;
     let rule = serde_json::to_value(cache.rule).ok();
     let rule = rule.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();

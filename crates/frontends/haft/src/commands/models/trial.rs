@@ -9,9 +9,9 @@ use crate::exit::mistake;
 use crate::wiring;
 
 /// Asks with this configuration, once.
-pub(in crate::commands) struct Trial<'a>(pub(in crate::commands) &'a Config);
+pub(in crate::commands) struct ModelTrial<'a>(pub(in crate::commands) &'a Config);
 
-impl Trial<'_> {
+impl ModelTrial<'_> {
     /// The provider's declaration, its own or the built-in one.
     pub(in crate::commands) fn provider(&self, name: &str) -> anyhow::Result<ProviderConfig> {
         let catalogue = catalogue(self.0)?;

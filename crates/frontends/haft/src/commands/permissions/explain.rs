@@ -1,7 +1,7 @@
 //! `haft permissions explain`.
 
 use haft_agent::{confinement, set_up_sandbox};
-use haft_permission::{Call, Confinement, Verdict};
+use haft_permission::{Confinement, PermissionRequest, Verdict};
 use haft_tool::Workspace;
 use haft_types::PermissionMode;
 use serde_json::Value;
@@ -42,14 +42,14 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
         journal: places.journal(),
     };
     let verdict = match (&args.command, &args.tool) {
-        (Some(line), _) => permissions.decide(&Call::command(line), &workspace),
+        (Some(line), _) => permissions.decide(&PermissionRequest::command(line), &workspace),
         #[cfg(feature = "mcp")]
         (None, Some(name)) if name.starts_with(mcp::PREFIX) => {
             let (server, tool) = mcp::named_tool(name)?;
             if !servers.iter().any(|one| one.name == server) {
                 output::tell(&format!("haft: there is no MCP server `{server}`; `haft mcp list` shows them"));
             }
-            permissions.decide(&Call::of_server(server, tool), &workspace)
+            permissions.decide(&PermissionRequest::of_server(server, tool), &workspace)
         }
         (None, tool) => {
             let name = tool.as_deref().unwrap_or_default();
@@ -65,17 +65,17 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
                 Some(alias) => (alias.translate)(arguments),
                 None => arguments,
             };
-            permissions.decide(&Call::of(found.tool.as_ref(), &Value::Object(arguments)), &workspace)
+            permissions.decide(&PermissionRequest::of(found.tool.as_ref(), &Value::Object(arguments)), &workspace)
         }
     };
     if args.json {
         return output::print_json(&serde_json::to_value(&verdict)?);
     }
-    output::print(&in_words(&verdict))
+    output::print(&as_text(&verdict))
 }
 
 /// The verdict for people.
-fn in_words(verdict: &Verdict) -> String {
+fn as_text(verdict: &Verdict) -> String {
     let mut text = format!("{}: {}\n", verdict.decision, verdict.reason);
     if verdict.parts.len() > 1 {
         let mut table = Table::new(&["DECISION", "PART", "RULE"]);

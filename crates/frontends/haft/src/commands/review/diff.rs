@@ -1,4 +1,4 @@
-//! The change that is to be looked at, as git tells it.
+//! The change to review, as git reports it.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
@@ -12,15 +12,15 @@ use crate::exit::mistake;
 const LONGEST: usize = 400_000;
 
 /// A change, for a reviewer.
-pub(super) struct Change {
-    /// In words.
+pub(super) struct ReviewedChange {
+    /// As a description.
     pub(super) what: String,
     /// As a diff.
     pub(super) text: String,
 }
 
 /// What is to be looked at: the work that is not committed, unless something else is named.
-pub(super) fn change(project: &Project, of: &ReviewOf) -> anyhow::Result<Change> {
+pub(super) fn change(project: &Project, of: &ReviewOf) -> anyhow::Result<ReviewedChange> {
     let (what, diff, new) = match (&of.base, &of.commit) {
         (Some(base), _) => {
             let from = git(project, ["merge-base", "--end-of-options", base, "HEAD"])?;
@@ -48,7 +48,7 @@ pub(super) fn change(project: &Project, of: &ReviewOf) -> anyhow::Result<Change>
     if !new.is_empty() {
         text.extend(["\n\nNew files that git does not know yet; read them:\n", &new.join("\n")]);
     }
-    Ok(Change { what, text })
+    Ok(ReviewedChange { what, text })
 }
 
 fn diff(project: &Project, of: &[&str]) -> anyhow::Result<String> {
@@ -89,8 +89,8 @@ fn git<S: AsRef<OsStr>>(project: &Project, arguments: impl IntoIterator<Item = S
         .output()
         .map_err(|error| mistake(format!("git cannot be run: {error}")))?;
     if !output.status.success() {
-        let words = String::from_utf8_lossy(&output.stderr);
-        return Err(mistake(format!("git: {}", words.trim().trim_start_matches("fatal: "))));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        return Err(mistake(format!("git: {}", stderr.trim().trim_start_matches("fatal: "))));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

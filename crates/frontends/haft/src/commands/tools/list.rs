@@ -10,13 +10,13 @@ use haft_types::{TokenCounter as _, ToolSet};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::commands::catalogue::{self, Place};
+use crate::commands::catalogue::{self, CatalogueContext};
 use crate::commands::tools::ToolListArgs;
 use crate::exit::mistake;
 use crate::output::{self, Table};
 
 /// A tool of the list.
-struct Row<'a> {
+struct ToolRow<'a> {
     tool: &'a dyn Tool,
     source: &'a str,
     offered: bool,
@@ -40,7 +40,7 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
         return output::print_json(&built_in.chain(externals.json()).collect::<Vec<_>>().into());
     }
     let mut table = Table::new(&["NAME", "GROUP", "DOES", "SOURCE", "TOKENS", "OFFERED"]);
-    for Row { tool, source, offered, tokens } in &rows {
+    for ToolRow { tool, source, offered, tokens } in &rows {
         table.row(vec![
             tool.spec().name.clone(),
             tool.manual().group.name().to_owned(),
@@ -74,7 +74,7 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
 
 /// The programs of the user's own.
 struct Externals {
-    place: Place,
+    place: CatalogueContext,
     found: Found<ExternalTool>,
     /// Each with the tokens of what is known of it.
     tools: Vec<(ExternalTool, u32)>,
@@ -82,7 +82,7 @@ struct Externals {
 
 impl Externals {
     async fn find(args: &ToolListArgs) -> anyhow::Result<Self> {
-        let place = Place::find(&args.common)?;
+        let place = CatalogueContext::find(&args.common)?;
         let mut problems = Vec::new();
         let found = external::load(&place.ground, &|name| place.is_built_in(name), &mut problems);
         catalogue::warn(&place, &problems);
@@ -118,9 +118,9 @@ impl Externals {
     }
 }
 
-fn row<'a>(tool: &'a dyn Tool, registry: &'a Registry, offered: &Registry) -> Row<'a> {
+fn row<'a>(tool: &'a dyn Tool, registry: &'a Registry, offered: &Registry) -> ToolRow<'a> {
     let name = &tool.spec().name;
-    Row {
+    ToolRow {
         tool,
         source: registry.source(name).map_or("", Source::name),
         offered: offered.get(name).is_some(),
@@ -128,7 +128,7 @@ fn row<'a>(tool: &'a dyn Tool, registry: &'a Registry, offered: &Registry) -> Ro
     }
 }
 
-fn as_json(row: &Row<'_>) -> Value {
+fn as_json(row: &ToolRow<'_>) -> Value {
     let manual = row.tool.manual();
     json!({
         "name": row.tool.spec().name,
@@ -141,7 +141,7 @@ fn as_json(row: &Row<'_>) -> Value {
     })
 }
 
-/// What a call may do, in one word.
+/// What a call may do, by name.
 pub(super) fn access_name(access: Access) -> &'static str {
     match access {
         Access::Read => "reads",

@@ -71,8 +71,8 @@ fn write_parameters(page: &mut String, schema: &Value) {
             (None, None) => "any".to_owned(),
         };
         let optional = if required.contains(&name.as_str()) { "" } else { ", optional" };
-        let words =
+        let description =
             parameter["description"].as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
-        let _ = writeln!(page, "| `{name}` | {kind}{optional} | {words} |");
+        let _ = writeln!(page, "| `{name}` | {kind}{optional} | {description} |");
     }
 }

@@ -9,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::list::access_name;
 use crate::cli::Common;
-use crate::commands::catalogue::{self, Place};
+use crate::commands::catalogue::{self, CatalogueContext};
 use crate::exit::mistake;
 use crate::output;
 
 /// An external tool. Here somebody waits for its answer, so it is asked for it.
 async fn external(name: &str, json: bool, common: &Common) -> anyhow::Result<()> {
-    let place = Place::find(common)?;
+    let place = CatalogueContext::find(common)?;
     let found = external::load(&place.ground, &|name| place.is_built_in(name), &mut Vec::new());
     let tool = found.get(name);
     let tool = tool.ok_or_else(|| mistake(format!("there is no tool `{name}`; `haft tools list` shows them")))?;

@@ -15,7 +15,7 @@ use crate::wiring;
 
 /// The use of one tool.
 #[derive(Default, Serialize)]
-struct Used {
+struct ToolUsage {
     calls: u32,
     errors: u32,
     /// Of the results as they were first sent.
@@ -39,14 +39,14 @@ pub(super) async fn run(of: &OfConversation, json: bool, common: &Common) -> any
     let mut rows: Vec<_> = used.into_iter().collect();
     rows.sort_by_key(|(_, used)| std::cmp::Reverse(used.tokens));
     let mut table = Table::new(&["TOOL", "CALLS", "ERRORS", "TOKENS"]);
-    for (name, Used { calls, errors, tokens }) in rows {
+    for (name, ToolUsage { calls, errors, tokens }) in rows {
         table.row(vec![name, calls.to_string(), errors.to_string(), tokens.to_string()]);
     }
     output::print(&table.to_string())
 }
 
-fn count(messages: Vec<Message>) -> BTreeMap<String, Used> {
-    let mut used = BTreeMap::<String, Used>::new();
+fn count(messages: Vec<Message>) -> BTreeMap<String, ToolUsage> {
+    let mut used = BTreeMap::<String, ToolUsage>::new();
     for message in messages.into_iter().filter(|message| message.role == Role::Tool) {
         let own = message.metadata.get(TOOL).and_then(serde_json::Value::as_str).map(str::to_owned);
         for result in message.tool_results() {

@@ -1,47 +1,47 @@
-//! The words of a reply while they arrive, as the events of a stream that knows blocks.
+//! The text of a reply while it arrives, as events of a stream of blocks.
 
 use haft_types::{CallPhase, EventBody};
 use serde_json::{Value, json};
 
-/// A reply that is being told in pieces.
+/// A reply that is printed in pieces.
 #[derive(Debug, Default)]
-pub(super) struct Partial {
+pub(super) struct PartialReply {
     begun: bool,
     /// How many blocks were opened.
     blocks: usize,
-    open: Option<Kind>,
+    open: Option<PartialBlock>,
     calls: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Kind {
+enum PartialBlock {
     Text,
     Thinking,
     Call(String),
 }
 
-impl Partial {
+impl PartialReply {
     /// The stream's events that an event of ours makes.
     pub(super) fn take(&mut self, body: &EventBody, model: &str) -> Vec<Value> {
         let mut told = Vec::new();
         match body {
             EventBody::Text { text } => {
-                self.enter(Kind::Text, &json!({"type": "text", "text": ""}), model, &mut told);
+                self.enter(PartialBlock::Text, &json!({"type": "text", "text": ""}), model, &mut told);
                 told.push(self.delta(&json!({"type": "text_delta", "text": text})));
             }
             EventBody::Thinking { text } => {
                 let empty = json!({"type": "thinking", "thinking": "", "signature": ""});
-                self.enter(Kind::Thinking, &empty, model, &mut told);
+                self.enter(PartialBlock::Thinking, &empty, model, &mut told);
                 told.push(self.delta(&json!({"type": "thinking_delta", "thinking": text})));
             }
             EventBody::ToolCall { id, name, phase: CallPhase::Started, .. } => {
                 let empty = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
-                self.enter(Kind::Call(id.clone()), &empty, model, &mut told);
+                self.enter(PartialBlock::Call(id.clone()), &empty, model, &mut told);
                 self.calls = true;
             }
             // Pieces of a call that another one has overtaken are in the whole message.
             EventBody::ToolCall { id, phase: CallPhase::Arguments, raw: Some(piece), .. }
-                if self.open == Some(Kind::Call(id.clone())) =>
+                if self.open == Some(PartialBlock::Call(id.clone())) =>
             {
                 told.push(self.delta(&json!({"type": "input_json_delta", "partial_json": piece})));
             }
@@ -64,7 +64,7 @@ impl Partial {
     }
 
     /// Makes this kind of block the open one.
-    fn enter(&mut self, kind: Kind, empty: &Value, model: &str, told: &mut Vec<Value>) {
+    fn enter(&mut self, kind: PartialBlock, empty: &Value, model: &str, told: &mut Vec<Value>) {
         if self.open.as_ref() == Some(&kind) {
             return;
         }

@@ -11,9 +11,9 @@ impl IdSource for SameId {
     }
 }
 
-fn told(bodies: Vec<EventBody>, pieces: Pieces) -> Vec<Value> {
+fn told(bodies: Vec<EventBody>, pieces: PartialMessages) -> Vec<Value> {
     let introduction = Introduction { tools: vec!["read_file".into()], mode: PermissionMode::Yolo };
-    let mut messages = Messages::new(Box::new(SameId), introduction, pieces);
+    let mut messages = ClaudeMessages::new(Box::new(SameId), introduction, pieces);
     let event = |(index, body)| Event {
         body,
         conversation_id: ConversationId::new("c1"),
@@ -64,7 +64,7 @@ fn a_reply_is_one_message_once_it_is_whole() {
     let thought = EventBody::Thinking { text: "hm".into() };
     let lines = told(
         vec![thought, text("Let "), text("me."), call(CallPhase::Started), call(CallPhase::Finished), usage()],
-        Pieces::Withhold,
+        PartialMessages::Withhold,
     );
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert_eq!(
@@ -82,7 +82,7 @@ fn a_reply_is_one_message_once_it_is_whole() {
 #[test]
 fn words_of_a_failed_reply_are_in_no_message() {
     let retry = EventBody::Retry { attempt: 1, limit: Some(5), delay_ms: 1, reason: "dropped".into() };
-    let lines = told(vec![text("half a"), retry, text("Whole."), usage()], Pieces::Withhold);
+    let lines = told(vec![text("half a"), retry, text("Whole."), usage()], PartialMessages::Withhold);
     assert_eq!(lines[1]["message"]["content"], json!([{"type": "text", "text": "Whole."}]));
 }
 
@@ -103,7 +103,7 @@ fn a_denied_call_is_listed_in_the_result_of_its_turn_only() {
             result(Outcome::Waiting, "denied"),
             result(Outcome::Completed, "answered"),
         ],
-        Pieces::Withhold,
+        PartialMessages::Withhold,
     );
     assert_eq!(lines[1]["message"]["content"][0]["is_error"], json!(true));
     let denial = json!([{"tool_name": "read_file", "tool_use_id": "t1", "tool_input": {"a": 1}}]);
@@ -123,7 +123,7 @@ fn every_outcome_has_a_word() {
         (Outcome::Failed, "schema", "error_max_structured_output_retries", true),
     ];
     for (outcome, code, subtype, failed) in words {
-        let lines = told(vec![result(outcome, code)], Pieces::Withhold);
+        let lines = told(vec![result(outcome, code)], PartialMessages::Withhold);
         assert_eq!((&lines[0]["subtype"], &lines[0]["is_error"]), (&json!(subtype), &json!(failed)), "{code}");
     }
 }
@@ -138,7 +138,7 @@ fn pieces_open_and_close_their_blocks() {
         call(CallPhase::Finished),
         usage(),
     ];
-    let lines = told(arriving, Pieces::Tell);
+    let lines = told(arriving, PartialMessages::Tell);
     let kinds: Vec<_> = lines.iter().map(|line| line["event"]["type"].as_str().unwrap_or("assistant")).collect();
     assert_eq!(
         kinds,

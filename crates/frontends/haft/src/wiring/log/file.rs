@@ -3,7 +3,7 @@
 //! Invariant: a line is one write at the end of the file, so that the lines of several processes do not mix. A file that has
 //! grown too large makes room once (`.1.jsonl`, which the next takes the place of), and files of long ago are removed when a new day's
 //! begins; the log has a largest size whatever happens. Nothing here returns an error: where the log cannot be written
-//! there is nobody left to tell.
+//! there is nowhere left to report it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};

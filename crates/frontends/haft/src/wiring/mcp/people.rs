@@ -1,4 +1,4 @@
-//! Has forms of servers filled in by whoever approves calls.
+//! Passes forms of servers to the approver of calls.
 
 use std::sync::Arc;
 

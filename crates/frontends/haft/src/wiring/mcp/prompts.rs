@@ -1,4 +1,4 @@
-//! Prompts of servers as commands: `/mcp__server__prompt words`.
+//! Prompts of servers as commands: `/mcp__server__prompt ARGUMENTS`.
 
 use haft_mcp::{PromptArgument, PromptInfo, Servers};
 use haft_project::commands::words;
@@ -45,7 +45,7 @@ pub(super) fn known(servers: &Servers) -> Vec<OfferedPrompt> {
     servers.iter().flat_map(|server| of(&server.name)).collect()
 }
 
-/// What the server says for a command such as `/mcp__server__prompt words`. The server is started.
+/// What the server says for a command such as `/mcp__server__prompt ARGUMENTS`. The server is started.
 pub(super) async fn expand(mcp: &Mcp, called: &str) -> anyhow::Result<String> {
     let called = called.trim_start_matches('/');
     let (name, given) = called.split_once(char::is_whitespace).unwrap_or((called, ""));

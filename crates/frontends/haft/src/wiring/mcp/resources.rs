@@ -15,7 +15,7 @@ const LIMITS: Limits = Limits { lines: 2_000, bytes: 50 * 1024 };
 
 /// A resource of a server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Mention {
+pub(super) struct ResourceMention {
     server: String,
     uri: String,
 }
@@ -30,11 +30,11 @@ pub(super) fn known(servers: &Servers) -> Vec<String> {
 }
 
 /// The resources a text mentions, in order, each once.
-pub(super) fn mentioned(text: &str, mcp: &Mcp) -> Vec<Mention> {
+pub(super) fn mentioned(text: &str, mcp: &Mcp) -> Vec<ResourceMention> {
     mentions(text, &|name| mcp.servers.iter().any(|server| server.name == name))
 }
 
-fn mentions(text: &str, is_server: &dyn Fn(&str) -> bool) -> Vec<Mention> {
+fn mentions(text: &str, is_server: &dyn Fn(&str) -> bool) -> Vec<ResourceMention> {
     let mut seen = BTreeSet::new();
     let words = text.split_whitespace().filter_map(|word| word.trim_start_matches(['(', '"', '\'']).strip_prefix('@'));
     let of = |word: &str| {
@@ -43,16 +43,16 @@ fn mentions(text: &str, is_server: &dyn Fn(&str) -> bool) -> Vec<Mention> {
         let uri = uri.trim_end_matches(['.', ',', ';', '!', '?', ')', '"', '\'']);
         // An address names its scheme.
         let named = uri.split_once(':').is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty());
-        (named && is_server(server)).then(|| Mention { server: server.to_owned(), uri: uri.to_owned() })
+        (named && is_server(server)).then(|| ResourceMention { server: server.to_owned(), uri: uri.to_owned() })
     };
     words.filter_map(of).filter(|mention| seen.insert(mention.clone())).collect()
 }
 
 /// The text with the resources behind it. Their servers are started.
-pub(super) async fn attach(text: &str, mentioned: &[Mention], mcp: &Mcp) -> anyhow::Result<String> {
+pub(super) async fn attach(text: &str, mentioned: &[ResourceMention], mcp: &Mcp) -> anyhow::Result<String> {
     let mut whole = text.to_owned();
     let cancel = CancellationToken::new();
-    for Mention { server, uri } in mentioned {
+    for ResourceMention { server, uri } in mentioned {
         let read = mcp.servers.read(server, uri, &cancel).await;
         let answer = read.map_err(|error| mistake(format!("cannot read `@{server}:{uri}`: {error}")))?;
         let content = answer.text();

@@ -1,74 +1,74 @@
-//! Lists, forms, modes, and words that join a turn.
+//! Lists, forms, modes, and input that joins a turn.
 
 use haft_types::{Field, FieldKind, Filled, Form};
 
 use super::*;
-use crate::link::{Focus, Offer, TakeBack};
-use crate::picker::{Row, Then};
+use crate::link::{Focus, ListRequest, RewindTarget};
+use crate::picker::{PickerAction, PickerRow};
 
-fn list(title: &str, rows: &[(&str, Operation)]) -> List {
-    let row = |(text, operation): &(&str, Operation)| Row {
+fn list(title: &str, rows: &[(&str, Operation)]) -> PickerList {
+    let row = |(text, operation): &(&str, Operation)| PickerRow {
         text: (*text).into(),
         about: "about it".into(),
-        then: Then::Do(operation.clone()),
+        then: PickerAction::Do(operation.clone()),
     };
-    List { title: title.into(), rows: rows.iter().map(row).collect(), ..List::default() }
+    PickerList { title: title.into(), rows: rows.iter().map(row).collect(), ..PickerList::default() }
 }
 
 #[test]
 fn a_list_takes_the_keys_until_something_is_chosen() {
-    let mut seat = Seat::new(60, 20);
-    seat.write("a draft");
-    seat.put(Input::Pick(list("Which?", &[("one", Operation::Undo), ("two", Operation::Redo)])));
-    assert!(seat.live().contains("▸ one") && !seat.live().contains("a draft"), "{}", seat.live());
-    seat.write("tw");
-    seat.key(KeyCode::Enter);
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Redo)]);
-    assert!(seat.live().contains("> a draft"), "what was typed is still there: {}", seat.live());
-    seat.put(Input::Pick(list("Which?", &[("one", Operation::Undo)])));
-    seat.key(KeyCode::Esc);
-    assert!(seat.wanted().is_empty() && seat.live().contains("> a draft"));
+    let mut terminal = TestTerminal::new(60, 20);
+    terminal.write("a draft");
+    terminal.put(AppInput::Pick(list("Which?", &[("one", Operation::Undo), ("two", Operation::Redo)])));
+    assert!(terminal.live().contains("▸ one") && !terminal.live().contains("a draft"), "{}", terminal.live());
+    terminal.write("tw");
+    terminal.key(KeyCode::Enter);
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Redo)]);
+    assert!(terminal.live().contains("> a draft"), "what was typed is still there: {}", terminal.live());
+    terminal.put(AppInput::Pick(list("Which?", &[("one", Operation::Undo)])));
+    terminal.key(KeyCode::Esc);
+    assert!(terminal.wanted().is_empty() && terminal.live().contains("> a draft"));
 }
 
 #[test]
 fn no_list_opens_over_a_turn_nor_stays_over_a_question() {
-    let mut seat = Seat::new(60, 20);
-    seat.put(Input::Pick(list("Which?", &[("one", Operation::Undo)])));
-    seat.put(approval("cargo test"));
-    assert!(seat.live().contains("Allow this?") && !seat.live().contains("Which?"), "{}", seat.live());
-    let mut seat = Seat::new(60, 20);
-    seat.say("go");
-    seat.put(Input::Pick(list("Which?", &[("one", Operation::Undo)])));
-    assert!(!seat.live().contains("Which?"));
+    let mut terminal = TestTerminal::new(60, 20);
+    terminal.put(AppInput::Pick(list("Which?", &[("one", Operation::Undo)])));
+    terminal.put(approval("cargo test"));
+    assert!(terminal.live().contains("Allow this?") && !terminal.live().contains("Which?"), "{}", terminal.live());
+    let mut terminal = TestTerminal::new(60, 20);
+    terminal.say("go");
+    terminal.put(AppInput::Pick(list("Which?", &[("one", Operation::Undo)])));
+    assert!(!terminal.live().contains("Which?"));
 }
 
 #[test]
 fn esc_twice_goes_back_only_when_nothing_is_typed_or_runs() {
-    let mut seat = Seat::new(60, 20);
-    seat.key(KeyCode::Esc);
-    assert!(seat.live().contains("Esc again goes back"));
-    seat.key(KeyCode::Esc);
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Offer(Offer::Messages))]);
-    seat.key(KeyCode::Esc);
-    seat.write("x");
-    seat.key(KeyCode::Esc);
-    seat.key(KeyCode::Esc);
-    assert!(seat.wanted().is_empty(), "a key between them, and something typed");
-    let taken = Operation::Rewind { message: "m".into(), take_back: TakeBack::Words };
-    seat.put(Input::Pick(list("Back?", &[("one", taken.clone())])));
-    seat.key(KeyCode::Enter);
-    assert_eq!(seat.wanted(), [Effect::Do(taken)]);
-    seat.put(Input::Edited("what I had said".into()));
-    assert!(seat.live().contains("> what I had said"));
+    let mut terminal = TestTerminal::new(60, 20);
+    terminal.key(KeyCode::Esc);
+    assert!(terminal.live().contains("Esc again goes back"));
+    terminal.key(KeyCode::Esc);
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Offer(ListRequest::Messages))]);
+    terminal.key(KeyCode::Esc);
+    terminal.write("x");
+    terminal.key(KeyCode::Esc);
+    terminal.key(KeyCode::Esc);
+    assert!(terminal.wanted().is_empty(), "a key between them, and something typed");
+    let taken = Operation::Rewind { message: "m".into(), take_back: RewindTarget::Conversation };
+    terminal.put(AppInput::Pick(list("Back?", &[("one", taken.clone())])));
+    terminal.key(KeyCode::Enter);
+    assert_eq!(terminal.wanted(), [Effect::Do(taken)]);
+    terminal.put(AppInput::Edited("what I had said".into()));
+    assert!(terminal.live().contains("> what I had said"));
 }
 
 #[test]
 fn shift_tab_goes_round_the_modes_without_the_one_that_asks_nothing() {
-    let mut seat = Seat::new(90, 20);
+    let mut terminal = TestTerminal::new(90, 20);
     let mut seen = Vec::new();
     for _ in 0..5 {
-        seat.press(KeyCode::BackTab, KeyModifiers::SHIFT);
-        seen.extend(seat.wanted());
+        terminal.press(KeyCode::BackTab, KeyModifiers::SHIFT);
+        seen.extend(terminal.wanted());
     }
     let modes = [
         PermissionMode::AcceptEdits,
@@ -78,77 +78,77 @@ fn shift_tab_goes_round_the_modes_without_the_one_that_asks_nothing() {
         PermissionMode::AcceptEdits,
     ];
     assert_eq!(seen, modes.map(|mode| Effect::Do(Operation::Mode(mode))));
-    assert!(seat.live().contains("accept-edits: changes files unasked"), "{}", seat.live());
-    seat.write("x");
-    assert!(seat.live().contains("accept-edits · mock/model"), "{}", seat.live());
+    assert!(terminal.live().contains("accept-edits: changes files unasked"), "{}", terminal.live());
+    terminal.write("x");
+    assert!(terminal.live().contains("accept-edits · mock/model"), "{}", terminal.live());
     let setup = Setup { mode: PermissionMode::Yolo, ..Setup::default() };
     let (mut app, _) = App::new(setup, 80, 24);
-    let shift_tab = || Input::Key(KeyEvent::new(KeyCode::BackTab, KeyModifiers::SHIFT));
+    let shift_tab = || AppInput::Key(KeyEvent::new(KeyCode::BackTab, KeyModifiers::SHIFT));
     let round: Vec<_> = (0..5).flat_map(|_| app.update(shift_tab())).collect();
     assert_eq!(round.last(), Some(&Effect::Do(Operation::Mode(PermissionMode::Yolo))), "{round:?}");
 }
 
 #[test]
 fn modes_and_focus_files_by_name() {
-    let mut seat = Seat::new(90, 20);
-    seat.say("/mode plan");
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Mode(PermissionMode::Plan))]);
-    seat.say("/mode yolo");
-    seat.say("/mode whatever");
-    assert!(seat.wanted().is_empty() && seat.all().contains("has no sandbox"), "{}", seat.all());
-    seat.say("/files add a.rs @b.rs");
+    let mut terminal = TestTerminal::new(90, 20);
+    terminal.say("/mode plan");
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Mode(PermissionMode::Plan))]);
+    terminal.say("/mode yolo");
+    terminal.say("/mode whatever");
+    assert!(terminal.wanted().is_empty() && terminal.all().contains("has no sandbox"), "{}", terminal.all());
+    terminal.say("/files add a.rs @b.rs");
     let added = Focus::Add(vec!["a.rs".into(), "b.rs".into()]);
-    assert_eq!(seat.wanted().pop(), Some(Effect::Do(Operation::Offer(Offer::Focus(added)))));
-    seat.say("/files remove");
-    assert!(seat.wanted().is_empty() && seat.all().contains("/files clear"));
+    assert_eq!(terminal.wanted().pop(), Some(Effect::Do(Operation::Offer(ListRequest::Focus(added)))));
+    terminal.say("/files remove");
+    assert!(terminal.wanted().is_empty() && terminal.all().contains("/files clear"));
 }
 
 #[test]
 fn words_join_the_turn_in_order_and_commands_wait() {
-    let mut seat = Seat::new(60, 20);
-    seat.say("first");
-    seat.wanted();
-    seat.say("second");
-    seat.say("/review it");
-    seat.say("third");
+    let mut terminal = TestTerminal::new(60, 20);
+    terminal.say("first");
+    terminal.wanted();
+    terminal.say("second");
+    terminal.say("/review it");
+    terminal.say("third");
     let joined = |text: &str| Effect::Do(Operation::Join(text.into()));
-    assert_eq!(seat.wanted(), [joined("second"), joined("third")]);
-    seat.put(Input::Joined);
-    assert!(seat.all().contains("\n> second\n") && !seat.live().contains("next: second"), "{}", seat.all());
-    seat.put(Input::Joined);
-    assert!(seat.all().contains("\n> third\n") && seat.live().contains("next: /review it"));
-    seat.put(Input::Joined);
-    seat.put(Input::Idle);
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Submit("/review it".into()))]);
+    assert_eq!(terminal.wanted(), [joined("second"), joined("third")]);
+    terminal.put(AppInput::Joined);
+    assert!(terminal.all().contains("\n> second\n") && !terminal.live().contains("next: second"), "{}", terminal.all());
+    terminal.put(AppInput::Joined);
+    assert!(terminal.all().contains("\n> third\n") && terminal.live().contains("next: /review it"));
+    terminal.put(AppInput::Joined);
+    terminal.put(AppInput::Idle);
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Submit("/review it".into()))]);
 }
 
 #[test]
 fn words_that_joined_after_all_do_not_come_back() {
-    let mut seat = Seat::new(60, 20);
-    seat.say("first");
-    seat.say("second");
-    seat.say("third");
-    seat.key(KeyCode::Esc);
-    seat.put(Input::Joined);
-    seat.put(Input::Idle);
-    assert!(seat.all().contains("\n> second\n") && seat.live().contains("> third"), "{}", seat.all());
-    assert!(!seat.live().contains("second"), "{}", seat.live());
+    let mut terminal = TestTerminal::new(60, 20);
+    terminal.say("first");
+    terminal.say("second");
+    terminal.say("third");
+    terminal.key(KeyCode::Esc);
+    terminal.put(AppInput::Joined);
+    terminal.put(AppInput::Idle);
+    assert!(terminal.all().contains("\n> second\n") && terminal.live().contains("> third"), "{}", terminal.all());
+    assert!(!terminal.live().contains("second"), "{}", terminal.live());
 }
 
 #[test]
 fn what_is_archived_can_be_interrupted() {
-    let mut seat = Seat::new(60, 20);
-    seat.say("/compact the names");
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Compact("the names".into()))]);
-    assert!(seat.live().contains("Esc interrupts"));
-    seat.key(KeyCode::Esc);
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Interrupt)]);
-    seat.put(Input::Idle);
-    seat.say("/model other");
-    assert_eq!(seat.wanted(), [Effect::Do(Operation::Offer(Offer::Models("other".into())))]);
+    let mut terminal = TestTerminal::new(60, 20);
+    terminal.say("/compact the names");
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Compact("the names".into()))]);
+    assert!(terminal.live().contains("Esc interrupts"));
+    terminal.key(KeyCode::Esc);
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Interrupt)]);
+    terminal.put(AppInput::Idle);
+    terminal.say("/model other");
+    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Offer(ListRequest::Models("other".into())))]);
 }
 
-fn form() -> Input {
+fn form() -> AppInput {
     let field = |name: &str, kind| Field {
         name: name.into(),
         title: String::new(),
@@ -158,52 +158,54 @@ fn form() -> Input {
         default: None,
     };
     let fields = vec![field("name", FieldKind::Text), field("count", FieldKind::Integer)];
-    Input::Form(Box::new(Form { from: "The MCP server `x`".into(), message: "Whose?".into(), fields }))
+    AppInput::Form(Box::new(Form { from: "The MCP server `x`".into(), message: "Whose?".into(), fields }))
 }
 
 #[test]
 fn a_form_is_filled_in_field_by_field() {
-    let mut seat = Seat::new(60, 20);
-    seat.say("go");
-    seat.write("half a sent");
-    seat.wanted();
-    seat.put(form());
-    assert_eq!(seat.wanted(), [Effect::Arm]);
-    assert!(seat.all().contains("give no password"), "{}", seat.all());
-    seat.key(KeyCode::Enter);
-    assert!(seat.wanted().is_empty(), "nobody can have read it yet");
-    seat.put(Input::Armed);
-    seat.say("Ada");
-    seat.say("many");
-    assert!(seat.all().contains("type a whole number"), "{}", seat.all());
-    (0..4).for_each(|_| seat.key(KeyCode::Backspace));
-    seat.wanted();
-    seat.say("3");
-    let Some(Effect::Fill(Filled::Accepted(answers))) = seat.wanted().pop() else { panic!("it was the last field") };
+    let mut terminal = TestTerminal::new(60, 20);
+    terminal.say("go");
+    terminal.write("half a sent");
+    terminal.wanted();
+    terminal.put(form());
+    assert_eq!(terminal.wanted(), [Effect::Arm]);
+    assert!(terminal.all().contains("give no password"), "{}", terminal.all());
+    terminal.key(KeyCode::Enter);
+    assert!(terminal.wanted().is_empty(), "nobody can have read it yet");
+    terminal.put(AppInput::Armed);
+    terminal.say("Ada");
+    terminal.say("many");
+    assert!(terminal.all().contains("type a whole number"), "{}", terminal.all());
+    (0..4).for_each(|_| terminal.key(KeyCode::Backspace));
+    terminal.wanted();
+    terminal.say("3");
+    let Some(Effect::Fill(Filled::Accepted(answers))) = terminal.wanted().pop() else {
+        panic!("it was the last field")
+    };
     assert_eq!(serde_json::Value::Object(answers), json!({"name": "Ada", "count": 3}));
-    assert!(seat.live().contains("> half a sent"), "{}", seat.live());
+    assert!(terminal.live().contains("> half a sent"), "{}", terminal.live());
 }
 
 #[test]
 fn a_form_can_be_declined_and_taken_back() {
-    let mut seat = Seat::new(60, 20);
-    seat.put(form());
-    seat.wanted();
-    seat.key(KeyCode::Esc);
-    assert_eq!(seat.wanted(), [Effect::Fill(Filled::Declined)]);
-    seat.put(form());
-    seat.put(Input::Withdrawn);
-    assert!(!seat.live().contains("Esc declines"));
+    let mut terminal = TestTerminal::new(60, 20);
+    terminal.put(form());
+    terminal.wanted();
+    terminal.key(KeyCode::Esc);
+    assert_eq!(terminal.wanted(), [Effect::Fill(Filled::Declined)]);
+    terminal.put(form());
+    terminal.put(AppInput::Withdrawn);
+    assert!(!terminal.live().contains("Esc declines"));
 }
 
 #[test]
 fn resources_are_mentioned_as_they_are() {
     let setup = Setup { resources: vec!["mem:note://one".into()], ..Setup::default() };
     let (app, effects) = App::new(setup, 80, 24);
-    let mut seat = Seat { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
-    seat.note(effects);
-    seat.write("see @mem");
-    assert!(seat.live().contains("▸ @mem:note://one"), "{}", seat.live());
-    seat.key(KeyCode::Tab);
-    assert!(seat.live().contains("> see @mem:note://one"), "{}", seat.live());
+    let mut terminal = TestTerminal { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
+    terminal.note(effects);
+    terminal.write("see @mem");
+    assert!(terminal.live().contains("▸ @mem:note://one"), "{}", terminal.live());
+    terminal.key(KeyCode::Tab);
+    assert!(terminal.live().contains("> see @mem:note://one"), "{}", terminal.live());
 }

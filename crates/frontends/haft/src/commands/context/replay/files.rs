@@ -11,7 +11,7 @@ use haft_lab::{ImaginedReminders, RecordedConversation};
 use haft_model::O200k;
 use haft_types::Timestamp;
 
-use crate::commands::context::ReplayArgs;
+use super::ReplayArgs;
 use crate::exit::mistake;
 use crate::output;
 
@@ -42,7 +42,7 @@ pub(super) fn read(args: &ReplayArgs) -> anyhow::Result<Vec<RecordedConversation
     Ok(recorded)
 }
 
-/// The conversations of all files in a folder. What cannot be read is told and left out.
+/// The conversations of all files in a folder. What cannot be read is reported and left out.
 fn in_folder(folder: &Path) -> anyhow::Result<Vec<ImportedConversation>> {
     let mut files = Vec::new();
     list(folder, DEEPEST, &mut files)

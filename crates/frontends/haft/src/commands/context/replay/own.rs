@@ -10,13 +10,13 @@ use haft_model::{Encoding, O200k};
 use haft_store::{LoggedRequest, LoggedSegment};
 use haft_types::{Entry, Layer, MessageId, ToolSet};
 
-use super::super::logged::{Log, rebuild, replies};
-use crate::commands::context::ReplayArgs;
+use super::super::logged::{RequestLogReader, rebuild, replies};
+use super::ReplayArgs;
 use crate::exit::mistake;
 
 /// Reads it, with how its last request was encoded.
 pub(super) async fn read(args: &ReplayArgs) -> anyhow::Result<(RecordedConversation, Encoding)> {
-    let log = Log::open(args.conversation.as_deref(), &args.common).await?;
+    let log = RequestLogReader::open(args.conversation.as_deref(), &args.common).await?;
     let (messages, outlines) = (log.messages().await?, log.outlines().await?);
     let counted = replies(&outlines, &messages).into_iter().flatten().map(haft_types::LlmMetadata::usage).collect();
     let places: HashMap<_, _> = messages.iter().enumerate().map(|(index, one)| (one.message_id, index)).collect();

@@ -1,0 +1,175 @@
+//! `tool_search`: finds deferred tools, with their arguments.
+//!
+//! It searches [catalogues](ToolCatalogue) and knows nothing of where their tools come from or how they are called.
+
+mod relevance;
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::future::join_all;
+use haft_text::{Limits, cut_lines, sanitise};
+use haft_types::{Envelope, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::deferred::describe_tool;
+use crate::{
+    Access, Group, Intent, Manual, Patience, Tool, ToolCatalogue, ToolContext, ToolOutput, parse_arguments, schema_of,
+};
+use relevance::{relevance, words};
+
+const NAME: &str = "tool_search";
+/// How many tools are shown with their arguments.
+const SHOWN: usize = 5;
+/// How many further ones are named.
+const NAMED: usize = 50;
+
+static MANUAL: Manual = Manual::of(Group::Others);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ToolSearchParameters {
+    /// What the tool should do, in words.
+    query: String,
+    /// Only tools of this server.
+    server_name: Option<String>,
+}
+
+/// The tool that finds the tools of catalogues.
+pub struct ToolSearch {
+    spec: ToolSpec,
+    catalogues: Vec<Arc<dyn ToolCatalogue>>,
+}
+
+/// A source of tools, and the catalogue it belongs to.
+type CatalogueSource<'a> = (&'a dyn ToolCatalogue, String);
+
+/// A tool that fits a query.
+struct SearchResult<'a> {
+    relevance: u32,
+    source: &'a CatalogueSource<'a>,
+    tool: ToolSpec,
+}
+
+impl ToolSearch {
+    /// Finds tools of these catalogues.
+    pub fn new(catalogues: Vec<Arc<dyn ToolCatalogue>>) -> Self {
+        let guides: Vec<_> = catalogues.iter().map(|catalogue| catalogue.guide().trim_end()).collect();
+        let parameters = schema_of::<ToolSearchParameters>();
+        let spec = ToolSpec { name: NAME.into(), description: guides.join("\n\n"), parameters };
+        Self { spec, catalogues }
+    }
+
+    fn sources(&self) -> Vec<CatalogueSource<'_>> {
+        let of = |catalogue: &Arc<dyn ToolCatalogue>| catalogue.sources().into_iter();
+        self.catalogues.iter().flat_map(|one| of(one).map(|name| (one.as_ref(), name))).collect()
+    }
+
+    fn unknown_source(&self, name: &str) -> Envelope {
+        let mut nouns: Vec<_> = self.catalogues.iter().map(|catalogue| catalogue.source_noun()).collect();
+        nouns.dedup();
+        let known: Vec<_> = self.sources().iter().map(|(_, name)| format!("`{name}`")).collect();
+        let message = format!("there is no {} `{name}`; there are {}", nouns.join(" or "), known.join(", "));
+        Envelope::failure("unknown_server", message)
+    }
+}
+
+#[async_trait]
+impl Tool for ToolSearch {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn manual(&self) -> &Manual {
+        &MANUAL
+    }
+
+    fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
+        let narrowed = |catalogue: &Arc<dyn ToolCatalogue>| match catalogue.called_by() {
+            Some(_) => catalogue.narrowed(names),
+            None => Some(Arc::clone(catalogue)),
+        };
+        let catalogues = self.catalogues.iter().map(narrowed).collect::<Option<Vec<_>>>()?;
+        Some(Arc::new(Self::new(catalogues)))
+    }
+
+    fn narrowed_with(&self) -> Option<&str> {
+        self.catalogues.iter().find_map(|catalogue| catalogue.called_by())
+    }
+
+    fn access(&self) -> Access {
+        Access::Read
+    }
+
+    fn intent(&self, _arguments: &Value) -> Intent {
+        Intent::Nothing
+    }
+
+    async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput {
+        let ToolSearchParameters { query, server_name } = match parse_arguments(NAME, arguments) {
+            Ok(parameters) => parameters,
+            Err(error) => return error.into(),
+        };
+        let wanted = server_name.filter(|name| !name.trim().is_empty());
+        let mut sources = self.sources();
+        sources.retain(|(_, name)| wanted.as_ref().is_none_or(|wanted| wanted == name));
+        if let (Some(name), []) = (&wanted, sources.as_slice()) {
+            return self.unknown_source(name).into();
+        }
+        let patience = if wanted.is_some() { Patience::Full } else { Patience::Short };
+        let asked = sources.iter().map(|(catalogue, name)| catalogue.tools(name, patience, &context.cancel));
+        let (words, mut all, mut found, mut failed) = (words(&query), 0, Vec::new(), Vec::new());
+        for (source, tools) in sources.iter().zip(join_all(asked).await) {
+            match tools {
+                Ok(tools) => {
+                    all += tools.len();
+                    let rated = tools.into_iter().map(|tool| {
+                        let relevance = relevance(&source.1, &tool, &words);
+                        SearchResult { relevance, source, tool }
+                    });
+                    found.extend(rated.filter(|result| result.relevance > 0));
+                }
+                Err(reason) => failed.push(sanitise(&reason).into_owned()),
+            }
+        }
+        // The best first; of equals the first stays first.
+        found.sort_by_key(|result| std::cmp::Reverse(result.relevance));
+        let text = shown(all, &found, &failed);
+        let limits = Limits { lines: context.limits.lines, bytes: context.limits.bytes };
+        let named = |result: &SearchResult<'_>| json!({ "server": result.source.1, "tool": result.tool.name });
+        let best: Vec<_> = found.iter().take(SHOWN).map(named).collect();
+        Envelope::success(cut_lines(&text, limits).text)
+            .with_data(json!({ "query": query, "found": best, "total": found.len() }))
+            .into()
+    }
+}
+
+/// What the model reads: the best with their arguments, further ones by name, and why some could not be asked.
+fn shown(all: usize, found: &[SearchResult<'_>], failed: &[String]) -> String {
+    let mut text = match found.len() {
+        0 => format!("None of {all} tools fits."),
+        some => format!("{some} of {all} tools fit:"),
+    };
+    let (best, further) = found.split_at(found.len().min(SHOWN));
+    // Writing to a String cannot fail.
+    for SearchResult { source: (catalogue, source), tool, .. } in best {
+        let _ = write!(text, "\n\n{}\n{}", catalogue.heading(source), describe_tool(tool));
+    }
+    if !further.is_empty() {
+        let name = |result: &SearchResult<'_>| format!("{}/{}", result.source.1, result.tool.name);
+        let names: Vec<_> = further.iter().take(NAMED).map(name).collect();
+        let rest = further.len().saturating_sub(NAMED);
+        let rest = if rest == 0 { String::new() } else { format!(" and {rest} more") };
+        let _ = write!(text, "\n\nAlso: {}{rest}", sanitise(&names.join(", ")));
+    }
+    for reason in failed {
+        let _ = write!(text, "\n[{reason}]");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

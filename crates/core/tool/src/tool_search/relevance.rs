@@ -1,0 +1,61 @@
+//! Finding tools by words.
+
+use haft_types::ToolSpec;
+
+/// How well a tool of a source fits the words: how many of them it has, those in its name counting more. Zero is not at
+/// all; without words everything fits.
+pub(super) fn relevance(source: &str, tool: &ToolSpec, words: &[String]) -> u32 {
+    if words.is_empty() {
+        return 1;
+    }
+    let (name, about) = (tool.name.to_lowercase(), tool.description.to_lowercase());
+    let source = source.to_lowercase();
+    let keys: Vec<String> = tool
+        .parameters
+        .get("properties")
+        .and_then(|properties| properties.as_object())
+        .into_iter()
+        .flat_map(|properties| properties.keys())
+        .map(|key| key.to_lowercase())
+        .collect();
+    let of = |word: &String| {
+        let word = word.as_str();
+        if name == word {
+            8
+        } else if name.contains(word) {
+            4
+        } else if source.contains(word) {
+            2
+        } else {
+            u32::from(about.contains(word) || keys.iter().any(|key| key.contains(word)))
+        }
+    };
+    words.iter().map(of).sum()
+}
+
+/// The words of a query.
+pub(super) fn words(query: &str) -> Vec<String> {
+    let parts = query.split(|one: char| !one.is_alphanumeric() && one != '_' && one != '-');
+    parts.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_count_more_than_descriptions_and_strangers_not_at_all() {
+        let tool = |name: &str, description: &str| ToolSpec {
+            name: name.into(),
+            description: description.into(),
+            parameters: serde_json::Value::Null,
+        };
+        let words = words("Create issue!");
+        assert_eq!(words, ["create", "issue"]);
+        let best = relevance("github", &tool("create_issue", ""), &words);
+        let other = relevance("github", &tool("close", "Closes an issue."), &words);
+        assert!(best > other && other > 0);
+        assert_eq!(relevance("github", &tool("fork", "Forks."), &words), 0);
+        assert!(relevance("issues", &tool("fork", "Forks."), &words) > 0, "the source's name counts too");
+    }
+}

@@ -1,0 +1,118 @@
+//! Going back: to something that was said, and to files as they were.
+
+use haft_engine::Which;
+use haft_engine::files::Mode;
+use haft_tui::{Operation, PickerAction, PickerList, PickerRow, RewindTarget, UiMessage};
+
+use super::TuiSession;
+use crate::commands::changes::{self, ConversationChanges, Direction, RewindScope};
+
+impl TuiSession<'_> {
+    /// Goes back to before a message: the conversation as it was stays, a fork of it is gone on with.
+    pub(super) async fn rewind(&mut self, message: &str, take_back: RewindTarget) -> anyhow::Result<()> {
+        let Some(id) = self.open_conversation() else { return Ok(()) };
+        // Whoever goes back writes to it: it cannot be open.
+        self.close().await;
+        let gone = self.go_back(&id, message, take_back).await;
+        let (which, prompt) = match &gone {
+            Ok((rewound, prompt)) => (rewound.clone(), prompt.clone()),
+            Err(_) => (id, None),
+        };
+        self.open(Which::Named(which), "").await?;
+        gone?;
+        self.tell_opened();
+        if let Some(text) = prompt {
+            self.ui.tell(UiMessage::Typed { text });
+        }
+        Ok(())
+    }
+
+    /// The id of the fork, and what was said there.
+    async fn go_back(
+        &self,
+        id: &str,
+        message: &str,
+        take_back: RewindTarget,
+    ) -> anyhow::Result<(String, Option<String>)> {
+        let opened = ConversationChanges::of(Some(id), &self.places, &self.config).await?;
+        let scope = match take_back {
+            RewindTarget::Conversation => RewindScope::Conversation,
+            RewindTarget::ConversationAndFiles => RewindScope::ConversationAndFiles,
+        };
+        let gone = changes::go_back(&opened, message, scope, Mode::Apply).await?;
+        if let Some(text) = gone.files(&opened) {
+            self.tell(&text);
+        }
+        let id = gone.rewound.map_or_else(|| id.to_owned(), |rewound| rewound.id.to_string());
+        Ok((id, gone.prompt.map(|prompt| typed_part(&prompt).to_owned())))
+    }
+
+    pub(super) async fn undo_list(&self) -> anyhow::Result<Option<PickerList>> {
+        self.change_list(Direction::Back).await
+    }
+
+    pub(super) async fn redo_list(&self) -> anyhow::Result<Option<PickerList>> {
+        self.change_list(Direction::Forth).await
+    }
+
+    /// What would be done to files, and whether it shall be.
+    async fn change_list(&self, direction: Direction) -> anyhow::Result<Option<PickerList>> {
+        let Some(id) = self.open_conversation() else { return Ok(None) };
+        let opened = ConversationChanges::of(Some(&id), &self.places, &self.config).await?;
+        let Some(would) = changes::described(&opened, direction, Mode::DryRun)? else { return Ok(None) };
+        let (title, text, then) = match direction {
+            Direction::Back => ("Take back the last change?", "take it back", Operation::Undo),
+            Direction::Forth => ("Bring back what was taken back?", "bring it back", Operation::Redo),
+        };
+        let row = |text: &str, then| PickerRow { text: text.to_owned(), about: String::new(), then };
+        Ok(Some(PickerList {
+            title: title.to_owned(),
+            notes: would.lines().map(str::to_owned).collect(),
+            rows: vec![row(text, PickerAction::Do(then)), row("leave it", PickerAction::Leave)],
+            filter: String::new(),
+        }))
+    }
+
+    pub(super) async fn undo(&self) -> anyhow::Result<()> {
+        self.change(Direction::Back).await
+    }
+
+    pub(super) async fn redo(&self) -> anyhow::Result<()> {
+        self.change(Direction::Forth).await
+    }
+
+    async fn change(&self, direction: Direction) -> anyhow::Result<()> {
+        let Some(id) = self.open_conversation() else { return Ok(()) };
+        let opened = ConversationChanges::of(Some(&id), &self.places, &self.config).await?;
+        if let Some(text) = changes::described(&opened, direction, Mode::Apply)? {
+            self.tell(&text);
+        }
+        Ok(())
+    }
+
+    pub(super) fn open_conversation(&self) -> Option<String> {
+        self.session.as_ref().map(|session| session.conversation().id.to_string())
+    }
+}
+
+/// What the user typed of a message: without what was put behind it.
+pub(super) fn typed_part(prompt: &str) -> &str {
+    let behind = ["\n\n<system-reminder>\n", super::side_actions::OVERHEARD];
+    let ends = behind.iter().filter_map(|mark| prompt.find(mark));
+    &prompt[..ends.min().unwrap_or(prompt.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_put_behind_the_words_is_not_typed_again() {
+        assert_eq!(typed_part("look at @a.rs\n\n<system-reminder>\nThe user mentions"), "look at @a.rs");
+        assert_eq!(
+            typed_part(&format!("why?{}<shell>\n$ make\n</shell>", super::super::side_actions::OVERHEARD)),
+            "why?"
+        );
+        assert_eq!(typed_part("two\n\nparagraphs"), "two\n\nparagraphs");
+    }
+}

@@ -1,0 +1,164 @@
+//! What happens to submitted input: a prompt for the model, a line for the shell, or a slash command.
+//!
+//! Invariant: input typed while a turn runs is shown until it is part of it; none is sent twice, and none is lost.
+
+use haft_text::grouped;
+use haft_types::PermissionMode;
+
+use super::{App, Effect, Queued, view};
+use crate::commands::{self, COMMANDS, CommandHandler, InterfaceCommand, SessionCommand};
+use crate::line::{StyledLine, TextStyle};
+use crate::link::{Focus, ListRequest, Operation};
+
+impl App {
+    /// Dispatches submitted input: a slash command, a line for the shell, or a prompt.
+    pub(super) fn said(&mut self, text: String, effects: &mut Vec<Effect>) {
+        if let Some(line) = text.strip_prefix('!').map(str::trim).filter(|line| !line.is_empty()) {
+            self.print_apart(view::said(&text, self.columns));
+            return effects.push(Effect::Do(Operation::Shell(line.to_owned())));
+        }
+        let Some((command, arguments)) = commands::find(&text) else { return self.submit(text, effects) };
+        self.print_apart(view::said(&text, self.columns));
+        match command.by {
+            CommandHandler::Own(InterfaceCommand::Help) => self.help(),
+            CommandHandler::Own(InterfaceCommand::Context) if arguments == "edit" && self.busy => {
+                self.note("a turn is running; Esc ends it", TextStyle::Warning);
+            }
+            CommandHandler::Own(InterfaceCommand::Context) if arguments == "edit" => {
+                effects.push(Effect::Do(Operation::Offer(ListRequest::Context)));
+            }
+            CommandHandler::Own(InterfaceCommand::Context) => self.context(),
+            CommandHandler::Own(InterfaceCommand::Cost) => self.cost(),
+            CommandHandler::Own(InterfaceCommand::Mode) => self.choose_mode(arguments, effects),
+            CommandHandler::Own(InterfaceCommand::Quit) => effects.push(Effect::Quit),
+            CommandHandler::Session(_) if self.busy => self.note("a turn is running; Esc ends it", TextStyle::Warning),
+            CommandHandler::Session(wanted) => self.want(wanted, arguments, effects),
+            CommandHandler::Haft(first) => {
+                let arguments = first.iter().copied().chain(arguments.split_whitespace());
+                effects.push(Effect::Do(Operation::Haft(arguments.map(str::to_owned).collect())));
+            }
+            CommandHandler::Diff => effects.push(Effect::Do(Operation::Diff)),
+        }
+    }
+
+    fn want(&mut self, wanted: SessionCommand, arguments: &str, effects: &mut Vec<Effect>) {
+        effects.push(Effect::Do(match wanted {
+            SessionCommand::New => Operation::New,
+            SessionCommand::Resume if arguments.is_empty() => Operation::Offer(ListRequest::Conversations),
+            SessionCommand::Resume => Operation::Resume(arguments.to_owned()),
+            SessionCommand::Rewind => Operation::Offer(ListRequest::Messages),
+            SessionCommand::Model => Operation::Offer(ListRequest::Models(arguments.to_owned())),
+            SessionCommand::Files => return self.files(arguments, effects),
+            SessionCommand::Undo => Operation::Offer(ListRequest::Undo),
+            SessionCommand::Redo => Operation::Offer(ListRequest::Redo),
+            SessionCommand::Compact => {
+                self.busy = true;
+                Operation::Compact(arguments.to_owned())
+            }
+        }));
+    }
+
+    fn files(&mut self, arguments: &str, effects: &mut Vec<Effect>) {
+        let mut query = arguments.split_whitespace().map(str::to_owned);
+        let what = query.next().unwrap_or_default();
+        let paths: Vec<_> = query.map(|path| path.trim_start_matches('@').to_owned()).collect();
+        let offer = match what.as_str() {
+            "" | "list" => ListRequest::Files,
+            "add" if !paths.is_empty() => ListRequest::Focus(Focus::Add(paths)),
+            "remove" if !paths.is_empty() => ListRequest::Focus(Focus::Remove(paths)),
+            "clear" => ListRequest::Focus(Focus::Clear),
+            _ => {
+                return self
+                    .note("`/files`, `/files add PATH…`, `/files remove PATH…` or `/files clear`", TextStyle::Warning);
+            }
+        };
+        effects.push(Effect::Do(Operation::Offer(offer)));
+    }
+
+    fn choose_mode(&mut self, name: &str, effects: &mut Vec<Effect>) {
+        match name.parse::<PermissionMode>() {
+            Ok(PermissionMode::Yolo) if self.began_with != PermissionMode::Yolo => {
+                self.note("`yolo` has no sandbox: start haft with `--permission-mode yolo`", TextStyle::Warning);
+            }
+            Ok(mode) => {
+                self.set_mode(mode, effects);
+                self.note(&format!("{}: {}", mode.name(), view::meaning(mode)), TextStyle::Dim);
+            }
+            Err(_) if name.is_empty() => {
+                let mode = self.status.mode;
+                self.note(&format!("{}: {}", mode.name(), view::meaning(mode)), TextStyle::Plain);
+            }
+            Err(why) => self.note(&why.to_string(), TextStyle::Warning),
+        }
+    }
+
+    /// Sends a prompt. While a turn runs it joins that, or waits until it is over.
+    pub(super) fn submit(&mut self, text: String, effects: &mut Vec<Effect>) {
+        if !self.busy {
+            return self.begin(text, effects);
+        }
+        // A slash command is expanded first, so it waits for a turn of its own.
+        let joins = !text.starts_with('/');
+        if joins {
+            effects.push(Effect::Do(Operation::Join(text.clone())));
+        }
+        self.queue.push_back(Queued { text, joins });
+    }
+
+    pub(super) fn begin(&mut self, text: String, effects: &mut Vec<Effect>) {
+        let chosen = text.trim().parse::<usize>().ok().and_then(|number| self.options.get(number.checked_sub(1)?));
+        let text = chosen.cloned().unwrap_or(text);
+        self.options.clear();
+        self.print_apart(view::said(&text, self.columns));
+        self.busy = true;
+        effects.push(Effect::Do(Operation::Submit(text)));
+    }
+
+    /// The first queued input that can join has become part of the turn.
+    pub(super) fn joined(&mut self) {
+        self.finish_text();
+        if let Some(at) = self.queue.iter().position(|queued| queued.joins)
+            && let Some(queued) = self.queue.remove(at)
+        {
+            self.print_apart(view::said(&queued.text, self.columns));
+        }
+    }
+
+    fn help(&mut self) {
+        let row = |name: String, help: &str| {
+            StyledLine::of(format!("  {name:<18}"), TextStyle::Accent).and(help, TextStyle::Plain)
+        };
+        let mut rows: Vec<_> = commands::KEYS.iter().map(|(key, help)| row((*key).to_owned(), help)).collect();
+        rows.push(StyledLine::of("  @path names a file, !command runs in your shell", TextStyle::Dim));
+        rows.push(StyledLine::empty());
+        rows.extend(COMMANDS.iter().map(|command| row(format!("/{}", command.name), command.help)));
+        rows.extend(self.commands.iter().map(|(name, help)| row(format!("/{name}"), help)));
+        let columns = self.columns;
+        self.print(rows.into_iter().map(|row| row.cut(columns)).collect());
+    }
+
+    fn context(&mut self) {
+        let columns = self.columns;
+        let rows = self.status.picture().into_iter().map(|row| row.cut(columns)).collect();
+        self.print(rows);
+        let last = match &self.last_break {
+            Some(last) => format!("last prefix break: {last}"),
+            None => "no prefix break so far".to_owned(),
+        };
+        self.note(&last, TextStyle::Dim);
+    }
+
+    fn cost(&mut self) {
+        let total = self.status.total;
+        let money = self.status.money().unwrap_or_else(|| "no price is known".into());
+        let text = format!(
+            "{} requests: {} tokens new, {} from the cache, {} written to it, {} out; {money}",
+            self.status.requests,
+            grouped(total.input),
+            grouped(total.cached_input),
+            grouped(total.cache_write),
+            grouped(total.output),
+        );
+        self.note(&text, TextStyle::Plain);
+    }
+}
