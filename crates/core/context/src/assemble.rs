@@ -132,8 +132,7 @@ impl<'a> Goal<'a> {
     fn of(snapshot: &Snapshot<'a>) -> Result<Self, ContextError> {
         let (policy, model) = (snapshot.policy, snapshot.model);
         let room = InputRoom::new(model, policy).at_most(snapshot.most, policy);
-        let usable = policy.usable_window(model);
-        let zone = policy.safe_zone.tokens(model.context_window, usable)?.min(room.nominal_soft);
+        let zone = policy.safe_zone_tokens(model)?.min(room.nominal_soft);
         let target = Scale::of(model).down(zone);
         let decided = Cleared::valid(snapshot.cleared, zone);
         Ok(Self { room, zone, target, decided, marks: snapshot.marks.unwrap_or(&NO_MARKS) })

@@ -4,7 +4,7 @@ use haft_types::{ContentHash, ModelSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::build::placement::Placement;
-use crate::reduce::safe_zone::SafeZone;
+use crate::reduce::safe_zone::{SafeZone, SafeZoneError};
 
 /// How requests are built. Every number of the design is a key here; the defaults are the design's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -104,6 +104,11 @@ impl Policy {
     /// The window of a model without what is kept free for the reply, in the model's own tokens.
     pub fn usable_window(&self, model: &ModelSpec) -> u32 {
         model.context_window.saturating_sub(model.output_reserve(self.output_reserve))
+    }
+
+    /// The tokens above which a request to this model is pruned, in the model's own tokens.
+    pub fn safe_zone_tokens(&self, model: &ModelSpec) -> Result<u64, SafeZoneError> {
+        self.safe_zone.tokens(model.context_window, self.usable_window(model))
     }
 
     /// The hash of all settings: requests built under different ones may differ for that reason alone.

@@ -121,7 +121,8 @@ pub fn coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
         return Coverage::default();
     };
     let first_kept = first.message.message_id;
-    let plan = CompactionPlan { messages: history.to_vec(), rounds: 0, first_kept, from, to };
+    let plan =
+        CompactionPlan { messages: history.to_vec(), rounds: 0, steps: 0, first_kept, users_from: None, from, to };
     let ledger = ledger(&plan, OpenWork::default());
     let mut text = String::new();
     for part in request.segments.iter().flat_map(|segment| &segment.entry.message.content) {

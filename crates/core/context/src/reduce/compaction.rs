@@ -26,6 +26,7 @@ use crate::error::ContextError;
 use crate::memo::EntryMaker;
 use crate::policy::{Compress, Policy, ShareOf};
 use crate::reduce::language::user_language;
+use crate::reduce::summary_check::SummaryRefusal;
 use crate::scale::Scale;
 
 /// How urgent compaction is.
@@ -178,10 +179,19 @@ fn plan_at(line: &Timeline, cut: usize, users: Option<usize>) -> Option<Compacti
     })
 }
 
-/// The request that asks a model for the summary. `focus` is what the user wants kept in particular.
+/// What a summary is asked for with besides the messages.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SummaryWish<'a> {
+    /// What the user wants kept in particular.
+    pub focus: Option<&'a str>,
+    /// Why the one before was refused.
+    pub refused: Option<&'a SummaryRefusal>,
+}
+
+/// The request that asks a model for the summary.
 pub fn summary_request(
     plan: &CompactionPlan,
-    focus: Option<&str>,
+    wish: SummaryWish<'_>,
     model: &ModelSpec,
     policy: &Policy,
     counter: &dyn TokenCounter,
@@ -190,7 +200,8 @@ pub fn summary_request(
         from => plan.from.to_string(),
         to => plan.to.to_string(),
         language => user_language(&plan.messages),
-        focus => focus.map(str::trim).filter(|focus| !focus.is_empty()),
+        focus => wish.focus.map(str::trim).filter(|focus| !focus.is_empty()),
+        refused => wish.refused.map(ToString::to_string),
         transcript => transcript(&plan.messages, policy.compress_limits, Labels::RolesAndIds),
     };
     let instructions = render_text("summary", include_str!("../../templates/summary.md"), &values)?;

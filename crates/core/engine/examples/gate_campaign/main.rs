@@ -14,13 +14,17 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use haft_context::{
-    CompactionPlan, Compress, LedgerKind, OpenWork, Policy, SummaryRefusal, accept, fallback, ledger, plan_compaction,
+    ArchiveWish, CompactionPlan, Compress, LedgerKind, OpenWork, Policy, SummaryRefusal, accept, fallback, ledger,
+    plan_compaction,
 };
 use haft_model::O200k;
 use haft_testkit::test::Random;
 use haft_testkit::{Recorded, Reply, Script, Stop, When};
 use haft_tool::{TodoItem, TodoState};
-use haft_types::{ConversationId, Entry, Event, EventBody, Message, Outcome, Role, TokenCounter};
+use haft_types::{
+    Api, CacheRule, Capabilities, ConversationId, Entry, Event, EventBody, Message, ModelSpec, Outcome, Role,
+    TokenCounter, ToolProtocol,
+};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -104,6 +108,8 @@ impl Summariser {
             | Self::OtherLanguage
             | Self::Declining => text,
         };
+        // What is refused is asked for once more.
+        let reply = Reply { times: Some(2), ..reply };
         reply.when(When { last_contains: Some("The session to be archived".into()), ..When::default() })
     }
 
@@ -129,13 +135,36 @@ fn holds(text: &str, literal: &str) -> bool {
 fn policy(summariser: Summariser) -> Policy {
     let summary_timeout = if summariser == Summariser::Slow { 0 } else { 120 };
     // Whole results make a window overflow sooner.
-    Policy { keep_rounds: 1, summary_timeout, compress: Compress::Never, ..Policy::default() }
+    Policy {
+        keep_rounds: 1,
+        keep_blocks: 1,
+        compact_frees: f64::MIN_POSITIVE,
+        summary_timeout,
+        compress: Compress::Never,
+        ..Policy::default()
+    }
+}
+
+fn model() -> ModelSpec {
+    ModelSpec {
+        provider: "mock".into(),
+        name: "model".into(),
+        api: Api::OpenaiChat,
+        context_window: 200_000,
+        max_output_tokens: Some(1_000),
+        price: None,
+        cache: CacheRule::default(),
+        tool_protocol: ToolProtocol::Native,
+        capabilities: Capabilities::default(),
+        tokenizer_factor: 1.0,
+    }
 }
 
 /// Through the gate, with every summariser.
 fn at_the_gate(made: &Made, tally: &mut BTreeMap<String, u64>) -> Result<CompactionPlan, String> {
     let history: Vec<_> = made.messages.iter().map(|message| Entry::new(message.clone(), &O200k)).collect();
-    let plan = plan_compaction(&history, &policy(Summariser::Honest), &O200k).ok_or("nothing to archive")?;
+    let plan = plan_compaction(&history, ArchiveWish::Automatic, &policy(Summariser::Honest), &model(), &O200k)
+        .ok_or("nothing to archive")?;
     let running = ["t1 (cargo watch)".to_owned()];
     let ledger = ledger(&plan, OpenWork { todos: &made.todos, running: &running });
     let size = size_of(&plan);
@@ -228,7 +257,7 @@ async fn in_the_engine(
     if stored[new..].windows(2).any(|pair| pair.iter().all(|message| message.role == Role::Summary)) {
         return Err(format!("{summariser:?}: two summaries in a row").into());
     }
-    let may_store = !matches!(summariser, Summariser::Erroring | Summariser::Slow);
+    let may_store = summariser.is_fit();
     match stored.iter().find(summary) {
         Some(_) if !may_store => return Err(format!("{summariser:?}: a summary was stored").into()),
         Some(summary) if tokens(&summary.joined_text()) >= size_of(plan).max(FLOOR) => {

@@ -10,12 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{
-    CompactionPlan, ContextError, Due, LedgerItem, OpenWork, SummaryRefusal, accept, compaction_due, fallback, ledger,
-    plan_compaction, summary_message, summary_request,
+    ArchiveWish, CompactionPlan, ContextError, Due, LedgerItem, OpenWork, SummaryRefusal, SummaryWish, accept,
+    compaction_due, fallback, is_too_early, ledger, plan_compaction, summary_message, summary_request,
 };
 use haft_model::{Delta, Reply};
 use haft_tool::TodoState;
-use haft_types::{CompactionPhase, EventBody, LlmMetadata, ModelSpec, Part, Request, StopReason, TokenCounter};
+use haft_types::{
+    CompactionPhase, Cost, EventBody, LlmMetadata, ModelSpec, Part, Request, StopReason, TokenCounter, Usage,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{EngineError, Session};
@@ -26,16 +28,15 @@ use crate::turn_io::{EventSink, TurnIo};
 /// What came of a compaction that the user asked for, as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compacted {
-    /// So many older rounds are archived.
+    /// Older rounds or steps are archived.
     Archived {
-        /// How many.
+        /// What, such as `3 older rounds`.
+        what: String,
+        /// How many whole rounds.
         rounds: u32,
     },
-    /// There are no rounds besides those that always stay.
-    TooFewRounds {
-        /// How many newest rounds stay.
-        keep: u32,
-    },
+    /// There is nothing besides what always stays.
+    Nothing,
     /// What must be kept of the older rounds takes as much room as they do.
     NotWorthIt,
     /// No summary could be had; why was told in an event.
@@ -45,13 +46,11 @@ pub enum Compacted {
 impl fmt::Display for Compacted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Archived { rounds } => write!(f, "{rounds} older rounds are archived."),
-            Self::TooFewRounds { keep } => {
-                write!(f, "There is nothing to archive: the newest {keep} rounds stay (`context.keep_rounds`).")
+            Self::Archived { what, .. } => write!(f, "{what} are archived."),
+            Self::Nothing => f.write_str("There is nothing to archive besides the newest step."),
+            Self::NotWorthIt => {
+                f.write_str("Nothing was archived: what must be kept of the older steps takes as much room as they do.")
             }
-            Self::NotWorthIt => f.write_str(
-                "Nothing was archived: what must be kept of the older rounds takes as much room as they do.",
-            ),
             Self::Failed => f.write_str("No summary could be had. Nothing is lost; try again later."),
         }
     }
@@ -71,22 +70,16 @@ impl Session {
     pub(super) async fn compact_if_due(&mut self, input: &str, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
         let Some(usage) = self.transcript.usage_since_last_summary() else { return Ok(()) };
         let policy = &self.config.policy;
-        let wanted = match compaction_due(
-            policy,
-            self.config.model.context_window,
-            usage,
-            input,
-            self.transcript.history().len(),
-        ) {
+        let since = self.transcript.since_archive(self.sent.stand_in_message());
+        let archived_before = since.len() < self.transcript.history().len();
+        let early = archived_before && is_too_early(since, policy);
+        let wanted = match compaction_due(policy, &self.config.model, usage, input, self.transcript.history().len()) {
             Due::No => false,
-            Due::WhenFree => self.is_rewriting(),
-            Due::Now => true,
+            Due::WhenFree => !early && self.is_rewriting(),
+            Due::Now => !early,
+            Due::Overflow => true,
         };
         if !wanted {
-            return Ok(());
-        }
-        // After a failure it is not tried again until the user speaks.
-        if self.sent.has_stand_in() && input.is_empty() {
             return Ok(());
         }
         self.compact(Wanted::Automatic, io).await.map(drop)
@@ -114,77 +107,97 @@ impl Session {
 
     async fn compact(&mut self, wanted: Wanted<'_>, io: &mut TurnIo<'_>) -> Result<Compacted, EngineError> {
         let (policy, counter) = (&self.config.policy, Arc::clone(&self.services.counter));
-        let Some(mut plan) = plan_compaction(self.transcript.history(), policy, counter.as_ref()) else {
-            return Ok(Compacted::TooFewRounds { keep: policy.keep_rounds });
+        let (trigger, focus, wish) = match wanted {
+            Wanted::Automatic => ("auto", None, ArchiveWish::Automatic),
+            Wanted::ByUser(focus) => ("manual", focus, ArchiveWish::ByHand),
+        };
+        let history = self.transcript.history();
+        let Some(mut plan) = plan_compaction(history, wish, policy, &self.config.model, counter.as_ref()) else {
+            return Ok(Compacted::Nothing);
         };
         let quoted = self.quote_archive(&plan).map_or_else(String::new, |quote| format!("; {quote} to write again"));
         // What people took out of sight stays out of sight of whoever summarises.
         plan.messages = self.sent.edited().seen(&plan.messages, counter.as_ref());
         let ledger = self.ledger_of(&plan);
         let Some(kept) = fallback(&plan, &ledger, counter.as_ref()) else { return Ok(Compacted::NotWorthIt) };
-        let rounds = plan.rounds;
-        let tell = |phase, message: String| EventBody::Compaction { phase, rounds, message };
-        let (trigger, focus) = match wanted {
-            Wanted::Automatic => ("auto", None),
-            Wanted::ByUser(words) => ("manual", words),
-        };
         if wanted == Wanted::Automatic && self.sent.has_given_up() {
             self.stand_in_for(&plan, kept).await?;
-            io.emit(tell(CompactionPhase::Failed, given_up(rounds)));
+            io.emit(news(CompactionPhase::Failed, &plan, given_up(&plan)));
             return Ok(Compacted::Failed);
         }
-        self.call_back(Moment::PreCompact { trigger, rounds }, io).await;
-        let tokens: u64 = plan.messages.iter().map(|entry| u64::from(entry.tokens)).sum();
-        let message = format!("Archiving {rounds} older rounds ({tokens} tokens{quoted})…");
-        io.emit(tell(CompactionPhase::Started, message));
-        let made = match self.summarise(&plan, focus, io).await {
-            Ok(made) => made,
-            // Nobody failed: it is not wanted any more, and the next request is what it would have been.
-            Err(_) if io.cancel.is_cancelled() => {
-                let message = "Nothing was archived (interrupted). The conversation is as it was.".to_owned();
-                io.emit(tell(CompactionPhase::Failed, message));
-                return Ok(Compacted::Failed);
+        self.call_back(Moment::PreCompact { trigger, rounds: plan.rounds }, io).await;
+        let message = format!("Archiving {} ({} tokens{quoted})…", plan.subject(), plan.tokens());
+        io.emit(news(CompactionPhase::Started, &plan, message));
+        let mut refused = None;
+        // One that is refused is asked for once more, with the reason.
+        for _ in 0..2 {
+            let wish = SummaryWish { focus, refused: refused.as_ref() };
+            let made = match self.summarise(&plan, wish, io).await {
+                Ok(made) => made,
+                // Nobody failed: it is not wanted any more, and the next request is what it would have been.
+                Err(_) if io.cancel.is_cancelled() => {
+                    let message = "Nothing was archived (interrupted). The conversation is as it was.".to_owned();
+                    io.emit(news(CompactionPhase::Failed, &plan, message));
+                    return Ok(Compacted::Failed);
+                }
+                Err(why) => return self.fail_to_archive(&plan, kept, &why, io).await,
+            };
+            match made.written().and_then(|text| accept(&text, &plan, &ledger, counter.as_ref())) {
+                Ok(text) => return self.archive(&plan, text, &made, io).await,
+                Err(why) => {
+                    self.spend_on_summary(&made, io);
+                    refused = Some(why);
+                }
             }
-            Err(why) => {
-                self.stand_in_for(&plan, kept).await?;
-                self.sent.note_failure(&self.transcript).await?;
-                let message = format!(
-                    "Older rounds could not be archived ({why}). Only recent history is sent, and what must be kept of \
-                     the rest, word for word; nothing is lost.{}",
-                    self.whether_tried_again()
-                );
-                io.emit(tell(CompactionPhase::Failed, message));
-                return Ok(Compacted::Failed);
-            }
-        };
-        let accepted = made.written().and_then(|text| accept(&text, &plan, &ledger, counter.as_ref()));
-        let (text, refused) = match accepted {
-            Ok(text) => (text, None),
-            Err(why) => (kept, Some(why)),
-        };
-        let Summary { reply, by } = made;
-        let usage = reply.usage;
-        let cost = self.meter.spend(by.price, usage);
-        let mut summary = summary_message(self.transcript.fresh_id(), self.services.clock.now(), text, &plan);
-        let model = by.full_name();
-        summary.llm_metadata = Some(LlmMetadata::new(&model, self.transcript.rounds(), usage, cost));
+        }
+        let why = refused.map_or_else(String::new, |why| format!("two summaries were refused: {why}"));
+        self.fail_to_archive(&plan, kept, &why, io).await
+    }
+
+    /// Stores an accepted summary. From now on it stands for what the plan archives.
+    async fn archive(
+        &mut self,
+        plan: &CompactionPlan,
+        text: String,
+        made: &Summary,
+        io: &mut TurnIo<'_>,
+    ) -> Result<Compacted, EngineError> {
+        let mut summary = summary_message(self.transcript.fresh_id(), self.services.clock.now(), text, plan);
+        let (usage, cost) = self.spend_on_summary(made, io);
+        summary.llm_metadata = Some(LlmMetadata::new(&made.by.full_name(), self.transcript.rounds(), usage, cost));
         self.transcript.append(summary).await?;
         self.sent.end_stand_in(&self.transcript).await?;
-        io.emit(EventBody::Usage { model, usage, cost, saved_tokens: 0 });
-        match &refused {
-            Some(_) => self.sent.note_failure(&self.transcript).await?,
-            None => self.sent.forget_failures(&self.transcript).await?,
-        }
-        let message = match refused {
-            None => format!("{rounds} older rounds are archived behind a summary."),
-            Some(why) => format!(
-                "{rounds} older rounds are archived. The summary was refused ({why}): what must be kept of them stands \
-                 in its place, word for word.{}",
-                self.whether_tried_again()
-            ),
-        };
-        io.emit(tell(CompactionPhase::Finished, message));
-        Ok(Compacted::Archived { rounds })
+        self.sent.forget_failures(&self.transcript).await?;
+        let what = plan.subject();
+        io.emit(news(CompactionPhase::Finished, plan, format!("{what} are archived behind a summary.")));
+        Ok(Compacted::Archived { what, rounds: plan.rounds })
+    }
+
+    fn spend_on_summary(&mut self, made: &Summary, io: &mut TurnIo<'_>) -> (Usage, Option<Cost>) {
+        let usage = made.reply.usage;
+        let cost = self.meter.spend(made.by.price, usage);
+        io.emit(EventBody::Usage { model: made.by.full_name(), usage, cost, saved_tokens: 0 });
+        (usage, cost)
+    }
+
+    /// Sends what must be kept in place of a summary that could not be had. It is not stored as one.
+    async fn fail_to_archive(
+        &mut self,
+        plan: &CompactionPlan,
+        kept: String,
+        why: &str,
+        io: &mut TurnIo<'_>,
+    ) -> Result<Compacted, EngineError> {
+        self.stand_in_for(plan, kept).await?;
+        self.sent.note_failure(&self.transcript).await?;
+        let message = format!(
+            "{} could not be archived ({why}). Only recent history is sent, and what must be kept of the rest, word for word; \
+             nothing is lost.{}",
+            plan.subject(),
+            self.whether_tried_again()
+        );
+        io.emit(news(CompactionPhase::Failed, plan, message));
+        Ok(Compacted::Failed)
     }
 
     /// Whether the next request will be read anew anyway, for the most part: then archiving costs nothing more, and everything
@@ -221,12 +234,12 @@ impl Session {
     pub(super) async fn summarise(
         &mut self,
         plan: &CompactionPlan,
-        focus: Option<&str>,
+        wish: SummaryWish<'_>,
         io: &mut TurnIo<'_>,
     ) -> Result<Summary, String> {
         let policy = self.config.policy.clone();
         let limit = Duration::from_secs(policy.summary_timeout.into());
-        let request = |by: &ModelSpec, counter: &dyn TokenCounter| summary_request(plan, focus, by, &policy, counter);
+        let request = |by: &ModelSpec, counter: &dyn TokenCounter| summary_request(plan, wish, by, &policy, counter);
         self.ask_summariser(&request, limit, io).await
     }
 
@@ -313,10 +326,15 @@ impl Summary {
 const GIVEN_UP: &str = " Three summaries in a row have failed: none is asked for any more until you compact the conversation \
                         yourself.";
 
-fn given_up(rounds: u32) -> String {
+fn news(phase: CompactionPhase, plan: &CompactionPlan, message: String) -> EventBody {
+    EventBody::Compaction { phase, rounds: plan.rounds, message }
+}
+
+fn given_up(plan: &CompactionPlan) -> String {
     format!(
-        "{rounds} older rounds are left out, and what must be kept of them is sent word for word. No summary was asked for: \
-         three in a row had failed. Compact the conversation yourself to try again."
+        "{} are left out, and what must be kept of them is sent word for word. No summary was asked for: \
+         three in a row had failed. Compact the conversation yourself to try again.",
+        plan.subject()
     )
 }
 

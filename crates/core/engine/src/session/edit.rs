@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use haft_context::{
     Assembly, CompactionPlan, ContextEdit, ContextError, EditError, EditReach, EditTargets, Edited, Edits, PrefixCache,
-    Quote, accept, check_edit, choose, fallback, pieces,
+    Quote, SummaryWish, accept, check_edit, choose, fallback, pieces,
 };
 use haft_store::StoreError;
 use haft_types::{Entry, EventBody, Layer, Message, MessageId, Role, ShortId, Timestamp, Usage};
@@ -180,7 +180,7 @@ impl Session {
         let plan = self.plan_of(ids)?;
         let ledger = self.ledger_of(&plan);
         let mut io = self.turn_io(sink, cancel);
-        let made = self.summarise(&plan, None, &mut io).await;
+        let made = self.summarise(&plan, SummaryWish::default(), &mut io).await;
         let accepted = match made {
             Ok(made) => {
                 let usage = made.reply.usage;
@@ -221,7 +221,8 @@ impl Session {
         };
         let rounds = chosen.iter().filter(|entry| entry.message.opens_round()).count() as u32;
         let messages = self.sent.edited().seen(&chosen, self.services.counter.as_ref());
-        Ok(CompactionPlan { messages, rounds, first_kept: *first, from, to })
+        let steps = messages.iter().filter(|entry| entry.message.role == Role::Assistant).count() as u32;
+        Ok(CompactionPlan { messages, rounds, steps, first_kept: *first, users_from: None, from, to })
     }
 
     /// What the cache should hold, and how long ago it was asked last.

@@ -119,7 +119,7 @@ impl Session {
 
     /// Speaks to this model: its window, its protocol, its words for tools.
     fn stand_before(&mut self, model: ModelSpec) -> Result<(), ContextError> {
-        let zone = self.config.policy.safe_zone.tokens(model.context_window)?;
+        let zone = self.config.policy.safe_zone_tokens(&model)?;
         self.config.environment.safe_zone_tokens = Some(zone);
         self.config.model = model;
         self.prompt.render(&self.config)
@@ -142,7 +142,7 @@ impl Session {
     pub(super) fn switch_model(&mut self, error: &ModelError, io: &mut TurnIo<'_>) -> Result<bool, ContextError> {
         while let Some(next) = self.services.fallbacks.pop_front() {
             let (name, opened) = next.open();
-            let zone = |client: &Client| self.config.policy.safe_zone.tokens(client.spec().context_window);
+            let zone = |client: &Client| self.config.policy.safe_zone_tokens(client.spec());
             let usable = opened.and_then(|client| match zone(&client) {
                 Ok(zone) => Ok((client, zone)),
                 Err(error) => Err(error.to_string()),

@@ -140,7 +140,7 @@ impl Session {
         Opened { found, hooked }: Opened,
         Descent { household, mailbox, kin }: Descent,
     ) -> Result<Self, OpenError> {
-        let safe_zone = config.policy.safe_zone.tokens(config.model.context_window).map_err(ContextError::from)?;
+        let safe_zone = config.policy.safe_zone_tokens(&config.model).map_err(ContextError::from)?;
         config.environment.safe_zone_tokens = Some(safe_zone);
         let resumed = found.resumed;
         let mut state = if resumed {

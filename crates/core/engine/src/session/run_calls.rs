@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::call_hooks::Ran;
 use super::progress::Shown;
+use super::transcript::ResultParts;
 use super::{EngineError, Session};
 use crate::call_check::{self, Admitted, Refused};
 use crate::calls;
@@ -178,7 +179,8 @@ impl Session {
         self.refer_to_earlier(&call.name, &mut envelope);
         let event = call_result(call, &envelope);
         let tool = self.prompt.own_name(&call.name);
-        self.transcript.append_result(call, tool, envelope, images).await?;
+        let changed = changes.iter().map(|change| self.config.workspace.display(&change.path)).collect();
+        self.transcript.append_result(call, tool, ResultParts { envelope, images, changed }).await?;
         io.emit(event);
         for change in changes {
             self.prompt.note_change(&self.config.workspace, &change);

@@ -191,9 +191,9 @@ impl SentState {
         Cow::Owned(history)
     }
 
-    /// Whether something is sent in place of a summary.
-    pub(super) fn has_stand_in(&self) -> bool {
-        self.stand_in.is_some()
+    /// What is sent in place of a summary.
+    pub(super) fn stand_in_message(&self) -> Option<&Message> {
+        self.stand_in.as_ref().map(|entry| &entry.message)
     }
 
     /// Sends this in place of a summary that could not be had. It is no message of the conversation, but a run that goes on with

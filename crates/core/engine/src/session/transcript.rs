@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_context::TOOL;
+use haft_context::{CHANGED, TOOL};
 use haft_store::{Conversation, Fact, NewConversation, Store, StoreError, WriteLock};
 use haft_text::Masker;
 use haft_types::{
@@ -74,6 +74,14 @@ pub(super) struct Transcript {
     begun: HashSet<Begun>,
     /// Whether the newest message was noted as the end of its turn when the conversation was opened.
     turn_ended: bool,
+}
+
+/// What comes of a call.
+pub(super) struct ResultParts {
+    pub(super) envelope: Envelope,
+    pub(super) images: Vec<Image>,
+    /// The files it changed, as the record of changes saw it.
+    pub(super) changed: Vec<String>,
 }
 
 impl Transcript {
@@ -175,15 +183,26 @@ impl Transcript {
         &mut self,
         call: &ToolCall,
         tool: &str,
-        envelope: Envelope,
-        images: Vec<Image>,
+        ResultParts { envelope, images, changed }: ResultParts,
     ) -> Result<(), EngineError> {
         let result = ToolResult { tool_call_id: call.id.clone(), name: call.name.clone(), envelope };
         let mut content = vec![Part::ToolResult(Box::new(result))];
         content.extend(images.into_iter().map(Part::Image));
-        let metadata = Metadata::from_iter([(TOOL.to_owned(), tool.into()), ("step".to_owned(), self.step().into())]);
+        let mut metadata =
+            Metadata::from_iter([(TOOL.to_owned(), tool.into()), ("step".to_owned(), self.step().into())]);
+        if !changed.is_empty() {
+            metadata.insert(CHANGED.to_owned(), changed.into());
+        }
         let message = self.draft(Role::Tool, content);
         self.append(Message { metadata, ..message }).await
+    }
+
+    /// The messages since the newest archive: that of a summary, or what stands in for one.
+    pub(super) fn since_archive(&self, stand_in: Option<&Message>) -> &[Arc<Entry>] {
+        let summary = self.history.iter().rposition(|entry| entry.message.role == Role::Summary).map_or(0, |at| at + 1);
+        let later =
+            |message: &Message| self.history.partition_point(|one| one.message.created_at <= message.created_at);
+        &self.history[stand_in.map_or(0, later).max(summary)..]
     }
 
     /// Which result of its round the next one is.

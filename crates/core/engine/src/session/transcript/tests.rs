@@ -72,7 +72,7 @@ async fn results_count_their_steps_within_the_round() {
         let reply = transcript.draft(Role::Assistant, vec![Part::ToolCall(call("1")), Part::ToolCall(call("2"))]);
         transcript.append(reply).await.unwrap();
         for id in ["1", "2"] {
-            transcript.append_result(&call(id), "edit_file", Envelope::success("done"), Vec::new()).await.unwrap();
+            transcript.append_result(&call(id), "edit_file", done()).await.unwrap();
         }
         assert_eq!(transcript.rounds(), round);
     }
@@ -100,4 +100,8 @@ async fn a_resumed_transcript_knows_what_was_begun_and_what_has_ended() {
     transcript.note_turn_ended(Outcome::Completed).await.unwrap();
     let again = load(&store, Arc::default(), store.messages(&id).await.unwrap(), true).await;
     assert!(again.turn_ended());
+}
+
+fn done() -> ResultParts {
+    ResultParts { envelope: Envelope::success("done"), images: Vec::new(), changed: vec!["a.rs".to_owned()] }
 }

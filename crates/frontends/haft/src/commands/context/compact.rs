@@ -34,8 +34,8 @@ pub(super) async fn run(args: &CompactArgs) -> anyhow::Result<()> {
         output::tell(&format!("haft: {line}"));
     }
     let (outcome, rounds) = match &compacted {
-        Compacted::Archived { rounds } => ("archived", *rounds),
-        Compacted::TooFewRounds { .. } => ("too_few_rounds", 0),
+        Compacted::Archived { rounds, .. } => ("archived", *rounds),
+        Compacted::Nothing => ("too_few_rounds", 0),
         Compacted::NotWorthIt => ("not_worth_it", 0),
         Compacted::Failed => anyhow::bail!(why.unwrap_or_else(|| compacted.to_string())),
     };

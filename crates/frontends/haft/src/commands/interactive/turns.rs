@@ -87,7 +87,7 @@ impl TuiSession<'_> {
             }
             // These were reported already.
             (Ok(Compacted::Archived { .. } | Compacted::Failed), _) => {}
-            (Ok(nothing @ (Compacted::TooFewRounds { .. } | Compacted::NotWorthIt)), _) => {
+            (Ok(nothing @ (Compacted::Nothing | Compacted::NotWorthIt)), _) => {
                 self.tell(&nothing.to_string());
             }
             (Err(error), _) => self.complain(&error.into()),
