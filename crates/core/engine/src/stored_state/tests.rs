@@ -24,7 +24,7 @@ fn id(n: u8) -> MessageId {
 #[test]
 fn what_requests_decide_for_later_ones() {
     let (a, b) = (id(1).min(id(2)), id(1).max(id(2)));
-    let cleared = Cleared { target: 7, ids: [a, b].into(), first_kept: Some(b) };
+    let cleared = Cleared { target: 7, ids: [a, b].into(), first_kept: Some(b), users_from: None };
     pinned(&cleared, "cleared", &format!(r#"{{"target":7,"ids":["{a}","{b}"],"first_kept":"{b}"}}"#));
     let hash = ContentHash::of(b"policy");
     pinned(&SentPolicy(hash), "policy", &format!(r#""{hash}""#));
@@ -75,7 +75,7 @@ fn what_people_and_the_model_note() {
     );
     pinned(&edits, "edits", &json);
     let marks = Marks { deleted: [a].into(), ..Marks::default() };
-    pinned(&marks, "marks", &format!(r#"{{"deleted":["{a}"],"pinned":[],"masked":[]}}"#));
+    pinned(&marks, "marks", &format!(r#"{{"deleted":["{a}"]}}"#));
     let item = TodoItem { content: "test".into(), status: TodoState::InProgress };
     pinned(&TodoItems(vec![item]), "todo", r#"[{"content":"test","status":"in_progress"}]"#);
     let range = UsefulItem { number: 4, path: "a.rs".into(), start_line: 1, end_line: 2, description: "why".into() };
@@ -130,7 +130,7 @@ async fn one_read_finds_what_single_writes_have_kept() {
     let store: &dyn Store = &store;
     write(store, &conversation, &FailedSummaries(2)).await.unwrap();
     write(store, &conversation, &SentEdits(None)).await.unwrap();
-    store.set_state(&conversation, Marks::KEY, serde_json::json!({"of": "another kind"})).await.unwrap();
+    store.set_state(&conversation, Marks::KEY, serde_json::json!("of another kind")).await.unwrap();
     let mut state = StoredState::read(store, &conversation).await.unwrap();
     assert_eq!(state.take(), Some(FailedSummaries(2)));
     assert_eq!(state.take::<FailedSummaries>(), None, "whoever takes it keeps it");

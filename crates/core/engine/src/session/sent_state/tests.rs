@@ -67,9 +67,12 @@ async fn a_stand_in_is_sent_until_a_summary_takes_its_place() {
     let mut sent = empty();
     let message = transcript.draft_text(Role::Summary, "Kept.");
     sent.stand_in(message, &O200k, &transcript).await.unwrap();
-    assert!(sent.has_stand_in());
+    assert!(sent.stand_in_message().is_some());
     assert_eq!(sent.history_to_send(transcript.history()).len(), 2);
-    assert!(!restored(store.as_ref(), &transcript).await.has_stand_in(), "it goes on with no message that is there");
+    assert!(
+        restored(store.as_ref(), &transcript).await.stand_in_message().is_none(),
+        "it goes on with no message that is there"
+    );
     sent.end_stand_in(&transcript).await.unwrap();
     assert_eq!(sent.history_to_send(transcript.history()).len(), 1);
 }
