@@ -11,6 +11,7 @@ mod fragments;
 pub(crate) mod gemini;
 pub(crate) mod json;
 pub(crate) mod names;
+mod openai;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
 
@@ -83,14 +84,18 @@ pub(crate) trait Wire: Send + Sync {
     /// The opening brace and every field before the tools, without a comma after the last.
     fn front(&self, request: &Request) -> Vec<u8>;
 
-    /// The field with the tools; empty without tools. `mark` asks for a cache marker on the last one.
-    fn tools(&self, tools: &[ToolSpec], mark: Mark) -> Vec<u8>;
+    /// What the field `tools` holds, of which there is at least one. `mark` asks for a cache marker on the last one.
+    fn tools(&self, tools: &[ToolSpec], mark: Mark) -> Value;
 
     /// How the system text is framed, or `None` where it is the first message of the list.
-    fn system_frame(&self) -> Option<Frame>;
+    fn system_frame(&self) -> Option<Frame> {
+        None
+    }
 
     /// One system message, to be put into the frame.
-    fn system(&self, message: &Message, mark: Mark) -> Vec<u8>;
+    fn system(&self, _message: &Message, _mark: Mark) -> Vec<u8> {
+        Vec::new()
+    }
 
     /// The key and bracket that open the list of messages.
     fn list(&self) -> &'static str;
@@ -99,7 +104,9 @@ pub(crate) trait Wire: Send + Sync {
     fn message(&self, message: &Message, mark: Mark) -> Fragment;
 
     /// How the fragments of one turn are wrapped, where the API demands alternating turns.
-    fn turn(&self, turn: Turn) -> Option<Frame>;
+    fn turn(&self, _turn: Turn) -> Option<Frame> {
+        None
+    }
 }
 
 /// What stands before, between and after a list of pieces.
@@ -113,10 +120,10 @@ pub(crate) struct Frame {
 /// The wire form of an API.
 pub(crate) fn wire(settings: Settings) -> Box<dyn Wire> {
     match settings.spec.api {
-        Api::OpenaiChat => Box::new(openai_chat::Chat(settings)),
-        Api::OpenaiResponses => Box::new(openai_responses::Responses(settings)),
-        Api::Anthropic => Box::new(anthropic::Anthropic(settings)),
-        Api::Gemini => Box::new(gemini::Gemini(settings)),
+        Api::OpenaiChat => Box::new(openai_chat::ChatWire(settings)),
+        Api::OpenaiResponses => Box::new(openai_responses::ResponsesWire(settings)),
+        Api::Anthropic => Box::new(anthropic::AnthropicWire(settings)),
+        Api::Gemini => Box::new(gemini::GeminiWire(settings)),
     }
 }
 
@@ -158,10 +165,10 @@ pub(crate) trait Decode: Send {
 /// A decoder for one reply; `ids` names calls that come without a name of their own.
 pub(crate) fn decoder(api: Api, ids: CallIds) -> Box<dyn Decode> {
     match api {
-        Api::OpenaiChat => Box::new(openai_chat::Decoder::new(ids)),
-        Api::OpenaiResponses => Box::new(openai_responses::Decoder::new(ids)),
-        Api::Anthropic => Box::new(anthropic::Decoder::default()),
-        Api::Gemini => Box::new(gemini::Decoder::new(ids)),
+        Api::OpenaiChat => Box::new(openai_chat::ChatDecoder::new(ids)),
+        Api::OpenaiResponses => Box::new(openai_responses::ResponsesDecoder::new(ids)),
+        Api::Anthropic => Box::new(anthropic::AnthropicDecoder::default()),
+        Api::Gemini => Box::new(gemini::GeminiDecoder::new(ids)),
     }
 }
 

@@ -118,10 +118,13 @@ impl Encoder {
         let tools = &request.tools;
         let known = self.tools.as_ref().is_some_and(|(hash, marked, _)| *hash == tools.hash && *marked == mark);
         if !known {
-            self.tools = Some((tools.hash, mark, self.wire.tools(&tools.specs, mark)));
+            let mut bytes = Vec::new();
+            if !tools.specs.is_empty() {
+                json::field(&mut bytes, "tools", &self.wire.tools(&tools.specs, mark));
+            }
+            self.tools = Some((tools.hash, mark, bytes));
         }
-        if let Some((_, _, bytes)) = self.tools.as_ref().filter(|(_, _, bytes)| !bytes.is_empty()) {
-            body.push(b',');
+        if let Some((_, _, bytes)) = &self.tools {
             body.extend_from_slice(bytes);
         }
     }
