@@ -36,7 +36,7 @@ use std::sync::Arc;
 use haft_context::{ContextError, Policy};
 use haft_model::Client;
 use haft_permission::Permissions;
-use haft_project::Ground;
+use haft_project::KnowledgePaths;
 use haft_project::library::Libraries;
 use haft_store::versions::FileVersions;
 use haft_store::{Conversation, Store, StoreError};
@@ -156,7 +156,7 @@ pub struct SessionConfig {
     /// The environment of child processes.
     pub child_environment: Arc<Vec<(String, String)>>,
     /// Where knowledge of the project is looked for, and whether its own files are obeyed.
-    pub ground: Ground,
+    pub ground: KnowledgePaths,
     /// How external tools are used.
     pub tool_help: ToolHelp,
     /// Documentation of libraries the project uses.

@@ -23,9 +23,9 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-pub(crate) use assembly::{CallIds, Decoded};
+pub(crate) use assembly::{CallIds, DecodedReply};
 pub(crate) use encoder::Encoder;
-pub(crate) use fragments::{Fragment, Mark, Turn};
+pub(crate) use fragments::{CacheMark, Fragment, WireTurn};
 
 use crate::reply::Delta;
 
@@ -85,15 +85,15 @@ pub(crate) trait Wire: Send + Sync {
     fn front(&self, request: &Request) -> Vec<u8>;
 
     /// What the field `tools` holds, of which there is at least one. `mark` asks for a cache marker on the last one.
-    fn tools(&self, tools: &[ToolSpec], mark: Mark) -> Value;
+    fn tools(&self, tools: &[ToolSpec], mark: CacheMark) -> Value;
 
     /// How the system text is framed, or `None` where it is the first message of the list.
-    fn system_frame(&self) -> Option<Frame> {
+    fn system_frame(&self) -> Option<WireFrame> {
         None
     }
 
     /// One system message, to be put into the frame.
-    fn system(&self, _message: &Message, _mark: Mark) -> Vec<u8> {
+    fn system(&self, _message: &Message, _mark: CacheMark) -> Vec<u8> {
         Vec::new()
     }
 
@@ -101,17 +101,17 @@ pub(crate) trait Wire: Send + Sync {
     fn list(&self) -> &'static str;
 
     /// One message.
-    fn message(&self, message: &Message, mark: Mark) -> Fragment;
+    fn message(&self, message: &Message, mark: CacheMark) -> Fragment;
 
     /// How the fragments of one turn are wrapped, where the API demands alternating turns.
-    fn turn(&self, _turn: Turn) -> Option<Frame> {
+    fn turn(&self, _turn: WireTurn) -> Option<WireFrame> {
         None
     }
 }
 
 /// What stands before, between and after a list of pieces.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame {
+pub(crate) struct WireFrame {
     pub open: &'static str,
     pub between: &'static str,
     pub close: &'static str,
@@ -132,7 +132,7 @@ pub(crate) type Sink<'a> = &'a mut (dyn FnMut(Delta) + Send);
 
 /// How far a reply has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum ReplyProgress {
     /// The message goes on.
     Going,
     /// The message is whole; its usage may still follow.
@@ -153,13 +153,13 @@ pub(crate) enum Fault {
 /// Reads one reply. Nothing is repaired: what breaks the protocol is a [`Fault`].
 pub(crate) trait Decode: Send {
     /// Takes the data of one event of a stream.
-    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<Progress, Fault>;
+    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault>;
 
     /// Takes a whole body that was not streamed; afterwards the reply is done.
     fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault>;
 
     /// The reply. Only asked for once the message has ended.
-    fn finish(self: Box<Self>) -> Decoded;
+    fn finish(self: Box<Self>) -> DecodedReply;
 }
 
 /// A decoder for one reply; `ids` names calls that come without a name of their own.

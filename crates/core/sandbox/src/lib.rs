@@ -18,7 +18,7 @@
 //! use std::time::Duration;
 //!
 //! use haft_sandbox::{Capture, Command, Exit, Supervisor, helper_entry};
-//! use haft_text::Limits;
+//! use haft_text::CutLimits;
 //! use tokio_util::sync::CancellationToken;
 //!
 //! fn main() -> std::process::ExitCode {

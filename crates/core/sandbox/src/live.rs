@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use haft_text::Limits;
+use haft_text::CutLimits;
 use rustix::process::Pid;
 use tokio::sync::watch;
 
@@ -44,13 +44,13 @@ struct Written {
 
 impl Default for Live {
     fn default() -> Self {
-        Self::keeping(Limits { lines: 0, bytes: 0 })
+        Self::keeping(CutLimits { lines: 0, bytes: 0 })
     }
 }
 
 impl Live {
     /// Looks at a command not started yet, and keeps this much of what comes between two calls of [`Live::take_fresh`].
-    pub fn keeping(fresh: Limits) -> Self {
+    pub fn keeping(fresh: CutLimits) -> Self {
         Self(Arc::new(Inner {
             stdout: Mutex::default(),
             stderr: Mutex::default(),
@@ -111,7 +111,7 @@ impl Live {
         })
     }
 
-    pub(crate) fn begin(&self, stream: Stream, limits: Limits) {
+    pub(crate) fn begin(&self, stream: Stream, limits: CutLimits) {
         self.written(stream).ends = Ends::new(limits);
     }
 

@@ -5,21 +5,21 @@ use haft_types::{CacheKind, Image, Message, Part, Role, Usage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Fragment, Mark, Settings, json};
+use super::{CacheMark, Fragment, Settings, json};
 
 /// How an API of OpenAI lays messages out, by who said them.
 pub(super) trait OpenaiMessages {
     /// Text and pictures that are not the model's own.
-    fn input(&self, role: &'static str, message: &Message, mark: Mark) -> Fragment;
+    fn input(&self, role: &'static str, message: &Message, mark: CacheMark) -> Fragment;
 
     /// A reply of the model.
     fn reply(&self, message: &Message) -> Fragment;
 
     /// Results of tools.
-    fn results(&self, message: &Message, mark: Mark) -> Fragment;
+    fn results(&self, message: &Message, mark: CacheMark) -> Fragment;
 
     /// A message of any role. Both APIs take system messages in the middle.
-    fn laid_out(&self, message: &Message, mark: Mark) -> Fragment {
+    fn laid_out(&self, message: &Message, mark: CacheMark) -> Fragment {
         match message.role {
             Role::System | Role::Summary => self.input("system", message, mark),
             Role::User => self.input("user", message, mark),
@@ -50,8 +50,8 @@ pub(super) fn image_url(settings: &Settings, image: &Image) -> Option<String> {
 }
 
 /// What ends the cached prefix, for models that have it marked.
-pub(super) fn breakpoint(settings: &Settings, mark: Mark) -> Option<Value> {
-    let marked = mark == Mark::Boundary && settings.spec.cache.rule == CacheKind::OpenaiBreakpoints;
+pub(super) fn breakpoint(settings: &Settings, mark: CacheMark) -> Option<Value> {
+    let marked = mark == CacheMark::Boundary && settings.spec.cache.rule == CacheKind::OpenaiBreakpoints;
     marked.then(|| json!({"mode": "explicit"}))
 }
 

@@ -14,7 +14,7 @@ use haft_sandbox::{
     Capture, Command, Confined, Exit, Finished, Hosts, Network, PidNamespace, Policy, Proxy, Sandbox, SandboxError,
     SandboxMode, Way,
 };
-use haft_text::Limits;
+use haft_text::CutLimits;
 use haft_types::SandboxLayer;
 use rustix::process::getuid;
 use tempfile::TempDir;
@@ -100,7 +100,7 @@ fn confined(policy: &Policy, way: Way, line: &str) -> Command {
 }
 
 fn told(finished: &Finished) -> (Exit, String) {
-    let text = |stream: &haft_sandbox::Captured| stream.text(Limits::default()).text;
+    let text = |stream: &haft_sandbox::Captured| stream.text(CutLimits::default()).text;
     (finished.exit, text(&finished.stdout) + &text(&finished.stderr))
 }
 
@@ -404,7 +404,7 @@ fn a_terminal_works_inside() {
         assert_eq!(pause, haft_sandbox::Pause::Awaits(haft_sandbox::Awaited::Line));
         session.interact(b"hello\n", Duration::from_mins(1)).await.unwrap();
         session.ended().await.unwrap();
-        let text = session.output().text(Limits::default()).text;
+        let text = session.output().text(CutLimits::default()).text;
         assert!(text.contains("got hello") && text.contains("/dev/"), "{text}");
     });
 }

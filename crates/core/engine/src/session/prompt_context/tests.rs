@@ -5,7 +5,7 @@ use std::path::Path;
 use haft_context::{Environment, Policy};
 use haft_model::{Catalogue, O200k};
 use haft_permission::Permissions;
-use haft_project::Ground;
+use haft_project::KnowledgePaths;
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_sandbox::Supervisor;
@@ -46,7 +46,7 @@ fn config(folder: &Path) -> SessionConfig {
         private: Vec::new(),
         worktrees: at("worktrees"),
         child_environment: Arc::default(),
-        ground: Ground { root, cwd, obeyed: false, user: at("user"), home: None },
+        ground: KnowledgePaths { root, cwd, trusted: false, user: at("user"), home: None },
         tool_help: ToolHelp::new(HelpCache::at(at("help")), None),
         libraries: Libraries::at(at("libraries")),
         rules: ProjectRules::LeftOut,

@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::wire::assembly::{Assembly, Decoded};
-use crate::wire::{Decode, Fault, Progress, Sink, json, parse, required};
+use crate::wire::assembly::{DecodedReply, ReplyParts};
+use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse, required};
 
 #[derive(Default)]
 pub(crate) struct AnthropicDecoder {
-    assembly: Assembly,
+    assembly: ReplyParts,
     open: BTreeMap<u64, OpenBlock>,
     stop: Option<StopReason>,
     usage: Usage,
@@ -99,7 +99,7 @@ struct AnthropicOutputDetails {
 }
 
 impl Decode for AnthropicDecoder {
-    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<Progress, Fault> {
+    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
         let event: AnthropicEvent<'_> = parse("an event", data)?;
         match event.r#type {
             "message_start" => {
@@ -128,13 +128,13 @@ impl Decode for AnthropicDecoder {
                 if let Some(index) = self.open.keys().next() {
                     return Err(Fault::Bad(format!("the message ended inside content block {index}")));
                 }
-                return Ok(Progress::Done);
+                return Ok(ReplyProgress::Done);
             }
             "error" => return Err(Fault::Reported(serde_json::json!({ "error": event.error }))),
             // `ping`, and whatever is added later.
             _ => {}
         }
-        Ok(Progress::Going)
+        Ok(ReplyProgress::Going)
     }
 
     fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
@@ -154,7 +154,7 @@ impl Decode for AnthropicDecoder {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Decoded {
+    fn finish(self: Box<Self>) -> DecodedReply {
         self.assembly.finish(self.stop, self.usage)
     }
 }

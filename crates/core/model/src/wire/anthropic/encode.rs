@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::wire::json::{self, field};
 use crate::wire::names::{plain_id, tool_name};
-use crate::wire::{Fragment, Frame, IMAGE_OMITTED, Mark, Settings, Turn, Wire, wrapped_text};
+use crate::wire::{CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn, wrapped_text};
 
 /// `max_tokens` must be given. When neither the request nor the model's entry says how much, this is what every model of
 /// the API can write.
@@ -93,7 +93,7 @@ impl Wire for AnthropicWire {
         out
     }
 
-    fn tools(&self, tools: &[ToolSpec], mark: Mark) -> Value {
+    fn tools(&self, tools: &[ToolSpec], mark: CacheMark) -> Value {
         let declared = |tool: &ToolSpec| json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters});
         let mut tools: Vec<Value> = tools.iter().map(declared).collect();
         if let (Some(last), Some(control)) = (tools.last_mut(), self.cache_control(mark)) {
@@ -102,11 +102,11 @@ impl Wire for AnthropicWire {
         tools.into()
     }
 
-    fn system_frame(&self) -> Option<Frame> {
-        Some(Frame { open: "\"system\":[", between: ",", close: "]" })
+    fn system_frame(&self) -> Option<WireFrame> {
+        Some(WireFrame { open: "\"system\":[", between: ",", close: "]" })
     }
 
-    fn system(&self, message: &Message, mark: Mark) -> Vec<u8> {
+    fn system(&self, message: &Message, mark: CacheMark) -> Vec<u8> {
         let text = message.joined_text();
         let mut out = Vec::new();
         if !text.trim().is_empty() {
@@ -119,17 +119,17 @@ impl Wire for AnthropicWire {
         "\"messages\":["
     }
 
-    fn turn(&self, turn: Turn) -> Option<Frame> {
+    fn turn(&self, turn: WireTurn) -> Option<WireFrame> {
         let open = match turn {
-            Turn::User => "{\"role\":\"user\",\"content\":[",
-            Turn::Assistant => "{\"role\":\"assistant\",\"content\":[",
+            WireTurn::User => "{\"role\":\"user\",\"content\":[",
+            WireTurn::Assistant => "{\"role\":\"assistant\",\"content\":[",
         };
-        Some(Frame { open, between: ",", close: "]}" })
+        Some(WireFrame { open, between: ",", close: "]}" })
     }
 
-    fn message(&self, message: &Message, mark: Mark) -> Fragment {
+    fn message(&self, message: &Message, mark: CacheMark) -> Fragment {
         let wrapped = wrapped_text(message);
-        let turn = if message.role == Role::Assistant { Turn::Assistant } else { Turn::User };
+        let turn = if message.role == Role::Assistant { WireTurn::Assistant } else { WireTurn::User };
         let mut blocks = self.blocks(message, wrapped.as_deref());
         if let Some(control) = self.cache_control(mark) {
             mark_last(&mut blocks, control);
@@ -155,10 +155,10 @@ enum AnthropicPiece<'a> {
 }
 
 impl AnthropicWire {
-    fn cache_control(&self, mark: Mark) -> Option<CacheControl> {
+    fn cache_control(&self, mark: CacheMark) -> Option<CacheControl> {
         match mark {
-            Mark::None => None,
-            Mark::Boundary => Some(CacheControl { ttl: (self.0.spec.cache.ttl == "1h").then_some("1h") }),
+            CacheMark::None => None,
+            CacheMark::Boundary => Some(CacheControl { ttl: (self.0.spec.cache.ttl == "1h").then_some("1h") }),
         }
     }
 

@@ -5,11 +5,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::wire::assembly::{Assembly, CallIds, Decoded};
-use crate::wire::{Decode, Fault, Progress, Sink, json, parse, required};
+use crate::wire::assembly::{CallIds, DecodedReply, ReplyParts};
+use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse, required};
 
 pub(crate) struct GeminiDecoder {
-    assembly: Assembly,
+    assembly: ReplyParts,
     ids: CallIds,
     /// The last event that held a call, as it came.
     last_call: String,
@@ -83,9 +83,9 @@ struct GeminiUsage {
 }
 
 impl Decode for GeminiDecoder {
-    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<Progress, Fault> {
+    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
         self.response(data, sink)?;
-        Ok(if self.stop.is_some() { Progress::Ended } else { Progress::Going })
+        Ok(if self.stop.is_some() { ReplyProgress::Ended } else { ReplyProgress::Going })
     }
 
     fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
@@ -93,14 +93,14 @@ impl Decode for GeminiDecoder {
         required(self.stop.as_ref(), "finishReason").map(|_| ())
     }
 
-    fn finish(self: Box<Self>) -> Decoded {
+    fn finish(self: Box<Self>) -> DecodedReply {
         self.assembly.finish(self.stop, self.usage)
     }
 }
 
 impl GeminiDecoder {
     pub(crate) fn new(ids: CallIds) -> Self {
-        Self { assembly: Assembly::default(), ids, last_call: String::new(), stop: None, usage: Usage::default() }
+        Self { assembly: ReplyParts::default(), ids, last_call: String::new(), stop: None, usage: Usage::default() }
     }
 
     fn response(&mut self, data: &str, sink: Sink<'_>) -> Result<(), Fault> {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::wire::json;
 use crate::wire::names::tool_name;
-use crate::wire::{CallIds, Fragment, Frame, IMAGE_OMITTED, Mark, Settings, Turn, Wire, wrapped_text};
+use crate::wire::{CacheMark, CallIds, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn, wrapped_text};
 
 pub(crate) struct GeminiWire(pub(crate) Settings);
 
@@ -85,16 +85,16 @@ impl Wire for GeminiWire {
         out
     }
 
-    fn tools(&self, tools: &[ToolSpec], _: Mark) -> Value {
+    fn tools(&self, tools: &[ToolSpec], _: CacheMark) -> Value {
         let declaration = |tool: &ToolSpec| json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters});
         json!([{"functionDeclarations": tools.iter().map(declaration).collect::<Value>()}])
     }
 
-    fn system_frame(&self) -> Option<Frame> {
-        Some(Frame { open: "\"systemInstruction\":{\"parts\":[", between: ",", close: "]}" })
+    fn system_frame(&self) -> Option<WireFrame> {
+        Some(WireFrame { open: "\"systemInstruction\":{\"parts\":[", between: ",", close: "]}" })
     }
 
-    fn system(&self, message: &Message, _: Mark) -> Vec<u8> {
+    fn system(&self, message: &Message, _: CacheMark) -> Vec<u8> {
         let text = message.joined_text();
         let mut out = Vec::new();
         if !text.trim().is_empty() {
@@ -107,16 +107,16 @@ impl Wire for GeminiWire {
         "\"contents\":["
     }
 
-    fn turn(&self, turn: Turn) -> Option<Frame> {
+    fn turn(&self, turn: WireTurn) -> Option<WireFrame> {
         let open = match turn {
-            Turn::User => "{\"role\":\"user\",\"parts\":[",
-            Turn::Assistant => "{\"role\":\"model\",\"parts\":[",
+            WireTurn::User => "{\"role\":\"user\",\"parts\":[",
+            WireTurn::Assistant => "{\"role\":\"model\",\"parts\":[",
         };
-        Some(Frame { open, between: ",", close: "]}" })
+        Some(WireFrame { open, between: ",", close: "]}" })
     }
 
-    fn message(&self, message: &Message, _: Mark) -> Fragment {
-        let turn = if message.role == Role::Assistant { Turn::Assistant } else { Turn::User };
+    fn message(&self, message: &Message, _: CacheMark) -> Fragment {
+        let turn = if message.role == Role::Assistant { WireTurn::Assistant } else { WireTurn::User };
         let mut fragment = Fragment::new(turn);
         if let Some(text) = wrapped_text(message) {
             json::push(&mut fragment.items, &GeminiPart { kind: GeminiPartKind::Text(&text), thought_signature: None });

@@ -5,12 +5,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::wire::assembly::{Assembly, CallIds, Decoded};
+use crate::wire::assembly::{CallIds, DecodedReply, ReplyParts};
 use crate::wire::openai::{self, InputTokenDetails, OutputTokenDetails};
-use crate::wire::{Decode, Fault, Progress, Sink, json, parse, required};
+use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse, required};
 
 pub(crate) struct ChatDecoder {
-    assembly: Assembly,
+    assembly: ReplyParts,
     ids: CallIds,
     calls: Vec<ChatCallSlot>,
     stop: Option<StopReason>,
@@ -96,16 +96,16 @@ struct ChatUsage {
 }
 
 impl Decode for ChatDecoder {
-    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<Progress, Fault> {
+    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
         if data.trim() == "[DONE]" {
             return if self.stop.is_some() {
-                Ok(Progress::Done)
+                Ok(ReplyProgress::Done)
             } else {
                 Err(Fault::Bad("the stream ended without `finish_reason`".into()))
             };
         }
         self.chunk(data, sink)?;
-        Ok(if self.stop.is_some() { Progress::Ended } else { Progress::Going })
+        Ok(if self.stop.is_some() { ReplyProgress::Ended } else { ReplyProgress::Going })
     }
 
     fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
@@ -113,14 +113,14 @@ impl Decode for ChatDecoder {
         required(self.stop.as_ref(), "finish_reason").map(|_| ())
     }
 
-    fn finish(self: Box<Self>) -> Decoded {
+    fn finish(self: Box<Self>) -> DecodedReply {
         self.assembly.finish(self.stop, self.usage)
     }
 }
 
 impl ChatDecoder {
     pub(crate) fn new(ids: CallIds) -> Self {
-        Self { assembly: Assembly::default(), ids, calls: Vec::new(), stop: None, usage: Usage::default() }
+        Self { assembly: ReplyParts::default(), ids, calls: Vec::new(), stop: None, usage: Usage::default() }
     }
 
     fn chunk(&mut self, data: &str, sink: Sink<'_>) -> Result<(), Fault> {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::wire::json::{self, field};
 use crate::wire::names::{short_id, tool_name};
 use crate::wire::openai::{self, OpenaiMessages};
-use crate::wire::{Fragment, IMAGE_OMITTED, Mark, Settings, Turn, Wire};
+use crate::wire::{CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireTurn};
 
 /// The longest id of a call OpenAI takes.
 const LONGEST_ID: usize = 40;
@@ -100,7 +100,7 @@ impl Wire for ChatWire {
         out
     }
 
-    fn tools(&self, tools: &[ToolSpec], _: Mark) -> Value {
+    fn tools(&self, tools: &[ToolSpec], _: CacheMark) -> Value {
         let function = |tool: &ToolSpec| {
             json!({"type": "function", "function": {
                 "name": tool.name, "description": tool.description, "parameters": tool.parameters,
@@ -113,26 +113,26 @@ impl Wire for ChatWire {
         "\"messages\":["
     }
 
-    fn message(&self, message: &Message, mark: Mark) -> Fragment {
+    fn message(&self, message: &Message, mark: CacheMark) -> Fragment {
         self.laid_out(message, mark)
     }
 }
 
 impl OpenaiMessages for ChatWire {
-    fn input(&self, role: &'static str, message: &Message, mark: Mark) -> Fragment {
+    fn input(&self, role: &'static str, message: &Message, mark: CacheMark) -> Fragment {
         let pieces = openai::pieces(message, text_piece, |image| self.picture(image));
-        let mut fragment = Fragment::new(Turn::User);
+        let mut fragment = Fragment::new(WireTurn::User);
         if !pieces.is_empty() {
             json::push(&mut fragment.items, &ChatMessage::new(role, Some(self.content(pieces, mark))));
         }
         fragment
     }
 
-    fn results(&self, message: &Message, mark: Mark) -> Fragment {
-        let mut fragment = Fragment::new(Turn::User);
+    fn results(&self, message: &Message, mark: CacheMark) -> Fragment {
+        let mut fragment = Fragment::new(WireTurn::User);
         let last = message.tool_results().count().saturating_sub(1);
         for (index, result) in message.tool_results().enumerate() {
-            let mark = if index == last { mark } else { Mark::None };
+            let mark = if index == last { mark } else { CacheMark::None };
             let content = self.content(vec![text_piece(&result.envelope.text)], mark);
             let tool = ChatMessage {
                 tool_call_id: Some(self.id(&result.tool_call_id)),
@@ -178,7 +178,7 @@ impl OpenaiMessages for ChatWire {
                 function: ChatFunction { name: tool_name(&call.name), arguments: &call.arguments },
             })
             .collect();
-        let mut fragment = Fragment::new(Turn::Assistant);
+        let mut fragment = Fragment::new(WireTurn::Assistant);
         if content.is_some() || !tool_calls.is_empty() {
             let wants_it = self.0.spec.capabilities.reasoning_back && !tool_calls.is_empty();
             let reasoning_content = wants_it.then_some(reasoning);
@@ -198,7 +198,7 @@ impl ChatWire {
     }
 
     /// A single text goes as a plain string, the form every server takes, unless it must carry a breakpoint.
-    fn content<'a>(&self, mut pieces: Vec<ChatPiece<'a>>, mark: Mark) -> ChatContent<'a> {
+    fn content<'a>(&self, mut pieces: Vec<ChatPiece<'a>>, mark: CacheMark) -> ChatContent<'a> {
         if let Some(last) = pieces.last_mut() {
             let (ChatPiece::Text { prompt_cache_breakpoint, .. } | ChatPiece::ImageUrl { prompt_cache_breakpoint, .. }) =
                 last;

@@ -8,9 +8,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::reply::Delta;
-use crate::wire::assembly::{Assembly, CallIds, Decoded};
+use crate::wire::assembly::{CallIds, DecodedReply, ReplyParts};
 use crate::wire::openai::{self, InputTokenDetails, OutputTokenDetails};
-use crate::wire::{Decode, Fault, Progress, Sink, json, parse, required};
+use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse, required};
 
 pub(crate) struct ResponsesDecoder {
     ids: CallIds,
@@ -104,7 +104,7 @@ struct ResponsesUsage {
 }
 
 impl Decode for ResponsesDecoder {
-    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<Progress, Fault> {
+    fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
         // Some gateways end with the other API's sign; the message has ended before or never will.
         if data.trim() == "[DONE]" {
             return Err(Fault::Bad("the stream ended without `response.completed`".into()));
@@ -143,7 +143,7 @@ impl Decode for ResponsesDecoder {
             "response.completed" | "response.incomplete" => {
                 let response = required(event.response, "response")?;
                 self.end(parse("`response`", response.get())?, sink)?;
-                return Ok(Progress::Done);
+                return Ok(ReplyProgress::Done);
             }
             "response.failed" => {
                 let response: ResponsesBody<'_> = parse("`response`", required(event.response, "response")?.get())?;
@@ -155,7 +155,7 @@ impl Decode for ResponsesDecoder {
             }
             _ => {}
         }
-        Ok(Progress::Going)
+        Ok(ReplyProgress::Going)
     }
 
     fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
@@ -166,8 +166,8 @@ impl Decode for ResponsesDecoder {
         self.end(response, sink)
     }
 
-    fn finish(self: Box<Self>) -> Decoded {
-        let mut assembly = Assembly::default();
+    fn finish(self: Box<Self>) -> DecodedReply {
+        let mut assembly = ReplyParts::default();
         for part in self.items.into_values().filter_map(|item| item.closed).flatten() {
             assembly.push(part);
         }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::wire::json::{self, field};
 use crate::wire::names::{short_id, tool_name};
 use crate::wire::openai::{self, OpenaiMessages};
-use crate::wire::{Fragment, Frame, IMAGE_OMITTED, Mark, Settings, Turn, Wire};
+use crate::wire::{CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn};
 
 /// The longest id of a call the API takes.
 const LONGEST_ID: usize = 64;
@@ -78,7 +78,7 @@ impl Wire for ResponsesWire {
         out
     }
 
-    fn tools(&self, tools: &[ToolSpec], _: Mark) -> Value {
+    fn tools(&self, tools: &[ToolSpec], _: CacheMark) -> Value {
         let function = |tool: &ToolSpec| {
             json!({
                 "type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters,
@@ -89,12 +89,12 @@ impl Wire for ResponsesWire {
         tools.iter().map(function).collect()
     }
 
-    fn system_frame(&self) -> Option<Frame> {
-        Some(Frame { open: "\"instructions\":\"", between: "\\n\\n", close: "\"" })
+    fn system_frame(&self) -> Option<WireFrame> {
+        Some(WireFrame { open: "\"instructions\":\"", between: "\\n\\n", close: "\"" })
     }
 
     /// The inside of a JSON string: the frame holds the quotes.
-    fn system(&self, message: &Message, _: Mark) -> Vec<u8> {
+    fn system(&self, message: &Message, _: CacheMark) -> Vec<u8> {
         let mut out = Vec::new();
         json::write(&mut out, &message.joined_text());
         out.pop();
@@ -106,16 +106,16 @@ impl Wire for ResponsesWire {
         "\"input\":["
     }
 
-    fn message(&self, message: &Message, mark: Mark) -> Fragment {
+    fn message(&self, message: &Message, mark: CacheMark) -> Fragment {
         self.laid_out(message, mark)
     }
 }
 
 impl OpenaiMessages for ResponsesWire {
-    fn input(&self, role: &'static str, message: &Message, mark: Mark) -> Fragment {
+    fn input(&self, role: &'static str, message: &Message, mark: CacheMark) -> Fragment {
         let mut content = openai::pieces(message, input_text, |image| self.picture(image));
         self.mark(&mut content, mark);
-        let mut fragment = Fragment::new(Turn::User);
+        let mut fragment = Fragment::new(WireTurn::User);
         if !content.is_empty() {
             json::push(&mut fragment.items, &ResponsesItem::Message { role, content });
         }
@@ -125,7 +125,7 @@ impl OpenaiMessages for ResponsesWire {
     /// A reasoning item is refused unless the item it led to follows it, so one at the end stays out.
     fn reply(&self, message: &Message) -> Fragment {
         let made_here = self.0.made(message);
-        let mut fragment = Fragment::new(Turn::Assistant);
+        let mut fragment = Fragment::new(WireTurn::Assistant);
         let mut reasoning: Vec<&str> = Vec::new();
         for part in &message.content {
             let item = match part {
@@ -154,7 +154,7 @@ impl OpenaiMessages for ResponsesWire {
         fragment
     }
 
-    fn results(&self, message: &Message, mark: Mark) -> Fragment {
+    fn results(&self, message: &Message, mark: CacheMark) -> Fragment {
         let mut items: Vec<(Cow<'_, str>, Vec<ResponsesPiece<'_>>)> = Vec::new();
         for part in &message.content {
             match part {
@@ -172,7 +172,7 @@ impl OpenaiMessages for ResponsesWire {
         if let Some((_, pieces)) = items.last_mut() {
             self.mark(pieces, mark);
         }
-        let mut fragment = Fragment::new(Turn::User);
+        let mut fragment = Fragment::new(WireTurn::User);
         for (call_id, pieces) in items {
             let output = match pieces.as_slice() {
                 [ResponsesPiece::InputText { text, prompt_cache_breakpoint: None }] => ResponsesOutput::Text(text),
@@ -193,7 +193,7 @@ impl ResponsesWire {
     }
 
     /// Models with breakpoints take them on input; what they wrote themselves carries none.
-    fn mark(&self, pieces: &mut [ResponsesPiece<'_>], mark: Mark) {
+    fn mark(&self, pieces: &mut [ResponsesPiece<'_>], mark: CacheMark) {
         match pieces.last_mut() {
             Some(
                 ResponsesPiece::InputText { prompt_cache_breakpoint, .. }

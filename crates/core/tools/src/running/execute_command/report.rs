@@ -7,14 +7,14 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use haft_sandbox::{Aftermath, Awaited, Captured, Exit, Finished};
-use haft_text::{Cut, Limits};
+use haft_text::{Cut, CutLimits};
 use haft_types::{Envelope, ToolError, ToolStatus};
 use serde_json::{Value, json};
 
 use crate::running::words::{millis, section, signal_name, whereabouts};
 
 /// What is kept as data; later rounds keep fewer lines still.
-const DATA: Limits = Limits { lines: 200, bytes: 8 * 1024 };
+const DATA: CutLimits = CutLimits { lines: 200, bytes: 8 * 1024 };
 
 /// A command that ran.
 pub(super) struct Ran {
@@ -33,7 +33,7 @@ pub(super) struct Report {
 }
 
 impl Ran {
-    pub(super) fn report(&self, limits: Limits) -> Report {
+    pub(super) fn report(&self, limits: CutLimits) -> Report {
         let Finished { stdout, stderr, aftermath, .. } = &self.finished;
         let (out, err) = share(stdout, stderr, limits);
         let (headline, error) = self.verdict();
@@ -136,7 +136,7 @@ impl Ran {
 }
 
 /// Both streams within the limits: what one does not need the other may have, and neither gets less than half.
-fn share(stdout: &Captured, stderr: &Captured, limits: Limits) -> (Cut, Cut) {
+fn share(stdout: &Captured, stderr: &Captured, limits: CutLimits) -> (Cut, Cut) {
     let (out, err) = (stdout.text(limits), stderr.text(limits));
     let (out_size, err_size) = (size(&out), size(&err));
     let rest = |all: usize, other: usize| all.saturating_sub(other).max(all / 2);
@@ -144,7 +144,7 @@ fn share(stdout: &Captured, stderr: &Captured, limits: Limits) -> (Cut, Cut) {
         return (out, err);
     }
     let room =
-        |other: Limits| Limits { lines: rest(limits.lines, other.lines), bytes: rest(limits.bytes, other.bytes) };
+        |other: CutLimits| CutLimits { lines: rest(limits.lines, other.lines), bytes: rest(limits.bytes, other.bytes) };
     (stdout.text(room(err_size)), stderr.text(room(out_size)))
 }
 
@@ -159,6 +159,6 @@ fn wants_terminal(text: &str) -> bool {
     SAID.iter().any(|said| text.contains(said))
 }
 
-fn size(cut: &Cut) -> Limits {
-    Limits { lines: cut.text.lines().count(), bytes: cut.text.len() }
+fn size(cut: &Cut) -> CutLimits {
+    CutLimits { lines: cut.text.lines().count(), bytes: cut.text.len() }
 }
