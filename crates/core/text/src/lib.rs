@@ -9,12 +9,12 @@
 //! [`Masker`] (what may be kept), [`is_public`] (what may be reached).
 //!
 //! ```
-//! use haft_text::{Limits, cut_lines, sanitise};
+//! use haft_text::{CutLimits, cut_lines, sanitise};
 //!
 //! assert_eq!(sanitise("\x1b[31mred\x1b[0m\r\n"), "red\n");
 //! assert_eq!(sanitise("10%\r50%\r100%"), "100%");
 //!
-//! let cut = cut_lines(&"line\n".repeat(5_000), Limits { lines: 11, bytes: 4_096 });
+//! let cut = cut_lines(&"line\n".repeat(5_000), CutLimits { lines: 11, bytes: 4_096 });
 //! assert_eq!(cut.total_lines, 5_000);
 //! assert_eq!(cut.omitted_lines, 4_990);
 //! assert!(cut.text.contains("4,990 lines"));
