@@ -14,7 +14,7 @@ use clap::{Args, Subcommand};
 use drive::Drive;
 use haft_agent::config::Config;
 use haft_agent::knowledge;
-use haft_engine::Purse;
+use haft_engine::SharedBudget;
 use haft_project::agents::{self, Agent};
 use haft_project::workflows::{self, Workflow};
 use haft_project::{Found, Ground, Kind, Problem};
@@ -129,8 +129,16 @@ fn run_one(args: WorkflowRunArgs) -> anyhow::Result<Exit> {
     let work = async {
         let cancel = CancellationToken::new();
         cancel_on_signals(&cancel);
-        let drive =
-            Drive { places, config: loaded.config, args, workflow, agents, purse: Purse::default(), told, cancel };
+        let drive = Drive {
+            places,
+            config: loaded.config,
+            args,
+            workflow,
+            agents,
+            budget: SharedBudget::default(),
+            told,
+            cancel,
+        };
         drive.run(record).await
     };
     // Steps are not moved between threads: one is enough to wait for models.

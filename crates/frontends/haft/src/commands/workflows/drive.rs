@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use haft_agent::Places;
 use haft_agent::config::Config;
-use haft_engine::{Purse, RunReport};
+use haft_engine::{RunReport, SharedBudget};
 use haft_project::Found;
 use haft_project::agents::Agent;
 use haft_project::workflows::{Step, Workflow};
@@ -37,7 +37,7 @@ pub(super) struct Drive {
     pub(super) workflow: Workflow,
     pub(super) agents: Found<Agent>,
     /// What all steps have used.
-    pub(super) purse: Purse,
+    pub(super) budget: SharedBudget,
     pub(super) told: Arc<Mutex<Told>>,
     pub(super) cancel: CancellationToken,
 }
@@ -114,7 +114,7 @@ impl Shared {
         let done = record.steps.iter().filter(|(_, kept)| kept.is_done());
         let outputs: BTreeMap<_, _> =
             done.filter_map(|(name, kept)| Some((name.clone(), kept.result.as_ref()?.text.clone()))).collect();
-        let limit = self.args.max_budget_usd.filter(|limit| self.purse.usd() >= *limit);
+        let limit = self.args.max_budget_usd.filter(|limit| self.budget.usd() >= *limit);
         let time = self.args.max_wall_time.map(|limit| limit.saturating_sub(course.began.elapsed()));
         let used_up = match (limit, time) {
             (Some(limit), _) => Some(format!("the budget of ${limit} is used up")),

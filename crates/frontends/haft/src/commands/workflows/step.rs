@@ -119,6 +119,6 @@ fn plan(
     let title = format!("{}: {}", shared.workflow.name, step.name);
     let mut plan = lower(&args, &shared.config, Some(&title))?;
     take_role(&mut plan, &args, &shared.places)?;
-    plan.step = Some(RunStep { name: step.name.clone(), purse: shared.purse.clone() });
+    plan.step = Some(RunStep { name: step.name.clone(), budget: shared.budget.clone() });
     Ok(plan)
 }
