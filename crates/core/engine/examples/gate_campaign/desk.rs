@@ -89,7 +89,7 @@ impl Desk {
         let config = SessionConfig {
             agent: MAIN.to_owned(),
             model: spec,
-            policy: policy,
+            policy,
             prompt: PromptSettings { rules: ProjectRules::LeftOut, ..PromptSettings::default() },
             folders: SessionFolders {
                 workspace: Workspace { root: root.clone(), extra: Vec::new(), cwd: cwd.clone(), spill, journal },
