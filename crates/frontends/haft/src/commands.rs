@@ -22,6 +22,7 @@ pub(crate) mod notes;
 pub(crate) mod permissions;
 #[cfg(feature = "rag")]
 pub(crate) mod rag;
+pub(crate) mod reference;
 pub(crate) mod review;
 pub(crate) mod run;
 pub(crate) mod sandbox;

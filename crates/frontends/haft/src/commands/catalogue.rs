@@ -23,35 +23,35 @@ use crate::wiring::{self, OfferedPrompt, PromptSources};
 
 #[derive(Debug, Args)]
 pub(crate) struct CatalogueArgs {
-    /// A list when absent.
+    /// Lists when absent.
     #[command(subcommand)]
     pub(crate) command: Option<CatalogueCommand>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CatalogueCommand {
-    /// List what there is, and where it comes from.
+    /// List all entries and where they come from.
     List {
-        /// Show what is not used because another of the same name comes first, and the folders that are looked through.
+        /// Show shadowed entries (another of the same name takes precedence) and the folders searched.
         #[arg(short, long)]
         verbose: bool,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Show one whole.
+    /// Show an entry.
     Show {
         /// Its name.
         name: String,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Add one to this project, or to your own with `--user`.
+    /// Add an entry to this project, or for all your projects with `--user`.
     Add {
         /// Its name.
         name: String,
@@ -64,7 +64,7 @@ pub(crate) enum CatalogueCommand {
         #[command(flatten)]
         common: Common,
     },
-    /// Remove one that lies in a folder of haft's.
+    /// Remove an entry from a folder of haft's.
     Remove {
         /// Its name.
         name: String,

@@ -21,7 +21,7 @@ pub(crate) struct CountArgs {
     /// Count for this model, as `provider/model`.
     #[arg(short, long)]
     pub(crate) model: Option<String>,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

@@ -19,13 +19,13 @@ pub(crate) struct HooksArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HooksCommand {
-    /// List the hooks of yours and of the project, where each comes from, and whether it would run.
+    /// List your hooks and those of the project, where each comes from, and whether it would run.
     List(HookListArgs),
 }
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct HookListArgs {
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

@@ -18,7 +18,7 @@ use crate::wiring;
 
 #[derive(Debug, Args)]
 pub(crate) struct LibArgs {
-    /// A list when absent.
+    /// Lists when absent.
     #[command(subcommand)]
     pub(crate) command: Option<LibCommand>,
 }
@@ -32,7 +32,7 @@ pub(crate) enum LibCommand {
         #[command(flatten)]
         common: Common,
     },
-    /// Send it no longer.
+    /// Stop sending the documentation of a library.
     Remove {
         /// `library` or `user/library`.
         name: String,
@@ -41,7 +41,7 @@ pub(crate) enum LibCommand {
     },
     /// List the libraries this project uses, with what they cost in tokens.
     List {
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
@@ -60,7 +60,7 @@ pub(crate) enum LibCommand {
         #[command(flatten)]
         common: Common,
     },
-    /// Show where the documentation comes from, or take it from somewhere else.
+    /// Show or set the source of the documentation.
     Proxy {
         /// The URL or path of a git repository laid out `domain/user/library`.
         source: Option<String>,

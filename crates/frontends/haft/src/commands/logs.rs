@@ -14,10 +14,10 @@ const EVERY: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Args)]
 pub(crate) struct LogArgs {
-    /// Go on printing what is logged, until Ctrl-C.
+    /// Follow the log until Ctrl-C.
     #[arg(short, long)]
     follow: bool,
-    /// Only lines of this level and worse: error, warn, info, debug or trace.
+    /// Show only lines of this level and more severe ones: error, warn, info, debug or trace.
     #[arg(
         long,
         value_enum,
@@ -27,7 +27,7 @@ pub(crate) struct LogArgs {
         hide_default_value = true
     )]
     level: LogLevel,
-    /// How many lines of those that are there.
+    /// Start with this many of the newest lines.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     lines: usize,
     /// As JSON, one object a line.

@@ -15,7 +15,7 @@ use crate::wiring;
 
 #[derive(Debug, Args)]
 pub(crate) struct NotesArgs {
-    /// A list when absent.
+    /// Lists when absent.
     #[command(subcommand)]
     pub(crate) command: Option<NotesCommand>,
 }
@@ -24,35 +24,35 @@ pub(crate) struct NotesArgs {
 pub(crate) enum NotesCommand {
     /// List all notes of this project.
     List {
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Show the notes on a path, on the folders above it and on everything below it, whole.
+    /// Show the notes on a path, on the folders above it and on everything below it.
     Show {
         /// A folder or file.
         path: String,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Write a note on a folder or file; the model is shown it when it works there.
+    /// Add a note on a folder or file; the model sees it when it works there.
     Add {
         /// The folder or file.
         path: String,
         /// The note.
         text: String,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Delete a note.
+    /// Remove a note.
     Remove {
         /// Its id, as `list` shows it.
         id: String,

@@ -13,7 +13,7 @@ use crate::wiring;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReviewArgs {
-    /// What to look at above all.
+    /// What to focus on.
     pub(crate) instructions: Option<String>,
 
     #[command(flatten)]
@@ -23,7 +23,7 @@ pub(crate) struct ReviewArgs {
     #[arg(short, long)]
     pub(crate) model: Option<String>,
 
-    /// What to print.
+    /// The output format.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) output_format: OutputFormat,
 
@@ -46,11 +46,11 @@ pub(crate) struct ReviewArgs {
 /// Which change is meant: what is not committed, unless one of these is given.
 #[derive(Debug, Args)]
 pub(crate) struct ReviewOf {
-    /// Everything since this branch left another one.
+    /// Review everything since this branch diverged from another one.
     #[arg(long, value_name = "BRANCH", conflicts_with = "commit")]
     pub(crate) base: Option<String>,
 
-    /// One commit.
+    /// Review one commit.
     #[arg(long, value_name = "COMMIT")]
     pub(crate) commit: Option<String>,
 }

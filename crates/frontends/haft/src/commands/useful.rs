@@ -17,52 +17,52 @@ use crate::wiring;
 
 #[derive(Debug, Args)]
 pub(crate) struct UsefulArgs {
-    /// A list when absent.
+    /// Lists when absent.
     #[command(subcommand)]
     pub(crate) command: Option<UsefulCommand>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UsefulCommand {
-    /// List the file ranges the model keeps in view.
+    /// List the file ranges in the context.
     List {
         #[command(flatten)]
         of: OfConversation,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Show a file range as the model sees it: its current lines.
+    /// Show the current lines of a file range, as the model sees them.
     Show {
         /// Its number, as `list` shows it.
         number: u32,
         #[command(flatten)]
         of: OfConversation,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Keep a file range in view: its current lines are shown to the model in every request.
+    /// Add a file range: its current lines are sent with every request.
     Add {
         /// The file.
         path: String,
         /// Its lines, such as `10-20` or `7`.
         lines: LineSpan,
-        /// Why it matters, in a few words.
+        /// Why it matters, in short.
         description: String,
         #[command(flatten)]
         of: OfConversation,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Take a file range out of view. The file is not touched.
+    /// Remove a file range from the context, but not the file.
     Remove {
         /// Its number, as `list` shows it.
         number: u32,

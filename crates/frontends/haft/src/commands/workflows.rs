@@ -32,14 +32,14 @@ use crate::{output, wiring};
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkflowsArgs {
-    /// A list when absent.
+    /// Lists when absent.
     #[command(subcommand)]
     pub(crate) command: Option<WorkflowsCommand>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkflowsCommand {
-    /// Run one, or go on with a run of it.
+    /// Run a workflow, or continue a run of it.
     ///
     /// Steps that do not need each other run at the same time. A step that fails stops those that need it, and no others.
     Run(Box<WorkflowRunArgs>),
@@ -52,11 +52,11 @@ pub(crate) struct WorkflowRunArgs {
     /// Its name.
     pub(crate) name: String,
 
-    /// Tell it an input; may be repeated.
+    /// Set an input; may be repeated.
     #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = input)]
     pub(crate) inputs: Vec<(String, String)>,
 
-    /// Go on with its last run in this project: only steps that are not done are run.
+    /// Continue its last run in this project: only steps that are not done run.
     #[arg(short = 'c', long = "continue", conflicts_with = "inputs")]
     pub(crate) resume: bool,
 
@@ -64,11 +64,11 @@ pub(crate) struct WorkflowRunArgs {
     #[arg(short, long)]
     pub(crate) model: Option<String>,
 
-    /// What to print.
+    /// The output format.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) output_format: OutputFormat,
 
-    /// How much may happen without asking: plan, ask, accept-edits, auto or yolo.
+    /// The permission mode: plan, ask, accept-edits, auto or yolo.
     #[arg(long, value_name = "MODE")]
     pub(crate) permission_mode: Option<PermissionMode>,
 
