@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod context;
 pub(crate) mod conversations;
 pub(crate) mod count;
+pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod drive;
 pub(crate) mod events;
@@ -49,7 +50,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(CliCommand::Review(args)) => review::run(*args),
         Some(CliCommand::Workflows(args)) => workflows::run(args.command),
         Some(CliCommand::Jobs(args)) => jobs::run(args.command),
-        Some(CliCommand::Demo(args)) => crate::demo::run(&args),
+        Some(CliCommand::Demo(args)) => demo::run(&args),
         Some(CliCommand::Conversations(args)) => conversations::run(args.command),
         Some(CliCommand::Context(args)) => context::run(args.command),
         Some(CliCommand::Rules(args)) => catalogue::run(Kind::Rules, args.command),

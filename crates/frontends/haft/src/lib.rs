@@ -4,10 +4,8 @@
 //! nothing else; `cli` is the literal command line, `commands` does what it says, `wiring` registers the
 //! extensions. It is a library only so that the workspace can build the binary with every feature.
 
-mod approve;
 mod cli;
 mod commands;
-mod demo;
 mod exit;
 mod jobs;
 mod output;

@@ -46,7 +46,7 @@ pub(crate) enum ContextCommand {
     ///
     /// The newest `context.keep_rounds` rounds stay. Nothing is deleted: `recall` brings every message back.
     Compact(CompactArgs),
-    /// Replay a recorded conversation under other policies: tokens, cache, cost, regret.
+    /// Replay a recorded conversation under other policies: tokens, cache, cost, regret
     ///
     /// Nothing is sent: every request is built again as the policy would have built it, and priced by a simulated cache.
     ///

@@ -52,7 +52,7 @@ pub(super) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Exit>
     if args.model.is_none() && haft_agent::configured_model(&loaded.config).is_none() {
         match setup::run(&places, &loaded.config)? {
             SetupOutcome::Model => loaded = super::configuration(&args.common)?.1,
-            SetupOutcome::Demo => return crate::demo::run(&DemoArgs::default()),
+            SetupOutcome::Demo => return super::demo::run(&DemoArgs::default()),
             SetupOutcome::Left => return Ok(Exit::Completed),
         }
     }

@@ -1,5 +1,7 @@
 //! `haft run`.
 
+mod approve;
+
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use haft_types::PermissionMode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::approve::TerminalApprover;
+use self::approve::TerminalApprover;
 use crate::cli::{Compat, InputFormat, OutputFormat, RunArgs};
 use crate::commands::slash;
 use crate::exit::{Exit, mistake};
