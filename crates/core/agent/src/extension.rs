@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use haft_engine::{Approver, Callback, Notice};
-use haft_permission::Rule;
+use haft_permission::PermissionRule;
 use haft_project::Standing;
 use haft_sandbox::Supervisor;
 use haft_store::{Store, StoreConfig, StoreError};
@@ -74,7 +74,7 @@ pub struct Contribution {
     /// Who is called at the points of a run, after the user's hooks.
     pub callbacks: Vec<Arc<dyn Callback>>,
     /// Permission rules beside those of the configuration.
-    pub rules: Vec<(Decision, Rule)>,
+    pub rules: Vec<(Decision, PermissionRule)>,
     /// What it reads of files for the built-in tools. Of several readers of a kind the first one counts.
     pub readers: Readers,
     /// Values that must not be shown or kept anywhere.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use haft_engine::hub::Hub;
 use haft_engine::{Notice, ProjectRules, Purse, Services, SessionConfig, ToolHelp};
 use haft_model::{Client, Declared, O200k, Secret};
-use haft_permission::{Confinement, Permissions, PermissionsConfig, Rule, Rules};
+use haft_permission::{Confinement, PermissionRule, PermissionRules, Permissions, PermissionsConfig};
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_sandbox::Sandbox;
@@ -73,7 +73,7 @@ pub(crate) fn prepare(
     };
     let services = Services {
         store,
-        versions: store::versions(places, &config),
+        versions: agent.file_versions.clone().unwrap_or_else(|| store::versions(places, &config)),
         fallbacks: models::standby(
             host,
             &config,
@@ -189,12 +189,15 @@ pub fn permissions(
     mode: PermissionMode,
     confinement: Confinement,
 ) -> Result<Permissions, ConfigError> {
-    let rules = Rules::load(config, environment.home().as_deref()).map_err(ConfigError::Rules)?;
+    let rules = PermissionRules::load(config, environment.home().as_deref()).map_err(ConfigError::Rules)?;
     Ok(Permissions { mode, rules, confinement })
 }
 
 /// The permissions with further rules.
-pub fn with_rules(mut permissions: Permissions, rules: impl IntoIterator<Item = (Decision, Rule)>) -> Permissions {
+pub fn with_rules(
+    mut permissions: Permissions,
+    rules: impl IntoIterator<Item = (Decision, PermissionRule)>,
+) -> Permissions {
     for (decision, rule) in rules {
         permissions.rules = mem::take(&mut permissions.rules).with(decision, rule);
     }

@@ -1,10 +1,13 @@
-//! Runs the calls of one reply: reads side by side, everything with effects one after another, results in the order of the calls.
+//! The parts of running a reply's calls that every loop shares: a call in a task of its own, what may run beside others, and what
+//! a result means for the turn.
 
 use haft_tool::{Access, Flow, Registry, ToolContext, ToolOutput};
-use haft_types::{Envelope, ToolCall};
+use haft_types::{ContentHash, Envelope, EventBody, Hasher, ToolCall};
 use tokio::task::JoinHandle;
 
-use crate::gate::Admitted;
+use crate::call_check::Admitted;
+use crate::turn::{About, Question, ToolsDone};
+use crate::turn_io::TurnIo;
 
 /// Starts one call in a task of its own, so that a tool that panics is an error result and nothing more.
 pub(crate) fn start(
@@ -26,6 +29,35 @@ pub(crate) async fn finish(call: &ToolCall, task: JoinHandle<ToolOutput>) -> Too
             Envelope::failure("crashed", message).into()
         }
     }
+}
+
+/// Notes what came of a call for the turn, and tells of what it asks or reports.
+pub(crate) fn note_output(call: &ToolCall, output: &ToolOutput, done: &mut ToolsDone, io: &mut TurnIo<'_>) {
+    done.seen.push(fingerprint(call, &output.envelope));
+    match &output.flow {
+        Flow::Continue => {}
+        Flow::Ask { question, options } => {
+            io.emit(EventBody::Question { question: question.clone(), options: options.clone() });
+            done.question =
+                Some(Question { question: question.clone(), options: options.clone(), about: About::Question });
+        }
+        Flow::Plan { response, options } => {
+            io.emit(EventBody::Plan { response: response.clone(), options: options.clone() });
+            done.question = Some(Question { question: response.clone(), options: options.clone(), about: About::Plan });
+        }
+        Flow::Complete { result, command } => {
+            io.emit(EventBody::Completion { result: result.clone(), command: command.clone() });
+            done.completed = Some(result.clone());
+        }
+    }
+}
+
+/// What tells one call and its result from another.
+fn fingerprint(call: &ToolCall, envelope: &Envelope) -> ContentHash {
+    let mut hasher = Hasher::default();
+    hasher.update(call.name.as_bytes()).update(call.arguments.as_bytes());
+    hasher.update(&[envelope.status as u8]).update(envelope.text.as_bytes());
+    hasher.finish()
 }
 
 /// Whether a call may run beside others, and again after a crash.

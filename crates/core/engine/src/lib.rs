@@ -12,14 +12,16 @@
 mod answer;
 mod approval;
 mod base;
+mod call_check;
 mod callbacks;
 mod calls;
 mod documents;
-mod emit;
+mod driver;
+
 mod external;
 pub mod files;
-mod gate;
 pub mod hub;
+mod meter;
 mod names;
 mod permit;
 mod ports;
@@ -32,12 +34,12 @@ mod strict_json;
 mod subagents;
 mod touched;
 pub mod turn;
+mod turn_io;
 
 pub use answer::{AnswerSchema, SchemaError};
 pub use approval::{Answer, Approval, Approver};
 pub use base::BaseLoop;
 pub use callbacks::{Callback, CommandHook, Moment, Occasion, Reaction, ToolName, ToolResponse, on};
-pub use emit::EventSink;
 pub use external::{Asking, HelpCell, ToolHelp};
 pub use names::MAIN;
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};
@@ -47,3 +49,4 @@ pub use session::{
     Which, all_tools, prefix_cache_of, sent_of, wanted_tools,
 };
 pub use subagents::Purse;
+pub use turn_io::EventSink;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use haft_permission::{Call, Permissions, Rule, Verdict};
+use haft_permission::{PermissionRequest, PermissionRule, Permissions, Verdict};
 use haft_tool::{Guard, Intent, ReadFilter, Tool, ToolContext, Workspace};
 use haft_types::{Decision, Envelope, PermissionMode};
 use serde_json::Value;
@@ -102,7 +102,7 @@ impl Permit {
         arguments: &Value,
         opinion: Opinion,
     ) -> Result<Granted, Denied> {
-        let call = Call::of(tool, arguments);
+        let call = PermissionRequest::of(tool, arguments);
         let (verdict, mode) = self.verdict(&call);
         let mut verdict = opinion.weigh(verdict);
         let mut _alone = None;
@@ -141,7 +141,7 @@ impl Permit {
     }
 
     /// What the rules say of a call, and in which mode.
-    fn verdict(&self, call: &Call<'_>) -> (Verdict, PermissionMode) {
+    fn verdict(&self, call: &PermissionRequest<'_>) -> (Verdict, PermissionMode) {
         let permissions = self.permissions.lock().unwrap_or_else(PoisonError::into_inner);
         (permissions.decide(call, &self.workspace), permissions.mode)
     }
@@ -154,7 +154,7 @@ impl Permit {
         subject: String,
         verdict: Verdict,
     ) -> Result<Granted, Denied> {
-        let call = Call::of(tool, arguments);
+        let call = PermissionRequest::of(tool, arguments);
         let approval = Approval {
             agent: self.agent.clone(),
             tool: call.tool.to_owned(),
@@ -168,7 +168,7 @@ impl Permit {
         match approver.ask(&approval).await {
             Answer::Once => Ok(granted),
             Answer::Changed { arguments } => {
-                let call = Call::of(tool, &arguments);
+                let call = PermissionRequest::of(tool, &arguments);
                 let (verdict, _) = self.verdict(&call);
                 match verdict.decision {
                     Decision::Deny => Err(denied(call.tool, &verdict)),
@@ -198,7 +198,7 @@ impl Permit {
     /// The rules hold for the rest of this session, whatever becomes of the file.
     fn remember(&self, rules: &[String]) {
         let mut permissions = self.permissions.lock().unwrap_or_else(PoisonError::into_inner);
-        for rule in rules.iter().filter_map(|text| Rule::parse(text, None).ok()) {
+        for rule in rules.iter().filter_map(|text| PermissionRule::parse(text, None).ok()) {
             let rules = std::mem::take(&mut permissions.rules);
             permissions.rules = rules.with(Decision::Allow, rule);
         }
@@ -259,7 +259,7 @@ fn nobody(tool: &str, verdict: &Verdict, mode: PermissionMode) -> Denied {
 }
 
 /// Exactly what a call would do: its command line, or every argument whole.
-fn subject(call: &Call<'_>, arguments: &Value) -> String {
+fn subject(call: &PermissionRequest<'_>, arguments: &Value) -> String {
     if let Intent::Command { line, cwd } = &call.intent {
         return match cwd {
             None => line.clone(),

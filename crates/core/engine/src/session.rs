@@ -4,19 +4,17 @@
 //! [`PromptContext`] (what is known and offered), [`SentState`] (what was sent and is remembered for the next request) and
 //! [`Meter`] (tokens, money, limits). The session itself only brings them together.
 
-mod act;
 mod active;
 mod advertised;
 mod agents;
 mod build;
-mod calling;
+mod call_hooks;
 mod compact;
 mod cut;
 mod declared;
-mod drive;
+
 mod edit;
 mod hooked;
-mod meter;
 mod models;
 mod modes;
 mod open;
@@ -24,9 +22,12 @@ mod progress;
 mod prompt_context;
 mod quoted;
 mod repeated;
+mod run;
+mod run_calls;
 mod sent_state;
 mod tasks;
 mod transcript;
+mod turn_host;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -37,7 +38,7 @@ use haft_model::Client;
 use haft_permission::Permissions;
 use haft_project::Ground;
 use haft_project::library::Libraries;
-use haft_store::versions::Versions;
+use haft_store::versions::FileVersions;
 use haft_store::{Conversation, Store, StoreError};
 use haft_text::Masker;
 use haft_tool::{Plugin, Tool, Workspace};
@@ -50,27 +51,26 @@ use crate::callbacks::Callback;
 use crate::external::ToolHelp;
 use crate::files::Watch;
 use crate::hub::{Hub, Mailbox};
+use crate::meter::Meter;
 use crate::permit::Permit;
 use crate::subagents::{Household, Purse, Rank, Relayed};
 use crate::turn::Limits;
 
 use hooked::Hooked;
-use meter::Meter;
+
 use prompt_context::PromptContext;
 use sent_state::SentState;
 use transcript::Transcript;
 
-pub(crate) use act::{fingerprint, take_flow};
 pub(crate) use advertised::AdvertisedTools;
 pub use compact::Compacted;
-pub use drive::RunReport;
-pub(crate) use drive::{call_finished, tell_delta};
 pub use edit::{CacheState, ContextLine, EditContextError, EditNews, RangeSummary};
 pub use models::{Models, Standby, SwitchError};
 pub use modes::ModeSwitch;
 pub(crate) use open::title_of;
 pub use open::{OpenError, Which, all_tools, wanted_tools};
 pub use quoted::{prefix_cache_of, sent_of};
+pub use run::RunReport;
 pub use tasks::Leftovers;
 
 /// Something went wrong that is not the model's or a tool's doing.
@@ -86,7 +86,7 @@ pub struct Services {
     /// Where conversations are kept.
     pub store: Arc<dyn Store>,
     /// Where files are saved before they are changed.
-    pub versions: Arc<Versions>,
+    pub versions: Arc<dyn FileVersions>,
     /// The main model.
     pub client: Client,
     /// Who is asked in its place while it has too much to do, in order.

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 ///         "no_match": ["cargo test; rm -rf target", "cargo testall"],
 ///     }],
 /// })).unwrap();
-/// assert!(haft_permission::Rules::load(&config, None).is_ok());
+/// assert!(haft_permission::PermissionRules::load(&config, None).is_ok());
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -4,7 +4,7 @@ use haft_tool::{Access, Intent, Workspace};
 use haft_types::{Decision, PermissionMode};
 
 use super::verdict::{Ruling, Verdict};
-use super::{Call, Rule, Rules, remember};
+use super::{PermissionRequest, PermissionRule, PermissionRules, remember};
 
 /// What may happen without asking.
 #[derive(Clone, Debug, Default)]
@@ -12,7 +12,7 @@ pub struct Permissions {
     /// How much, where no rule speaks.
     pub mode: PermissionMode,
     /// The rules.
-    pub rules: Rules,
+    pub rules: PermissionRules,
     /// What holds commands in.
     pub confinement: Confinement,
 }
@@ -31,7 +31,7 @@ pub enum Confinement {
 
 impl Permissions {
     /// Decides a call.
-    pub fn decide(&self, call: &Call<'_>, workspace: &Workspace) -> Verdict {
+    pub fn decide(&self, call: &PermissionRequest<'_>, workspace: &Workspace) -> Verdict {
         let mut verdict = self.decide_by_rules(call, workspace);
         if call.requires_approval && verdict.decision == Decision::Allow && self.mode != PermissionMode::Yolo {
             verdict = Verdict {
@@ -57,7 +57,7 @@ impl Permissions {
     }
 
     /// Decides a call without thinking of what could be remembered of it.
-    pub(super) fn decide_by_rules(&self, call: &Call<'_>, workspace: &Workspace) -> Verdict {
+    pub(super) fn decide_by_rules(&self, call: &PermissionRequest<'_>, workspace: &Workspace) -> Verdict {
         let whole = |decision| self.rules.of(decision).iter().find(|rule| rule.is_all_of(call.tool));
         if let Some(rule) = whole(Decision::Deny) {
             let reason = format!("the rule `{rule}` denies it");
@@ -75,7 +75,7 @@ impl Permissions {
         }
     }
 
-    fn decide_call(&self, call: &Call<'_>, workspace: &Workspace) -> Verdict {
+    fn decide_call(&self, call: &PermissionRequest<'_>, workspace: &Workspace) -> Verdict {
         match &call.intent {
             Intent::Nothing if call.access == Access::State => {
                 Verdict::plain(Decision::Allow, "it changes nothing but haft's own notes")
@@ -95,7 +95,7 @@ impl Permissions {
     /// Text for a program that runs already. What it is to that program nobody knows; what rules forbid is looked for by its
     /// letters.
     fn decide_input(&self, tool: &str, text: &str) -> Verdict {
-        let stands = |rule: &&Rule| rule.command().is_some_and(|command| command.stands_in(text));
+        let stands = |rule: &&PermissionRule| rule.command().is_some_and(|command| command.stands_in(text));
         match self.rules.of(Decision::Deny).iter().find(stands) {
             Some(rule) => {
                 let reason = format!("the rule `{rule}` denies it");

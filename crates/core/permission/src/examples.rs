@@ -3,17 +3,17 @@
 use haft_tool::{Access, FileUse, Intent, Workspace};
 use haft_types::{Decision, PermissionMode};
 
-use super::rule::{HOST_TOOLS, READ_TOOLS, Rule, WRITE_TOOLS};
-use super::{Call, Confinement, Permissions, Rules};
+use super::rule::{HOST_TOOLS, PermissionRule, READ_TOOLS, WRITE_TOOLS};
+use super::{Confinement, PermissionRequest, PermissionRules, Permissions};
 
 /// Whether a rule decides an example.
-pub(super) struct Decides {
+pub(super) struct ExampleOutcome {
     pub(super) decides: bool,
     pub(super) why: String,
 }
 
 /// Whether this rule, standing alone, gives its decision for a command line, a path or a host.
-pub(super) fn decides(rule: &Rule, decision: Decision, example: &str) -> Decides {
+pub(super) fn decides(rule: &PermissionRule, decision: Decision, example: &str) -> ExampleOutcome {
     // A project that exists nowhere: examples say what a rule means, whatever lies on this disk.
     let root = "/nowhere/project";
     let workspace = Workspace {
@@ -35,10 +35,10 @@ pub(super) fn decides(rule: &Rule, decision: Decision, example: &str) -> Decides
         Access::Write => Intent::Files(vec![FileUse::Write(example.to_owned())]),
         Access::Execute => Intent::Command { line: example.to_owned(), cwd: None },
     };
-    let call = Call { tool: rule.tool(), access, intent, requires_approval: false, leaves_sandbox: false };
-    let mut rules = Rules::default().with(decision, rule.clone());
+    let call = PermissionRequest { tool: rule.tool(), access, intent, requires_approval: false, leaves_sandbox: false };
+    let mut rules = PermissionRules::default().with(decision, rule.clone());
     if decision != Decision::Allow
-        && let Ok(everything) = Rule::parse(rule.tool(), None)
+        && let Ok(everything) = PermissionRule::parse(rule.tool(), None)
     {
         // What it asks or denies would be allowed without it.
         rules = rules.with(Decision::Allow, everything);
@@ -48,5 +48,5 @@ pub(super) fn decides(rule: &Rule, decision: Decision, example: &str) -> Decides
     let by_rule =
         verdict.parts.iter().any(|part| part.rule.as_deref() == Some(rule.text()) && part.decision == decision)
             || verdict.rule.as_deref() == Some(rule.text());
-    Decides { decides: verdict.decision == decision && by_rule, why: verdict.reason }
+    ExampleOutcome { decides: verdict.decision == decision && by_rule, why: verdict.reason }
 }

@@ -8,18 +8,18 @@ use haft_types::{Decision, PermissionMode};
 
 use super::decide::Permissions;
 use super::protected::protected;
-use super::rule::{READ_TOOLS, Rule, WRITE_TOOLS};
+use super::rule::{PermissionRule, READ_TOOLS, WRITE_TOOLS};
 use super::verdict::{Ruling, Verdict};
 use haft_tool::follow_links;
 
 /// What is done with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum FileAccess {
     Read,
     Write,
 }
 
-impl Use {
+impl FileAccess {
     /// The tools that use files so.
     pub(super) fn tools(self) -> &'static [&'static str] {
         match self {
@@ -44,8 +44,8 @@ impl Permissions {
             .iter()
             .map(|file| {
                 let (usage, given) = match file {
-                    FileUse::Read(given) => (Use::Read, given),
-                    FileUse::Write(given) => (Use::Write, given),
+                    FileUse::Read(given) => (FileAccess::Read, given),
+                    FileUse::Write(given) => (FileAccess::Write, given),
                 };
                 let resolved = follow_links(&workspace.cwd, given);
                 let ruling = match &resolved {
@@ -59,13 +59,20 @@ impl Permissions {
         Verdict { outside, ..Verdict::of_parts(parts) }
     }
 
-    fn decide_file(&self, tool: &str, usage: Use, given: &str, resolved: &Path, workspace: &Workspace) -> Ruling {
+    fn decide_file(
+        &self,
+        tool: &str,
+        usage: FileAccess,
+        given: &str,
+        resolved: &Path,
+        workspace: &Workspace,
+    ) -> Ruling {
         let shown = workspace.display(resolved);
         let forms = [resolved.to_owned(), workspace.cwd.join(given)];
         if let Some(ruling) = self.forbidden_file(usage, &forms, workspace) {
             return ruling;
         }
-        if usage == Use::Write
+        if usage == FileAccess::Write
             && let Some(ruling) = self.forbidden_by_mode(tool, usage.verb())
         {
             return ruling;
@@ -81,7 +88,7 @@ impl Permissions {
                 format!("`{given}` is `{shown}`, which is outside the project `{root}`"),
             );
         }
-        if usage == Use::Write
+        if usage == FileAccess::Write
             && self.mode != PermissionMode::Yolo
             && let Some(name) = protected(workspace, resolved)
         {
@@ -96,11 +103,11 @@ impl Permissions {
             return Ruling::new(Decision::Allow, format!("`{rule}` allows it")).by(rule);
         }
         match (usage, self.mode) {
-            (Use::Read, _) => Ruling::new(Decision::Allow, "reading in the project is allowed"),
-            (Use::Write, PermissionMode::AcceptEdits | PermissionMode::Auto | PermissionMode::Yolo) => {
+            (FileAccess::Read, _) => Ruling::new(Decision::Allow, "reading in the project is allowed"),
+            (FileAccess::Write, PermissionMode::AcceptEdits | PermissionMode::Auto | PermissionMode::Yolo) => {
                 Ruling::new(Decision::Allow, format!("edits are allowed (permission mode `{}`)", self.mode))
             }
-            (Use::Write, PermissionMode::Ask | PermissionMode::Plan) => {
+            (FileAccess::Write, PermissionMode::Ask | PermissionMode::Plan) => {
                 Ruling::new(Decision::Ask, format!("`{tool}` changes files, and no rule allows `{shown}`"))
             }
         }
@@ -109,20 +116,20 @@ impl Permissions {
     /// What may be read below a folder that is walked through; none where rules keep nothing from being read. Nobody is asked
     /// on the way, so what would be asked is left out as well.
     pub fn readable(&self, workspace: &Workspace) -> Option<ReadFilter> {
-        let speaks = |rule: &Rule| rule.path_of(Use::Read.tools()).is_some();
+        let speaks = |rule: &PermissionRule| rule.path_of(FileAccess::Read.tools()).is_some();
         let asks = self.mode != PermissionMode::Yolo && self.rules.of(Decision::Ask).iter().any(speaks);
         if !asks && !self.rules.of(Decision::Deny).iter().any(speaks) {
             return None;
         }
         let (permissions, workspace) = (self.clone(), workspace.clone());
         Some(Arc::new(move |path: &Path| {
-            permissions.forbidden_file(Use::Read, &[path.to_owned()], &workspace).is_none()
+            permissions.forbidden_file(FileAccess::Read, &[path.to_owned()], &workspace).is_none()
         }))
     }
 
     /// The rule that denies or asks to use one of these files, which are forms of the same.
-    pub(super) fn forbidden_file(&self, usage: Use, forms: &[PathBuf], workspace: &Workspace) -> Option<Ruling> {
-        let speaks = |rule: &&Rule| {
+    pub(super) fn forbidden_file(&self, usage: FileAccess, forms: &[PathBuf], workspace: &Workspace) -> Option<Ruling> {
+        let speaks = |rule: &&PermissionRule| {
             rule.path_of(usage.tools()).is_some_and(|path| forms.iter().any(|form| path.hits(workspace, form)))
         };
         let shown = forms.first().map(|form| workspace.display(form)).unwrap_or_default();

@@ -3,32 +3,32 @@
 use haft_types::{Decision, PermissionMode};
 
 use super::decide::Permissions;
-use super::rule::Rule;
+use super::rule::PermissionRule;
 use super::verdict::{Ruling, Verdict};
 
 /// The hosts a rule names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Domain {
+pub(super) struct DomainPattern {
     name: String,
-    below: Below,
+    below: Subdomains,
 }
 
 /// Whether the hosts below a name are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Below {
+enum Subdomains {
     No,
     Only,
 }
 
-impl Domain {
+impl DomainPattern {
     /// Reads `domain:example.com` or `domain:*.example.com`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let named = text.strip_prefix("domain:")?.trim();
         let (name, below) = match named.strip_prefix("*.") {
-            Some(name) => (name, Below::Only),
-            None => (named, Below::No),
+            Some(name) => (name, Subdomains::Only),
+            None => (named, Subdomains::No),
         };
-        let inside = |one: char| one.is_alphanumeric() || "-._:[]".contains(one);
+        let inside = |c: char| c.is_alphanumeric() || "-._:[]".contains(c);
         let name = folded(name);
         (!name.is_empty() && name.chars().all(inside)).then_some(Self { name, below })
     }
@@ -37,8 +37,8 @@ impl Domain {
     fn names(&self, host: &str) -> bool {
         let host = folded(host);
         match self.below {
-            Below::No => host == self.name,
-            Below::Only => self.is_above(&host),
+            Subdomains::No => host == self.name,
+            Subdomains::Only => self.is_above(&host),
         }
     }
 
@@ -65,7 +65,7 @@ impl Permissions {
     }
 
     fn decide_host(&self, tool: &str, host: &str) -> Ruling {
-        let speaks = |rule: &&Rule| rule.domain_of(tool).is_some_and(|domain| domain.hits(host));
+        let speaks = |rule: &&PermissionRule| rule.domain_of(tool).is_some_and(|domain| domain.hits(host));
         if let Some(rule) = self.rules.of(Decision::Deny).iter().find(speaks) {
             return Ruling::new(Decision::Deny, format!("the rule `{rule}` denies `{host}`")).by(rule);
         }
@@ -75,8 +75,9 @@ impl Permissions {
         if let Some(rule) = self.rules.of(Decision::Ask).iter().find(speaks) {
             return Ruling::new(Decision::Ask, format!("the rule `{rule}` asks for `{host}`")).by(rule);
         }
-        let allows =
-            |rule: &&Rule| rule.is_all_of(tool) || rule.domain_of(tool).is_some_and(|domain| domain.names(host));
+        let allows = |rule: &&PermissionRule| {
+            rule.is_all_of(tool) || rule.domain_of(tool).is_some_and(|domain| domain.names(host))
+        };
         match self.rules.of(Decision::Allow).iter().find(allows) {
             Some(rule) => Ruling::new(Decision::Allow, format!("`{rule}` allows it")).by(rule),
             None => Ruling::new(Decision::Ask, format!("`{tool}` reaches `{host}`, and no rule allows it")),

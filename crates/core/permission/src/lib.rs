@@ -3,18 +3,17 @@
 //! A decision is made from the mode, the rules, the call and the workspace. Nothing is run to make it, and nothing but links
 //! is looked up on disk; this crate asks nobody and remembers nothing, that is the engine's work.
 //!
-//! A command line is read like bash reads it ([`shell`]), taken apart into everything it does ([`deeds`]), and every part
+//! A command line is read like bash reads it ([`shell`]), taken apart into everything it does ([`effects`]), and every part
 //! must be covered by a rule; what is not understood is asked.
 //!
 //! Order: deny, then ask, then allow, then the mode. Adding a rule that denies or asks never allows anything, and a project's
-//! rules only tighten ([`Rules::tightened_by`]).
+//! rules only tighten ([`PermissionRules::tightened_by`]).
 //!
-//! Read first: [`Permissions::decide`], [`Rule`], [`Verdict`].
+//! Read first: [`Permissions::decide`], [`PermissionRule`], [`Verdict`].
 
-mod call;
 mod config;
 mod decide;
-mod deeds;
+mod effects;
 mod examples;
 mod files;
 mod hosts;
@@ -22,6 +21,7 @@ mod line;
 mod pattern;
 mod protected;
 mod remember;
+mod request;
 mod rule;
 mod rules;
 mod shell;
@@ -29,9 +29,9 @@ mod shell;
 mod tests;
 mod verdict;
 
-pub use call::Call;
 pub use config::{PermissionsConfig, RuleConfig};
 pub use decide::{Confinement, Permissions};
-pub use rule::{Rule, RuleError};
-pub use rules::{Rules, RulesError, Standing};
+pub use request::PermissionRequest;
+pub use rule::{PermissionRule, RuleError};
+pub use rules::{ActiveRule, PermissionRules, RulesError};
 pub use verdict::{PartVerdict, Verdict};

@@ -1,6 +1,6 @@
 //! Whether everything a command line does may be done.
 //!
-//! Invariant: a line is allowed only if it was understood whole and every deed in it is covered by a rule, or by a mode that
+//! Invariant: a line is allowed only if it was understood whole and every effect in it is covered by a rule, or by a mode that
 //! asks nothing.
 
 use std::path::{Path, PathBuf};
@@ -9,12 +9,15 @@ use haft_tool::Workspace;
 use haft_types::{Decision, PermissionMode};
 
 use super::decide::{Confinement, Permissions};
-use super::deeds::{self, Act, At, Deed, File, Folders, Ground, Part, Peril, Reach, Run};
-use super::files::Use;
-use super::pattern::Hit;
+use super::effects::{
+    self, CommandEffect, CommandRole, EffectKind, EffectPosition, ProgramRun, RedirectFile, Risk, RiskPosition,
+    WorkingFolders,
+};
+use super::files::FileAccess;
+use super::pattern::PatternMatch;
 use super::protected::{named, protected};
-use super::rule::{Pattern, Rule};
-use super::shell::{self, Word};
+use super::rule::{CallPattern, PermissionRule};
+use super::shell::{self, ShellWord};
 use super::verdict::{Ruling, Verdict};
 use haft_tool::follow_links;
 
@@ -37,13 +40,13 @@ impl Permissions {
                 return Verdict::of_parts(vec![Ruling::new(Decision::Ask, error.to_string()).part(line)]);
             }
         };
-        let judge = Judge { permissions: self, tool, ground: Ground { workspace } };
+        let judge = LineJudge { permissions: self, tool, workspace };
         let script = match shell::parse(line) {
             Ok(script) => script,
             Err(why) => return Verdict::of_parts(vec![judge.unread(line, &format!("the line has {why}")).part(line)]),
         };
-        let deeds = deeds::deeds(&script, &judge.ground, Folders::at(&start));
-        let parts: Vec<_> = deeds.iter().map(|deed| judge.deed(deed).part(&deed.shown)).collect();
+        let effects = effects::of_script(&script, workspace, WorkingFolders::at(&start));
+        let parts: Vec<_> = effects.iter().map(|effect| judge.effect(effect).part(&effect.shown)).collect();
         let mut verdict = Verdict::of_parts(parts);
         if verdict.parts.len() > MAX_PARTS && verdict.decision == Decision::Allow && !self.asks_nothing() {
             verdict.decision = Decision::Ask;
@@ -77,14 +80,14 @@ impl Permissions {
     }
 }
 
-struct Judge<'a> {
+struct LineJudge<'a> {
     permissions: &'a Permissions,
     tool: &'a str,
-    ground: Ground<'a>,
+    workspace: &'a Workspace,
 }
 
-impl Judge<'_> {
-    fn rules(&self, decision: Decision) -> &[Rule] {
+impl LineJudge<'_> {
+    fn rules(&self, decision: Decision) -> &[PermissionRule] {
         self.permissions.rules.of(decision)
     }
 
@@ -99,7 +102,7 @@ impl Judge<'_> {
 
     /// What could not be understood. Where nothing is asked, rules that deny or ask are looked for by the letters alone.
     fn unread(&self, text: &str, why: &str) -> Ruling {
-        let stands = |rule: &&Rule| rule.command().is_some_and(|command| command.stands_in(text));
+        let stands = |rule: &&PermissionRule| rule.command().is_some_and(|command| command.stands_in(text));
         if let Some(rule) = self.rules(Decision::Deny).iter().find(stands) {
             return Ruling::new(Decision::Deny, format!("the rule `{rule}` denies it")).by(rule);
         }
@@ -112,32 +115,32 @@ impl Judge<'_> {
         self.unruled(why.to_owned())
     }
 
-    fn deed(&self, deed: &Deed) -> Ruling {
-        match &deed.act {
-            Act::Run(run) => self.run(deed, run),
-            Act::Assign => self.covered(deed, &[]).unwrap_or_else(|| {
-                self.unruled(format!("`{}` sets a variable, which no rule on a command covers", deed.shown))
+    fn effect(&self, effect: &CommandEffect) -> Ruling {
+        match &effect.kind {
+            EffectKind::Run(run) => self.run(effect, run),
+            EffectKind::Assign => self.covered(effect, &[]).unwrap_or_else(|| {
+                self.unruled(format!("`{}` sets a variable, which no rule on a command covers", effect.shown))
             }),
-            Act::Define => self.covered(deed, &[]).unwrap_or_else(|| {
-                self.unruled(format!("`{}` gives a name another meaning, which no rule covers", deed.shown))
+            EffectKind::Define => self.covered(effect, &[]).unwrap_or_else(|| {
+                self.unruled(format!("`{}` gives a name another meaning, which no rule covers", effect.shown))
             }),
-            Act::Opaque(why) => match self.named_whole(deed) {
+            EffectKind::Opaque(why) => match self.named_whole(effect) {
                 Some(ruling) => ruling,
-                None => self.unread(&deed.shown, &format!("`{}` is {why}", deed.shown)),
+                None => self.unread(&effect.shown, &format!("`{}` is {why}", effect.shown)),
             },
-            Act::Write(file) => self.write(deed, file),
-            Act::Read(file) => self.read(deed, file),
+            EffectKind::Write(file) => self.write(effect, file),
+            EffectKind::Read(file) => self.read(effect, file),
         }
     }
 
-    fn run(&self, deed: &Deed, run: &Run) -> Ruling {
-        if let Some(ruling) = self.forbidden(deed, run) {
+    fn run(&self, effect: &CommandEffect, run: &ProgramRun) -> Ruling {
+        if let Some(ruling) = self.forbidden(effect, run) {
             return ruling;
         }
-        if run.part == Part::Carries {
+        if run.role == CommandRole::Transparent {
             return Ruling::new(Decision::Allow, "it only runs the command it was given");
         }
-        if let Some(ruling) = self.covered(deed, &run.perils) {
+        if let Some(ruling) = self.covered(effect, &run.risks) {
             return match self.protected_word(run) {
                 Some((word, name)) if !self.permissions.asks_nothing() => Ruling::new(
                     Decision::Ask,
@@ -146,35 +149,35 @@ impl Judge<'_> {
                 Some(_) | None => ruling,
             };
         }
-        if self.permissions.may_read() && deeds::only_reads(&run.words, &run.perils) {
+        if self.permissions.may_read() && effects::only_reads(&run.words, &run.risks) {
             return Ruling::new(Decision::Allow, "it only reads, inside the sandbox");
         }
-        let reason = match self.perilous(deed, run) {
-            Some(peril) => peril,
-            None => format!("no rule allows `{}`", deed.shown),
+        let reason = match self.uncovered_risk(effect, run) {
+            Some(risk) => risk,
+            None => format!("no rule allows `{}`", effect.shown),
         };
         self.unruled(reason)
     }
 
     /// A rule that denies or asks.
-    fn forbidden(&self, deed: &Deed, run: &Run) -> Option<Ruling> {
+    fn forbidden(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
         let strict = self.permissions.mode != PermissionMode::Yolo;
-        let hidden = !run.perils.is_empty() || run.words.first().is_some_and(|word| word.literal().is_none());
+        let hidden = !run.risks.is_empty() || run.words.first().is_some_and(|word| word.literal().is_none());
         let best = |decision| {
-            let hits = self.rules(decision).iter().filter_map(|rule: &Rule| {
+            let hits = self.rules(decision).iter().filter_map(|rule: &PermissionRule| {
                 let command = rule.command()?;
                 let hit = match command.hits(&run.words) {
-                    Hit::Yes => Hit::Yes,
+                    PatternMatch::Yes => PatternMatch::Yes,
                     // What a program is made to run, and what the shell makes of a word, is looked for by its letters.
-                    other if hidden && command.stands_in(&deed.shown) => other.max(Hit::Yes),
+                    other if hidden && command.stands_in(&effect.shown) => other.max(PatternMatch::Yes),
                     other => other,
                 };
-                (hit > Hit::No).then_some((hit, rule))
+                (hit > PatternMatch::No).then_some((hit, rule))
             });
             hits.max_by_key(|(hit, _)| *hit)
         };
-        let shown = &deed.shown;
-        if let Some((Hit::Yes, rule)) = best(Decision::Deny) {
+        let shown = &effect.shown;
+        if let Some((PatternMatch::Yes, rule)) = best(Decision::Deny) {
             return Some(Ruling::new(Decision::Deny, format!("the rule `{rule}` denies `{shown}`")).by(rule));
         }
         if let Some(ruling) = self.forbidden_words(run) {
@@ -182,46 +185,49 @@ impl Judge<'_> {
         }
         let (hit, rule) = [Decision::Deny, Decision::Ask].into_iter().find_map(best).filter(|_| strict)?;
         let reason = match hit {
-            Hit::Yes => format!("the rule `{rule}` asks for `{shown}`"),
-            Hit::Maybe | Hit::No => format!("the rule `{rule}` may speak of `{shown}`: only the shell knows"),
+            PatternMatch::Yes => format!("the rule `{rule}` asks for `{shown}`"),
+            PatternMatch::Maybe | PatternMatch::No => {
+                format!("the rule `{rule}` may speak of `{shown}`: only the shell knows")
+            }
         };
         Some(Ruling::new(Decision::Ask, reason).by(rule))
     }
 
     /// A file named in the command that a rule on files denies or asks for.
-    fn forbidden_words(&self, run: &Run) -> Option<Ruling> {
-        let of_files = |decision| self.rules(decision).iter().any(|rule| matches!(rule.pattern(), Pattern::Path(_)));
+    fn forbidden_words(&self, run: &ProgramRun) -> Option<Ruling> {
+        let of_files =
+            |decision| self.rules(decision).iter().any(|rule| matches!(rule.pattern(), CallPattern::Path(_)));
         if !of_files(Decision::Deny) && !of_files(Decision::Ask) {
             return None;
         }
         let rulings = run.words.iter().skip(1).filter_map(|word| {
             let forms = self.forms(word, &run.folders);
-            let rulings = [Use::Read, Use::Write]
+            let rulings = [FileAccess::Read, FileAccess::Write]
                 .into_iter()
-                .filter_map(|usage| self.permissions.forbidden_file(usage, &forms, self.ground.workspace));
+                .filter_map(|usage| self.permissions.forbidden_file(usage, &forms, self.workspace));
             rulings.max_by_key(|ruling| ruling.decision)
         });
         rulings.max_by_key(|ruling| ruling.decision)
     }
 
     /// The files a word may name: whole, or behind a `=`.
-    fn forms(&self, word: &Word, folders: &Folders) -> Vec<PathBuf> {
+    fn forms(&self, word: &ShellWord, folders: &WorkingFolders) -> Vec<PathBuf> {
         let Some(text) = word.literal() else { return Vec::new() };
         let behind = text.split_once('=').map(|(_, value)| value);
         let mut forms = Vec::new();
         for path in std::iter::once(text).chain(behind).filter(|path| !path.is_empty()) {
-            forms.extend(deeds::resolve(folders, path).unwrap_or_default());
+            forms.extend(effects::resolve(folders, path).unwrap_or_default());
             match folders {
-                Folders::Known(places) => forms.extend(places.iter().map(|place| place.join(path))),
-                Folders::Unknown => forms.push(self.ground.workspace.root.join(path)),
+                WorkingFolders::Known(places) => forms.extend(places.iter().map(|place| place.join(path))),
+                WorkingFolders::Unknown => forms.push(self.workspace.root.join(path)),
             }
         }
         forms
     }
 
     /// A word that names a protected file the command could write.
-    fn protected_word(&self, run: &Run) -> Option<(String, &'static str)> {
-        if deeds::only_reads(&run.words, &run.perils) {
+    fn protected_word(&self, run: &ProgramRun) -> Option<(String, &'static str)> {
+        if effects::only_reads(&run.words, &run.risks) {
             return None;
         }
         run.words.iter().skip(1).find_map(|word| {
@@ -229,51 +235,51 @@ impl Judge<'_> {
             let behind = text.split_once('=').map(|(_, value)| value);
             let written = std::iter::once(text).chain(behind).find_map(|path| named(Path::new(path)));
             let meant = self.forms(word, &run.folders);
-            let workspace = self.ground.workspace;
+            let workspace = self.workspace;
             let inside = |path: &PathBuf| workspace.contains(path).then(|| protected(workspace, path)).flatten();
             written.or_else(|| meant.iter().find_map(inside)).map(|name| (text.to_owned(), name))
         })
     }
 
-    /// The rule that covers a deed with its perils.
-    fn covered(&self, deed: &Deed, perils: &[Peril]) -> Option<Ruling> {
+    /// The rule that covers an effect with its risks.
+    fn covered(&self, effect: &CommandEffect, risks: &[Risk]) -> Option<Ruling> {
         let rule = self.rules(Decision::Allow).iter().find(|rule| {
             rule.is_all_of(self.tool)
-                || (rule.tool() == self.tool && rule.command().is_some_and(|_| covers(rule, deed, perils)))
+                || (rule.tool() == self.tool && rule.command().is_some_and(|_| covers(rule, effect, risks)))
         })?;
         Some(Ruling::new(Decision::Allow, format!("`{rule}` allows it")).by(rule))
     }
 
     /// The rule that names the whole text in which something stands that cannot be read.
-    fn named_whole(&self, deed: &Deed) -> Option<Ruling> {
+    fn named_whole(&self, effect: &CommandEffect) -> Option<Ruling> {
         let rule =
-            self.rules(Decision::Allow).iter().find(|rule| rule.tool() == self.tool && covers(rule, deed, &[]))?;
+            self.rules(Decision::Allow).iter().find(|rule| rule.tool() == self.tool && covers(rule, effect, &[]))?;
         Some(Ruling::new(Decision::Allow, format!("`{rule}` allows it")).by(rule))
     }
 
     /// Why a rule that names the command is not enough.
-    fn perilous(&self, deed: &Deed, run: &Run) -> Option<String> {
+    fn uncovered_risk(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<String> {
         let rule =
-            self.rules(Decision::Allow).iter().find(|rule| rule.tool() == self.tool && covers(rule, deed, &[]))?;
-        let peril = run.perils.first()?;
-        let (word, advice) = match peril.at {
-            At::Word(place) => (run.words.get(place).map(|word| word.source.as_str()), "a rule must name it"),
-            At::Whole => (None, "a rule must name every word of it"),
-            At::Input => (None, "no rule covers that"),
+            self.rules(Decision::Allow).iter().find(|rule| rule.tool() == self.tool && covers(rule, effect, &[]))?;
+        let risk = run.risks.first()?;
+        let (word, advice) = match risk.at {
+            RiskPosition::Word(place) => (run.words.get(place).map(|word| word.source.as_str()), "a rule must name it"),
+            RiskPosition::Whole => (None, "a rule must name every word of it"),
+            RiskPosition::Input => (None, "no rule covers that"),
         };
-        let what = peril.what;
-        let shown = word.unwrap_or(&deed.shown);
+        let what = risk.what;
+        let shown = word.unwrap_or(&effect.shown);
         Some(format!("`{rule}` does not cover it: `{shown}` {what}, and {advice}"))
     }
 
-    fn write(&self, deed: &Deed, file: &File) -> Ruling {
-        let workspace = self.ground.workspace;
+    fn write(&self, effect: &CommandEffect, file: &RedirectFile) -> Ruling {
+        let workspace = self.workspace;
         let forms = self.forms(&file.word, &file.folders);
-        if let Some(ruling) = self.permissions.forbidden_file(Use::Write, &forms, workspace) {
+        if let Some(ruling) = self.permissions.forbidden_file(FileAccess::Write, &forms, workspace) {
             return ruling;
         }
         let target = &file.word.source;
-        let resolved = file.word.literal().and_then(|path| deeds::resolve(&file.folders, path));
+        let resolved = file.word.literal().and_then(|path| effects::resolve(&file.folders, path));
         let Some(resolved) = resolved else {
             return self.unruled(format!("it writes `{target}`, and only the shell knows where that is"));
         };
@@ -291,44 +297,44 @@ impl Judge<'_> {
         if let Some(rule) = rule {
             return Ruling::new(Decision::Allow, format!("`{rule}` allows it")).by(rule);
         }
-        if let Some(ruling) = self.named_whole(deed) {
+        if let Some(ruling) = self.named_whole(effect) {
             return ruling;
         }
         self.unruled(format!("it writes `{target}`, which no rule on a command covers; `write_to_file(…)` would"))
     }
 
-    fn read(&self, deed: &Deed, file: &File) -> Ruling {
+    fn read(&self, effect: &CommandEffect, file: &RedirectFile) -> Ruling {
         let forms = self.forms(&file.word, &file.folders);
-        if let Some(ruling) = self.permissions.forbidden_file(Use::Read, &forms, self.ground.workspace) {
+        if let Some(ruling) = self.permissions.forbidden_file(FileAccess::Read, &forms, self.workspace) {
             return ruling;
         }
         let source = &file.word.source;
-        let resolved = file.word.literal().and_then(|path| deeds::resolve(&file.folders, path));
+        let resolved = file.word.literal().and_then(|path| effects::resolve(&file.folders, path));
         match resolved {
-            Some(resolved) if resolved.iter().all(|path| self.ground.workspace.contains(path)) => {
+            Some(resolved) if resolved.iter().all(|path| self.workspace.contains(path)) => {
                 Ruling::new(Decision::Allow, "reading in the project is allowed")
             }
             Some(_) => self
-                .named_whole(deed)
+                .named_whole(effect)
                 .unwrap_or_else(|| self.unruled(format!("it reads `{source}`, which is outside the project"))),
             None => self.unruled(format!("it reads `{source}`, and only the shell knows what that is")),
         }
     }
 }
 
-/// Whether a rule names a deed and all its perils, in itself or as part of a command around it.
-fn covers(rule: &Rule, deed: &Deed, perils: &[Peril]) -> bool {
+/// Whether a rule names an effect and all its risks, in itself or as part of a command around it.
+fn covers(rule: &PermissionRule, effect: &CommandEffect, risks: &[Risk]) -> bool {
     let Some(command) = rule.command() else { return false };
-    deed.views.iter().any(|view| {
-        command.names(&view.assignments, &view.words)
-            && match view.reach {
-                Reach::Holds(place) => command.reaches(place),
-                Reach::From(base) => {
+    effect.enclosing.iter().any(|outer| {
+        command.names(&outer.assignments, &outer.words)
+            && match outer.position {
+                EffectPosition::Holds(place) => command.reaches(place),
+                EffectPosition::From(base) => {
                     command.reaches(base)
-                        && perils.iter().all(|peril| match peril.at {
-                            At::Word(place) => command.reaches(base + place),
-                            At::Whole => command.is_whole(),
-                            At::Input => false,
+                        && risks.iter().all(|risk| match risk.at {
+                            RiskPosition::Word(place) => command.reaches(base + place),
+                            RiskPosition::Whole => command.is_whole(),
+                            RiskPosition::Input => false,
                         })
                 }
             }

@@ -9,26 +9,26 @@ use globset::{GlobBuilder, GlobMatcher};
 use haft_tool::Workspace;
 
 use super::protected;
-use super::shell::{self, Splits, Text, Word};
+use super::shell::{self, ShellWord, WordSplitting, WordValue};
 
 /// The words of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CommandPattern {
-    assignments: Vec<Text>,
-    words: Vec<Text>,
-    more: More,
+    assignments: Vec<WordValue>,
+    words: Vec<WordValue>,
+    more: FurtherWords,
 }
 
 /// Whether further words may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum More {
+enum FurtherWords {
     Any,
     None,
 }
 
 /// Whether a rule that asks or denies speaks of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Hit {
+pub(super) enum PatternMatch {
     No,
     /// It could: the word that would tell is only known to the shell.
     Maybe,
@@ -38,16 +38,16 @@ pub(super) enum Hit {
 impl CommandPattern {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (named, more) = match text.strip_suffix(":*").or_else(|| text.strip_suffix(" *")) {
-            Some(named) => (named.trim_end(), More::Any),
-            None => (text, More::None),
+            Some(named) => (named.trim_end(), FurtherWords::Any),
+            None => (text, FurtherWords::None),
         };
         let simple = shell::parse_simple(named).map_err(|why| format!("it has {why}"))?;
         if simple.words.is_empty() {
             return Err("it names no command".to_owned());
         }
-        let literal = |word: Word| match word.text {
-            text @ (Text::Literal(_) | Text::Home(_)) => Ok(text),
-            Text::Dynamic { .. } => Err(format!("`{}` is not a literal word", word.source)),
+        let literal = |word: ShellWord| match word.text {
+            text @ (WordValue::Literal(_) | WordValue::Home(_)) => Ok(text),
+            WordValue::Dynamic { .. } => Err(format!("`{}` is not a literal word", word.source)),
         };
         Ok(Self {
             assignments: simple.assignments.into_iter().map(literal).collect::<Result<_, _>>()?,
@@ -57,13 +57,14 @@ impl CommandPattern {
     }
 
     /// Whether it names this command, word by word.
-    pub(super) fn names(&self, assignments: &[Word], words: &[Word]) -> bool {
-        let same = |named: &[Text], found: &[Word]| named.iter().zip(found).all(|(name, word)| *name == word.text);
+    pub(super) fn names(&self, assignments: &[ShellWord], words: &[ShellWord]) -> bool {
+        let same =
+            |named: &[WordValue], found: &[ShellWord]| named.iter().zip(found).all(|(name, word)| *name == word.text);
         self.assignments.len() == assignments.len()
             && same(&self.assignments, assignments)
             && match self.more {
-                More::Any => self.words.len() <= words.len(),
-                More::None => self.words.len() == words.len(),
+                FurtherWords::Any => self.words.len() <= words.len(),
+                FurtherWords::None => self.words.len() == words.len(),
             }
             && same(&self.words, words)
     }
@@ -75,28 +76,28 @@ impl CommandPattern {
 
     /// Whether it names every word a command has.
     pub(super) fn is_whole(&self) -> bool {
-        self.more == More::None
+        self.more == FurtherWords::None
     }
 
     /// Whether it speaks of this command in any of the forms it could take.
-    pub(super) fn hits(&self, words: &[Word]) -> Hit {
-        let Some((program, arguments)) = words.split_first() else { return Hit::No };
-        let Some((wanted, rest)) = self.words.split_first() else { return Hit::No };
+    pub(super) fn hits(&self, words: &[ShellWord]) -> PatternMatch {
+        let Some((program, arguments)) = words.split_first() else { return PatternMatch::No };
+        let Some((wanted, rest)) = self.words.split_first() else { return PatternMatch::No };
         let begins = match (program.base_name(), base_name(wanted)) {
-            (Some(found), wanted) if found.eq_ignore_ascii_case(wanted) => Hit::Yes,
-            (Some(_), _) => return Hit::No,
-            (None, _) => Hit::Maybe,
+            (Some(found), wanted) if found.eq_ignore_ascii_case(wanted) => PatternMatch::Yes,
+            (Some(_), _) => return PatternMatch::No,
+            (None, _) => PatternMatch::Maybe,
         };
         // Options may stand before a subcommand, each with a value or without.
         let mut reached = vec![false; arguments.len() + 3];
         reached[0] = true;
-        let mut best = Hit::No;
+        let mut best = PatternMatch::No;
         for place in 0..=arguments.len() {
             if !reached[place] {
                 continue;
             }
             best = best.max(self.follow(rest, &arguments[place..]));
-            if !rest.is_empty() && arguments.get(place).is_some_and(Word::is_flag) {
+            if !rest.is_empty() && arguments.get(place).is_some_and(ShellWord::is_flag) {
                 reached[place + 1] = true;
                 reached[place + 2] = true;
             }
@@ -105,36 +106,38 @@ impl CommandPattern {
     }
 
     /// Whether the words named are the next ones.
-    fn follow(&self, named: &[Text], found: &[Word]) -> Hit {
+    fn follow(&self, named: &[WordValue], found: &[ShellWord]) -> PatternMatch {
         for (place, wanted) in named.iter().enumerate() {
-            let Some(word) = found.get(place) else { return Hit::No };
+            let Some(word) = found.get(place) else { return PatternMatch::No };
             if word.text == *wanted {
                 continue;
             }
             match &word.text {
                 // It could be this word and all that follow.
-                Text::Dynamic { splits: Splits::Yes, .. } => return Hit::Maybe,
-                Text::Dynamic { lead, splits: Splits::No } if plain(wanted).starts_with(lead.as_str()) => {
-                    return Hit::Maybe;
+                WordValue::Dynamic { splits: WordSplitting::Yes, .. } => return PatternMatch::Maybe,
+                WordValue::Dynamic { lead, splits: WordSplitting::No } if plain(wanted).starts_with(lead.as_str()) => {
+                    return PatternMatch::Maybe;
                 }
-                Text::Literal(_) | Text::Home(_) | Text::Dynamic { splits: Splits::No, .. } => return Hit::No,
+                WordValue::Literal(_) | WordValue::Home(_) | WordValue::Dynamic { splits: WordSplitting::No, .. } => {
+                    return PatternMatch::No;
+                }
             }
         }
         let rest = found.get(named.len()..).unwrap_or_default();
         match self.more {
-            More::Any => Hit::Yes,
-            More::None if rest.is_empty() => Hit::Yes,
+            FurtherWords::Any => PatternMatch::Yes,
+            FurtherWords::None if rest.is_empty() => PatternMatch::Yes,
             // A word that only the shell knows may turn out to be none.
-            More::None if rest.iter().all(|word| word.literal().is_none()) => Hit::Maybe,
-            More::None => Hit::No,
+            FurtherWords::None if rest.iter().all(|word| word.literal().is_none()) => PatternMatch::Maybe,
+            FurtherWords::None => PatternMatch::No,
         }
     }
 
     /// Whether its words stand one after another anywhere in a text that cannot be read as a command line.
     pub(super) fn stands_in(&self, text: &str) -> bool {
-        let between = |one: char| one.is_whitespace() || ";&|()<>{}'\"`\\$=,".contains(one);
+        let between = |c: char| c.is_whitespace() || ";&|()<>{}'\"`\\$=,".contains(c);
         // Quotes and escapes inside a word do not hide it.
-        let closed: String = text.chars().filter(|one| !"'\"\\".contains(*one)).collect();
+        let closed: String = text.chars().filter(|c| !"'\"\\".contains(*c)).collect();
         [text, closed.as_str()].iter().any(|text| {
             let tokens: Vec<&str> = text.split(between).filter(|token| !token.is_empty()).collect();
             tokens.windows(self.words.len().max(1)).any(|window| {
@@ -148,13 +151,13 @@ impl CommandPattern {
     }
 }
 
-fn plain(text: &Text) -> &str {
+fn plain(text: &WordValue) -> &str {
     match text {
-        Text::Literal(text) | Text::Home(text) | Text::Dynamic { lead: text, .. } => text,
+        WordValue::Literal(text) | WordValue::Home(text) | WordValue::Dynamic { lead: text, .. } => text,
     }
 }
 
-fn base_name(text: &Text) -> &str {
+fn base_name(text: &WordValue) -> &str {
     let path = plain(text);
     path.rsplit('/').next().unwrap_or(path)
 }

@@ -30,14 +30,14 @@ pub(super) fn folded(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
-    let visible = text.nfkc().filter(|one| !is_ignored(*one));
+    let visible = text.nfkc().filter(|c| !is_ignored(*c));
     // Upper case first: some letters share it without sharing the lower one.
     visible.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
 
 /// Characters that some file systems leave out of a comparison.
-fn is_ignored(one: char) -> bool {
-    matches!(one, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}')
+fn is_ignored(c: char) -> bool {
+    matches!(c, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}')
 }
 
 #[cfg(test)]

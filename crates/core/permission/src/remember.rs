@@ -4,12 +4,12 @@ use haft_tool::{Intent, Workspace};
 use haft_types::Decision;
 
 use super::decide::Permissions;
-use super::{Call, Rule, Verdict, shell};
+use super::{PermissionRequest, PermissionRule, Verdict, shell};
 
 /// Rules that allow this call and nothing else; none if there are no such rules.
 pub(super) fn rules_for(
     permissions: &Permissions,
-    call: &Call<'_>,
+    call: &PermissionRequest<'_>,
     verdict: &Verdict,
     workspace: &Workspace,
 ) -> Vec<String> {
@@ -25,7 +25,7 @@ pub(super) fn rules_for(
     let mut texts = texts.unwrap_or_default();
     texts.dedup();
     // Proved, not hoped: with the rules the call must be allowed.
-    let parsed: Option<Vec<Rule>> = texts.iter().map(|text| Rule::parse(text, None).ok()).collect();
+    let parsed: Option<Vec<PermissionRule>> = texts.iter().map(|text| PermissionRule::parse(text, None).ok()).collect();
     let Some(parsed) = parsed.filter(|parsed| !parsed.is_empty()) else { return Vec::new() };
     let rules = parsed.into_iter().fold(permissions.rules.clone(), |rules, rule| rules.with(Decision::Allow, rule));
     let with_rules = Permissions { rules, ..permissions.clone() };
@@ -43,7 +43,7 @@ fn of_command(tool: &str, part: &str) -> Option<String> {
 
 /// A word as the shell would read it back. One that ends like a rule's `:*` is quoted too.
 fn quoted(text: &str) -> String {
-    let plain = |one: char| one.is_ascii_alphanumeric() || "_-./:@%+,=".contains(one);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use super::hosts::Domain;
+use super::hosts::DomainPattern;
 use super::pattern::{CommandPattern, PathPattern};
 
 /// The tool that runs command lines.
@@ -78,15 +78,15 @@ pub enum RuleError {
 
 /// A rule: a tool, and which of its calls.
 #[derive(Clone, Debug)]
-pub struct Rule {
+pub struct PermissionRule {
     text: String,
     tool: String,
-    pattern: Pattern,
+    pattern: CallPattern,
 }
 
 /// Which calls of a tool.
 #[derive(Clone, Debug)]
-pub(super) enum Pattern {
+pub(super) enum CallPattern {
     /// All.
     Any,
     /// Those that run such a command.
@@ -94,10 +94,10 @@ pub(super) enum Pattern {
     /// Those about such a file.
     Path(Box<PathPattern>),
     /// Those that reach such a host.
-    Domain(Domain),
+    Domain(DomainPattern),
 }
 
-impl Rule {
+impl PermissionRule {
     /// Reads a rule. `home` is what `~` stands for in patterns.
     pub fn parse(text: &str, home: Option<&Path>) -> Result<Self, RuleError> {
         let shape = || RuleError::Shape(text.to_owned());
@@ -107,24 +107,24 @@ impl Rule {
             None => (trimmed, None),
         };
         let of_server = name.starts_with(OF_SERVERS);
-        let named = |one: char| {
+        let named = |c: char| {
             // Servers name their tools as they like.
-            one.is_ascii_alphanumeric() || "_-.".contains(one) || of_server && !one.is_whitespace() && one != ')'
+            c.is_ascii_alphanumeric() || "_-.".contains(c) || of_server && !c.is_whitespace() && c != ')'
         };
         if name.is_empty() || !name.chars().all(named) {
             return Err(shape());
         }
         let tool = CLASSIC.iter().find(|(classic, _)| *classic == name).map_or(name, |(_, tool)| tool);
         let pattern = match inside.map(str::trim) {
-            None | Some("" | "*") => Pattern::Any,
-            Some(inside) if COMMAND_TOOLS.contains(&tool) => Pattern::Command(
+            None | Some("" | "*") => CallPattern::Any,
+            Some(inside) if COMMAND_TOOLS.contains(&tool) => CallPattern::Command(
                 CommandPattern::parse(inside).map_err(|why| RuleError::Words { rule: text.to_owned(), why })?,
             ),
-            Some(inside) if READ_TOOLS.contains(&tool) || WRITE_TOOLS.contains(&tool) => Pattern::Path(Box::new(
+            Some(inside) if READ_TOOLS.contains(&tool) || WRITE_TOOLS.contains(&tool) => CallPattern::Path(Box::new(
                 PathPattern::parse(inside, home).map_err(|why| RuleError::Glob { rule: text.to_owned(), why })?,
             )),
             Some(inside) if HOST_TOOLS.contains(&tool) => {
-                Pattern::Domain(Domain::parse(inside).ok_or_else(|| RuleError::Domain(text.to_owned()))?)
+                CallPattern::Domain(DomainPattern::parse(inside).ok_or_else(|| RuleError::Domain(text.to_owned()))?)
             }
             Some(_) => return Err(RuleError::NoPattern { rule: text.to_owned(), tool: tool.to_owned() }),
         };
@@ -141,23 +141,23 @@ impl Rule {
         &self.text
     }
 
-    pub(super) fn pattern(&self) -> &Pattern {
+    pub(super) fn pattern(&self) -> &CallPattern {
         &self.pattern
     }
 
     /// The command it names, if it names one.
     pub(super) fn command(&self) -> Option<&CommandPattern> {
         match &self.pattern {
-            Pattern::Command(command) => Some(command),
-            Pattern::Any | Pattern::Path(_) | Pattern::Domain(_) => None,
+            CallPattern::Command(command) => Some(command),
+            CallPattern::Any | CallPattern::Path(_) | CallPattern::Domain(_) => None,
         }
     }
 
     /// Whether it speaks of every call of this tool.
     pub(super) fn is_all_of(&self, tool: &str) -> bool {
         match &self.pattern {
-            Pattern::Any => self.tool == tool,
-            Pattern::Command(_) | Pattern::Path(_) | Pattern::Domain(_) => false,
+            CallPattern::Any => self.tool == tool,
+            CallPattern::Command(_) | CallPattern::Path(_) | CallPattern::Domain(_) => false,
         }
     }
 
@@ -173,23 +173,23 @@ impl Rule {
     }
 
     /// The hosts of this tool it names.
-    pub(super) fn domain_of(&self, tool: &str) -> Option<&Domain> {
+    pub(super) fn domain_of(&self, tool: &str) -> Option<&DomainPattern> {
         match &self.pattern {
-            Pattern::Domain(domain) if self.tool == tool => Some(domain),
-            Pattern::Any | Pattern::Command(_) | Pattern::Path(_) | Pattern::Domain(_) => None,
+            CallPattern::Domain(domain) if self.tool == tool => Some(domain),
+            CallPattern::Any | CallPattern::Command(_) | CallPattern::Path(_) | CallPattern::Domain(_) => None,
         }
     }
 
     /// The files it names, if its tool is one of these.
     pub(super) fn path_of(&self, tools: &[&str]) -> Option<&PathPattern> {
         match &self.pattern {
-            Pattern::Path(path) if tools.contains(&self.tool.as_str()) => Some(path),
-            Pattern::Any | Pattern::Command(_) | Pattern::Path(_) | Pattern::Domain(_) => None,
+            CallPattern::Path(path) if tools.contains(&self.tool.as_str()) => Some(path),
+            CallPattern::Any | CallPattern::Command(_) | CallPattern::Path(_) | CallPattern::Domain(_) => None,
         }
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for PermissionRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }

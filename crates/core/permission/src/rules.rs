@@ -6,14 +6,14 @@ use haft_types::Decision;
 
 use super::config::{PermissionsConfig, RuleConfig};
 use super::examples;
-use super::rule::{Rule, RuleError};
+use super::rule::{PermissionRule, RuleError};
 
 /// The rules of the user, and those of the project where they are stricter.
 #[derive(Clone, Debug, Default)]
-pub struct Rules {
-    allow: Vec<Rule>,
-    ask: Vec<Rule>,
-    deny: Vec<Rule>,
+pub struct PermissionRules {
+    allow: Vec<PermissionRule>,
+    ask: Vec<PermissionRule>,
+    deny: Vec<PermissionRule>,
     project: Vec<(Decision, String)>,
 }
 
@@ -41,7 +41,7 @@ pub enum RulesError {
 
 /// A rule in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing<'a> {
+pub struct ActiveRule<'a> {
     /// What it decides.
     pub decision: Decision,
     /// The rule.
@@ -50,7 +50,7 @@ pub struct Standing<'a> {
     pub of_project: bool,
 }
 
-impl Rules {
+impl PermissionRules {
     /// The user's rules. `home` is what `~` stands for in patterns. Every example is checked.
     pub fn load(config: &PermissionsConfig, home: Option<&Path>) -> Result<Self, RulesError> {
         let mut rules = Self::default();
@@ -58,7 +58,7 @@ impl Rules {
             [(Decision::Allow, &config.allow), (Decision::Ask, &config.ask), (Decision::Deny, &config.deny)]
         {
             for text in texts {
-                rules.add(decision, Rule::parse(text, home)?);
+                rules.add(decision, PermissionRule::parse(text, home)?);
             }
         }
         for long in &config.rules {
@@ -82,24 +82,24 @@ impl Rules {
 
     /// The same with one more rule.
     #[must_use]
-    pub fn with(mut self, decision: Decision, rule: Rule) -> Self {
+    pub fn with(mut self, decision: Decision, rule: PermissionRule) -> Self {
         self.add(decision, rule);
         self
     }
 
     /// Every rule, the strictest first.
-    pub fn iter(&self) -> impl Iterator<Item = Standing<'_>> {
+    pub fn iter(&self) -> impl Iterator<Item = ActiveRule<'_>> {
         let of = |decision: Decision| {
             self.of(decision).iter().map(move |rule| {
                 let rule = rule.text();
                 let of_project = self.project.iter().any(|(by, text)| *by == decision && text == rule);
-                Standing { decision, rule, of_project }
+                ActiveRule { decision, rule, of_project }
             })
         };
         of(Decision::Deny).chain(of(Decision::Ask)).chain(of(Decision::Allow))
     }
 
-    pub(super) fn of(&self, decision: Decision) -> &[Rule] {
+    pub(super) fn of(&self, decision: Decision) -> &[PermissionRule] {
         match decision {
             Decision::Allow => &self.allow,
             Decision::Ask => &self.ask,
@@ -107,7 +107,7 @@ impl Rules {
         }
     }
 
-    fn add(&mut self, decision: Decision, rule: Rule) {
+    fn add(&mut self, decision: Decision, rule: PermissionRule) {
         match decision {
             Decision::Allow => self.allow.push(rule),
             Decision::Ask => self.ask.push(rule),
@@ -117,8 +117,8 @@ impl Rules {
 }
 
 /// A rule that does what its examples say.
-fn checked(long: &RuleConfig, home: Option<&Path>) -> Result<Rule, RulesError> {
-    let rule = Rule::parse(&long.rule, home)?;
+fn checked(long: &RuleConfig, home: Option<&Path>) -> Result<PermissionRule, RulesError> {
+    let rule = PermissionRule::parse(&long.rule, home)?;
     let expected = long.matches.iter().map(|example| (example, true));
     let excluded = long.no_match.iter().map(|example| (example, false));
     for (example, wanted) in expected.chain(excluded) {

@@ -1,7 +1,7 @@
 //! Reads a command line the way bash does, or says that it cannot.
 //!
-//! Responsible for one thing: that whatever bash would run, write or set is in the [`Script`]. What this grammar does not
-//! know is [`NotUnderstood`], and the caller asks the user: arithmetic with names in it, arrays, `${x:=y}`, coprocesses,
+//! Responsible for one thing: that whatever bash would run, write or set is in the [`ShellScript`]. What this grammar does not
+//! know is [`UnsupportedSyntax`], and the caller asks the user: arithmetic with names in it, arrays, `${x:=y}`, coprocesses,
 //! here-documents inside substitutions and every form whose meaning depends on the shell's options.
 //!
 //! Invariant: a line is either read whole or not at all; nothing in it is skipped.
@@ -16,13 +16,14 @@ mod redirect;
 mod word;
 
 pub(crate) use ast::{
-    Command, Compound, Function, Item, Joint, Kind, Pace, Redirect, RedirectKind, Script, Simple, Splits, Text, Word,
+    CompoundCommand, CompoundKind, FunctionDefinition, JobMode, ListOperator, Pipeline, Redirect, RedirectKind,
+    ShellCommand, ShellScript, ShellWord, SimpleCommand, WordSplitting, WordValue,
 };
 
 pub(crate) use grammar::is_assignment;
 
 use cursor::Cursor;
-use heredoc::{HereDocuments, Pending};
+use heredoc::{HereDocuments, PendingHereDocument};
 
 /// Longer lines are not read.
 const MAX_BYTES: usize = 64 * 1024;
@@ -32,47 +33,47 @@ const MAX_DEPTH: usize = 16;
 /// Why a line could not be read: a phrase for "it has …".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct NotUnderstood(pub(crate) &'static str);
+pub(crate) struct UnsupportedSyntax(pub(crate) &'static str);
 
-type Result<T> = std::result::Result<T, NotUnderstood>;
+type Result<T> = std::result::Result<T, UnsupportedSyntax>;
 
 /// Reads a whole command line.
-pub(crate) fn parse(line: &str) -> Result<Script> {
+pub(crate) fn parse(line: &str) -> Result<ShellScript> {
     parse_at(line, 0)
 }
 
 /// Reads one simple command without redirects, as rules are written.
-pub(crate) fn parse_simple(line: &str) -> Result<Simple> {
+pub(crate) fn parse_simple(line: &str) -> Result<SimpleCommand> {
     let mut script = parse(line)?;
-    let one = NotUnderstood("more or less than one plain command");
-    let (Some(item), None) = (script.items.pop(), script.items.pop()) else { return Err(one) };
-    if item.pace == Pace::Background {
-        return Err(one);
+    let not_one = UnsupportedSyntax("more or less than one plain command");
+    let (Some(item), None) = (script.items.pop(), script.items.pop()) else { return Err(not_one) };
+    if item.mode == JobMode::Background {
+        return Err(not_one);
     }
-    match <[Command; 1]>::try_from(item.pipeline) {
-        Ok([Command::Simple(simple)]) if simple.redirects.is_empty() => Ok(simple),
-        Ok(_) | Err(_) => Err(one),
+    match <[ShellCommand; 1]>::try_from(item.commands) {
+        Ok([ShellCommand::Simple(simple)]) if simple.redirects.is_empty() => Ok(simple),
+        Ok(_) | Err(_) => Err(not_one),
     }
 }
 
-fn parse_at(line: &str, depth: usize) -> Result<Script> {
+fn parse_at(line: &str, depth: usize) -> Result<ShellScript> {
     if line.len() > MAX_BYTES {
-        return Err(NotUnderstood("more than 64 KB"));
+        return Err(UnsupportedSyntax("more than 64 KB"));
     }
     if line.chars().any(is_odd) {
-        return Err(NotUnderstood("invisible or control characters"));
+        return Err(UnsupportedSyntax("invisible or control characters"));
     }
-    let mut parser = Parser::over(line, depth);
-    let mut script = parser.script(grammar::End::OfText)?;
+    let mut parser = ShellParser::over(line, depth);
+    let mut script = parser.script(grammar::ScriptEnd::OfText)?;
     if !parser.pending.is_empty() {
-        return Err(NotUnderstood("a here-document without its end"));
+        return Err(UnsupportedSyntax("a here-document without its end"));
     }
     script.items.extend(parser.strays.into_iter().flat_map(|stray| stray.items));
     Ok(script)
 }
 
 /// Characters that shells, terminals and people see differently. Bash uses some control characters itself.
-fn is_odd(one: char) -> bool {
+fn is_odd(c: char) -> bool {
     /// Letters and marks that are not shown.
     const INVISIBLE: [std::ops::RangeInclusive<char>; 15] = [
         '\u{AD}'..='\u{AD}',
@@ -91,23 +92,23 @@ fn is_odd(one: char) -> bool {
         '\u{FFF0}'..='\u{FFFD}',
         '\u{E0000}'..='\u{E0FFF}',
     ];
-    match one {
+    match c {
         '\n' | '\t' | ' '..='~' => false,
-        _ => one.is_control() || one.is_whitespace() || INVISIBLE.iter().any(|range| range.contains(&one)),
+        _ => c.is_control() || c.is_whitespace() || INVISIBLE.iter().any(|range| range.contains(&c)),
     }
 }
 
-struct Parser<'a> {
+struct ShellParser<'a> {
     cursor: Cursor<'a>,
     depth: usize,
     /// Here-documents whose body comes after the next line break.
-    pending: Vec<Pending>,
+    pending: Vec<PendingHereDocument>,
     here_documents: HereDocuments,
     /// What the bodies of here-documents run.
-    strays: Vec<Script>,
+    strays: Vec<ShellScript>,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> ShellParser<'a> {
     fn over(text: &'a str, depth: usize) -> Self {
         Self {
             cursor: Cursor::new(text),
@@ -121,7 +122,7 @@ impl<'a> Parser<'a> {
     /// One level further down.
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth == MAX_DEPTH {
-            return Err(NotUnderstood("too many levels of nesting"));
+            return Err(UnsupportedSyntax("too many levels of nesting"));
         }
         self.depth += 1;
         let read = read(self)?;

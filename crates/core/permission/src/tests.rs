@@ -14,7 +14,7 @@ use haft_tool::Workspace;
 use haft_types::PermissionMode;
 use tempfile::TempDir;
 
-use crate::{Confinement, Permissions, PermissionsConfig, Rules};
+use crate::{Confinement, PermissionRules, Permissions, PermissionsConfig};
 
 /// A project with folders, and with links that lead out of it and around in it.
 struct Project {
@@ -50,7 +50,7 @@ impl Project {
 
 fn permissions<Text: AsRef<str>>(mode: PermissionMode, allow: &[Text], ask: &[Text], deny: &[Text]) -> Permissions {
     let config = PermissionsConfig { mode, ..config(allow, ask, deny) };
-    Permissions { mode, rules: Rules::load(&config, None).unwrap(), confinement: Confinement::None }
+    Permissions { mode, rules: PermissionRules::load(&config, None).unwrap(), confinement: Confinement::None }
 }
 
 fn config<Text: AsRef<str>>(allow: &[Text], ask: &[Text], deny: &[Text]) -> PermissionsConfig {

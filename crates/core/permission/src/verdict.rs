@@ -78,7 +78,7 @@ impl Ruling {
         Self { decision, reason: reason.into(), rule: None }
     }
 
-    pub(super) fn by(mut self, rule: &super::Rule) -> Self {
+    pub(super) fn by(mut self, rule: &super::PermissionRule) -> Self {
         self.rule = Some(rule.to_string());
         self
     }

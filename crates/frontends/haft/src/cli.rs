@@ -1,9 +1,11 @@
 //! The command line, literally: what was typed, not yet what it means.
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use haft_types::{Api, PermissionMode};
 
@@ -29,7 +31,27 @@ use crate::commands::review::ReviewArgs;
 use crate::commands::sandbox::SandboxArgs;
 use crate::commands::tools::ToolsArgs;
 use crate::commands::useful::UsefulArgs;
+#[cfg(feature = "workflows")]
 use crate::commands::workflows::WorkflowsArgs;
+
+/// The commands of extensions, each with the feature that brings it, and whether this build has it.
+const EXTENSION_COMMANDS: [(&[&str], &str, bool); 6] = [
+    (&["conversations", "import"], "imports", cfg!(feature = "imports")),
+    (&["context", "replay"], "lab", cfg!(feature = "lab")),
+    (&["mcp"], "mcp", cfg!(feature = "mcp")),
+    (&["rag"], "rag", cfg!(feature = "rag")),
+    (&["workflow"], "workflows", cfg!(feature = "workflows")),
+    (&["workflows"], "workflows", cfg!(feature = "workflows")),
+];
+
+/// Why arguments that name a command of an extension mean nothing in this build: they must not be taken for a prompt.
+fn absent_command(args: &[OsString]) -> Option<String> {
+    let is_named =
+        |command: &[&str]| args.len() >= command.len() && command.iter().zip(args).all(|(one, arg)| arg == one);
+    let (command, feature, _) =
+        EXTENSION_COMMANDS.iter().find(|(command, _, is_here)| !is_here && is_named(command))?;
+    Some(format!("`haft {}` is not in this build; build it with `--features {feature}`\n", command.join(" ")))
+}
 
 /// A coding agent for the terminal, built around a context engine.
 #[derive(Debug, Parser)]
@@ -69,8 +91,12 @@ impl Cli {
     /// Parses the arguments of this process.
     pub(crate) fn from_process() -> Result<Self, clap::Error> {
         // Without a terminal there is nobody to talk to.
-        let definition = Self::definition().arg_required_else_help(!at_a_terminal());
-        Self::from_arg_matches(&definition.try_get_matches()?)
+        let mut definition = Self::definition().arg_required_else_help(!at_a_terminal());
+        let args: Vec<_> = std::env::args_os().collect();
+        if let Some(absent) = absent_command(args.get(1..).unwrap_or_default()) {
+            return Err(definition.error(ErrorKind::InvalidSubcommand, absent));
+        }
+        Self::from_arg_matches(&definition.try_get_matches_from(args)?)
     }
 }
 
@@ -90,6 +116,7 @@ pub(crate) enum CliCommand {
     /// Run workflows of agent steps; list, show, add and remove them.
     ///
     /// Workflows lie in `.haft/workflows` of the project and in your own `workflows` folder, as YAML. `docs/workflows.md` describes them.
+    #[cfg(feature = "workflows")]
     #[command(visible_alias = "workflow")]
     Workflows(WorkflowsArgs),
     /// List, show, follow and stop background runs.

@@ -31,6 +31,7 @@ pub(crate) mod slash;
 pub(crate) mod tools;
 pub(crate) mod trust;
 pub(crate) mod useful;
+#[cfg(feature = "workflows")]
 pub(crate) mod workflows;
 
 use haft_agent::Places;
@@ -48,6 +49,7 @@ pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         Some(CliCommand::Run(args)) => run::run(&args),
         Some(CliCommand::Review(args)) => review::run(*args),
+        #[cfg(feature = "workflows")]
         Some(CliCommand::Workflows(args)) => workflows::run(args.command),
         Some(CliCommand::Jobs(args)) => jobs::run(args.command),
         Some(CliCommand::Demo(args)) => demo::run(&args),

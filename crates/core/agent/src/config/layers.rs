@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use haft_model::BuiltIn;
-use haft_permission::Rules;
+use haft_permission::PermissionRules;
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -92,7 +92,7 @@ pub fn load(sources: &Sources) -> Result<LoadedConfig, ConfigError> {
         config.model_roles.clear_code();
     }
     let home = sources.environment.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
-    Rules::load(&config.permissions, home).map_err(ConfigError::Rules)?;
+    PermissionRules::load(&config.permissions, home).map_err(ConfigError::Rules)?;
     let whole = section::whole(&config, sections)?;
     let mut values = BTreeMap::new();
     flatten(&whole, &mut Vec::new(), &mut |key, value| {

@@ -220,7 +220,7 @@ fn as_told_file(record: &ChangeRecord, taken: TakenBack) -> UndoneFile {
 #[cfg(test)]
 mod tests {
     use haft_store::StoreConfig;
-    use haft_store::versions::Versions;
+    use haft_store::versions::{FileVersions, SqliteVersions};
     use haft_testkit::test::FakeClock;
     use haft_tool::Workspace;
     use haft_types::{ContentHash, ConversationId, Envelope, MessageId};
@@ -234,7 +234,8 @@ mod tests {
         // Where the versions would be kept there is a file.
         std::fs::write(base.join("versions"), "").unwrap();
         let clock = Arc::new(FakeClock::default());
-        let versions = Arc::new(Versions::at(&base.join("versions"), &StoreConfig::default(), clock));
+        let versions: Arc<dyn FileVersions> =
+            Arc::new(SqliteVersions::at(&base.join("versions"), &StoreConfig::default(), clock));
         let workspace = Workspace {
             root: base.clone(),
             extra: Vec::new(),

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use haft_permission::{Confinement, PermissionsConfig, Rules};
+use haft_permission::{Confinement, PermissionRules, PermissionsConfig};
 use haft_tool::{Access, Intent, ToolContext, ToolOutput};
 use haft_types::ToolSpec;
 use serde_json::json;
@@ -76,7 +76,7 @@ impl Approver for Scripted {
 fn permit(allow: &[&str], deny: &[&str], approver: Option<Arc<dyn Approver>>) -> Permit {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     let config = PermissionsConfig { allow: owned(allow), deny: owned(deny), ..PermissionsConfig::default() };
-    let rules = Rules::load(&config, None).unwrap();
+    let rules = PermissionRules::load(&config, None).unwrap();
     Permit::new(Permissions { mode: PermissionMode::Ask, rules, confinement: Confinement::None }, approver, workspace())
 }
 

@@ -12,11 +12,10 @@ use haft_context::{ChangedFile, FolderChange, active_request};
 use haft_project::active;
 use haft_tool::FileChange;
 use haft_types::{ChangeKind, EventBody, ModelSpec, Outcome, PermissionMode, Role, TokenCounter};
-use tokio_util::sync::CancellationToken;
 
 use super::{EngineError, Session, SessionConfig};
-use crate::emit::Emitter;
 use crate::stored_state::{SentDescriptions, StoredState};
+use crate::turn_io::TurnIo;
 
 /// So many folders are described after one turn.
 const MOST_FOLDERS: usize = 8;
@@ -98,12 +97,7 @@ impl Session {
     }
 
     /// After a turn: has the folders described anew in which files changed.
-    pub(super) async fn describe_changes(
-        &mut self,
-        outcome: Outcome,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) {
+    pub(super) async fn describe_changes(&mut self, outcome: Outcome, io: &mut TurnIo<'_>) {
         let mut changed = std::mem::take(&mut self.prompt.active.changed);
         let wanted = match outcome {
             Outcome::Completed | Outcome::Waiting => true,
@@ -118,10 +112,10 @@ impl Session {
         let until = Instant::now() + Duration::from_secs(self.config.policy.summary_timeout.into());
         for (folder, files) in changed.into_iter().take(MOST_FOLDERS) {
             let left = until.saturating_duration_since(Instant::now());
-            if let Err(why) = self.describe(&folder, &files, left, emitter, cancel).await {
+            if let Err(why) = self.describe(&folder, &files, left, io).await {
                 let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { &folder };
                 let message = format!("the description of `{}` was not brought up to date: {why}", folder.display());
-                emitter.error("active_context", message);
+                io.error("active_context", message);
             }
         }
     }
@@ -131,8 +125,7 @@ impl Session {
         folder: &Path,
         files: &BTreeMap<PathBuf, ChangeKind>,
         limit: Duration,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
+        io: &mut TurnIo<'_>,
     ) -> Result<(), String> {
         let masker = self.config.masker.clone();
         let masked = |text: &str| masker.mask(text).into_owned();
@@ -161,10 +154,10 @@ impl Session {
             answer: &answer,
         };
         let request = |by: &ModelSpec, counter: &dyn TokenCounter| active_request(&change, by, counter);
-        let made = self.ask_summariser(&request, limit, emitter, cancel).await?;
+        let made = self.ask_summariser(&request, limit, io).await?;
         let usage = made.reply.usage;
         let cost = self.meter.spend(made.by.price, usage);
-        emitter.emit(EventBody::Usage { model: made.by.full_name(), usage, cost, saved_tokens: 0 });
+        io.emit(EventBody::Usage { model: made.by.full_name(), usage, cost, saved_tokens: 0 });
         let text = made.written().map_err(|why| why.to_string())?;
         active::write(&ground, folder, &masked(&text)).map_err(|error| error.to_string())
     }

@@ -11,11 +11,11 @@ use haft_types::{ConversationId, Entry, Envelope, Event, Origin, ToolCall, ToolE
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{EngineError, Session};
-use crate::emit::Emitter;
 use crate::hub::{Hub, Letter, Mailbox, USER};
 use crate::resume::{Begun, resumption};
 use crate::subagents::{Home, Now, Rank, child_id, evidence};
 use crate::turn::Position;
+use crate::turn_io::TurnIo;
 
 impl Session {
     /// Where the agents of this process are written to: a front end sends the user's words through it.
@@ -67,13 +67,13 @@ impl Session {
     }
 
     /// Takes in what other agents and the user have written since the last request.
-    pub(super) async fn take_letters(&mut self, emitter: &mut Emitter<'_>) -> Result<(), EngineError> {
+    pub(super) async fn take_letters(&mut self, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
         let letters = self.mailbox.as_ref().map(Mailbox::take).unwrap_or_default();
         for letter in letters {
             if letter.from == USER {
                 let words = self.treated(&letter.text);
                 self.transcript.append_user(words, Origin::Joined).await?;
-                emitter.joined(&letter.text);
+                io.joined(&letter.text);
             } else {
                 self.transcript.append_user(letter.words(), Origin::Agent).await?;
             }

@@ -6,8 +6,8 @@ use haft_context::{Account, Assembly, ContextError, EditState, ListOwner, Snapsh
 use haft_types::{Entry, EventBody, Layer, Request};
 
 use super::{EngineError, Session};
-use crate::emit::Emitter;
 use crate::subagents::Rank;
+use crate::turn_io::TurnIo;
 
 impl Session {
     /// The next request as it would be sent now, and an account of it. Nothing is sent or stored.
@@ -69,9 +69,9 @@ impl Session {
         &mut self,
         request: &Request,
         account: Account,
-        emitter: &mut Emitter<'_>,
+        io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
-        tell(&account, request, emitter);
+        tell(&account, request, io);
         self.prompt.keep_tool_descriptions(&self.transcript).await?;
         self.sent.keep(account, &self.transcript).await
     }
@@ -83,13 +83,13 @@ pub(super) fn cause_of(account: &Account) -> Option<String> {
     serde_json::to_value(broken.cause).ok()?.as_str().map(str::to_owned)
 }
 
-fn tell(account: &Account, request: &Request, emitter: &mut Emitter<'_>) {
+fn tell(account: &Account, request: &Request, io: &mut TurnIo<'_>) {
     for warning in &account.warnings {
-        emitter.error("context_warning", warning.to_string());
+        io.error("context_warning", warning.to_string());
     }
-    tell_pruning(account, emitter);
+    tell_pruning(account, io);
     if let Some(broken) = account.prefix.as_ref().and_then(|prefix| prefix.broken.as_ref()) {
-        emitter.emit(EventBody::PrefixBreak {
+        io.emit(EventBody::PrefixBreak {
             cause: cause_of(account).unwrap_or_default(),
             message: broken.cause.to_string(),
             index: account.prefix.as_ref().map_or(0, |prefix| prefix.kept),
@@ -105,16 +105,16 @@ fn tell(account: &Account, request: &Request, emitter: &mut Emitter<'_>) {
         let index = request.segments[..end].iter().rposition(|one| !is_reminder(one)).map_or(0, |before| before + 1);
         let run = request.segments[index..=end].iter();
         let kind = |owner: &str| owner.strip_prefix("reminder:").unwrap_or(owner).to_owned();
-        emitter.emit(EventBody::Reminders { index, kinds: run.map(|segment| kind(segment.owner)).collect() });
+        io.emit(EventBody::Reminders { index, kinds: run.map(|segment| kind(segment.owner)).collect() });
     }
     let budget = &account.budget;
-    emitter.emit(EventBody::Window {
+    io.emit(EventBody::Window {
         tokens: budget.used(),
         window: budget.window,
         pruned_tokens: account.pruned_tokens,
         round: account.round,
     });
-    emitter.emit(EventBody::Budget {
+    io.emit(EventBody::Budget {
         layers: budget.layers.clone(),
         output_reserve: budget.output_reserve,
         remaining: budget.remaining,
@@ -122,10 +122,10 @@ fn tell(account: &Account, request: &Request, emitter: &mut Emitter<'_>) {
     });
 }
 
-fn tell_pruning(account: &Account, emitter: &mut Emitter<'_>) {
+fn tell_pruning(account: &Account, io: &mut TurnIo<'_>) {
     use haft_context::LadderStep;
     let mut emit = |step: &str, tokens, message: String| {
-        emitter.emit(EventBody::Pruning { step: step.into(), tokens, message });
+        io.emit(EventBody::Pruning { step: step.into(), tokens, message });
     };
     if account.cleared.is_some() {
         let tokens = account.pruned_tokens;

@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{EngineError, Session};
 use crate::callbacks::Moment;
-use crate::emit::{Emitter, EventSink};
 use crate::subagents::Rank;
+use crate::turn_io::{EventSink, TurnIo};
 
 /// What came of a compaction that the user asked for, as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,12 +68,7 @@ enum Wanted<'a> {
 
 impl Session {
     /// Archives older rounds if the next request would come too close to the window. `input` is what waits to be answered.
-    pub(super) async fn compact_if_due(
-        &mut self,
-        input: &str,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) -> Result<(), EngineError> {
+    pub(super) async fn compact_if_due(&mut self, input: &str, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
         let Some(usage) = self.transcript.usage_since_last_summary() else { return Ok(()) };
         let policy = &self.config.policy;
         let wanted = match compaction_due(
@@ -94,7 +89,7 @@ impl Session {
         if self.sent.has_stand_in() && input.is_empty() {
             return Ok(());
         }
-        self.compact(Wanted::Automatic, emitter, cancel).await.map(drop)
+        self.compact(Wanted::Automatic, io).await.map(drop)
     }
 
     /// Archives older rounds because the user wants it. `words` say what to keep in particular. Automatic compactions that
@@ -105,11 +100,10 @@ impl Session {
         sink: &mut dyn EventSink,
         cancel: &CancellationToken,
     ) -> Result<Compacted, EngineError> {
-        let (id, masker) = (self.transcript.id().clone(), self.config.masker.clone());
-        let mut emitter = Emitter::new(sink, id, masker, self.config.agent.clone()).after(self.seq);
+        let mut io = self.turn_io(sink, cancel);
         self.sent.forget_failures(&self.transcript).await?;
-        let compacted = self.compact(Wanted::ByUser(words), &mut emitter, cancel).await;
-        self.seq = emitter.seq();
+        let compacted = self.compact(Wanted::ByUser(words), &mut io).await;
+        self.seq = io.seq();
         compacted
     }
 
@@ -118,12 +112,7 @@ impl Session {
         Some(self.assembly_of(&self.history_with_input(), self.sent.edited()).ok()?.account.budget.used())
     }
 
-    async fn compact(
-        &mut self,
-        wanted: Wanted<'_>,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) -> Result<Compacted, EngineError> {
+    async fn compact(&mut self, wanted: Wanted<'_>, io: &mut TurnIo<'_>) -> Result<Compacted, EngineError> {
         let (policy, counter) = (&self.config.policy, Arc::clone(&self.services.counter));
         let Some(mut plan) = plan_compaction(self.transcript.history(), policy, counter.as_ref()) else {
             return Ok(Compacted::TooFewRounds { keep: policy.keep_rounds });
@@ -141,19 +130,19 @@ impl Session {
         };
         if wanted == Wanted::Automatic && self.sent.has_given_up() {
             self.stand_in_for(&plan, kept).await?;
-            emitter.emit(tell(CompactionPhase::Failed, given_up(rounds)));
+            io.emit(tell(CompactionPhase::Failed, given_up(rounds)));
             return Ok(Compacted::Failed);
         }
-        self.call_back(Moment::PreCompact { trigger, rounds }, emitter, cancel).await;
+        self.call_back(Moment::PreCompact { trigger, rounds }, io).await;
         let tokens: u64 = plan.messages.iter().map(|entry| u64::from(entry.tokens)).sum();
         let message = format!("Archiving {rounds} older rounds ({tokens} tokens{quoted})…");
-        emitter.emit(tell(CompactionPhase::Started, message));
-        let made = match self.summarise(&plan, focus, emitter, cancel).await {
+        io.emit(tell(CompactionPhase::Started, message));
+        let made = match self.summarise(&plan, focus, io).await {
             Ok(made) => made,
             // Nobody failed: it is not wanted any more, and the next request is what it would have been.
-            Err(_) if cancel.is_cancelled() => {
+            Err(_) if io.cancel.is_cancelled() => {
                 let message = "Nothing was archived (interrupted). The conversation is as it was.".to_owned();
-                emitter.emit(tell(CompactionPhase::Failed, message));
+                io.emit(tell(CompactionPhase::Failed, message));
                 return Ok(Compacted::Failed);
             }
             Err(why) => {
@@ -164,7 +153,7 @@ impl Session {
                      the rest, word for word; nothing is lost.{}",
                     self.whether_tried_again()
                 );
-                emitter.emit(tell(CompactionPhase::Failed, message));
+                io.emit(tell(CompactionPhase::Failed, message));
                 return Ok(Compacted::Failed);
             }
         };
@@ -181,7 +170,7 @@ impl Session {
         summary.llm_metadata = Some(LlmMetadata::new(&model, self.transcript.rounds(), usage, cost));
         self.transcript.append(summary).await?;
         self.sent.end_stand_in(&self.transcript).await?;
-        emitter.emit(EventBody::Usage { model, usage, cost, saved_tokens: 0 });
+        io.emit(EventBody::Usage { model, usage, cost, saved_tokens: 0 });
         match &refused {
             Some(_) => self.sent.note_failure(&self.transcript).await?,
             None => self.sent.forget_failures(&self.transcript).await?,
@@ -194,7 +183,7 @@ impl Session {
                 self.whether_tried_again()
             ),
         };
-        emitter.emit(tell(CompactionPhase::Finished, message));
+        io.emit(tell(CompactionPhase::Finished, message));
         Ok(Compacted::Archived { rounds })
     }
 
@@ -233,13 +222,12 @@ impl Session {
         &mut self,
         plan: &CompactionPlan,
         focus: Option<&str>,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
+        io: &mut TurnIo<'_>,
     ) -> Result<Summary, String> {
         let policy = self.config.policy.clone();
         let limit = Duration::from_secs(policy.summary_timeout.into());
         let request = |by: &ModelSpec, counter: &dyn TokenCounter| summary_request(plan, focus, by, &policy, counter);
-        self.ask_summariser(&request, limit, emitter, cancel).await
+        self.ask_summariser(&request, limit, io).await
     }
 
     /// Asks the models that write summaries, one after another while they have too much to do, and the main model last.
@@ -247,19 +235,19 @@ impl Session {
         &mut self,
         request: &(dyn Fn(&ModelSpec, &dyn TokenCounter) -> Result<Request, ContextError> + Sync),
         limit: Duration,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
+        io: &mut TurnIo<'_>,
     ) -> Result<Summary, String> {
         loop {
             if self.summariser.is_none() {
-                self.open_summariser(emitter);
+                self.open_summariser(io);
             }
             let client = self.summariser.as_deref_mut().unwrap_or(&mut self.services.client);
             let by = client.spec().clone();
             let request = request(&by, self.services.counter.as_ref()).map_err(|error| error.to_string())?;
+            let cancel = io.cancel;
             let mut tell = |delta: Delta| {
-                if let Delta::Retry { attempt, limit, delay_ms, reason } = delta {
-                    emitter.emit(EventBody::Retry { attempt, limit, delay_ms, reason });
+                if matches!(delta, Delta::Retry { .. }) {
+                    io.delta(delta);
                 }
             };
             let answer = tokio::time::timeout(limit, client.stream(&request, cancel, &mut tell)).await;
@@ -271,7 +259,7 @@ impl Session {
                         .summarisers
                         .front()
                         .map_or_else(|| self.config.model.full_name(), |next| next.name().to_owned());
-                    emitter.switched(&by.full_name(), &to, &error);
+                    io.switched(&by.full_name(), &to, &error);
                 }
                 Err(error) => return Err(error.to_string()),
             }
@@ -279,14 +267,14 @@ impl Session {
     }
 
     /// Opens the next model that is to write summaries; one that cannot be opened is told of and left out.
-    fn open_summariser(&mut self, emitter: &mut Emitter<'_>) {
+    fn open_summariser(&mut self, io: &mut TurnIo<'_>) {
         while self.summariser.is_none()
             && let Some(next) = self.services.summarisers.pop_front()
         {
             match next.open() {
                 (_, Ok(client)) => self.summariser = Some(Box::new(client)),
                 (name, Err(problem)) => {
-                    emitter.error("summary_model", format!("`{name}` cannot write summaries: {problem}"));
+                    io.error("summary_model", format!("`{name}` cannot write summaries: {problem}"));
                 }
             }
         }

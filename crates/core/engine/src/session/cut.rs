@@ -2,16 +2,14 @@
 //!
 //! The partial reply goes back as the assistant's own beginning where the model takes one, else with an instruction to go on.
 //! These requests are not part of the conversation and are not logged: the next one holds the whole reply. A reply that was cut
-//! inside a tool call is not continued; the gate refuses that call.
+//! inside a tool call is not continued; the check of calls refuses that call.
 
-use haft_model::{Delta, ModelError, Reply};
+use haft_model::{ModelError, Reply};
 use haft_types::{Entry, Layer, LlmMetadata, Message, Origin, Part, Request, Role, Segment, StopReason};
-use tokio_util::sync::CancellationToken;
 
 use super::Session;
-use super::drive::tell_delta;
-use crate::emit::Emitter;
 use crate::turn::Nudge;
+use crate::turn_io::TurnIo;
 
 /// How often a reply is continued.
 const CONTINUATIONS: u32 = 5;
@@ -22,16 +20,14 @@ impl Session {
         &mut self,
         request: &Request,
         mut reply: Reply,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
+        io: &mut TurnIo<'_>,
     ) -> (Reply, Option<ModelError>) {
         for _ in 0..CONTINUATIONS {
             if !can_go_on(&reply) {
                 break;
             }
             let more = self.continuation(request, &reply);
-            let mut tell = |delta: Delta| tell_delta(delta, emitter);
-            match self.services.client.stream(&more, cancel, &mut tell).await {
+            match self.services.client.stream(&more, io.cancel, &mut |delta| io.delta(delta)).await {
                 Ok(next) => join(&mut reply, next),
                 Err(error) => return (reply, Some(error)),
             }

@@ -16,7 +16,7 @@ use haft_types::{Entry, EventBody, Layer, Message, MessageId, Role, ShortId, Tim
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
-use crate::emit::{Emitter, EventSink};
+use crate::turn_io::EventSink;
 
 /// A context could not be edited.
 #[derive(Debug, thiserror::Error)]
@@ -179,21 +179,20 @@ impl Session {
         let counter = Arc::clone(&self.services.counter);
         let plan = self.plan_of(ids)?;
         let ledger = self.ledger_of(&plan);
-        let (id, masker) = (self.transcript.id().clone(), self.config.masker.clone());
-        let mut emitter = Emitter::new(sink, id, masker, self.config.agent.clone()).after(self.seq);
-        let made = self.summarise(&plan, None, &mut emitter, cancel).await;
+        let mut io = self.turn_io(sink, cancel);
+        let made = self.summarise(&plan, None, &mut io).await;
         let accepted = match made {
             Ok(made) => {
                 let usage = made.reply.usage;
                 let cost = self.meter.spend(made.by.price, usage);
-                emitter.emit(EventBody::Usage { model: made.by.full_name(), usage, cost, saved_tokens: 0 });
+                io.emit(EventBody::Usage { model: made.by.full_name(), usage, cost, saved_tokens: 0 });
                 made.written()
                     .and_then(|text| accept(&text, &plan, &ledger, counter.as_ref()))
                     .map_err(|why| why.to_string())
             }
             Err(why) => Err(why),
         };
-        self.seq = emitter.seq();
+        self.seq = io.seq();
         match accepted {
             Ok(text) => Ok(RangeSummary { text, without_model: None }),
             Err(why) => self.plain_summary(&plan, why),

@@ -18,9 +18,9 @@ use super::{EngineError, Notice, Session, SessionConfig};
 use crate::approval::{Answer, Approval, Approver};
 use crate::callbacks::{Callbacks, Moment, Occasion, Reaction, ToolName};
 use crate::documents::StandingDocuments;
-use crate::emit::Emitter;
 use crate::subagents::Rank;
 use crate::turn::Reason;
+use crate::turn_io::TurnIo;
 
 /// Those who listen, and what they have asked for that is still to be done.
 #[derive(Clone)]
@@ -234,21 +234,16 @@ impl Approver for Notifying {
 
 impl Session {
     /// Calls everybody who wants to be called, and tells the user what they have to say.
-    pub(super) async fn call_back(
-        &self,
-        moment: Moment,
-        emitter: &mut Emitter<'_>,
-        cancel: &CancellationToken,
-    ) -> Reaction {
-        let reaction = self.hooked.call(moment, cancel).await;
-        self.tell_hooked(emitter);
+    pub(super) async fn call_back(&self, moment: Moment, io: &mut TurnIo<'_>) -> Reaction {
+        let reaction = self.hooked.call(moment, io.cancel).await;
+        self.tell_hooked(io);
         reaction
     }
 
     /// Tells the user what callbacks have to say.
-    pub(super) fn tell_hooked(&self, emitter: &mut Emitter<'_>) {
+    pub(super) fn tell_hooked(&self, io: &mut TurnIo<'_>) {
         for Notice { code, message } in self.hooked.with(|open| std::mem::take(&mut open.notices)) {
-            emitter.error(code, message);
+            io.error(code, message);
         }
     }
 
@@ -274,14 +269,14 @@ impl Session {
     }
 
     /// Looks at the project's documents, with those who want to know when they are read anew.
-    pub(super) async fn refresh_documents(&mut self, emitter: &mut Emitter<'_>) -> Result<Vec<String>, ContextError> {
+    pub(super) async fn refresh_documents(&mut self, io: &mut TurnIo<'_>) -> Result<Vec<String>, ContextError> {
         if !self.prompt.is_stale(&self.config, self.transcript.history()) {
             return self.refresh_prompt();
         }
         self.hooked.before_documents().await;
         let problems = self.refresh_prompt()?;
         self.hooked.after_documents(self.prompt.standing_documents()).await;
-        self.tell_hooked(emitter);
+        self.tell_hooked(io);
         Ok(problems)
     }
 

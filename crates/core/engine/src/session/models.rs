@@ -9,7 +9,7 @@ use haft_model::{Client, ModelError};
 use haft_types::{EventBody, ModelSpec, Request, Usage};
 
 use super::{EngineError, Session};
-use crate::emit::Emitter;
+use crate::turn_io::TurnIo;
 
 type Opener = dyn Fn(&str) -> Result<Client, String> + Send + Sync;
 
@@ -127,7 +127,7 @@ impl Session {
 
     /// Makes requests shorter than the one the provider has refused as too long: its window is smaller than was declared, or its
     /// tokens are. `step` counts from 1.
-    pub(super) fn squeeze(&mut self, refused: &Request, step: u32, emitter: &mut Emitter<'_>) {
+    pub(super) fn squeeze(&mut self, refused: &Request, step: u32, io: &mut TurnIo<'_>) {
         let counted = refused.tokens();
         let most = counted * 3 / 4;
         self.sent.limit_tokens(most);
@@ -135,11 +135,11 @@ impl Session {
             "the provider refused a request of {counted} tokens as too long: it is made again with {most} at most (step {step} \
              of {MOST_SQUEEZES})"
         );
-        emitter.emit(EventBody::Pruning { step: "refused_as_too_long".into(), tokens: counted - most, message });
+        io.emit(EventBody::Pruning { step: "refused_as_too_long".into(), tokens: counted - most, message });
     }
 
     /// Goes over to the next model of the chain that can be used. `false` when there is none.
-    pub(super) fn switch_model(&mut self, error: &ModelError, emitter: &mut Emitter<'_>) -> Result<bool, ContextError> {
+    pub(super) fn switch_model(&mut self, error: &ModelError, io: &mut TurnIo<'_>) -> Result<bool, ContextError> {
         while let Some(next) = self.services.fallbacks.pop_front() {
             let (name, opened) = next.open();
             let zone = |client: &Client| self.config.policy.safe_zone.tokens(client.spec().context_window);
@@ -155,10 +155,10 @@ impl Session {
                     self.sent.lift_limit();
                     self.remember_factor();
                     self.prompt.render(&self.config)?;
-                    emitter.switched(&from, &name, error);
+                    io.switched(&from, &name, error);
                     return Ok(true);
                 }
-                Err(problem) => emitter.error("fallback", format!("`{name}` cannot be asked instead: {problem}")),
+                Err(problem) => io.error("fallback", format!("`{name}` cannot be asked instead: {problem}")),
             }
         }
         Ok(false)

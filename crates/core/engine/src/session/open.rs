@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::declared::restore_descriptions;
 use super::hooked::Hooked;
-use super::meter::Meter;
 use super::prompt_context::{OfferedContext, PromptContext};
 use super::sent_state::{SentState, last_sent};
 use super::transcript::{FoundConversation, OnCreation, Transcript, TranscriptServices};
@@ -20,6 +19,7 @@ use super::{Notice, Services, Session, SessionConfig, tasks};
 use crate::callbacks::Moment;
 use crate::files::Watch;
 use crate::hub::{Hub, HubPost, Mailbox};
+use crate::meter::Meter;
 use crate::names;
 use crate::permit::Permit;
 use crate::ports::{FoundSkills, Knowledge, KnowledgeServices, SkillWatch, StoredTodo};

@@ -6,8 +6,8 @@ use haft_tool::Progress;
 use haft_types::{EventBody, ToolCall};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-use crate::emit::Emitter;
 use crate::subagents::Relayed;
+use crate::turn_io::TurnIo;
 
 /// How much may wait to be shown; a listener that is slower misses some.
 const ROOM: usize = 64;
@@ -48,21 +48,21 @@ impl Shown {
         &mut self,
         done: impl Future<Output = T>,
         relayed: &mut Relayed,
-        emitter: &mut Emitter<'_>,
+        io: &mut TurnIo<'_>,
     ) -> T {
         let mut done = std::pin::pin!(done);
         let output = loop {
             tokio::select! {
                 output = &mut done => break output,
-                Some(event) = self.receiver.recv() => emitter.emit(event),
-                event = relayed.next() => emitter.relay(event),
+                Some(event) = self.receiver.recv() => io.emit(event),
+                event = relayed.next() => io.relay(event),
             }
         };
         while let Ok(event) = self.receiver.try_recv() {
-            emitter.emit(event);
+            io.emit(event);
         }
         for event in relayed.rest() {
-            emitter.relay(event);
+            io.relay(event);
         }
         output
     }

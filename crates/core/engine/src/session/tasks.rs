@@ -11,8 +11,8 @@ use haft_types::{Entry, EventBody, Message, Metadata, Origin, Role, TaskPhase};
 use serde_json::Value;
 
 use super::{EngineError, Session};
-use crate::emit::Emitter;
 use crate::stored_state::{EndedTasks, StoredState};
+use crate::turn_io::TurnIo;
 
 /// How many tasks one message announces.
 const MOST: usize = 64;
@@ -30,8 +30,8 @@ pub enum Leftovers {
 
 impl Session {
     /// Tells the model which tasks have ended, as one message of the conversation.
-    pub(super) async fn announce_tasks(&mut self, emitter: &mut Emitter<'_>) -> Result<(), EngineError> {
-        self.tell_tasks(emitter);
+    pub(super) async fn announce_tasks(&mut self, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
+        self.tell_tasks(io);
         let ended = self.services.running.take_ended(MOST);
         if ended.is_empty() {
             return Ok(());
@@ -43,32 +43,32 @@ impl Session {
         self.transcript.append(Message { metadata, ..message }.from(Origin::Engine)).await?;
         // The others were told of when they ended.
         for report in ended.into_iter().filter(|report| report.phase == TaskPhase::Lost) {
-            emitter.emit(event(report));
+            io.emit(event(report));
         }
         Ok(())
     }
 
     /// Tells whoever watches which tasks were started and have ended.
-    pub(super) fn tell_tasks(&self, emitter: &mut Emitter<'_>) {
+    pub(super) fn tell_tasks(&self, io: &mut TurnIo<'_>) {
         for report in self.services.running.changes() {
-            emitter.emit(event(report));
+            io.emit(event(report));
         }
     }
 
     /// The turn is over: ends what is left running, where nobody will look after it, and writes down what became of it.
-    pub(super) async fn leave_tasks(&self, emitter: &mut Emitter<'_>) {
-        self.tell_tasks(emitter);
+    pub(super) async fn leave_tasks(&self, io: &mut TurnIo<'_>) {
+        self.tell_tasks(io);
         match self.config.leftovers {
             Leftovers::Keep => return,
             Leftovers::End => {}
         }
         let ended = self.services.running.end_all().await;
-        self.tell_tasks(emitter);
+        self.tell_tasks(io);
         if ended.is_empty() || !self.transcript.is_stored() {
             return;
         }
         if let Err(error) = self.transcript.keep_masked_state(&EndedTasks(ended)).await {
-            emitter.error("store", error.to_string());
+            io.error("store", error.to_string());
         }
     }
 }

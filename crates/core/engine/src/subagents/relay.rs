@@ -5,7 +5,7 @@
 use haft_types::{ConversationId, Cost, Event, EventBody, SubagentPhase, Usage};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
-use crate::emit::EventSink;
+use crate::turn_io::EventSink;
 
 /// Takes the events of one sub-agent.
 pub(super) struct Relay {

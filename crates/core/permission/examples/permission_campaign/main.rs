@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use haft_permission::{Call, Confinement, Permissions, PermissionsConfig, Rules};
+use haft_permission::{Confinement, PermissionRequest, PermissionRules, Permissions, PermissionsConfig};
 use haft_types::{Decision, PermissionMode};
 
 use crate::jail::Jail;
@@ -109,7 +109,7 @@ fn run_batch(permissions: &Permissions, seed: u64, count: usize, show: bool, tal
     while lines.len() < count {
         let line = generate::line(&mut random);
         tally.generated += 1;
-        let verdict = permissions.decide(&Call::command(&line), &jail.workspace());
+        let verdict = permissions.decide(&PermissionRequest::command(&line), &jail.workspace());
         if verdict.decision == Decision::Allow {
             if show {
                 println!("{line:?}");
@@ -134,8 +134,11 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
         allow: judge::RULES.iter().map(|rule| (*rule).to_owned()).collect(),
         ..PermissionsConfig::default()
     };
-    let permissions =
-        Permissions { mode: PermissionMode::Ask, rules: Rules::load(&config, None)?, confinement: Confinement::None };
+    let permissions = Permissions {
+        mode: PermissionMode::Ask,
+        rules: PermissionRules::load(&config, None)?,
+        confinement: Confinement::None,
+    };
     let jail = Jail::new()?;
     let controls = jail.run(&judge::CONTROLS.map(str::to_owned))?;
     for (line, events) in judge::CONTROLS.iter().zip(&controls) {

@@ -2,21 +2,21 @@
 
 /// What runs one after another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Script {
-    pub(crate) items: Vec<Item>,
+pub(crate) struct ShellScript {
+    pub(crate) items: Vec<Pipeline>,
 }
 
 /// One pipeline, and how it hangs on the one before.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Item {
-    pub(crate) joint: Joint,
-    pub(crate) pipeline: Vec<Command>,
-    pub(crate) pace: Pace,
+pub(crate) struct Pipeline {
+    pub(crate) operator: ListOperator,
+    pub(crate) commands: Vec<ShellCommand>,
+    pub(crate) mode: JobMode,
 }
 
 /// When a pipeline runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Joint {
+pub(crate) enum ListOperator {
     /// After the one before, whatever came of it.
     Then,
     /// If the one before succeeded.
@@ -27,7 +27,7 @@ pub(crate) enum Joint {
 
 /// Whether the shell waits for a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub(crate) enum JobMode {
     /// It does.
     Foreground,
     /// It runs in a shell of its own.
@@ -36,38 +36,38 @@ pub(crate) enum Pace {
 
 /// One command of a pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Command {
-    Simple(Simple),
-    Compound(Compound),
-    Function(Function),
+pub(crate) enum ShellCommand {
+    Simple(SimpleCommand),
+    Compound(CompoundCommand),
+    Function(FunctionDefinition),
     /// `[[ … ]]`: runs nothing but the substitutions in its words.
     Test {
-        words: Vec<Word>,
+        words: Vec<ShellWord>,
         redirects: Vec<Redirect>,
     },
 }
 
 /// Assignments, words and redirects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Simple {
-    pub(crate) assignments: Vec<Word>,
-    pub(crate) words: Vec<Word>,
+pub(crate) struct SimpleCommand {
+    pub(crate) assignments: Vec<ShellWord>,
+    pub(crate) words: Vec<ShellWord>,
     pub(crate) redirects: Vec<Redirect>,
 }
 
 /// Scripts inside a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Compound {
-    pub(crate) kind: Kind,
+pub(crate) struct CompoundCommand {
+    pub(crate) kind: CompoundKind,
     /// Words of the frame: what a loop runs over, what a case compares.
-    pub(crate) words: Vec<Word>,
-    pub(crate) scripts: Vec<Script>,
+    pub(crate) words: Vec<ShellWord>,
+    pub(crate) scripts: Vec<ShellScript>,
     pub(crate) redirects: Vec<Redirect>,
 }
 
 /// The frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CompoundKind {
     Group,
     Subshell,
     If,
@@ -82,16 +82,16 @@ pub(crate) enum Kind {
 
 /// A function is defined; nothing of it runs yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Function {
+pub(crate) struct FunctionDefinition {
     pub(crate) name: String,
-    pub(crate) body: Box<Compound>,
+    pub(crate) body: Box<CompoundCommand>,
 }
 
 /// Where input comes from and output goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Redirect {
     pub(crate) kind: RedirectKind,
-    pub(crate) target: Word,
+    pub(crate) target: ShellWord,
 }
 
 /// What a redirect does with its target.
@@ -107,41 +107,41 @@ pub(crate) enum RedirectKind {
 
 /// A word of the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Word {
+pub(crate) struct ShellWord {
     /// As it was written.
     pub(crate) source: String,
     /// What it will be.
-    pub(crate) text: Text,
+    pub(crate) text: WordValue,
     /// What its substitutions run.
-    pub(crate) scripts: Vec<Script>,
+    pub(crate) scripts: Vec<ShellScript>,
 }
 
 /// What a word will be when the command gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Text {
+pub(crate) enum WordValue {
     /// Exactly this.
     Literal(String),
     /// The user's home folder and this after it.
     Home(String),
     /// Only the shell will know. Every word it becomes begins with `lead`, unless it splits.
-    Dynamic { lead: String, splits: Splits },
+    Dynamic { lead: String, splits: WordSplitting },
 }
 
 /// Whether a word that only the shell knows can fall apart into others that begin differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Splits {
+pub(crate) enum WordSplitting {
     /// It can: an expansion in it is not quoted.
     Yes,
     /// It cannot.
     No,
 }
 
-impl Word {
+impl ShellWord {
     /// The text, if it is known.
     pub(crate) fn literal(&self) -> Option<&str> {
         match &self.text {
-            Text::Literal(text) => Some(text),
-            Text::Home(_) | Text::Dynamic { .. } => None,
+            WordValue::Literal(text) => Some(text),
+            WordValue::Home(_) | WordValue::Dynamic { .. } => None,
         }
     }
 
@@ -149,7 +149,7 @@ impl Word {
     pub(crate) fn unknown(source: &str) -> Self {
         Self {
             source: source.to_owned(),
-            text: Text::Dynamic { lead: String::new(), splits: Splits::Yes },
+            text: WordValue::Dynamic { lead: String::new(), splits: WordSplitting::Yes },
             scripts: Vec::new(),
         }
     }
@@ -157,8 +157,8 @@ impl Word {
     /// The last part of the path it names, as far as that is known.
     pub(crate) fn base_name(&self) -> Option<&str> {
         let path = match &self.text {
-            Text::Literal(path) | Text::Home(path) => path,
-            Text::Dynamic { .. } => return None,
+            WordValue::Literal(path) | WordValue::Home(path) => path,
+            WordValue::Dynamic { .. } => return None,
         };
         Some(path.rsplit('/').next().unwrap_or(path))
     }

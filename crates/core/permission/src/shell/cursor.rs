@@ -58,8 +58,8 @@ impl<'a> Cursor<'a> {
     /// Steps over exactly this, or stays.
     pub(super) fn eat(&mut self, wanted: &str) -> bool {
         let mut ahead = self.clone();
-        for one in wanted.chars() {
-            if ahead.next() != Some(one) {
+        for c in wanted.chars() {
+            if ahead.next() != Some(c) {
                 return false;
             }
         }

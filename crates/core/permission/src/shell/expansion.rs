@@ -1,15 +1,15 @@
 //! What begins with `$` or a backquote.
 
 use super::heredoc::{HERE_DOCUMENT, HereDocuments};
-use super::quoting::Quotes;
-use super::word::Building;
-use super::{NotUnderstood, Parser, Result, Script, grammar, parse_at};
+use super::quoting::QuoteContext;
+use super::word::WordBuilder;
+use super::{Result, ShellParser, ShellScript, UnsupportedSyntax, grammar, parse_at};
 
-const PARAMETER: NotUnderstood = NotUnderstood("an unusual parameter expansion");
+const PARAMETER: UnsupportedSyntax = UnsupportedSyntax("an unusual parameter expansion");
 
-impl Parser<'_> {
+impl ShellParser<'_> {
     /// After a `$`.
-    pub(super) fn dollar(&mut self, word: &mut Building, quotes: Quotes) -> Result<()> {
+    pub(super) fn dollar(&mut self, word: &mut WordBuilder, quotes: QuoteContext) -> Result<()> {
         match self.cursor.peek() {
             Some('(') => {
                 word.expands(quotes);
@@ -24,27 +24,27 @@ impl Parser<'_> {
                 let start = self.cursor.at();
                 self.braced_parameter()?;
                 let several = self.cursor.since(start).contains('@');
-                word.expands(if several { Quotes::Outside } else { quotes });
+                word.expands(if several { QuoteContext::Outside } else { quotes });
             }
-            Some('[') => return Err(NotUnderstood("arithmetic")),
-            Some('\'') if quotes == Quotes::Outside => {
+            Some('[') => return Err(UnsupportedSyntax("arithmetic")),
+            Some('\'') if quotes == QuoteContext::Outside => {
                 self.cursor.next();
                 self.ansi_quoted(word)?;
             }
-            Some('"') if quotes == Quotes::Outside => {
+            Some('"') if quotes == QuoteContext::Outside => {
                 self.cursor.next();
                 self.double_quoted(word)?;
             }
-            Some(one) if one.is_ascii_alphabetic() || one == '_' => {
+            Some(c) if c.is_ascii_alphabetic() || c == '_' => {
                 word.expands(quotes);
                 self.name();
             }
             // Every parameter becomes a word of its own, quoted or not.
             Some('@') => {
                 self.cursor.next();
-                word.expands(Quotes::Outside);
+                word.expands(QuoteContext::Outside);
             }
-            Some(one) if one.is_ascii_digit() || "*#?-$!".contains(one) => {
+            Some(c) if c.is_ascii_digit() || "*#?-$!".contains(c) => {
                 word.expands(quotes);
                 self.cursor.next();
             }
@@ -56,33 +56,33 @@ impl Parser<'_> {
     /// A name: a letter or `_`, then also digits.
     pub(super) fn name(&mut self) -> String {
         let mut name = String::new();
-        while let Some(one) = self.cursor.peek()
-            && (one == '_' || one.is_ascii_alphabetic() || (one.is_ascii_digit() && !name.is_empty()))
+        while let Some(c) = self.cursor.peek()
+            && (c == '_' || c.is_ascii_alphabetic() || (c.is_ascii_digit() && !name.is_empty()))
         {
-            name.push(one);
+            name.push(c);
             self.cursor.next();
         }
         name
     }
 
     /// A script in a substitution, up to the `)` that closes it.
-    pub(super) fn substitution(&mut self) -> Result<Script> {
+    pub(super) fn substitution(&mut self) -> Result<ShellScript> {
         let outside = std::mem::replace(&mut self.here_documents, HereDocuments::Refused);
-        let script = self.deeper(|inner| inner.script(grammar::End::Parenthesis))?;
+        let script = self.deeper(|inner| inner.script(grammar::ScriptEnd::Parenthesis))?;
         self.here_documents = outside;
         Ok(script)
     }
 
     /// After `$((`: numbers and operators only. A name could hold a subscript, and a subscript can run commands.
     fn arithmetic(&mut self) -> Result<()> {
-        let arithmetic = NotUnderstood("arithmetic");
+        let arithmetic = UnsupportedSyntax("arithmetic");
         let mut open = 0_usize;
         loop {
             match self.cursor.next().ok_or(arithmetic)? {
                 '(' => open += 1,
                 ')' if open > 0 => open -= 1,
                 ')' if self.cursor.eat(")") => return Ok(()),
-                one if one.is_ascii_digit() || " +-*/%<>=!&|~^?:,".contains(one) => {}
+                c if c.is_ascii_digit() || " +-*/%<>=!&|~^?:,".contains(c) => {}
                 _ => return Err(arithmetic),
             }
         }
@@ -94,7 +94,7 @@ impl Parser<'_> {
         let name = self.name();
         if name.is_empty() {
             match self.cursor.next().ok_or(PARAMETER)? {
-                one if one.is_ascii_digit() || "@*?-$".contains(one) => {}
+                c if c.is_ascii_digit() || "@*?-$".contains(c) => {}
                 // `${#}` is the number of parameters.
                 '}' => return Ok(()),
                 _ => return Err(PARAMETER),
@@ -114,7 +114,7 @@ impl Parser<'_> {
         loop {
             match self.cursor.next().ok_or(PARAMETER)? {
                 '}' => return Ok(()),
-                one if one.is_ascii_alphanumeric() || "_./*-,: ".contains(one) => {}
+                c if c.is_ascii_alphanumeric() || "_./*-,: ".contains(c) => {}
                 _ => return Err(PARAMETER),
             }
         }
@@ -127,19 +127,19 @@ impl Parser<'_> {
     }
 
     fn number(&mut self) {
-        while self.cursor.peek().is_some_and(|one| one.is_ascii_digit()) {
+        while self.cursor.peek().is_some_and(|c| c.is_ascii_digit()) {
             self.cursor.next();
         }
     }
 
     /// After an opening backquote. What is escaped in it would have to be read twice.
-    pub(super) fn backquoted(&mut self, word: &mut Building, quotes: Quotes) -> Result<()> {
+    pub(super) fn backquoted(&mut self, word: &mut WordBuilder, quotes: QuoteContext) -> Result<()> {
         word.expands(quotes);
         let start = self.cursor.at();
         loop {
-            match self.cursor.raw_next().ok_or(NotUnderstood("a backquote without its end"))? {
+            match self.cursor.raw_next().ok_or(UnsupportedSyntax("a backquote without its end"))? {
                 '`' => break,
-                '\\' => return Err(NotUnderstood("an escape between backquotes")),
+                '\\' => return Err(UnsupportedSyntax("an escape between backquotes")),
                 _ => {}
             }
         }

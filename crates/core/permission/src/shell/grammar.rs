@@ -2,10 +2,11 @@
 
 use super::word::ends_word;
 use super::{
-    Command, Compound, Function, Item, Joint, Kind, NotUnderstood, Pace, Parser, Redirect, Result, Script, Simple, Word,
+    CompoundCommand, CompoundKind, FunctionDefinition, JobMode, ListOperator, Pipeline, Redirect, Result, ShellCommand,
+    ShellParser, ShellScript, ShellWord, SimpleCommand, UnsupportedSyntax,
 };
 
-const SYNTAX: NotUnderstood = NotUnderstood("a syntax this program does not know");
+const SYNTAX: UnsupportedSyntax = UnsupportedSyntax("a syntax this program does not know");
 
 /// Words that mean something of their own where a command begins.
 const RESERVED: [&str; 22] = [
@@ -15,7 +16,7 @@ const RESERVED: [&str; 22] = [
 
 /// What a script ends at.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ScriptEnd {
     OfText,
     /// The `)`, which is taken.
     Parenthesis,
@@ -25,48 +26,48 @@ pub(super) enum End {
     Case,
 }
 
-impl Parser<'_> {
-    pub(super) fn script(&mut self, end: End) -> Result<Script> {
-        let mut script = Script::default();
-        let mut joint = Joint::Then;
+impl ShellParser<'_> {
+    pub(super) fn script(&mut self, end: ScriptEnd) -> Result<ShellScript> {
+        let mut script = ShellScript::default();
+        let mut operator = ListOperator::Then;
         loop {
             self.gap()?;
             if self.at_end(end)? {
-                return if joint == Joint::Then { Ok(script) } else { Err(SYNTAX) };
+                return if operator == ListOperator::Then { Ok(script) } else { Err(SYNTAX) };
             }
-            let pipeline = self.pipeline()?;
+            let commands = self.pipeline()?;
             self.cursor.skip_blanks();
-            let mut pace = Pace::Foreground;
+            let mut mode = JobMode::Foreground;
             let next = if self.cursor.eat("&&") {
-                Joint::And
+                ListOperator::And
             } else if self.cursor.eat("||") {
-                Joint::Or
+                ListOperator::Or
             } else {
-                pace = self.separator(end)?;
-                Joint::Then
+                mode = self.separator(end)?;
+                ListOperator::Then
             };
-            script.items.push(Item { joint, pipeline, pace });
-            joint = next;
+            script.items.push(Pipeline { operator, commands, mode });
+            operator = next;
         }
     }
 
     /// What stands between two lists. At the end of the script there need be nothing.
-    fn separator(&mut self, end: End) -> Result<Pace> {
+    fn separator(&mut self, end: ScriptEnd) -> Result<JobMode> {
         self.comment();
         if self.cursor.looking_at(";;") || self.cursor.looking_at(";&") {
-            return if end == End::Case { Ok(Pace::Foreground) } else { Err(SYNTAX) };
+            return if end == ScriptEnd::Case { Ok(JobMode::Foreground) } else { Err(SYNTAX) };
         }
         match self.cursor.peek() {
             Some('&') => {
                 self.cursor.next();
-                Ok(Pace::Background)
+                Ok(JobMode::Background)
             }
             Some(';') => {
                 self.cursor.next();
-                Ok(Pace::Foreground)
+                Ok(JobMode::Foreground)
             }
-            None | Some('\n') => Ok(Pace::Foreground),
-            Some(')') if end == End::Parenthesis => Ok(Pace::Foreground),
+            None | Some('\n') => Ok(JobMode::Foreground),
+            Some(')') if end == ScriptEnd::Parenthesis => Ok(JobMode::Foreground),
             Some(_) => Err(SYNTAX),
         }
     }
@@ -86,20 +87,22 @@ impl Parser<'_> {
     /// A comment, up to the end of its line. No backslash joins the next line to it.
     fn comment(&mut self) {
         if self.cursor.peek() == Some('#') {
-            while self.cursor.raw_peek().is_some_and(|one| one != '\n') {
+            while self.cursor.raw_peek().is_some_and(|c| c != '\n') {
                 self.cursor.raw_next();
             }
         }
     }
 
-    fn at_end(&mut self, end: End) -> Result<bool> {
+    fn at_end(&mut self, end: ScriptEnd) -> Result<bool> {
         let over = self.cursor.peek().is_none();
         match end {
-            End::OfText => Ok(over),
-            _ if over => Err(NotUnderstood("something that is opened and not closed")),
-            End::Parenthesis => Ok(self.cursor.eat(")")),
-            End::Word(words) => Ok(words.iter().any(|word| self.at_reserved(word))),
-            End::Case => Ok(self.cursor.looking_at(";;") || self.cursor.looking_at(";&") || self.at_reserved("esac")),
+            ScriptEnd::OfText => Ok(over),
+            _ if over => Err(UnsupportedSyntax("something that is opened and not closed")),
+            ScriptEnd::Parenthesis => Ok(self.cursor.eat(")")),
+            ScriptEnd::Word(words) => Ok(words.iter().any(|word| self.at_reserved(word))),
+            ScriptEnd::Case => {
+                Ok(self.cursor.looking_at(";;") || self.cursor.looking_at(";&") || self.at_reserved("esac"))
+            }
         }
     }
 
@@ -117,7 +120,7 @@ impl Parser<'_> {
         if self.eat_reserved(wanted) { Ok(()) } else { Err(SYNTAX) }
     }
 
-    fn pipeline(&mut self) -> Result<Vec<Command>> {
+    fn pipeline(&mut self) -> Result<Vec<ShellCommand>> {
         loop {
             self.cursor.skip_blanks();
             if self.eat_reserved("time") {
@@ -141,38 +144,38 @@ impl Parser<'_> {
         }
     }
 
-    fn command(&mut self) -> Result<Command> {
+    fn command(&mut self) -> Result<ShellCommand> {
         self.cursor.skip_blanks();
         if self.cursor.looking_at("((") {
-            return Err(NotUnderstood("arithmetic"));
+            return Err(UnsupportedSyntax("arithmetic"));
         }
         if self.cursor.eat("(") {
-            let inner = self.deeper(|inner| inner.script(End::Parenthesis))?;
-            return self.compound(Kind::Subshell, Vec::new(), vec![inner]).map(Command::Compound);
+            let inner = self.deeper(|inner| inner.script(ScriptEnd::Parenthesis))?;
+            return self.compound(CompoundKind::Subshell, Vec::new(), vec![inner]).map(ShellCommand::Compound);
         }
         let reserved = RESERVED.iter().copied().find(|word| self.at_reserved(word));
         match reserved {
             None => self.simple_or_function(),
             Some("[[") => self.test(),
             Some("function") => self.function_by_keyword(),
-            Some("coproc") => Err(NotUnderstood("a coprocess")),
+            Some("coproc") => Err(UnsupportedSyntax("a coprocess")),
             Some("{" | "if" | "while" | "until" | "for" | "select" | "case") => {
-                self.deeper(Self::compound_by_keyword).map(Command::Compound)
+                self.deeper(Self::compound_by_keyword).map(ShellCommand::Compound)
             }
             Some(_) => Err(SYNTAX),
         }
     }
 
-    fn compound_by_keyword(&mut self) -> Result<Compound> {
+    fn compound_by_keyword(&mut self) -> Result<CompoundCommand> {
         if self.eat_reserved("{") {
             let inner = self.body(&["}"])?;
             self.expect_reserved("}")?;
-            return self.compound(Kind::Group, Vec::new(), vec![inner]);
+            return self.compound(CompoundKind::Group, Vec::new(), vec![inner]);
         }
         if self.eat_reserved("while") || self.eat_reserved("until") {
             let condition = self.body(&["do"])?;
             let body = self.do_group()?;
-            return self.compound(Kind::Loop, Vec::new(), vec![condition, body]);
+            return self.compound(CompoundKind::Loop, Vec::new(), vec![condition, body]);
         }
         if self.eat_reserved("if") {
             return self.branches();
@@ -185,18 +188,18 @@ impl Parser<'_> {
         self.cursor.skip_blanks();
         let variable = self.name();
         if variable.is_empty() || !self.cursor.peek().is_none_or(ends_word) {
-            return Err(NotUnderstood("a loop with arithmetic"));
+            return Err(UnsupportedSyntax("a loop with arithmetic"));
         }
         let words = self.loop_words()?;
         let body = self.do_group()?;
-        self.compound(Kind::For { variable }, words, vec![body])
+        self.compound(CompoundKind::For { variable }, words, vec![body])
     }
 
-    fn body(&mut self, until: &'static [&'static str]) -> Result<Script> {
-        self.script(End::Word(until))
+    fn body(&mut self, until: &'static [&'static str]) -> Result<ShellScript> {
+        self.script(ScriptEnd::Word(until))
     }
 
-    fn do_group(&mut self) -> Result<Script> {
+    fn do_group(&mut self) -> Result<ShellScript> {
         self.gap()?;
         self.expect_reserved("do")?;
         let body = self.body(&["done"])?;
@@ -204,7 +207,7 @@ impl Parser<'_> {
         Ok(body)
     }
 
-    fn branches(&mut self) -> Result<Compound> {
+    fn branches(&mut self) -> Result<CompoundCommand> {
         let mut scripts = vec![self.body(&["then"])?];
         self.expect_reserved("then")?;
         loop {
@@ -220,10 +223,10 @@ impl Parser<'_> {
             }
         }
         self.expect_reserved("fi")?;
-        self.compound(Kind::If, Vec::new(), scripts)
+        self.compound(CompoundKind::If, Vec::new(), scripts)
     }
 
-    fn cases(&mut self) -> Result<Compound> {
+    fn cases(&mut self) -> Result<CompoundCommand> {
         self.cursor.skip_blanks();
         let mut words = vec![self.word()?];
         let mut scripts = Vec::new();
@@ -232,7 +235,7 @@ impl Parser<'_> {
         loop {
             self.gap()?;
             if self.eat_reserved("esac") {
-                return self.compound(Kind::Case, words, scripts);
+                return self.compound(CompoundKind::Case, words, scripts);
             }
             self.cursor.eat("(");
             loop {
@@ -246,16 +249,16 @@ impl Parser<'_> {
             if !self.cursor.eat(")") {
                 return Err(SYNTAX);
             }
-            scripts.push(self.script(End::Case)?);
+            scripts.push(self.script(ScriptEnd::Case)?);
             if !(self.cursor.eat(";;&") || self.cursor.eat(";;") || self.cursor.eat(";&")) {
                 self.expect_reserved("esac")?;
-                return self.compound(Kind::Case, words, scripts);
+                return self.compound(CompoundKind::Case, words, scripts);
             }
         }
     }
 
     /// What a `for` runs over, up to its `do`.
-    fn loop_words(&mut self) -> Result<Vec<Word>> {
+    fn loop_words(&mut self) -> Result<Vec<ShellWord>> {
         let mut words = Vec::new();
         self.gap()?;
         if self.eat_reserved("in") {
@@ -275,10 +278,15 @@ impl Parser<'_> {
     }
 
     /// The redirects after a compound command.
-    fn compound(&mut self, kind: Kind, words: Vec<Word>, scripts: Vec<Script>) -> Result<Compound> {
+    fn compound(
+        &mut self,
+        kind: CompoundKind,
+        words: Vec<ShellWord>,
+        scripts: Vec<ShellScript>,
+    ) -> Result<CompoundCommand> {
         let mut redirects = Vec::new();
         self.redirects(&mut redirects)?;
-        Ok(Compound { kind, words, scripts, redirects })
+        Ok(CompoundCommand { kind, words, scripts, redirects })
     }
 
     fn redirects(&mut self, redirects: &mut Vec<Redirect>) -> Result<()> {
@@ -292,7 +300,7 @@ impl Parser<'_> {
     }
 
     /// `[[ … ]]`, without the operators that calculate or look at variables by name: these can run commands.
-    fn test(&mut self) -> Result<Command> {
+    fn test(&mut self) -> Result<ShellCommand> {
         const CALCULATE: [&str; 8] = ["-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
         self.expect_reserved("[[")?;
         let mut words = Vec::new();
@@ -306,16 +314,16 @@ impl Parser<'_> {
             }
             let word = self.word()?;
             if word.literal().is_some_and(|text| CALCULATE.contains(&text) || text == "=~") {
-                return Err(NotUnderstood("a test that calculates"));
+                return Err(UnsupportedSyntax("a test that calculates"));
             }
             words.push(word);
         }
         let mut redirects = Vec::new();
         self.redirects(&mut redirects)?;
-        Ok(Command::Test { words, redirects })
+        Ok(ShellCommand::Test { words, redirects })
     }
 
-    fn function_by_keyword(&mut self) -> Result<Command> {
+    fn function_by_keyword(&mut self) -> Result<ShellCommand> {
         self.expect_reserved("function")?;
         self.cursor.skip_blanks();
         let name = self.word()?.source;
@@ -329,16 +337,18 @@ impl Parser<'_> {
         self.function(name)
     }
 
-    fn function(&mut self, name: String) -> Result<Command> {
+    fn function(&mut self, name: String) -> Result<ShellCommand> {
         self.gap()?;
         match self.deeper(Self::command)? {
-            Command::Compound(body) => Ok(Command::Function(Function { name, body: Box::new(body) })),
-            Command::Simple(_) | Command::Function(_) | Command::Test { .. } => Err(SYNTAX),
+            ShellCommand::Compound(body) => {
+                Ok(ShellCommand::Function(FunctionDefinition { name, body: Box::new(body) }))
+            }
+            ShellCommand::Simple(_) | ShellCommand::Function(_) | ShellCommand::Test { .. } => Err(SYNTAX),
         }
     }
 
-    fn simple_or_function(&mut self) -> Result<Command> {
-        let mut simple = Simple::default();
+    fn simple_or_function(&mut self) -> Result<ShellCommand> {
+        let mut simple = SimpleCommand::default();
         loop {
             self.redirects(&mut simple.redirects)?;
             match self.cursor.peek() {
@@ -356,21 +366,21 @@ impl Parser<'_> {
             }
             let word = self.word()?;
             if is_descriptor_variable(&word) && matches!(self.cursor.peek(), Some('<' | '>')) {
-                return Err(NotUnderstood("a descriptor kept in a variable"));
+                return Err(UnsupportedSyntax("a descriptor kept in a variable"));
             }
             if simple.words.is_empty() && is_assignment(&word.source) {
                 if self.cursor.peek() == Some('(') {
-                    return Err(NotUnderstood("an array"));
+                    return Err(UnsupportedSyntax("an array"));
                 }
                 simple.assignments.push(word);
             } else {
                 simple.words.push(word);
             }
         }
-        if simple == Simple::default() { Err(SYNTAX) } else { Ok(Command::Simple(simple)) }
+        if simple == SimpleCommand::default() { Err(SYNTAX) } else { Ok(ShellCommand::Simple(simple)) }
     }
 
-    fn function_by_parentheses(&mut self, simple: Simple) -> Result<Command> {
+    fn function_by_parentheses(&mut self, simple: SimpleCommand) -> Result<ShellCommand> {
         self.cursor.eat("(");
         self.cursor.skip_blanks();
         if !self.cursor.eat(")") {
@@ -382,13 +392,13 @@ impl Parser<'_> {
 
 /// `NAME=…`, `NAME+=…`, `NAME[…]=…`: where it stands before the command, it sets a variable.
 pub(crate) fn is_assignment(source: &str) -> bool {
-    let name_end = source.find(|one: char| !(one == '_' || one.is_ascii_alphanumeric())).unwrap_or(source.len());
+    let name_end = source.find(|c: char| !(c == '_' || c.is_ascii_alphanumeric())).unwrap_or(source.len());
     let (name, rest) = source.split_at(name_end);
-    let named = !name.is_empty() && !name.starts_with(|one: char| one.is_ascii_digit());
+    let named = !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit());
     named && (rest.starts_with('=') || rest.starts_with("+=") || (rest.starts_with('[') && rest.contains('=')))
 }
 
 /// `{name}`, which takes the number of a new descriptor when a redirect follows.
-fn is_descriptor_variable(word: &Word) -> bool {
+fn is_descriptor_variable(word: &ShellWord) -> bool {
     word.source.starts_with('{') && word.source.ends_with('}')
 }

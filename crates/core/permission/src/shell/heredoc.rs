@@ -1,9 +1,9 @@
 //! Here-documents: their body begins after the line that names them.
 
-use super::{NotUnderstood, Parser, Result, Word};
+use super::{Result, ShellParser, ShellWord, UnsupportedSyntax};
 
 /// Versions of bash disagree on where such a body ends.
-pub(super) const HERE_DOCUMENT: NotUnderstood = NotUnderstood("a here-document inside a substitution");
+pub(super) const HERE_DOCUMENT: UnsupportedSyntax = UnsupportedSyntax("a here-document inside a substitution");
 
 /// Whether here-documents may begin.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -13,29 +13,29 @@ pub(super) enum HereDocuments {
 }
 
 /// A here-document whose body was not read yet.
-pub(super) struct Pending {
+pub(super) struct PendingHereDocument {
     delimiter: String,
     /// Whether the body is taken as it stands.
     literal: bool,
     strips_tabs: bool,
 }
 
-impl Parser<'_> {
+impl ShellParser<'_> {
     /// Takes the delimiter after `<<` or `<<-`.
-    pub(super) fn here_document(&mut self, strips_tabs: bool) -> Result<Word> {
+    pub(super) fn here_document(&mut self, strips_tabs: bool) -> Result<ShellWord> {
         if self.here_documents == HereDocuments::Refused {
             return Err(HERE_DOCUMENT);
         }
         self.cursor.skip_blanks();
         let word = self.word()?;
-        let plain = |text: &str| text.chars().all(|one| one.is_ascii_alphanumeric() || "_-.!+%".contains(one));
+        let plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.!+%".contains(c));
         match word.literal() {
             Some(delimiter) if !delimiter.is_empty() && plain(delimiter) && word.source.trim().lines().count() == 1 => {
                 let literal = word.source != delimiter;
-                self.pending.push(Pending { delimiter: delimiter.to_owned(), literal, strips_tabs });
+                self.pending.push(PendingHereDocument { delimiter: delimiter.to_owned(), literal, strips_tabs });
                 Ok(word)
             }
-            _ => Err(NotUnderstood("a here-document with an unusual delimiter")),
+            _ => Err(UnsupportedSyntax("a here-document with an unusual delimiter")),
         }
     }
 
@@ -47,14 +47,14 @@ impl Parser<'_> {
         for pending in std::mem::take(&mut self.pending) {
             let mut body = String::new();
             loop {
-                let line = self.cursor.raw_line().ok_or(NotUnderstood("a here-document without its end"))?;
+                let line = self.cursor.raw_line().ok_or(UnsupportedSyntax("a here-document without its end"))?;
                 let line = if pending.strips_tabs { line.trim_start_matches('\t') } else { line };
                 if line == pending.delimiter {
                     break;
                 }
                 // Bash joins such lines before it looks for the delimiter.
                 if !pending.literal && line.ends_with('\\') {
-                    return Err(NotUnderstood("a here-document with joined lines"));
+                    return Err(UnsupportedSyntax("a here-document with joined lines"));
                 }
                 body.push_str(line);
                 body.push('\n');

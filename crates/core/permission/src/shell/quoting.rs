@@ -1,13 +1,13 @@
 //! Single, double and ANSI-C quotes, and the escapes in them.
 
-use super::word::Building;
-use super::{NotUnderstood, Parser, Result, Script};
+use super::word::WordBuilder;
+use super::{Result, ShellParser, ShellScript, UnsupportedSyntax};
 
-impl Parser<'_> {
+impl ShellParser<'_> {
     /// After the opening `'`.
-    pub(super) fn single_quoted(&mut self, word: &mut Building) -> Result<()> {
+    pub(super) fn single_quoted(&mut self, word: &mut WordBuilder) -> Result<()> {
         loop {
-            match self.cursor.raw_next().ok_or(NotUnderstood("a quote without its end"))? {
+            match self.cursor.raw_next().ok_or(UnsupportedSyntax("a quote without its end"))? {
                 '\'' => return Ok(()),
                 other => word.push(other),
             }
@@ -15,21 +15,21 @@ impl Parser<'_> {
     }
 
     /// After the opening `"`.
-    pub(super) fn double_quoted(&mut self, word: &mut Building) -> Result<()> {
+    pub(super) fn double_quoted(&mut self, word: &mut WordBuilder) -> Result<()> {
         loop {
-            match self.cursor.next().ok_or(NotUnderstood("a quote without its end"))? {
+            match self.cursor.next().ok_or(UnsupportedSyntax("a quote without its end"))? {
                 '"' => return Ok(()),
                 '\\' => self.escape_in_text(word)?,
-                '$' => self.dollar(word, Quotes::Inside)?,
-                '`' => self.backquoted(word, Quotes::Inside)?,
+                '$' => self.dollar(word, QuoteContext::Inside)?,
+                '`' => self.backquoted(word, QuoteContext::Inside)?,
                 other => word.push(other),
             }
         }
     }
 
     /// A backslash where only some characters can be escaped.
-    fn escape_in_text(&mut self, word: &mut Building) -> Result<()> {
-        match self.cursor.raw_next().ok_or(NotUnderstood("a backslash at its end"))? {
+    fn escape_in_text(&mut self, word: &mut WordBuilder) -> Result<()> {
+        match self.cursor.raw_next().ok_or(UnsupportedSyntax("a backslash at its end"))? {
             // A joined line was stepped over already.
             escaped @ ('$' | '`' | '"' | '\\') => word.push(escaped),
             other => {
@@ -41,11 +41,11 @@ impl Parser<'_> {
     }
 
     /// After the opening `$'`. What would not be a plain character is not read.
-    pub(super) fn ansi_quoted(&mut self, word: &mut Building) -> Result<()> {
-        let unusual = NotUnderstood("an unusual escape in `$'…'`");
+    pub(super) fn ansi_quoted(&mut self, word: &mut WordBuilder) -> Result<()> {
+        let unusual = UnsupportedSyntax("an unusual escape in `$'…'`");
         loop {
-            let one = self.cursor.raw_next().ok_or(NotUnderstood("a quote without its end"))?;
-            match one {
+            let c = self.cursor.raw_next().ok_or(UnsupportedSyntax("a quote without its end"))?;
+            match c {
                 '\'' => return Ok(()),
                 '\\' => {}
                 other => {
@@ -74,25 +74,25 @@ impl Parser<'_> {
         let mut code = 0_u32;
         let mut digits = 0;
         while digits < most
-            && let Some(digit) = self.cursor.raw_peek().and_then(|one| one.to_digit(radix))
+            && let Some(digit) = self.cursor.raw_peek().and_then(|c| c.to_digit(radix))
         {
             code = code.checked_mul(radix)?.checked_add(digit)?;
             self.cursor.raw_next();
             digits += 1;
         }
-        char::from_u32(code).filter(|one| digits > 0 && matches!(one, ' '..='~'))
+        char::from_u32(code).filter(|c| digits > 0 && matches!(c, ' '..='~'))
     }
 
     /// What the substitutions run in a text that is expanded like a double-quoted one but ends by itself.
-    pub(super) fn scripts_of_text(&self, text: &str) -> Result<Vec<Script>> {
-        let mut inner = Parser::over(text, self.depth);
-        let mut word = Building::default();
+    pub(super) fn scripts_of_text(&self, text: &str) -> Result<Vec<ShellScript>> {
+        let mut inner = ShellParser::over(text, self.depth);
+        let mut word = WordBuilder::default();
         inner.deeper(|inner| {
-            while let Some(one) = inner.cursor.next() {
-                match one {
+            while let Some(c) = inner.cursor.next() {
+                match c {
                     '\\' => inner.escape_in_text(&mut word)?,
-                    '$' => inner.dollar(&mut word, Quotes::Inside)?,
-                    '`' => inner.backquoted(&mut word, Quotes::Inside)?,
+                    '$' => inner.dollar(&mut word, QuoteContext::Inside)?,
+                    '`' => inner.backquoted(&mut word, QuoteContext::Inside)?,
                     other => word.push(other),
                 }
             }
@@ -104,7 +104,7 @@ impl Parser<'_> {
 
 /// Whether a `$` stands inside double quotes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Quotes {
+pub(super) enum QuoteContext {
     Inside,
     Outside,
 }

@@ -1,15 +1,15 @@
 //! Redirects.
 
-use super::{NotUnderstood, Parser, Redirect, RedirectKind, Result, Word};
+use super::{Redirect, RedirectKind, Result, ShellParser, ShellWord, UnsupportedSyntax};
 
-impl Parser<'_> {
+impl ShellParser<'_> {
     /// A redirect, if one begins here; a number before it included.
     pub(super) fn redirect(&mut self) -> Result<Option<Redirect>> {
         if self.cursor.looking_at("<(") || self.cursor.looking_at(">(") {
             return Ok(None);
         }
         let mut ahead = self.cursor.clone();
-        while ahead.peek().is_some_and(|one| one.is_ascii_digit()) {
+        while ahead.peek().is_some_and(|c| c.is_ascii_digit()) {
             ahead.next();
         }
         let digits = ahead.at() - self.cursor.at();
@@ -19,7 +19,7 @@ impl Parser<'_> {
         }
         // So large a number would be a word of its own to bash.
         if digits > 3 {
-            return Err(NotUnderstood("a descriptor with a large number"));
+            return Err(UnsupportedSyntax("a descriptor with a large number"));
         }
         self.cursor = ahead;
         self.operator_and_target().map(Some)
@@ -44,7 +44,7 @@ impl Parser<'_> {
         if self.cursor.eat("<&") {
             let target = self.target()?;
             if !is_descriptor(&target) {
-                return Err(NotUnderstood("a copy of a descriptor that is not a number"));
+                return Err(UnsupportedSyntax("a copy of a descriptor that is not a number"));
             }
             return Ok(Redirect { kind: Inner, target });
         }
@@ -60,15 +60,15 @@ impl Parser<'_> {
         Ok(Redirect { kind, target: self.target()? })
     }
 
-    fn target(&mut self) -> Result<Word> {
+    fn target(&mut self) -> Result<ShellWord> {
         self.cursor.skip_blanks();
         self.word()
     }
 }
 
 /// A number, `-`, or a number and `-`.
-fn is_descriptor(target: &Word) -> bool {
+fn is_descriptor(target: &ShellWord) -> bool {
     let text = target.literal().unwrap_or_default();
     let digits = text.strip_suffix('-').unwrap_or(text);
-    !text.is_empty() && target.source == text && digits.chars().all(|one| one.is_ascii_digit())
+    !text.is_empty() && target.source == text && digits.chars().all(|c| c.is_ascii_digit())
 }

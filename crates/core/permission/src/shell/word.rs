@@ -1,11 +1,11 @@
 //! Words, piece by piece.
 
-use super::quoting::Quotes;
-use super::{NotUnderstood, Parser, Result, Script, Splits, Text, Word};
+use super::quoting::QuoteContext;
+use super::{Result, ShellParser, ShellScript, ShellWord, UnsupportedSyntax, WordSplitting, WordValue};
 
 /// A word that is being read.
 #[derive(Default)]
-pub(super) struct Building {
+pub(super) struct WordBuilder {
     value: String,
     /// How much of the value stood before the first piece that only the shell knows.
     known: Option<usize>,
@@ -14,12 +14,12 @@ pub(super) struct Building {
     /// Whether it begins with a tilde for the home folder.
     home: bool,
     /// What its substitutions run.
-    pub(super) scripts: Vec<Script>,
+    pub(super) scripts: Vec<ShellScript>,
 }
 
-impl Building {
-    pub(super) fn push(&mut self, one: char) {
-        self.value.push(one);
+impl WordBuilder {
+    pub(super) fn push(&mut self, c: char) {
+        self.value.push(c);
     }
 
     /// From here on only the shell knows.
@@ -28,54 +28,54 @@ impl Building {
     }
 
     /// From here on only the shell knows, and without quotes it splits what it finds.
-    pub(super) fn expands(&mut self, quotes: Quotes) {
+    pub(super) fn expands(&mut self, quotes: QuoteContext) {
         self.dynamic();
-        self.splits |= quotes == Quotes::Outside;
+        self.splits |= quotes == QuoteContext::Outside;
     }
 
-    fn finish(self, source: &str) -> Word {
+    fn finish(self, source: &str) -> ShellWord {
         let lead = self.known.map(|known| self.value.get(..known).unwrap_or_default());
-        let splits = if self.splits { Splits::Yes } else { Splits::No };
+        let splits = if self.splits { WordSplitting::Yes } else { WordSplitting::No };
         let text = match lead {
-            Some(lead) if self.home => Text::Dynamic { lead: format!("~{lead}"), splits },
-            Some(lead) => Text::Dynamic { lead: lead.to_owned(), splits },
-            None if self.home => Text::Home(self.value),
-            None => Text::Literal(self.value),
+            Some(lead) if self.home => WordValue::Dynamic { lead: format!("~{lead}"), splits },
+            Some(lead) => WordValue::Dynamic { lead: lead.to_owned(), splits },
+            None if self.home => WordValue::Home(self.value),
+            None => WordValue::Literal(self.value),
         };
-        Word { source: source.replace("\\\n", ""), text, scripts: self.scripts }
+        ShellWord { source: source.replace("\\\n", ""), text, scripts: self.scripts }
     }
 }
 
 /// What ends an unquoted word.
-pub(super) fn ends_word(one: char) -> bool {
-    matches!(one, ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')')
+pub(super) fn ends_word(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')')
 }
 
-impl Parser<'_> {
+impl ShellParser<'_> {
     /// Reads one word; an error if there is none here.
-    pub(super) fn word(&mut self) -> Result<Word> {
+    pub(super) fn word(&mut self) -> Result<ShellWord> {
         // Joined lines before it are not part of it.
         self.cursor.peek();
         let start = self.cursor.at();
-        let mut word = Building::default();
+        let mut word = WordBuilder::default();
         if self.cursor.looking_at("<(") || self.cursor.looking_at(">(") {
             self.process_substitution(&mut word)?;
             return Ok(word.finish(self.cursor.since(start)));
         }
-        while let Some(one) = self.cursor.peek() {
-            if ends_word(one) {
+        while let Some(c) = self.cursor.peek() {
+            if ends_word(c) {
                 break;
             }
             self.cursor.next();
-            let first = self.cursor.since(start).len() == one.len_utf8();
-            self.piece(one, first, &mut word)?;
+            let first = self.cursor.since(start).len() == c.len_utf8();
+            self.piece(c, first, &mut word)?;
         }
         if self.cursor.looking_at("<(") || self.cursor.looking_at(">(") {
-            return Err(NotUnderstood("a process substitution inside a word"));
+            return Err(UnsupportedSyntax("a process substitution inside a word"));
         }
         let source = self.cursor.since(start);
         if source.is_empty() {
-            return Err(NotUnderstood("a syntax this program does not know"));
+            return Err(UnsupportedSyntax("a syntax this program does not know"));
         }
         if source == "{}" {
             // What `find` and `xargs` replace; braces with nothing in them are only braces.
@@ -84,31 +84,31 @@ impl Parser<'_> {
         Ok(word.finish(source))
     }
 
-    fn piece(&mut self, one: char, first: bool, word: &mut Building) -> Result<()> {
-        match one {
+    fn piece(&mut self, c: char, first: bool, word: &mut WordBuilder) -> Result<()> {
+        match c {
             '\'' => self.single_quoted(word)?,
             '"' => self.double_quoted(word)?,
-            '\\' => word.push(self.cursor.raw_next().ok_or(NotUnderstood("a backslash at its end"))?),
-            '$' => self.dollar(word, Quotes::Outside)?,
-            '`' => self.backquoted(word, Quotes::Outside)?,
+            '\\' => word.push(self.cursor.raw_next().ok_or(UnsupportedSyntax("a backslash at its end"))?),
+            '$' => self.dollar(word, QuoteContext::Outside)?,
+            '`' => self.backquoted(word, QuoteContext::Outside)?,
             '~' if first => self.tilde(word),
             // In what looks like an assignment a tilde is expanded after `=` and `:` too.
             '~' if word.value.ends_with(['=', ':']) => {
                 word.dynamic();
-                word.push(one);
+                word.push(c);
             }
             // Alone it is the name of a command; otherwise it could begin a set of characters.
-            '[' if first && self.cursor.peek().is_none_or(ends_word) => word.push(one),
+            '[' if first && self.cursor.peek().is_none_or(ends_word) => word.push(c),
             '*' | '?' | '{' | '[' => {
                 word.dynamic();
-                word.push(one);
+                word.push(c);
             }
             other => word.push(other),
         }
         Ok(())
     }
 
-    fn tilde(&mut self, word: &mut Building) {
+    fn tilde(&mut self, word: &mut WordBuilder) {
         match self.cursor.peek() {
             None | Some('/') => word.home = true,
             Some(next) if ends_word(next) => word.home = true,
@@ -120,14 +120,14 @@ impl Parser<'_> {
         }
     }
 
-    fn process_substitution(&mut self, word: &mut Building) -> Result<()> {
+    fn process_substitution(&mut self, word: &mut WordBuilder) -> Result<()> {
         self.cursor.next();
         self.cursor.next();
         word.dynamic();
         word.scripts.push(self.substitution()?);
         match self.cursor.peek() {
             Some(next) if !ends_word(next) || matches!(next, '(' | '<' | '>') => {
-                Err(NotUnderstood("a process substitution inside a word"))
+                Err(UnsupportedSyntax("a process substitution inside a word"))
             }
             Some(_) | None => Ok(()),
         }

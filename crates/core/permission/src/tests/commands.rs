@@ -4,7 +4,7 @@ use haft_types::{Decision, PermissionMode};
 use serde::Deserialize;
 
 use super::{Project, permissions};
-use crate::Call;
+use crate::PermissionRequest;
 
 /// One group of `fixtures/commands.toml`.
 #[derive(Deserialize)]
@@ -46,7 +46,7 @@ fn every_line_of_the_fixture_comes_to_what_it_says() {
         {
             lines += 1;
             let line = line.replace("{project}", &project.root().to_string_lossy());
-            let verdict = permissions.decide(&Call::command(&line), &project.workspace);
+            let verdict = permissions.decide(&PermissionRequest::command(&line), &project.workspace);
             if verdict.decision != decision {
                 wrong.push(format!(
                     "[{}] {line:?}: {} instead of {decision}: {}",
@@ -71,7 +71,8 @@ fn every_verdict_of_the_fixture_stays_as_it_is() {
         let _ = writeln!(text, "\n# {}", group.name);
         let permissions = permissions(group.mode, &group.allow, &group.ask, &group.deny);
         for line in group.allows.iter().chain(&group.asks).chain(&group.denies) {
-            let verdict = permissions.decide(&Call::command(&line.replace("{project}", root)), &project.workspace);
+            let verdict =
+                permissions.decide(&PermissionRequest::command(&line.replace("{project}", root)), &project.workspace);
             let _ = write!(text, "{} {line:?}: {}", verdict.decision, verdict.reason);
             if verdict.parts.len() > 1 {
                 let parts = verdict.parts.iter().map(|part| format!("{} {:?}", part.decision, part.command));

@@ -2,12 +2,12 @@ use haft_tool::{Access, FileUse, Intent};
 use haft_types::{Decision, PermissionMode};
 
 use super::{Project, permissions};
-use crate::{Call, Permissions, Verdict};
+use crate::{PermissionRequest, Permissions, Verdict};
 
-fn call<'a>(tool: &'a str, access: Access, paths: &[&str]) -> Call<'a> {
+fn call<'a>(tool: &'a str, access: Access, paths: &[&str]) -> PermissionRequest<'a> {
     let usage = if access == Access::Read { FileUse::Read } else { FileUse::Write };
     let files = paths.iter().map(|path| usage((*path).to_owned())).collect();
-    Call { tool, access, intent: Intent::Files(files), requires_approval: false, leaves_sandbox: false }
+    PermissionRequest { tool, access, intent: Intent::Files(files), requires_approval: false, leaves_sandbox: false }
 }
 
 fn write(permissions: &Permissions, project: &Project, path: &str) -> Verdict {
@@ -126,7 +126,7 @@ fn a_call_about_several_files_needs_every_one() {
     assert_eq!(decide(&["src/a", "src/b"]).decision, Decision::Allow);
     assert_eq!(decide(&["src/a", "sub/b"]).decision, Decision::Ask);
     assert_eq!(decide(&["src/a", "src/lock"]).decision, Decision::Deny);
-    let unknown = Call { intent: Intent::Unknown, ..call("apply_patch", Access::Write, &[]) };
+    let unknown = PermissionRequest { intent: Intent::Unknown, ..call("apply_patch", Access::Write, &[]) };
     assert_eq!(permissions.decide(&unknown, &project.workspace).decision, Decision::Ask);
 }
 
@@ -134,7 +134,7 @@ fn a_call_about_several_files_needs_every_one() {
 fn what_is_not_declared_is_asked_in_every_mode_but_yolo() {
     let project = Project::new();
     for access in [Access::Read, Access::State, Access::Write, Access::Execute] {
-        let opaque = Call { intent: Intent::Unknown, ..call("mystery", access, &[]) };
+        let opaque = PermissionRequest { intent: Intent::Unknown, ..call("mystery", access, &[]) };
         for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
             let verdict = permissions::<&str>(mode, &[], &[], &[]).decide(&opaque, &project.workspace);
             assert_eq!(verdict.decision, Decision::Ask, "{mode} {access:?}");

@@ -3,12 +3,13 @@
 use haft_tool::{Access, Intent, Workspace};
 use haft_types::{Decision, PermissionMode};
 
-use crate::{Call, Permissions, Rule, RuleConfig, RuleError, Rules, Verdict};
+use crate::{PermissionRequest, PermissionRule, PermissionRules, Permissions, RuleConfig, RuleError, Verdict};
 
 fn decide(mode: PermissionMode, rules: &[(Decision, &str)], tool: &str, hosts: &[&str]) -> Verdict {
-    let rules =
-        rules.iter().fold(Rules::default(), |rules, (by, text)| rules.with(*by, Rule::parse(text, None).unwrap()));
-    let call = Call {
+    let rules = rules.iter().fold(PermissionRules::default(), |rules, (by, text)| {
+        rules.with(*by, PermissionRule::parse(text, None).unwrap())
+    });
+    let call = PermissionRequest {
         tool,
         access: Access::Read,
         intent: Intent::Hosts(hosts.iter().map(|host| (*host).to_owned()).collect()),
@@ -71,7 +72,7 @@ fn the_strictest_host_decides_and_deny_wins_everywhere() {
 #[test]
 fn a_rule_without_a_host_is_refused_and_examples_are_checked() {
     for text in ["web_crawl(example.com)", "web_crawl(domain:)", "web_crawl(domain:*.)", "web_crawl(domain:a/b)"] {
-        assert!(matches!(Rule::parse(text, None), Err(RuleError::Domain(_))), "{text}");
+        assert!(matches!(PermissionRule::parse(text, None), Err(RuleError::Domain(_))), "{text}");
     }
     let config = super::super::PermissionsConfig {
         rules: vec![RuleConfig {
@@ -82,5 +83,5 @@ fn a_rule_without_a_host_is_refused_and_examples_are_checked() {
         }],
         ..Default::default()
     };
-    assert!(Rules::load(&config, None).is_ok());
+    assert!(PermissionRules::load(&config, None).is_ok());
 }

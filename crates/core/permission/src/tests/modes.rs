@@ -2,17 +2,17 @@ use haft_tool::{Access, FileUse, Intent};
 use haft_types::{Decision, PermissionMode};
 
 use super::{Project, permissions};
-use crate::{Call, Confinement, Permissions};
+use crate::{Confinement, PermissionRequest, Permissions};
 
 /// What a mode makes of a read, an edit, an unlisted command, and a tool of which nothing is known.
 fn decisions(permissions: &Permissions, project: &Project) -> [Decision; 4] {
     let file = |tool, access| {
         let usage = if access == Access::Read { FileUse::Read } else { FileUse::Write };
         let intent = Intent::Files(vec![usage("src/a".to_owned())]);
-        Call { tool, access, intent, requires_approval: false, leaves_sandbox: false }
+        PermissionRequest { tool, access, intent, requires_approval: false, leaves_sandbox: false }
     };
-    let opaque = Call { intent: Intent::Unknown, ..file("mystery", Access::Execute) };
-    [file("read_file", Access::Read), file("write_to_file", Access::Write), Call::command("make"), opaque]
+    let opaque = PermissionRequest { intent: Intent::Unknown, ..file("mystery", Access::Execute) };
+    [file("read_file", Access::Read), file("write_to_file", Access::Write), PermissionRequest::command("make"), opaque]
         .map(|call| permissions.decide(&call, &project.workspace).decision)
 }
 
@@ -47,7 +47,7 @@ fn auto_in_a_sandbox_still_honours_rules() {
         ("rm x", Decision::Deny),
         ("echo $((x))", Decision::Ask),
     ] {
-        let verdict = sandboxed.decide(&Call::command(line), &project.workspace);
+        let verdict = sandboxed.decide(&PermissionRequest::command(line), &project.workspace);
         assert_eq!(verdict.decision, decision, "{line}: {}", verdict.reason);
     }
 }
@@ -66,7 +66,7 @@ fn a_sandbox_that_cannot_protect_files_asks_for_what_writes() {
         ("rm src/a", Decision::Ask),
         ("$x", Decision::Ask),
     ] {
-        let verdict = permissions.decide(&Call::command(line), &project.workspace);
+        let verdict = permissions.decide(&PermissionRequest::command(line), &project.workspace);
         assert_eq!(verdict.decision, decision, "{line}: {}", verdict.reason);
     }
 }
@@ -83,7 +83,7 @@ fn leaving_the_sandbox_is_asked_whatever_is_allowed() {
     ] {
         let mut permissions = permissions(mode, &["execute_command(make:*)"], &[], &[]);
         permissions.confinement = confinement;
-        let leaving = Call { leaves_sandbox: true, ..Call::command("make") };
+        let leaving = PermissionRequest { leaves_sandbox: true, ..PermissionRequest::command("make") };
         let verdict = permissions.decide(&leaving, &project.workspace);
         assert_eq!(verdict.decision, decision, "{mode} {confinement:?}: {}", verdict.reason);
         assert!(verdict.remember.is_empty(), "it is asked each time");
@@ -96,13 +96,13 @@ fn the_models_own_doubt_asks_and_its_confidence_allows_nothing() {
     for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
         let mut permissions = permissions(mode, &["execute_command(make:*)"], &[], &[]);
         permissions.confinement = Confinement::Sandbox;
-        let doubtful = Call { requires_approval: true, ..Call::command("make") };
+        let doubtful = PermissionRequest { requires_approval: true, ..PermissionRequest::command("make") };
         assert_eq!(permissions.decide(&doubtful, &project.workspace).decision, Decision::Ask, "{mode}");
     }
     let asks = permissions::<&str>(PermissionMode::Ask, &[], &[], &[]);
-    assert_eq!(asks.decide(&Call::command("make"), &project.workspace).decision, Decision::Ask);
+    assert_eq!(asks.decide(&PermissionRequest::command("make"), &project.workspace).decision, Decision::Ask);
     let yolo = permissions::<&str>(PermissionMode::Yolo, &[], &[], &[]);
-    let doubtful = Call { requires_approval: true, ..Call::command("make") };
+    let doubtful = PermissionRequest { requires_approval: true, ..PermissionRequest::command("make") };
     assert_eq!(yolo.decide(&doubtful, &project.workspace).decision, Decision::Allow);
 }
 
@@ -117,7 +117,9 @@ fn a_folder_outside_is_asked() {
     );
     let at = |cwd: &str, line: &str| {
         let intent = Intent::Command { line: line.to_owned(), cwd: Some(cwd.to_owned()) };
-        permissions.decide(&Call { intent, ..Call::command(line) }, &project.workspace).decision
+        permissions
+            .decide(&PermissionRequest { intent, ..PermissionRequest::command(line) }, &project.workspace)
+            .decision
     };
     assert_eq!(at("src", "make"), Decision::Allow);
     assert_eq!(at("away", "make"), Decision::Ask);
@@ -131,8 +133,11 @@ fn a_long_line_is_asked() {
     let project = Project::new();
     let permissions = permissions(PermissionMode::Ask, &["execute_command(ls:*)"], &[], &[]);
     let line = |parts: usize| vec!["ls"; parts].join("; ");
-    assert_eq!(permissions.decide(&Call::command(&line(50)), &project.workspace).decision, Decision::Allow);
-    let verdict = permissions.decide(&Call::command(&line(51)), &project.workspace);
+    assert_eq!(
+        permissions.decide(&PermissionRequest::command(&line(50)), &project.workspace).decision,
+        Decision::Allow
+    );
+    let verdict = permissions.decide(&PermissionRequest::command(&line(51)), &project.workspace);
     assert_eq!(verdict.decision, Decision::Ask, "{}", verdict.reason);
 }
 
@@ -159,6 +164,9 @@ fn deep_and_long_lines_end_quickly() {
         "case x in ".repeat(6_000),
         "f()".repeat(20_000),
     ] {
-        assert_ne!(permissions.decide(&Call::command(&line), &project.workspace).decision, Decision::Allow);
+        assert_ne!(
+            permissions.decide(&PermissionRequest::command(&line), &project.workspace).decision,
+            Decision::Allow
+        );
     }
 }

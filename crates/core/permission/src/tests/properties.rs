@@ -5,7 +5,7 @@ use haft_types::{Decision, PermissionMode};
 use proptest::prelude::*;
 
 use super::{Project, config, permissions};
-use crate::{Call, Rule, Rules};
+use crate::{PermissionRequest, PermissionRule, PermissionRules};
 
 const COMMANDS: [&str; 22] = [
     "ls", "ls -l", "rm x", "git status", "git push", "git -C x push", "cat a", "$x", "echo $(rm x)",
@@ -46,17 +46,17 @@ fn a_stricter_rule_never_loosens() {
         (line(), rules(), rules(), rules(), proptest::sample::select(&RULES[..]), proptest::sample::select(&MODES[..]));
     let checked = runner.run(&strategy, |(line, allow, ask, deny, added, mode)| {
         let before = permissions(mode, &allow, &ask, &deny);
-        let decided = before.decide(&Call::command(&line), &project.workspace).decision;
-        let rule = Rule::parse(added, None).unwrap();
+        let decided = before.decide(&PermissionRequest::command(&line), &project.workspace).decision;
+        let rule = PermissionRule::parse(added, None).unwrap();
         for decision in [Decision::Ask, Decision::Deny] {
             let mut after = before.clone();
             after.rules = after.rules.with(decision, rule.clone());
-            let now = after.decide(&Call::command(&line), &project.workspace).decision;
+            let now = after.decide(&PermissionRequest::command(&line), &project.workspace).decision;
             prop_assert!(now >= decided, "{line:?}: {decided} became {now} with {decision} {added}");
         }
         let mut allowed = before.clone();
         allowed.rules = allowed.rules.with(Decision::Allow, rule);
-        let now = allowed.decide(&Call::command(&line), &project.workspace).decision;
+        let now = allowed.decide(&PermissionRequest::command(&line), &project.workspace).decision;
         prop_assert!(decided != Decision::Deny || now == Decision::Deny, "{line:?}: a denial was lifted by {added}");
         Ok(())
     });
@@ -73,10 +73,10 @@ fn a_projects_rules_never_loosen() {
         let before = permissions(mode, &user, &[], &[]);
         let file = config(&allow, &ask, &deny);
         let mut after = before.clone();
-        after.rules = Rules::tightened_by(&before.rules, &file, None).unwrap();
+        after.rules = PermissionRules::tightened_by(&before.rules, &file, None).unwrap();
         let (then, now) = (
-            before.decide(&Call::command(&line), &project.workspace),
-            after.decide(&Call::command(&line), &project.workspace),
+            before.decide(&PermissionRequest::command(&line), &project.workspace),
+            after.decide(&PermissionRequest::command(&line), &project.workspace),
         );
         prop_assert!(now.decision >= then.decision, "{line:?}: {} became {}", then.decision, now.decision);
         Ok(())
@@ -92,12 +92,15 @@ fn what_is_remembered_allows_the_line() {
         proptest::test_runner::TestRunner::new(ProptestConfig { cases: 1_000, ..ProptestConfig::default() });
     let checked = runner.run(&(line(), rules(), rules()), |(line, allow, deny)| {
         let mut permissions = permissions(PermissionMode::Ask, &allow, &[], &deny);
-        let verdict = permissions.decide(&Call::command(&line), &project.workspace);
+        let verdict = permissions.decide(&PermissionRequest::command(&line), &project.workspace);
         if !verdict.remember.is_empty() {
             for text in &verdict.remember {
-                permissions.rules = permissions.rules.with(Decision::Allow, Rule::parse(text, None).unwrap());
+                permissions.rules = permissions.rules.with(Decision::Allow, PermissionRule::parse(text, None).unwrap());
             }
-            prop_assert_eq!(permissions.decide(&Call::command(&line), &project.workspace).decision, Decision::Allow);
+            prop_assert_eq!(
+                permissions.decide(&PermissionRequest::command(&line), &project.workspace).decision,
+                Decision::Allow
+            );
         }
         Ok(())
     });
@@ -110,7 +113,7 @@ proptest! {
     fn any_text_can_be_decided(line in "[a-c $`'\"(){}<>|&;\\\\\n#*?~=!\\[\\]-]{0,40}") {
         let nowhere = Workspace { root: "/nowhere".into(), extra: Vec::new(), cwd: "/nowhere".into(), spill: "/none".into(), journal: "/none".into() };
         let permissions = permissions(PermissionMode::Ask, &["execute_command(a:*)"], &[], &["execute_command(b:*)"]);
-        let verdict = permissions.decide(&Call::command(&line), &nowhere);
+        let verdict = permissions.decide(&PermissionRequest::command(&line), &nowhere);
         if verdict.decision == Decision::Allow {
             prop_assert!(verdict.parts.iter().all(|part| part.decision == Decision::Allow) && !verdict.parts.is_empty());
         }

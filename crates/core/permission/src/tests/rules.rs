@@ -1,10 +1,10 @@
 use haft_types::{Decision, PermissionMode};
 
 use super::{Project, config, permissions};
-use crate::{Call, PermissionsConfig, Rule, RuleConfig, Rules, RulesError};
+use crate::{PermissionRequest, PermissionRule, PermissionRules, PermissionsConfig, RuleConfig, RulesError};
 
 fn error_of(rule: &str) -> String {
-    Rule::parse(rule, None).unwrap_err().to_string()
+    PermissionRule::parse(rule, None).unwrap_err().to_string()
 }
 
 #[test]
@@ -31,18 +31,18 @@ fn rules_that_cannot_be_read_say_why() {
 
 #[test]
 fn rules_take_the_names_people_know() {
-    let rule = Rule::parse(" Bash(git status:*) ", None).unwrap();
+    let rule = PermissionRule::parse(" Bash(git status:*) ", None).unwrap();
     assert_eq!((rule.tool(), rule.text()), ("execute_command", "Bash(git status:*)"));
     let home = std::path::Path::new("/home/me");
-    assert!(Rule::parse("Read(~/notes/**)", Some(home)).is_ok());
-    assert!(Rule::parse("some_mcp_tool", None).is_ok());
-    assert!(Rule::parse("execute_command(npm run *)", None).is_ok());
+    assert!(PermissionRule::parse("Read(~/notes/**)", Some(home)).is_ok());
+    assert!(PermissionRule::parse("some_mcp_tool", None).is_ok());
+    assert!(PermissionRule::parse("execute_command(npm run *)", None).is_ok());
 }
 
-fn long(rule: &str, decision: Decision, matches: &[&str], no_match: &[&str]) -> Result<Rules, RulesError> {
+fn long(rule: &str, decision: Decision, matches: &[&str], no_match: &[&str]) -> Result<PermissionRules, RulesError> {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     let rule = RuleConfig { rule: rule.to_owned(), decision, matches: owned(matches), no_match: owned(no_match) };
-    Rules::load(&PermissionsConfig { rules: vec![rule], ..PermissionsConfig::default() }, None)
+    PermissionRules::load(&PermissionsConfig { rules: vec![rule], ..PermissionsConfig::default() }, None)
 }
 
 #[test]
@@ -75,7 +75,8 @@ fn examples_are_checked() {
 
 #[test]
 fn a_project_only_tightens() {
-    let user = Rules::load(&config(&["execute_command(ls:*)", "execute_command(git:*)"], &[], &[]), None).unwrap();
+    let user =
+        PermissionRules::load(&config(&["execute_command(ls:*)", "execute_command(git:*)"], &[], &[]), None).unwrap();
     let project = config(&["execute_command(rm:*)"], &["execute_command(git push:*)"], &["execute_command(ls -x)"]);
     let rules = user.tightened_by(&project, None).unwrap();
     let standing: Vec<_> = rules.iter().map(|rule| (rule.decision, rule.rule, rule.of_project)).collect();
@@ -95,7 +96,7 @@ fn what_can_be_remembered_allows_exactly_this() {
     let project = Project::new();
     let permissions =
         permissions(PermissionMode::Ask, &["execute_command(ls:*)"], &["execute_command(git push:*)"], &[]);
-    let remember = |line: &str| permissions.decide(&Call::command(line), &project.workspace).remember;
+    let remember = |line: &str| permissions.decide(&PermissionRequest::command(line), &project.workspace).remember;
     assert_eq!(remember("make check"), ["execute_command(make check)"]);
     assert_eq!(
         remember("ls; make 'a b' && echo it\\'s"),
@@ -115,7 +116,7 @@ fn what_can_be_remembered_allows_exactly_this() {
 fn the_verdict_tells_part_by_part() {
     let project = Project::new();
     let permissions = permissions(PermissionMode::Ask, &["execute_command(ls:*)"], &[], &["execute_command(rm:*)"]);
-    let verdict = permissions.decide(&Call::command("ls -l && make > f; rm x"), &project.workspace);
+    let verdict = permissions.decide(&PermissionRequest::command("ls -l && make > f; rm x"), &project.workspace);
     let parts: Vec<_> = verdict.parts.iter().map(|part| (part.command.as_str(), part.decision)).collect();
     assert_eq!(
         parts,

@@ -3,12 +3,13 @@
 use haft_tool::{Access, Intent, Workspace};
 use haft_types::{Decision, PermissionMode};
 
-use crate::{Call, Permissions, Rule, Rules, Verdict};
+use crate::{PermissionRequest, PermissionRule, PermissionRules, Permissions, Verdict};
 
 fn decide(mode: PermissionMode, rules: &[(Decision, &str)], server: &str, tool: &str) -> Verdict {
-    let rules =
-        rules.iter().fold(Rules::default(), |rules, (by, text)| rules.with(*by, Rule::parse(text, None).unwrap()));
-    let call = Call {
+    let rules = rules.iter().fold(PermissionRules::default(), |rules, (by, text)| {
+        rules.with(*by, PermissionRule::parse(text, None).unwrap())
+    });
+    let call = PermissionRequest {
         tool: "use_mcp_tool",
         access: Access::Execute,
         intent: Intent::Server { server: server.into(), tool: tool.into() },

@@ -3,7 +3,9 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use haft_permission::{Call, Confinement, Permissions, PermissionsConfig, Rule, Rules, Verdict};
+use haft_permission::{
+    Confinement, PermissionRequest, PermissionRule, PermissionRules, Permissions, PermissionsConfig, Verdict,
+};
 use haft_types::{Decision, PermissionMode};
 use serde_json::{Value, json};
 
@@ -17,7 +19,7 @@ fn classic_names_agree_with_the_tools() {
             if alias.name.starts_with("Todo") {
                 continue;
             }
-            let rule = Rule::parse(alias.name, None).unwrap();
+            let rule = PermissionRule::parse(alias.name, None).unwrap();
             assert_eq!(rule.tool(), tool.spec().name, "{}", alias.name);
         }
     }
@@ -35,13 +37,13 @@ fn project() -> Bench {
 fn permissions(mode: PermissionMode, allow: &[&str], deny: &[&str]) -> Permissions {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     let config = PermissionsConfig { mode, allow: owned(allow), deny: owned(deny), ..PermissionsConfig::default() };
-    Permissions { mode, rules: Rules::load(&config, None).unwrap(), confinement: Confinement::None }
+    Permissions { mode, rules: PermissionRules::load(&config, None).unwrap(), confinement: Confinement::None }
 }
 
 fn decide(permissions: &Permissions, project: &Bench, tool: &str, arguments: &Value) -> Verdict {
     let tools = builtin();
     let tool = tools.iter().find(|one| one.spec().name == tool).unwrap();
-    permissions.decide(&Call::of(tool.as_ref(), arguments), project.workspace())
+    permissions.decide(&PermissionRequest::of(tool.as_ref(), arguments), project.workspace())
 }
 
 fn extract(permissions: &Permissions, project: &Bench, output: &str) -> Verdict {

@@ -3,6 +3,7 @@
 mod backup;
 mod change;
 mod cost;
+#[cfg(feature = "imports")]
 mod import;
 mod list;
 mod search;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
+#[cfg(feature = "imports")]
 use haft_imports::ImportFormat;
 use haft_store::{Conversation, Found, Scope, Store, StoreError};
 
@@ -60,6 +62,7 @@ pub(crate) enum ConversationsCommand {
     ///
     /// Importing twice adds only what is new. A folder is read file by file; its `current_conversations.json` says which
     /// conversation is current in each namespace.
+    #[cfg(feature = "imports")]
     Import(ImportArgs),
     /// Show statistics of the store.
     Stats(StatsArgs),
@@ -240,6 +243,7 @@ pub(crate) struct ExportArgs {
     pub(crate) common: Common,
 }
 
+#[cfg(feature = "imports")]
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
     /// Files or folders; `-` is standard input.
@@ -306,6 +310,7 @@ pub(crate) enum BackupCommand {
 pub(super) fn run(command: ConversationsCommand) -> anyhow::Result<Exit> {
     let done = wiring::runtime()?.block_on(async {
         match command {
+            #[cfg(feature = "imports")]
             ConversationsCommand::Import(args) => return import::run(&args).await,
             ConversationsCommand::New(args) => change::new(args).await,
             ConversationsCommand::List(args) => list::list(&args).await,

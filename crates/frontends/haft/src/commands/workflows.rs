@@ -1,27 +1,21 @@
 //! `haft workflows`: steps for agents, each run once what it needs is done.
 
-mod drive;
-mod record;
-mod step;
-mod told;
+mod report;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use drive::Drive;
 use haft_agent::config::Config;
-use haft_agent::knowledge;
-use haft_engine::Purse;
+use haft_agent::{RandomIds, WallClock, knowledge};
+use haft_engine::turn::Limits;
 use haft_project::agents::{self, Agent};
-use haft_project::workflows::{self, Workflow};
 use haft_project::{Found, Ground, Kind, Problem};
 use haft_types::PermissionMode;
-use record::Records;
+use haft_workflows::{Workflow, WorkflowError, WorkflowRun, WorkflowRuns};
+use report::StepPrinter;
 use tokio_util::sync::CancellationToken;
-use told::Told;
 
 use super::catalogue;
 use super::run::cancel_on_signals;
@@ -118,29 +112,58 @@ fn run_one(args: WorkflowRunArgs) -> anyhow::Result<Exit> {
     });
     let (workflow, agents) = find(&ground, &args.name, untrusted.as_deref().unwrap_or_default())?;
     check_models(&workflow, &agents, &args, &loaded.config)?;
-    let records = Records::at(places.workflows());
+    let runs = WorkflowRuns::at(places.workflows());
     let namespace = project.namespace();
-    let record = if args.resume {
-        records.newest(&workflow, &namespace)?
+    let held = if args.resume {
+        runs.newest(&workflow, &namespace)
     } else {
-        records.begin(&workflow, &namespace, inputs(&workflow, &args.inputs)?)?
+        let inputs = inputs(&workflow, &args.inputs)?;
+        runs.begin(&workflow, &namespace, inputs, (&WallClock, &RandomIds))
     };
-    let told = Arc::new(Mutex::new(Told::new(args.output_format, args.verbose)));
+    let held = held.map_err(|error| run_error(error, &args.name))?;
+    let run = WorkflowRun {
+        agent: wiring::agent(&places, loaded.config.clone()),
+        places,
+        config: loaded.config,
+        project,
+        workflow: workflow.clone(),
+        agents,
+        model: args.model,
+        mode: args.permission_mode,
+        limits: Limits {
+            turns: args.max_turns,
+            tokens: None,
+            budget_usd: args.max_budget_usd,
+            wall_time: args.max_wall_time,
+        },
+        cancel: CancellationToken::new(),
+    };
+    let printer = Box::new(StepPrinter::new(args.output_format, args.verbose));
     let work = async {
-        let cancel = CancellationToken::new();
-        cancel_on_signals(&cancel);
-        let drive =
-            Drive { places, config: loaded.config, args, workflow, agents, purse: Purse::default(), told, cancel };
-        drive.run(record).await
+        cancel_on_signals(&run.cancel);
+        run.run(held, printer).await
     };
     // Steps are not moved between threads: one is enough to wait for models.
-    wiring::runtime()?.block_on(tokio::task::LocalSet::new().run_until(work))
+    let report = wiring::runtime()?.block_on(tokio::task::LocalSet::new().run_until(work))?;
+    let exit = if report.never_valid { Exit::Usage } else { report.result.outcome.into() };
+    report::print(report, &workflow, args.output_format);
+    Ok(exit)
+}
+
+/// What a person can mend is told with what to do.
+fn run_error(error: WorkflowError, name: &str) -> anyhow::Error {
+    match error {
+        WorkflowError::NoRun(_) => mistake(format!("{error}; start one with `haft workflows run {name}`")),
+        WorkflowError::Changed { .. } => mistake(format!("{error}; start a new one with `haft workflows run {name}`")),
+        WorkflowError::Busy(_) => mistake(error.to_string()),
+        WorkflowError::File { .. } | WorkflowError::Panicked(_) => error.into(),
+    }
 }
 
 /// The workflow, with everything that could stop it found before it begins.
 fn find(ground: &Ground, name: &str, untrusted: &str) -> anyhow::Result<(Workflow, Found<Agent>)> {
     let mut problems = Vec::new();
-    let found = workflows::load(ground, &mut problems);
+    let found = haft_workflows::load(ground, &mut problems);
     let Some(workflow) = found.get(name) else {
         let own = problems.iter().filter(|problem| problem.path.file_stem().is_some_and(|stem| stem == name));
         let own: Vec<&Problem> = own.collect();
@@ -167,7 +190,7 @@ fn check_models(
     config: &Config,
 ) -> anyhow::Result<()> {
     for step in &workflow.steps {
-        let named = step::model(step, agents, args).or_else(|| haft_agent::configured_model(config));
+        let named = step.model(agents, args.model.as_deref()).or_else(|| haft_agent::configured_model(config));
         let known = match named {
             Some(name) => wiring::declared(config, &name).map(drop).map_err(anyhow::Error::from),
             None => Err(mistake("no model is chosen; use `-m provider/model`, or set `model` in config.toml")),

@@ -18,7 +18,7 @@ use haft_mcp::{
     Cache, Gathered, Host, Problem, ProjectFile, Reach, Server, ServerCatalogue, ServerConfig, Servers, UseMcpTool,
     gather,
 };
-use haft_permission::Rule;
+use haft_permission::PermissionRule;
 use haft_project::Standing;
 use haft_sandbox::{SandboxConfig, Supervisor};
 use haft_tool::{Tool, ToolCatalogue};
@@ -212,10 +212,10 @@ fn host(
 }
 
 /// What the configuration says of whole servers, as permission rules. Asking is the default.
-pub(crate) fn rules(servers: &[Server]) -> Vec<(Decision, Rule)> {
+pub(crate) fn rules(servers: &[Server]) -> Vec<(Decision, PermissionRule)> {
     let of = |server: &Server| {
         let decision = server.permission.filter(|decision| *decision != Decision::Ask)?;
-        Some((decision, Rule::parse(&format!("mcp__{}", server.name), None).ok()?))
+        Some((decision, PermissionRule::parse(&format!("mcp__{}", server.name), None).ok()?))
     };
     servers.iter().filter_map(of).collect()
 }

@@ -1,5 +1,7 @@
 //! The request that would be sent next, built by the engine under the present configuration.
 
+use std::path::Path;
+
 use haft_agent::Project;
 use haft_agent::config::Config;
 use haft_context::{Assembly, treat_input};
@@ -7,6 +9,7 @@ use haft_model::{Declared, Encoding, ProviderConfig};
 use haft_store::{Conversation, DEFAULT_NAMESPACE};
 use haft_types::{Api, ContentHash, ConversationId, Message, MessageId, Metadata, Origin, Role, Timestamp};
 
+#[cfg(feature = "imports")]
 use super::from_file::{self, ConversationFile};
 use crate::cli::RunArgs;
 use crate::commands::context::LookArgs;
@@ -40,7 +43,7 @@ pub(super) async fn next(look: &LookArgs) -> anyhow::Result<NextRequest> {
     let store = wiring::open_store(&places, &config)?;
     let mut args = RunArgs { model: Some(model.clone()), ..RunArgs::default() };
     let (conversation, mut messages) = if let Some(path) = &look.from_file {
-        let ConversationFile { id, system, messages } = from_file::read(path)?;
+        let (id, system, messages) = read_file(path)?;
         args.system_prompt = system;
         (imagined(id, messages.len()), messages)
     } else {
@@ -57,6 +60,18 @@ pub(super) async fn next(look: &LookArgs) -> anyhow::Result<NextRequest> {
     let encoding = wiring::declared(&config, &model)?.encoding();
     let mut session = wiring::look(&places, config, plan, store, (conversation, messages)).await?;
     Ok(NextRequest { assembly: session.preview()?, encoding })
+}
+
+/// The id, the system prompt and the messages of a conversation in a file.
+#[cfg(feature = "imports")]
+fn read_file(path: &Path) -> anyhow::Result<(ConversationId, Option<String>, Vec<Message>)> {
+    let ConversationFile { id, system, messages } = from_file::read(path)?;
+    Ok((id, system, messages))
+}
+
+#[cfg(not(feature = "imports"))]
+fn read_file(_: &Path) -> anyhow::Result<(ConversationId, Option<String>, Vec<Message>)> {
+    Err(mistake("`--from-file` is not in this build; build it with `--features imports`"))
 }
 
 /// The model to ask. Over an API that its provider does not speak it is as another provider would serve it.

@@ -1,4 +1,4 @@
-//! `haft context replay`: a recorded conversation under other policies . Nothing is sent and nothing is written but
+//! `haft context replay`: a recorded conversation under other policies. Nothing is sent and nothing is written but
 //! the plot that is asked for.
 //!
 //! ```text
@@ -10,8 +10,10 @@ mod own;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::Context as _;
+use clap::Args;
 use haft_agent::config::Config;
 use haft_lab::{OUTCOME_HEADINGS, PolicyOutcome, Variant};
 use haft_model::{Encoding, O200k};
@@ -19,9 +21,8 @@ use haft_types::{Api, CacheKind, CacheRule, ModelSpec, Price};
 use serde_json::json;
 
 use super::next;
+use crate::cli::Common;
 use crate::commands::configuration;
-use crate::commands::context::ReplayArgs;
-
 use crate::exit::mistake;
 use crate::output::Table;
 use crate::{output, wiring};
@@ -30,6 +31,89 @@ use crate::{output, wiring};
 const RECORDED: &str = "recorded";
 /// What is compared when nothing is said.
 const USUAL: [&str; 5] = ["none", "front", "tail", "default", "cache-aware"];
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// An id, the beginning of one, or a name; the current conversation when absent.
+    pub(crate) conversation: Option<String>,
+
+    /// Take the conversations from a file (`-` is standard input): an export, recorded chats one a line, a session of another
+    /// agent; may be gzipped.
+    #[arg(long, value_name = "FILE", conflicts_with = "conversation")]
+    pub(crate) from_file: Option<PathBuf>,
+
+    /// Take the conversations from all files of a folder, such as the sessions of another agent.
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["conversation", "from_file"])]
+    pub(crate) import: Option<PathBuf>,
+
+    /// The policies to compare, separated by commas.
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub(crate) policy: Vec<String>,
+
+    /// Window, cache and prices of this model, as `provider/model`.
+    #[arg(short, long)]
+    pub(crate) model: Option<String>,
+
+    /// The cache to imagine: anthropic, openai, openai-breakpoints, gemini, deepseek, vllm, llama-cpp, automatic or none.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) rule: Option<String>,
+
+    /// What reading and writing the cache costs, in times of the input price, such as `0.1/1.25`.
+    #[arg(long, value_name = "READ/WRITE", value_parser = prices)]
+    pub(crate) prices: Option<(f64, f64)>,
+
+    /// Reminders for a file or folder without any: their tokens, and the share of requests that change them.
+    #[arg(long, value_name = "TOKENS[:SHARE]", default_value = "1000:0.05")]
+    pub(crate) reminders: ReminderScenario,
+
+    /// Write the body of every request to this folder, as `POLICY/0001.json`.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) bodies: Option<PathBuf>,
+
+    /// Write a picture (.svg) or a page with table and picture (.html) to this file.
+    #[arg(long, value_name = "FILE", value_parser = plot)]
+    pub(crate) plot: Option<PathBuf>,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// Reminders that were never sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReminderScenario {
+    pub(crate) tokens: u32,
+    /// The share of requests that change them.
+    pub(crate) changes: f64,
+}
+
+impl FromStr for ReminderScenario {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const MOST: u32 = 100_000;
+        let (tokens, changes) = text.split_once(':').unwrap_or((text, "0.05"));
+        let tokens = tokens.parse().ok().filter(|tokens| *tokens <= MOST);
+        let changes = changes.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+        let read = tokens.zip(changes).map(|(tokens, changes)| Self { tokens, changes });
+        read.ok_or_else(|| format!("use up to {MOST} tokens and a share from 0 to 1, such as `1000:0.05`"))
+    }
+}
+
+fn prices(text: &str) -> Result<(f64, f64), String> {
+    let number = |text: &str| text.trim().parse().ok().filter(|price: &f64| price.is_finite() && *price >= 0.0);
+    let read = text.split_once('/').and_then(|(read, write)| number(read).zip(number(write)));
+    read.ok_or_else(|| "use two numbers in times of the input price, such as `0.1/1.25`".to_owned())
+}
+
+fn plot(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let known = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("svg") || end.eq_ignore_ascii_case("html"));
+    if known { Ok(path) } else { Err("use a name that ends in .svg or .html".to_owned()) }
+}
 
 pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let (_, loaded) = configuration(&args.common)?;

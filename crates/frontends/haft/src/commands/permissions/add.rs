@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use haft_agent::config;
-use haft_permission::Rule;
+use haft_permission::PermissionRule;
 use haft_types::Decision;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
@@ -37,7 +37,7 @@ fn with_rules(file: &Path, before: &str, decision: Decision, rules: &[String]) -
     wiring::check_config(file, before)?;
     let home = wiring::environment().home();
     for rule in rules {
-        Rule::parse(rule, home.as_deref()).map_err(|error| mistake(error.to_string()))?;
+        PermissionRule::parse(rule, home.as_deref()).map_err(|error| mistake(error.to_string()))?;
     }
     let mut document: DocumentMut =
         before.parse().map_err(|error: toml_edit::TomlError| mistake(format!("{}: {error}", file.display())))?;

@@ -1,7 +1,7 @@
 //! `haft permissions explain`.
 
 use haft_agent::{confinement, set_up_sandbox};
-use haft_permission::{Call, Confinement, Verdict};
+use haft_permission::{Confinement, PermissionRequest, Verdict};
 use haft_tool::Workspace;
 use haft_types::PermissionMode;
 use serde_json::Value;
@@ -42,14 +42,14 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
         journal: places.journal(),
     };
     let verdict = match (&args.command, &args.tool) {
-        (Some(line), _) => permissions.decide(&Call::command(line), &workspace),
+        (Some(line), _) => permissions.decide(&PermissionRequest::command(line), &workspace),
         #[cfg(feature = "mcp")]
         (None, Some(name)) if name.starts_with(mcp::PREFIX) => {
             let (server, tool) = mcp::named_tool(name)?;
             if !servers.iter().any(|one| one.name == server) {
                 output::tell(&format!("haft: there is no MCP server `{server}`; `haft mcp list` shows them"));
             }
-            permissions.decide(&Call::of_server(server, tool), &workspace)
+            permissions.decide(&PermissionRequest::of_server(server, tool), &workspace)
         }
         (None, tool) => {
             let name = tool.as_deref().unwrap_or_default();
@@ -65,7 +65,7 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
                 Some(alias) => (alias.translate)(arguments),
                 None => arguments,
             };
-            permissions.decide(&Call::of(found.tool.as_ref(), &Value::Object(arguments)), &workspace)
+            permissions.decide(&PermissionRequest::of(found.tool.as_ref(), &Value::Object(arguments)), &workspace)
         }
     };
     if args.json {

@@ -69,7 +69,7 @@ fn help_lines_are_one_short_sentence() {
 }
 
 /// The pages are those of the build with the extensions that have commands.
-#[cfg(all(feature = "mcp", feature = "rag"))]
+#[cfg(all(feature = "imports", feature = "lab", feature = "mcp", feature = "rag", feature = "workflows"))]
 #[test]
 fn readme_and_reference_say_what_the_help_says() {
     let readme = root().join("README.md");

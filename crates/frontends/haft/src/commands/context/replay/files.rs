@@ -11,7 +11,7 @@ use haft_lab::{ImaginedReminders, RecordedConversation};
 use haft_model::O200k;
 use haft_types::Timestamp;
 
-use crate::commands::context::ReplayArgs;
+use super::ReplayArgs;
 use crate::exit::mistake;
 use crate::output;
 

@@ -11,7 +11,7 @@ use haft_store::{LoggedRequest, LoggedSegment};
 use haft_types::{Entry, Layer, MessageId, ToolSet};
 
 use super::super::logged::{RequestLogReader, rebuild, replies};
-use crate::commands::context::ReplayArgs;
+use super::ReplayArgs;
 use crate::exit::mistake;
 
 /// Reads it, with how its last request was encoded.

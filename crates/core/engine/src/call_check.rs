@@ -1,0 +1,116 @@
+//! The check every tool call passes before anything runs: the reply ended, the tool exists, its arguments are strict JSON, and the
+//! call is within what the tool was narrowed to. A call that does not pass gets an error result; nothing is repaired or guessed.
+//! Whether it may run is decided after this, when its turn comes ([`permit`](crate::permit)).
+
+use std::sync::Arc;
+
+use haft_tool::{Registry, Resolved, Tool};
+use haft_types::{Envelope, StopReason, ToolCall};
+use serde_json::Value;
+
+use crate::{calls, names, secrets, strict_json};
+
+/// A call that makes sense.
+pub(crate) struct Admitted {
+    pub(crate) call: ToolCall,
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) arguments: Value,
+}
+
+/// A call that does not run, and what the model is told.
+pub(crate) struct Refused {
+    pub(crate) call: ToolCall,
+    pub(crate) envelope: Envelope,
+    /// Whether it was denied, and a person could have allowed it.
+    pub(crate) denied: bool,
+}
+
+/// What the reply as a whole means for its calls.
+struct ReplyFacts<'a> {
+    /// Why the model stopped.
+    stop: &'a StopReason,
+    /// How many calls the reply has.
+    calls: usize,
+    /// Whether the call is its last one.
+    last: bool,
+}
+
+/// Checks every call of a reply that ended so.
+pub(crate) fn admit_all(
+    calls: Vec<ToolCall>,
+    stop: &StopReason,
+    registry: &Registry,
+) -> Vec<Result<Admitted, Box<Refused>>> {
+    let count = calls.len();
+    let facts = |index| ReplyFacts { stop, calls: count, last: index + 1 == count };
+    calls.into_iter().enumerate().map(|(index, call)| admit(call, &facts(index), registry)).collect()
+}
+
+fn admit(call: ToolCall, reply: &ReplyFacts<'_>, registry: &Registry) -> Result<Admitted, Box<Refused>> {
+    let refuse = |call, envelope| Err(Box::new(Refused { call, envelope, denied: false }));
+    if *reply.stop == StopReason::Length && reply.last {
+        let message = "The reply was cut off by the output limit in the middle of this call, so it did not run. Make it again, in smaller pieces.";
+        return refuse(call, Envelope::failure("cut", message));
+    }
+    let Some(Resolved { tool, alias }) = registry.resolve(&call.name) else {
+        let message = unknown_tool(&call.name, registry);
+        return refuse(call, Envelope::failure("unknown_tool", message));
+    };
+    if haft_model::was_left_open(&call) {
+        let message = format!(
+            "`{}` did not run: the reply ended before the call was closed. Make the whole call again.",
+            call.name
+        );
+        return refuse(call, Envelope::failure("not_closed", message));
+    }
+    if calls::has_effects(tool.access()) && secrets::holds_a_mask(&call.arguments) {
+        let message = format!(
+            "`{}` did not run: its arguments hold `[masked: …]`, which stands for a secret that is kept out of this conversation. Writing it would destroy the secret. Change only what is around it, with `replace_in_file`, or use a variable or a file that holds it.",
+            call.name
+        );
+        return refuse(call, Envelope::failure("masked", message));
+    }
+    let arguments = match strict_json::object(&call.arguments) {
+        Ok(Value::Object(arguments)) => {
+            let translated = Value::Object(match alias {
+                Some(alias) => (alias.translate)(arguments),
+                None => arguments,
+            });
+            tool.stand_in(&call.name, &translated).unwrap_or(translated)
+        }
+        Ok(arguments) => arguments,
+        Err(why) => {
+            let message =
+                format!("`{}` did not run: {why}. Send one JSON object that fits the tool's schema.", call.name);
+            return refuse(call, Envelope::failure("invalid_arguments", message));
+        }
+    };
+    if let Some(envelope) = tool.refusal(&arguments) {
+        return refuse(call, envelope);
+    }
+    if call.name == names::COMPLETE && reply.calls > 1 {
+        let message = format!(
+            "`{}` must be the only call of a reply. Look at the other results first, then call it alone.",
+            names::COMPLETE
+        );
+        return refuse(call, Envelope::failure("not_alone", message));
+    }
+    Ok(Admitted { tool: Arc::clone(tool), call, arguments })
+}
+
+fn unknown_tool(name: &str, registry: &Registry) -> String {
+    let mut near: Vec<_> = registry
+        .iter()
+        .map(|tool| (strsim::jaro_winkler(name, &tool.spec().name), tool.spec().name.as_str()))
+        .filter(|(similarity, _)| *similarity > 0.7)
+        .collect();
+    near.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let names: Vec<_> = near.iter().take(3).map(|(_, name)| format!("`{name}`")).collect();
+    match names.as_slice() {
+        [] => format!("There is no tool `{name}`. Use one of the tools offered."),
+        names => format!("There is no tool `{name}`. Did you mean {}?", names.join(" or ")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! What a run uses: tokens, money and time, what is left of its limits, and what replies teach about tokenizers.
+//!
+//! Invariant: what is spent here is in the budget that is shared with sub-agents at once; what they spend is added to the totals
+//! of this turn only, for they have spent it there already.
+
+use std::time::{Duration, Instant};
+
+use haft_types::{Cost, Price, Usage};
+
+use crate::stored_state::TokenizerFactors;
+use crate::subagents::Purse;
+use crate::turn::{Limits, Spent};
+
+/// How much of the newest reply's ratio goes into a factor.
+const WEIGHT: f64 = 0.3;
+/// Below this the framing of the API weighs more than the text.
+const SMALLEST: u64 = 1_000;
+/// A ratio outside of this is not the tokenizer's doing: pictures, hidden instructions, a server that counts something else.
+const BELIEVABLE: std::ops::RangeInclusive<f64> = 0.5..=2.5;
+
+/// What is used up, and how far it may go.
+pub(crate) struct Meter {
+    limits: Limits,
+    /// What all turns have used, with their sub-agents.
+    budget: Purse,
+    /// When this turn began.
+    since: Instant,
+    /// Of this turn, with its sub-agents.
+    usage: Usage,
+    /// Of this turn: money by class; none once a request had no price.
+    cost: Option<Cost>,
+    /// Tokens that references to earlier reads have saved since this was last told.
+    saved_tokens: u64,
+    factors: TokenizerFactors,
+}
+
+impl Meter {
+    pub(crate) fn new(limits: Limits, budget: Purse, factors: TokenizerFactors) -> Self {
+        let usage = Usage::default();
+        Self { limits, budget, since: Instant::now(), usage, cost: None, saved_tokens: 0, factors }
+    }
+
+    /// Another turn begins, with a model of this price.
+    pub(crate) fn begin(&mut self, price: Option<Price>) {
+        self.since = Instant::now();
+        self.usage = Usage::default();
+        self.cost = price.map(|_| Cost::default());
+    }
+
+    /// Adds a request's usage and gives its cost.
+    pub(crate) fn spend(&mut self, price: Option<Price>, usage: Usage) -> Option<Cost> {
+        let cost = price.map(|price| price.cost(usage));
+        self.budget.spend(usage.total(), cost.map_or(0.0, |cost| cost.total));
+        self.add(usage, cost);
+        cost
+    }
+
+    /// Adds what sub-agents used, and the cost of each of their requests.
+    pub(crate) fn add_relayed(&mut self, usage: Usage, costs: Vec<Option<Cost>>) {
+        self.usage += usage;
+        for cost in costs {
+            self.add(Usage::default(), cost);
+        }
+    }
+
+    fn add(&mut self, usage: Usage, cost: Option<Cost>) {
+        self.usage += usage;
+        self.cost = self.cost.zip(cost).map(|(mut total, cost)| {
+            total += cost;
+            total
+        });
+    }
+
+    /// The limits of a turn.
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    pub(crate) fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// The budget that is shared with sub-agents.
+    pub(crate) fn budget(&self) -> &Purse {
+        &self.budget
+    }
+
+    /// The tokens of this turn, with its sub-agents.
+    pub(crate) fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// The money of this turn; none once a request had no price.
+    pub(crate) fn cost(&self) -> Option<Cost> {
+        self.cost
+    }
+
+    /// How long this turn has taken.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// What the run has used up so far.
+    pub(crate) fn spent(&self) -> Spent {
+        Spent { tokens: self.budget.tokens(), usd: self.budget.usd(), elapsed: self.elapsed() }
+    }
+
+    /// How much of each limit is used up after so many replies, in words; nothing without limits.
+    pub(crate) fn used_of_limits(&self, replies: u32) -> String {
+        self.limits.used(replies, &self.spent())
+    }
+
+    /// The replies that are left for a sub-agent after so many of this turn: one at least.
+    pub(crate) fn turns_left(&self, replies: u32) -> Option<u32> {
+        self.limits.turns.map(|turns| turns.saturating_sub(replies).max(1))
+    }
+
+    /// The time that is left.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        self.limits.wall_time.map(|limit| limit.saturating_sub(self.elapsed()))
+    }
+
+    /// Notes tokens that were saved.
+    pub(crate) fn note_saved(&mut self, tokens: u64) {
+        self.saved_tokens += tokens;
+    }
+
+    /// The tokens that were saved since this was last asked.
+    pub(crate) fn take_saved(&mut self) -> u64 {
+        std::mem::take(&mut self.saved_tokens)
+    }
+
+    /// How many tokens of this model a counted one is, where replies have taught it. In steps, so that what is logged of it
+    /// repeats.
+    pub(crate) fn factor(&self, model: &str) -> Option<f64> {
+        self.factors.0.get(model).copied().map(in_steps)
+    }
+
+    /// Learns the factor of a model from a reply; `assumed` is what it was taken for so far. Gives what has to be kept with the
+    /// conversation when the factor is another one now.
+    pub(crate) fn learn_factor(
+        &mut self,
+        model: &str,
+        assumed: f64,
+        counted: u64,
+        usage: Usage,
+    ) -> Option<&TokenizerFactors> {
+        let before = self.factors.0.get(model).copied().unwrap_or(assumed);
+        let factor = corrected(before, counted, usage.all_input())?;
+        self.factors.0.insert(model.to_owned(), factor);
+        ((in_steps(factor) - in_steps(before)).abs() > f64::EPSILON).then_some(&self.factors)
+    }
+}
+
+/// The factor after a reply: an average in which newer replies weigh more. `None` when the reply teaches nothing.
+fn corrected(factor: f64, counted: u64, billed: u64) -> Option<f64> {
+    if counted < SMALLEST {
+        return None;
+    }
+    let seen = billed as f64 / counted as f64;
+    BELIEVABLE.contains(&seen).then_some(factor + WEIGHT * (seen - factor))
+}
+
+/// A duration as messages and events hold it.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// As it is used.
+fn in_steps(factor: f64) -> f64 {
+    (factor * 100.0).round() / 100.0
+}
+
+#[cfg(test)]
+mod tests;

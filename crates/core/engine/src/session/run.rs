@@ -1,0 +1,207 @@
+//! One run of a session: takes the input in, has the turn driven, and reports how it ended.
+
+use haft_context::treat_input;
+use haft_types::{Envelope, EventBody, Origin, Outcome, PermissionMode, ToolCall, TurnResult};
+use tokio_util::sync::CancellationToken;
+
+use super::run_calls::{Interruption, interrupted};
+use super::turn_host::SessionTurn;
+use super::{EngineError, Notice, Session};
+use crate::callbacks::Moment;
+use crate::driver::{drive, turn_result};
+use crate::names;
+use crate::resume::{self, Resumption};
+use crate::secrets::mask_text;
+use crate::subagents::Rank;
+use crate::turn::{End, Position, Reason, Turn, Unfinished};
+use crate::turn_io::{EventSink, TurnIo};
+
+/// How a run ended, and whether the model ever answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunReport {
+    /// The last event, without secrets.
+    pub result: TurnResult,
+    /// Whether no request ever got a valid reply: the fault is in the configuration or the server.
+    pub never_valid: bool,
+}
+
+impl Session {
+    /// Runs one turn to its outcome. Without input it goes on with a turn that was interrupted.
+    pub async fn run(
+        &mut self,
+        input: Option<String>,
+        sink: &mut dyn EventSink,
+        cancel: &CancellationToken,
+    ) -> RunReport {
+        let mut io = self.turn_io(sink, cancel);
+        self.meter.begin(self.config.model.price);
+        let mut turn = Turn::new(self.meter.limits());
+        if let Err(reason) = self.greet(input.as_deref(), cancel).await {
+            self.announce(&mut io);
+            let end = End::new(Outcome::Waiting, reason);
+            return self.report(end, &turn, false, &mut io).await;
+        }
+        let ended = self.run_turn(input, &mut turn, &mut io).await;
+        let (end, never_valid) = ended.unwrap_or_else(|EngineError::Store(error)| {
+            let reason = Reason { code: "store".into(), message: error.to_string() };
+            (End::new(Outcome::Failed, reason), false)
+        });
+        self.describe_changes(end.outcome, &mut io).await;
+        self.report(end, &turn, never_valid, &mut io).await
+    }
+
+    /// How one turn of this session is watched and stopped.
+    pub(super) fn turn_io<'a>(&self, sink: &'a mut dyn EventSink, cancel: &'a CancellationToken) -> TurnIo<'a> {
+        let (id, masker) = (self.transcript.id().clone(), self.config.masker.clone());
+        TurnIo::new(sink, cancel, id, masker, self.config.agent.clone()).after(self.seq)
+    }
+
+    /// The end of the turn, and whether the last request could never have had a valid reply.
+    async fn run_turn(
+        &mut self,
+        input: Option<String>,
+        turn: &mut Turn,
+        io: &mut TurnIo<'_>,
+    ) -> Result<(End, bool), EngineError> {
+        let stored = self.transcript.is_stored();
+        if stored {
+            self.announce(io);
+        }
+        let position = self.take_input(input, io).await;
+        // A conversation is told of only once it exists.
+        if !stored {
+            self.announce(io);
+        }
+        let mut host = SessionTurn::new(self);
+        let end = drive(&mut host, turn, position?, io).await?;
+        Ok((end, host.never_valid))
+    }
+
+    fn announce(&mut self, io: &mut TurnIo<'_>) {
+        io.emit(EventBody::Conversation {
+            resumed: self.resumed,
+            name: self.transcript.conversation().name.clone(),
+            model: self.config.model.full_name(),
+            cwd: self.config.workspace.cwd.display().to_string(),
+            sandbox: Some(self.services.running.sandbox().status().clone()),
+        });
+        for Notice { code, message } in std::mem::take(&mut self.config.notices) {
+            io.emit(EventBody::Error { code: code.to_owned(), message });
+        }
+        self.tell_hooked(io);
+    }
+
+    /// Mends the end of the conversation, takes the user's words in, and says where the turn begins.
+    async fn take_input(&mut self, input: Option<String>, io: &mut TurnIo<'_>) -> Result<Position, EngineError> {
+        let unfinished = if self.transcript.turn_ended() { None } else { self.unfinished().await };
+        let Resumption { uncertain, position } = self.transcript.resumption(unfinished);
+        for call in uncertain {
+            let told = self.interrupted_agents(&call).await?;
+            let told = told.unwrap_or_else(|| interrupted(&call, Interruption::Uncertain));
+            self.answer(&call, told.into(), io).await?;
+        }
+        let Some(text) = input else { return Ok(position) };
+        match position {
+            Position::WantsAnswer(_) => {
+                for call in resume::unanswered(self.transcript.history()) {
+                    self.answer(&call, self.answered(&call, &text).into(), io).await?;
+                    if call.name == names::PLAN {
+                        let planning = self.mode() == PermissionMode::Plan;
+                        self.prompt.note_plan_mode(planning, &self.transcript).await?;
+                    }
+                }
+            }
+            Position::WantsTools(calls) => {
+                for call in calls {
+                    self.answer(&call, interrupted(&call, Interruption::NotRun).into(), io).await?;
+                }
+                self.take_words(&text, Origin::Joined, io).await?;
+            }
+            // A round without its answer still runs, and what the user says joins it.
+            Position::WantsReply if !self.transcript.history().is_empty() => {
+                self.take_words(&text, Origin::Joined, io).await?;
+            }
+            Position::WantsReply | Position::HasReply(_) | Position::Completed(_) => {
+                self.take_words(&text, Origin::User, io).await?;
+            }
+        }
+        if let Some(schema) = &self.config.answer {
+            let instruction = schema.instruction();
+            self.transcript.append_user(instruction, Origin::Engine).await?;
+        }
+        Ok(Position::WantsReply)
+    }
+
+    /// The user's word on what a call put before them.
+    fn answered(&self, call: &ToolCall, text: &str) -> Envelope {
+        let over = call.name == names::PLAN && self.mode() != PermissionMode::Plan;
+        let mode = if over { "\n\nPlan mode is over: you can change files and run commands now." } else { "" };
+        Envelope::success(format!("The user answered: {text}{mode}"))
+    }
+
+    /// The user's words with what is said of the files they mention.
+    pub(super) fn treated(&self, text: &str) -> String {
+        let folder = &self.config.workspace.cwd;
+        treat_input(text, self.config.policy.mentions as usize, &|path| folder.join(path).exists())
+    }
+
+    /// Appends the user's words. Compaction comes first: it looks at the conversation the words will be answered in.
+    async fn take_words(&mut self, text: &str, origin: Origin, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
+        let treated = self.treated(text);
+        self.compact_if_due(&treated, io).await?;
+        let sets_goal = self.pursues_goal() && origin == Origin::User;
+        let words = if sets_goal { format!("{treated}\n\n{}", GOAL.trim_ascii_end()) } else { treated };
+        self.transcript.append_user(words, origin).await
+    }
+
+    /// Whether only the model's own report ends a turn.
+    fn pursues_goal(&self) -> bool {
+        self.config.goal && self.prompt.completes()
+    }
+
+    /// What a reply without calls would leave to be done.
+    pub(super) async fn unfinished(&self) -> Option<Unfinished> {
+        let completes = self.prompt.completes();
+        if self.pursues_goal() {
+            Some(Unfinished::Goal)
+        } else if self.config.model.tool_protocol.is_text() && completes {
+            Some(Unfinished::NoCompletion)
+        } else if self.rank == Rank::Sub {
+            // The list is the main agent's.
+            None
+        } else {
+            self.prompt.todo().has_open_items().await.then_some(Unfinished::OpenTodos)
+        }
+    }
+
+    async fn report(&mut self, end: End, turn: &Turn, never_valid: bool, io: &mut TurnIo<'_>) -> RunReport {
+        if end.outcome == Outcome::Waiting && self.rank == Rank::Main {
+            let moment = Moment::Notification { notification_type: "idle_prompt", message: end.reason.message.clone() };
+            self.call_back(moment, io).await;
+        }
+        self.note_end(end.outcome);
+        if end.outcome == Outcome::Failed {
+            io.error(&end.reason.code, &end.reason.message);
+        }
+        if end.outcome == Outcome::Completed
+            && let Err(error) = self.transcript.note_turn_ended(end.outcome).await
+        {
+            io.error("store", error.to_string());
+        }
+        self.leave_tasks(io).await;
+        if let Err(error) = self.services.store.flush().await {
+            io.error("store", error.to_string());
+        }
+        let mut result = turn_result(end, turn, &self.meter);
+        io.emit(EventBody::Result(result.clone()));
+        // Whoever is given it may keep it or put it before another model.
+        mask_text(&self.config.masker, &mut result.message);
+        mask_text(&self.config.masker, &mut result.text);
+        self.seq = io.seq();
+        self.resumed = true;
+        RunReport { result, never_valid: never_valid && turn.replies() == 0 }
+    }
+}
+
+/// What is added to the words that set a goal.
+const GOAL: &str = include_str!("../../prompts/goal.md");

@@ -1,0 +1,214 @@
+//! Runs the calls of a reply: through the check of calls, past whoever permits them, then reads side by side and everything with effects one after another.
+//!
+//! Invariant: a call with effects is noted in the store before it begins, and its result is stored before it is shown.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use haft_store::versions::CallName;
+use haft_tool::{ToolContext, ToolOutput};
+use haft_types::{Envelope, EventBody, ToolCall};
+use tokio_util::sync::CancellationToken;
+
+use super::call_hooks::Ran;
+use super::progress::Shown;
+use super::{EngineError, Session};
+use crate::call_check::{self, Admitted, Refused};
+use crate::calls;
+use crate::files::{Recorder, Watched};
+use crate::permit::{Denied, Granted};
+use crate::ports::ModelTokens;
+use crate::secrets;
+use crate::turn::{Input, ToolsDone};
+use crate::turn_io::{TurnIo, call_result};
+
+/// A call that may run.
+struct Permitted {
+    admitted: Admitted,
+    /// Files outside the workspace it may reach.
+    outside: Vec<PathBuf>,
+    /// Whether it runs with other arguments than the model gave.
+    changed: bool,
+}
+
+impl Session {
+    pub(super) async fn run_tools(&mut self, calls: Vec<ToolCall>, io: &mut TurnIo<'_>) -> Result<Input, EngineError> {
+        let mut done = ToolsDone::default();
+        let mut admitted = Vec::new();
+        let stop = self.transcript.last_stop_reason();
+        for checked in call_check::admit_all(calls, &stop, self.prompt.registry()) {
+            let permitted = match checked {
+                // What a person is asked stands after the results of what came before.
+                Ok(call) if !calls::is_harmless(call.tool.access()) => {
+                    self.run_group(std::mem::take(&mut admitted), &mut done, io).await?;
+                    self.permitted(call, io).await
+                }
+                Ok(call) => self.permitted(call, io).await,
+                Err(refused) => Some(Err(refused)),
+            };
+            let Some(permitted) = permitted else { return Ok(Input::Cancelled) };
+            match permitted {
+                Ok(call) if calls::is_harmless(call.admitted.tool.access()) => admitted.push(call),
+                Ok(call) => self.run_group(vec![call], &mut done, io).await?,
+                Err(refused) => {
+                    self.run_group(std::mem::take(&mut admitted), &mut done, io).await?;
+                    if refused.denied {
+                        done.denied = Some(refused.envelope.text.clone());
+                    }
+                    let output = refused.envelope.into();
+                    calls::note_output(&refused.call, &output, &mut done, io);
+                    self.answer(&refused.call, output, io).await?;
+                }
+            }
+            if io.cancel.is_cancelled() {
+                return Ok(Input::Cancelled);
+            }
+        }
+        self.run_group(admitted, &mut done, io).await?;
+        done.spent = self.meter.spent();
+        Ok(Input::ToolsDone(done))
+    }
+
+    /// Whether a call may run. None when the run was cancelled while somebody was asked: the call stays as it is.
+    async fn permitted(&self, call: Admitted, io: &mut TurnIo<'_>) -> Option<Result<Permitted, Box<Refused>>> {
+        let (call, opinion, mut changed) = match self.before_call(call, io).await {
+            Ok(heard) => heard,
+            Err(refused) => return Some(Err(refused)),
+        };
+        let context = self.tool_context(&call.call, Arc::new(self.recorder(&call.call)), io.cancel, &Shown::new());
+        let decided = tokio::select! {
+            biased;
+            () = io.cancel.cancelled() => return None,
+            decided = self.permit.decide(call.tool.as_ref(), &context, &call.arguments, opinion) => decided,
+        };
+        Some(match decided {
+            Ok(Granted { outside, changed: other, notice }) => {
+                if let Some(notice) = notice {
+                    io.error("permissions", notice);
+                }
+                changed |= other.is_some();
+                let arguments = other.unwrap_or(call.arguments);
+                Ok(Permitted { admitted: Admitted { arguments, ..call }, outside, changed })
+            }
+            Err(Denied { envelope, wants_person }) => {
+                Err(Box::new(Refused { call: call.call, envelope, denied: wants_person }))
+            }
+        })
+    }
+
+    /// Runs calls side by side and stores their results in order.
+    async fn run_group(
+        &mut self,
+        group: Vec<Permitted>,
+        done: &mut ToolsDone,
+        io: &mut TurnIo<'_>,
+    ) -> Result<(), EngineError> {
+        let mut started = Vec::with_capacity(group.len());
+        let mut shown = Shown::new();
+        for Permitted { admitted: call, outside, changed } in group {
+            let recorder = Arc::new(self.recorder(&call.call));
+            // Before it is noted as begun: should haft be killed while it scans, the call has certainly not run.
+            let watched = Watched::begin(Arc::clone(&recorder), call.tool.access()).await;
+            if calls::has_effects(call.tool.access()) {
+                self.transcript.note_begun(&call.call).await?;
+            }
+            let mut context = self.tool_context(&call.call, recorder, io.cancel, &shown);
+            context.workspace.extra.extend(outside);
+            let ran = Ran { arguments: self.kept_arguments(&call, changed), changed };
+            let (call, task) = calls::start(call, self.prompt.registry().clone(), context);
+            started.push((call, task, watched, ran));
+        }
+        for (call, task, watched, ran) in started {
+            let output = shown.until(calls::finish(&call, task), &mut self.relayed, io).await;
+            self.take_relayed_usage();
+            let mut output = watched.end(output).await;
+            self.after_call(&call, &ran, &mut output, io).await;
+            calls::note_output(&call, &output, done, io);
+            if !calls::waits_for_user(&output.flow) {
+                self.answer(&call, output, io).await?;
+            }
+            self.tell_tasks(io);
+        }
+        Ok(())
+    }
+
+    fn recorder(&self, call: &ToolCall) -> Recorder {
+        // A call is always part of a stored reply.
+        let message_id = self.transcript.last_reply().unwrap_or_else(|| self.transcript.fresh_id());
+        let name = CallName { message_id, call_id: call.id.clone(), tool: call.name.clone() };
+        Recorder::new(Arc::clone(&self.watch), name)
+    }
+
+    fn tool_context(
+        &self,
+        call: &ToolCall,
+        recorder: Arc<Recorder>,
+        cancel: &CancellationToken,
+        shown: &Shown,
+    ) -> ToolContext {
+        ToolContext {
+            workspace: self.config.workspace.clone(),
+            readable: self.permit.readable(),
+            call_id: call.id.clone(),
+            cancel: cancel.clone(),
+            limits: self.services.running.limits().output(),
+            environment: Arc::clone(&self.config.child_environment),
+            progress: shown.of(call),
+            todo: Arc::clone(self.prompt.todo()) as _,
+            reads: Arc::clone(self.prompt.reads()) as _,
+            history: Arc::clone(&recorder) as _,
+            take_back: recorder,
+            useful: Arc::clone(&self.prompt.knowledge().useful) as _,
+            notes: Arc::clone(&self.prompt.knowledge().notes) as _,
+            transcript: Arc::clone(&self.prompt.knowledge().transcript) as _,
+            tokens: Arc::new(ModelTokens::new(Arc::clone(&self.services.counter), &self.config.model)),
+            documents: self.services.running.readers().documents.clone(),
+        }
+    }
+
+    /// Stores the result of a call, then shows it.
+    pub(super) async fn answer(
+        &mut self,
+        call: &ToolCall,
+        output: ToolOutput,
+        io: &mut TurnIo<'_>,
+    ) -> Result<(), EngineError> {
+        let ToolOutput { mut envelope, images, changes, flow: _, health: _ } = output;
+        secrets::mask_envelope(&self.config.masker, &mut envelope);
+        self.refer_to_earlier(&call.name, &mut envelope);
+        let event = call_result(call, &envelope);
+        let tool = self.prompt.own_name(&call.name);
+        self.transcript.append_result(call, tool, envelope, images).await?;
+        io.emit(event);
+        for change in changes {
+            self.prompt.note_change(&self.config.workspace, &change);
+            io.emit(EventBody::FileChanged { path: self.config.workspace.display(&change.path), change: change.kind });
+        }
+        Ok(())
+    }
+}
+
+/// Why a call has no result of its own.
+#[derive(Clone, Copy)]
+pub(super) enum Interruption {
+    /// It was begun; nobody knows how far it came.
+    Uncertain,
+    /// It was not begun, and the user has moved on.
+    NotRun,
+}
+
+pub(super) fn interrupted(call: &ToolCall, why: Interruption) -> Envelope {
+    match why {
+        Interruption::Uncertain => Envelope::failure(
+            "interrupted",
+            format!(
+                "`{}` was interrupted: it had begun, and it is uncertain whether it took effect. Check before you do it again.",
+                call.name
+            ),
+        ),
+        Interruption::NotRun => Envelope::failure(
+            "interrupted",
+            format!("`{}` did not run: the turn was interrupted before it began.", call.name),
+        ),
+    }
+}

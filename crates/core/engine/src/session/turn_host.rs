@@ -1,0 +1,256 @@
+//! A session as the host of a turn: requests from the context engine, replies to the store, calls past permissions and hooks.
+//!
+//! Invariant: what an event shows of a message is in the store first (`tool_result`, `usage`), except the text of a reply that is
+//! still arriving.
+
+use std::sync::Arc;
+
+use haft_context::{Assembly, ContextError, strip_hints};
+use haft_model::{Delta, ModelError, Reply};
+use haft_store::SentRequest;
+use haft_types::{Cost, LlmMetadata, Message, ModelSpec, Origin, Part, Request, Role, ToolCall, ToolProtocol};
+
+use super::build::cause_of;
+use super::models::MOST_SQUEEZES;
+use super::{EngineError, Session};
+use crate::callbacks::Moment;
+use crate::driver::{TurnHost, failed, take_reply};
+use crate::external::Late;
+use crate::meter::{Meter, millis};
+use crate::resume;
+use crate::subagents::Rank;
+use crate::turn::{Conclusion, End, Input, Nudge, Objection, Reason, Unfinished};
+use crate::turn_io::TurnIo;
+
+/// A session while a turn is driven, and the request in flight.
+pub(super) struct SessionTurn<'a> {
+    session: &'a mut Session,
+    request: Option<Arc<Request>>,
+    /// Why that request is not an extension of the one before.
+    cause: Option<String>,
+    /// How often it was made shorter, because the provider refused it as too long.
+    squeezed: u32,
+    /// Whether the last request could never have had a valid reply.
+    pub(super) never_valid: bool,
+}
+
+impl<'a> SessionTurn<'a> {
+    pub(super) fn new(session: &'a mut Session) -> Self {
+        Self { session, request: None, cause: None, squeezed: 0, never_valid: false }
+    }
+
+    /// Sends one request. The error is one that another request might mend.
+    async fn ask(
+        &mut self,
+        request: &Arc<Request>,
+        io: &mut TurnIo<'_>,
+    ) -> Result<Result<Input, ModelError>, EngineError> {
+        let session = &mut *self.session;
+        session.call_back(session.request_start(request), io).await;
+        if let Some(reason) = session.hooked.take_stop() {
+            return Ok(Ok(Input::Stopped(reason)));
+        }
+        let sent = SentRequest {
+            model: session.config.model.full_name(),
+            api: session.config.model.api,
+            request: Arc::clone(request),
+            encoding: Some(session.services.client.encoding()),
+            cause: self.cause.take(),
+        };
+        // The log must not delay the request: it is written while the model thinks.
+        drop(session.services.store.log_request(session.transcript.id(), sent));
+        let (mut teller, listener) = session.hooked.generation(session.prompt.registry());
+        let client = &mut session.services.client;
+        let (cancel, shown) = (io.cancel, &mut *io);
+        let arriving = async {
+            let mut tell = move |delta: Delta| {
+                teller.hear(&delta);
+                shown.delta(delta);
+            };
+            client.stream(request, cancel, &mut tell).await
+        };
+        let (arrived, ()) = futures::join!(arriving, listener.listen(cancel));
+        let ended = session.request_end(&arrived);
+        let reply = match arrived {
+            Ok(reply) => reply,
+            Err(ModelError::Cancelled) => return Ok(Ok(Input::Cancelled)),
+            Err(error) => {
+                session.call_back(ended, io).await;
+                return Ok(Err(error));
+            }
+        };
+        self.squeezed = 0;
+        session.learn_factor(request.tokens(), reply.usage).await?;
+        let (reply, failure) = session.continued(request, reply, io).await;
+        let replied = take_reply(self, reply, io).await?;
+        // Not before: whatever hooks do, the reply is stored.
+        self.session.call_back(ended, io).await;
+        Ok(Ok(failure.map_or(Input::Replied(replied), |error| failed(&error))))
+    }
+
+    /// Makes ready for another request after one that failed: shorter, or to another model. `false` when there is none to try.
+    fn recover(&mut self, refused: &Request, error: &ModelError, io: &mut TurnIo<'_>) -> Result<bool, ContextError> {
+        if error.is_too_long() && self.squeezed < MOST_SQUEEZES {
+            self.squeezed += 1;
+            self.session.squeeze(refused, self.squeezed, io);
+            return Ok(true);
+        }
+        if error.is_overload() { self.session.switch_model(error, io) } else { Ok(false) }
+    }
+}
+
+impl TurnHost for SessionTurn<'_> {
+    type Failure = EngineError;
+
+    fn model(&self) -> &ModelSpec {
+        &self.session.config.model
+    }
+
+    fn meter(&mut self) -> &mut Meter {
+        &mut self.session.meter
+    }
+
+    async fn build_request(&mut self, io: &mut TurnIo<'_>) -> Result<Input, EngineError> {
+        let session = &mut *self.session;
+        session.announce_tasks(io).await?;
+        session.take_letters(io).await?;
+        session.tell_mode().await?;
+        session.append_context().await?;
+        session.compact_if_due("", io).await?;
+        let late = if session.is_cold() { Late::Welcome } else { Late::Wait };
+        session.prompt.learn_programs(late, io.cancel).await;
+        match session.refresh_documents(io).await {
+            Ok(problems) => problems.into_iter().for_each(|problem| io.error("document", problem)),
+            Err(error) => return Ok(no_request(&error)),
+        }
+        session.keep_descriptions().await?;
+        match session.assembly() {
+            Ok(Assembly { request, account }) => {
+                self.cause = cause_of(&account);
+                session.take_account(&request, account, io).await?;
+                self.request = Some(Arc::new(request));
+                Ok(Input::Built)
+            }
+            Err(error) => Ok(no_request(&error)),
+        }
+    }
+
+    async fn send_request(&mut self, io: &mut TurnIo<'_>) -> Result<Input, EngineError> {
+        loop {
+            let Some(request) = self.request.take() else { return Ok(Input::Built) };
+            let error = match self.ask(&request, io).await? {
+                Ok(input) => return Ok(input),
+                Err(error) => error,
+            };
+            match self.recover(&request, &error, io) {
+                // Another window or another prefix: the request is built anew.
+                Ok(true) => match self.build_request(io).await? {
+                    Input::Built => {}
+                    other => return Ok(other),
+                },
+                Ok(false) => {
+                    self.never_valid = error.never_valid();
+                    return Ok(failed(&error));
+                }
+                Err(error) => return Ok(no_request(&error)),
+            }
+        }
+    }
+
+    fn draft_reply(&self, reply: Reply, cost: Option<Cost>) -> Message {
+        let Session { config, transcript, .. } = &*self.session;
+        let parts = reply.parts.into_iter().map(without_hints).collect();
+        let mut message = transcript.draft(Role::Assistant, parts);
+        let mut made = LlmMetadata::new(config.model.full_name(), transcript.rounds(), reply.usage, cost);
+        made.time_to_first_token_ms = Some(millis(reply.time_to_first_token));
+        made.duration_ms = Some(millis(reply.duration));
+        message.llm_metadata = Some(made);
+        message.metadata.insert(resume::STOP_REASON.into(), serde_json::to_value(&reply.stop).unwrap_or_default());
+        message
+    }
+
+    fn reply_text(&self, message: &Message) -> String {
+        spoken(message, self.model().tool_protocol)
+    }
+
+    async fn unfinished(&self) -> Option<Unfinished> {
+        self.session.unfinished().await
+    }
+
+    async fn append(&mut self, message: Message) -> Result<(), EngineError> {
+        self.session.transcript.append(message).await
+    }
+
+    async fn append_note(&mut self, text: String) -> Result<(), EngineError> {
+        self.session.transcript.append_user(text, Origin::Engine).await
+    }
+
+    async fn run_calls(
+        &mut self,
+        calls: Vec<ToolCall>,
+        replies: u32,
+        io: &mut TurnIo<'_>,
+    ) -> Result<Input, EngineError> {
+        self.session.note_for_agents(replies);
+        self.session.run_tools(calls, io).await
+    }
+
+    fn nudge_text(&self, nudge: Nudge, replies: u32) -> String {
+        // A run that pursues a goal is told how much of its limits it has used, so that the model can share out the rest.
+        let used = if nudge == Nudge::Goal { self.session.meter.used_of_limits(replies) } else { String::new() };
+        let used = if used.is_empty() { used } else { format!(" Used so far: {used}.") };
+        nudge.text().to_owned() + &used
+    }
+
+    async fn conclude(&self, end: &End, objections: u32, io: &mut TurnIo<'_>) -> Conclusion {
+        let session = &*self.session;
+        let answer = session.config.answer.as_ref();
+        let looked_at = answer.map_or(Conclusion::Accepted { output: None }, |schema| schema.conclude(&end.text));
+        let Conclusion::Accepted { output } = looked_at else { return looked_at };
+        let (stop_hook_active, last_assistant_message) = (objections > 0, end.text.clone());
+        let moment = match session.rank {
+            Rank::Main => Moment::Stop { stop_hook_active, last_assistant_message },
+            Rank::Sub => {
+                let agent_type = session.config.agent.clone();
+                Moment::SubagentStop { agent_type, stop_hook_active, last_assistant_message }
+            }
+        };
+        match session.call_back(moment, io).await.block {
+            Some(why) => Conclusion::Rejected(Objection { text: format!("Not done yet: {why}"), otherwise: None }),
+            None if session.has_unread() => Conclusion::Unread { output },
+            None => Conclusion::Accepted { output },
+        }
+    }
+
+    fn take_stop(&self) -> Option<Reason> {
+        self.session.hooked.take_stop()
+    }
+}
+
+fn no_request(error: &ContextError) -> Input {
+    Input::Failed(Reason { code: "context".into(), message: error.to_string() })
+}
+
+/// A model that is shown message ids sometimes repeats them; they are not its words.
+fn without_hints(part: Part) -> Part {
+    match part {
+        Part::Text { text, signature } => Part::Text { text: strip_hints(&text).into_owned(), signature },
+        Part::ToolCall(call) => {
+            Part::ToolCall(ToolCall { arguments: strip_hints(&call.arguments).into_owned(), ..call })
+        }
+        part @ (Part::Thinking(_) | Part::ToolResult(_) | Part::Image(_)) => part,
+    }
+}
+
+/// What a reply says to the user. Where everything is text, a thought that nothing follows is all that was said.
+fn spoken(message: &Message, protocol: ToolProtocol) -> String {
+    let text = message.joined_text();
+    if !protocol.is_text() || !text.trim().is_empty() {
+        return text;
+    }
+    let thoughts = message.content.iter().filter_map(|part| match part {
+        Part::Thinking(thinking) => Some(thinking.text.as_str()),
+        Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => None,
+    });
+    thoughts.collect()
+}

@@ -1,0 +1,234 @@
+//! How a turn is watched and stopped: numbers events and hands them to whoever listens, who may cancel.
+
+use haft_model::{Delta, ModelError};
+use haft_text::Masker;
+use haft_types::{CallPhase, ConversationId, Envelope, Event, EventBody, ToolCall};
+use tokio_util::sync::CancellationToken;
+
+use crate::secrets::mask_text;
+use crate::strict_json;
+
+/// Takes the events of a run, in order. It must not block for long: the turn waits for it.
+pub trait EventSink: Send {
+    /// One event.
+    fn event(&mut self, event: &Event);
+
+    /// Words that the user wrote while the turn ran have become part of it.
+    fn joined(&mut self, _words: &str) {}
+}
+
+impl<F: FnMut(&Event) + Send> EventSink for F {
+    fn event(&mut self, event: &Event) {
+        self(event);
+    }
+}
+
+/// Stamps events with conversation, agent and number, and knows whether the turn is cancelled.
+pub(crate) struct TurnIo<'a> {
+    sink: &'a mut dyn EventSink,
+    pub(crate) cancel: &'a CancellationToken,
+    conversation_id: ConversationId,
+    masker: Masker,
+    agent: String,
+    /// The number of the last event.
+    seq: u64,
+}
+
+impl<'a> TurnIo<'a> {
+    pub(crate) fn new(
+        sink: &'a mut dyn EventSink,
+        cancel: &'a CancellationToken,
+        conversation_id: ConversationId,
+        masker: Masker,
+        agent: String,
+    ) -> Self {
+        Self { sink, cancel, conversation_id, masker, agent, seq: 0 }
+    }
+
+    /// The same, going on after the event of this number.
+    pub(crate) fn after(self, seq: u64) -> Self {
+        Self { seq, ..self }
+    }
+
+    /// The number of the last event.
+    pub(crate) fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    pub(crate) fn emit(&mut self, mut body: EventBody) {
+        mask_body(&self.masker, &mut body);
+        self.seq += 1;
+        let (conversation_id, agent) = (self.conversation_id.clone(), self.agent.clone());
+        self.sink.event(&Event { body, conversation_id, seq: self.seq, agent });
+    }
+
+    /// Words that the user wrote while the turn ran are stored as part of it.
+    pub(crate) fn joined(&mut self, words: &str) {
+        self.sink.joined(words);
+    }
+
+    /// An event of a sub-agent: its own in everything but its number.
+    pub(crate) fn relay(&mut self, mut event: Event) {
+        mask_body(&self.masker, &mut event.body);
+        self.seq += 1;
+        self.sink.event(&Event { seq: self.seq, ..event });
+    }
+
+    /// A piece of a reply that is still arriving.
+    pub(crate) fn delta(&mut self, delta: Delta) {
+        self.emit(match delta {
+            Delta::Text(text) => EventBody::Text { text },
+            Delta::Thinking(text) => EventBody::Thinking { text },
+            Delta::CallStarted { id, name } => {
+                EventBody::ToolCall { id, name, phase: CallPhase::Started, arguments: None, raw: None }
+            }
+            Delta::CallArguments { id, piece } => EventBody::ToolCall {
+                id,
+                name: String::new(),
+                phase: CallPhase::Arguments,
+                arguments: None,
+                raw: Some(piece),
+            },
+            // Shown once the whole reply is stored, with its arguments.
+            Delta::CallFinished { .. } => return,
+            Delta::Retry { attempt, limit, delay_ms, reason } => EventBody::Retry { attempt, limit, delay_ms, reason },
+        });
+    }
+
+    pub(crate) fn error(&mut self, code: &str, message: impl Into<String>) {
+        self.emit(EventBody::Error { code: code.into(), message: message.into() });
+    }
+
+    /// Another model is asked, because this one cannot answer now.
+    pub(crate) fn switched(&mut self, from: &str, to: &str, error: &ModelError) {
+        self.error("model_switched", format!("`{from}` cannot answer now ({error}); asking `{to}`"));
+    }
+}
+
+pub(crate) fn call_finished(call: &ToolCall) -> EventBody {
+    EventBody::ToolCall {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        phase: CallPhase::Finished,
+        arguments: strict_json::object(&call.arguments).ok(),
+        raw: Some(call.arguments.clone()),
+    }
+}
+
+pub(crate) fn call_result(call: &ToolCall, envelope: &Envelope) -> EventBody {
+    EventBody::ToolResult {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        status: envelope.status,
+        text: envelope.text.clone(),
+        error: envelope.error.clone(),
+    }
+}
+
+/// Takes secrets out of an event. Every kind of event is named, so that a new one is not shown before somebody decided what of it
+/// is masked.
+fn mask_body(masker: &Masker, body: &mut EventBody) {
+    match body {
+        // What servers say of a failure may repeat the key they were given; what commands write may be anything.
+        EventBody::Error { message: text, .. }
+        | EventBody::Retry { reason: text, .. }
+        | EventBody::Compaction { message: text, .. }
+        | EventBody::ToolProgress { text, .. } => mask_text(masker, text),
+        EventBody::BackgroundTask { command, message, .. } => {
+            mask_text(masker, command);
+            mask_text(masker, message);
+        }
+        EventBody::Subagent { task, result, .. } => {
+            mask_text(masker, task);
+            if let Some(result) = result {
+                mask_text(masker, &mut result.message);
+            }
+        }
+        EventBody::Result(result) => mask_text(masker, &mut result.message),
+        // A result is masked as a whole before it is stored and shown. What the model says is shown as it comes, in pieces; what
+        // is kept of it is masked. The rest are haft's own figures, names and paths.
+        EventBody::ToolResult { .. }
+        | EventBody::Text { .. }
+        | EventBody::Thinking { .. }
+        | EventBody::ToolCall { .. }
+        | EventBody::Question { .. }
+        | EventBody::Plan { .. }
+        | EventBody::Completion { .. }
+        | EventBody::Conversation { .. }
+        | EventBody::Usage { .. }
+        | EventBody::Window { .. }
+        | EventBody::Budget { .. }
+        | EventBody::Reminders { .. }
+        | EventBody::PrefixBreak { .. }
+        | EventBody::Pruning { .. }
+        | EventBody::FileChanged { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_types::{CompactionPhase, Cost, Outcome, SubagentPhase, TaskPhase, TurnResult, Usage};
+
+    use super::*;
+
+    const KEY: &str = "ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2";
+
+    fn result() -> TurnResult {
+        TurnResult {
+            outcome: Outcome::Failed,
+            code: "c".into(),
+            message: KEY.into(),
+            text: String::new(),
+            turns: 0,
+            duration_ms: 0,
+            usage: Usage::default(),
+            cost: None::<Cost>,
+            structured_output: None,
+        }
+    }
+
+    #[test]
+    fn what_others_say_is_masked_and_relayed_events_are_too() {
+        let id = ConversationId::new("c");
+        let bodies = || {
+            [
+                EventBody::Error { code: "c".into(), message: KEY.into() },
+                EventBody::Retry { attempt: 1, limit: None, delay_ms: 1, reason: KEY.into() },
+                EventBody::Compaction { phase: CompactionPhase::Failed, rounds: 1, message: KEY.into() },
+                EventBody::ToolProgress { id: "i".into(), name: "n".into(), text: KEY.into() },
+                EventBody::BackgroundTask {
+                    id: "i".into(),
+                    phase: TaskPhase::Failed,
+                    command: KEY.into(),
+                    exit_code: None,
+                    output: None,
+                    message: KEY.into(),
+                },
+                EventBody::Subagent {
+                    phase: SubagentPhase::Finished,
+                    name: "n".into(),
+                    parent: ConversationId::new("p"),
+                    call_id: "c".into(),
+                    model: "m".into(),
+                    task: KEY.into(),
+                    result: Some(Box::new(result())),
+                },
+                EventBody::Result(result()),
+            ]
+        };
+        let mut seen = Vec::new();
+        let cancel = CancellationToken::new();
+        let mut sink = |event: &Event| seen.push(serde_json::to_string(event).unwrap());
+        let mut io = TurnIo::new(&mut sink, &cancel, id.clone(), Masker::default(), "main".into());
+        for body in bodies() {
+            io.emit(body);
+        }
+        for body in bodies() {
+            io.relay(Event { body, conversation_id: id.clone(), seq: 9, agent: "a".into() });
+        }
+        assert_eq!((io.seq(), seen.len()), (14, 14));
+        for event in seen {
+            assert!(!event.contains(KEY) && event.contains("[masked: "), "{event}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Which words of an `awk` command could run a program or write a file.
+
+use super::risks::{Risk, RiskPosition, could_be_flag};
+use crate::shell::ShellWord;
+
+const WRITES: &str = "could make `awk` write a file or run a program";
+
+pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
+    let mut risks = Vec::new();
+    let mut note = |at: usize| risks.push(Risk { at: RiskPosition::Word(at), what: WRITES });
+    let (mut at, mut has_program) = (1, false);
+    while let Some(word) = words.get(at) {
+        match word.literal() {
+            Some("--") if !has_program => {}
+            // The value may be attached or the next word.
+            Some("-F" | "-v") if !has_program => at += 1,
+            Some(text) if !has_program && (text.starts_with("-F") || text.starts_with("-v")) => {}
+            Some(text) if !has_program && text.len() > 1 && text.starts_with('-') => note(at),
+            Some(text) => {
+                if !has_program && !is_harmless(text) {
+                    note(at);
+                }
+                has_program = true;
+            }
+            None => {
+                if !has_program || could_be_flag(word) {
+                    note(at);
+                }
+                has_program = true;
+            }
+        }
+        at += 1;
+    }
+    risks
+}
+
+/// Whether a program has nothing in it that could pipe, redirect, run or load. Comparing with `>` is among the victims.
+fn is_harmless(program: &str) -> bool {
+    !program.contains(['|', '>', '@']) && !["system", "getline"].iter().any(|word| program.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_harmless;
+
+    #[test]
+    fn programs_that_only_print() {
+        assert!(is_harmless("{ print $1 }"));
+        assert!(is_harmless("NR==1 && $2 ~ /x/ { n += $3 } END { print n }"));
+        for program in [
+            "BEGIN{system(\"id\")}",
+            "{print > \"f\"}",
+            "{print | \"sh\"}",
+            "\"id\" | getline",
+            "@load \"x\"",
+            "{while((getline l)<\"f\")print l}",
+        ] {
+            assert!(!is_harmless(program), "{program}");
+        }
+    }
+}

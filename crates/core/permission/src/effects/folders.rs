@@ -1,0 +1,88 @@
+//! Where a script may be while it runs: `cd` is followed as far as the line itself tells.
+
+use std::path::{Component, Path, PathBuf};
+
+use haft_tool::Workspace;
+
+use haft_tool::follow_links;
+
+/// More places than these are not kept apart.
+const MAX_PLACES: usize = 8;
+
+/// The folders a command may run in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum WorkingFolders {
+    /// One of these: absolute, as the shell would print them.
+    Known(Vec<PathBuf>),
+    /// Only the shell knows.
+    Unknown,
+}
+
+impl WorkingFolders {
+    pub(crate) fn at(folder: &Path) -> Self {
+        Self::Known(vec![folder.to_owned()])
+    }
+
+    /// Either of the two.
+    pub(crate) fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Known(mut places), Self::Known(others)) => {
+                for other in others {
+                    if !places.contains(&other) {
+                        places.push(other);
+                    }
+                }
+                if places.len() > MAX_PLACES { Self::Unknown } else { Self::Known(places) }
+            }
+            (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
+        }
+    }
+}
+
+/// The files a path may mean, links followed. None if that cannot be told.
+pub(crate) fn resolve(folders: &WorkingFolders, path: &str) -> Option<Vec<PathBuf>> {
+    let top = Path::new("/");
+    match folders {
+        _ if path.is_empty() => None,
+        _ if path.starts_with('/') => Some(vec![follow_links(top, path).ok()?]),
+        WorkingFolders::Known(places) => {
+            let physical = |place: &PathBuf| follow_links(top, &place.to_string_lossy()).ok();
+            places.iter().map(|place| follow_links(&physical(place)?, path).ok()).collect()
+        }
+        WorkingFolders::Unknown => None,
+    }
+}
+
+impl WorkingFolders {
+    /// Where `cd PATH` leads, if it stays in the workspace and both ways to read `..` after a link agree.
+    pub(super) fn enter(&self, path: &str, workspace: &Workspace) -> Option<Self> {
+        let resolved = resolve(self, path)?;
+        if path.starts_with('-') || !resolved.iter().all(|folder| workspace.contains(folder)) {
+            return None;
+        }
+        let places: Vec<PathBuf> = match self {
+            _ if path.starts_with('/') => vec![tidied(Path::new(path))],
+            Self::Known(places) => places.iter().map(|place| tidied(&place.join(path))).collect(),
+            Self::Unknown => return None,
+        };
+        let agree = places.iter().zip(&resolved).all(|(place, folder)| {
+            follow_links(Path::new("/"), &place.to_string_lossy()).is_ok_and(|physical| physical == *folder)
+        });
+        agree.then_some(Self::Known(places))
+    }
+}
+
+/// The path without `.` and `..`, as the shell reads them: by the letters.
+fn tidied(path: &Path) -> PathBuf {
+    let mut tidy = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                tidy.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => tidy.push(component),
+        }
+    }
+    tidy
+}

@@ -1,0 +1,234 @@
+//! Which words of a `sed` command could run a program or write a file.
+
+use super::risks::{Risk, RiskPosition};
+use crate::shell::ShellWord;
+
+const WRITES: &str = "could make `sed` write a file or run a program";
+
+pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
+    const LONG: [&str; 10] = [
+        "--quiet", "--silent", "--regexp-extended", "--separate", "--unbuffered", "--null-data", "--zero-terminated",
+        "--posix", "--debug", "--sandbox",
+    ];
+    let mut risks = Vec::new();
+    let mut note = |at: usize| risks.push(Risk { at: RiskPosition::Word(at), what: WRITES });
+    let (mut at, mut has_script) = (1, false);
+    while let Some(word) = words.get(at) {
+        let text = match word.literal() {
+            Some(text) if text.len() > 1 && text.starts_with('-') => text,
+            Some(text) => {
+                // The first operand is the script unless an option gave one; the others are files it reads.
+                if !has_script && !is_harmless(text) {
+                    note(at);
+                }
+                has_script = true;
+                at += 1;
+                continue;
+            }
+            None => {
+                if !has_script || super::risks::could_be_flag(word) {
+                    note(at);
+                }
+                has_script = true;
+                at += 1;
+                continue;
+            }
+        };
+        if let Some(script) = text.strip_prefix("--expression=") {
+            has_script = true;
+            if !is_harmless(script) {
+                note(at);
+            }
+        } else if text.starts_with("--") {
+            if !LONG.contains(&text) {
+                note(at);
+            }
+        } else {
+            let letters = text.trim_start_matches('-').trim_start_matches(|c| "nErsuz".contains(c));
+            match letters.strip_prefix('e') {
+                _ if letters.is_empty() => {}
+                Some(attached) => {
+                    has_script = true;
+                    let script = if attached.is_empty() {
+                        words.get(at + 1).and_then(ShellWord::literal)
+                    } else {
+                        Some(attached)
+                    };
+                    at += usize::from(attached.is_empty());
+                    if !script.is_some_and(is_harmless) {
+                        note(at);
+                    }
+                }
+                None => note(at),
+            }
+        }
+        at += 1;
+    }
+    risks
+}
+
+/// Whether a script is made only of commands that print, delete and substitute.
+pub(super) fn is_harmless(script: &str) -> bool {
+    SedReader { rest: script }.script().is_some()
+}
+
+/// Reads a script; none as soon as something else than the harmless commands turns up.
+struct SedReader<'a> {
+    rest: &'a str,
+}
+
+impl SedReader<'_> {
+    fn script(&mut self) -> Option<()> {
+        loop {
+            self.rest = self.rest.trim_start_matches([' ', '\t', '\n', ';', '{', '}']);
+            if self.rest.is_empty() {
+                return Some(());
+            }
+            self.addresses()?;
+            self.command()?;
+        }
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.rest.chars().next()?;
+        self.rest = &self.rest[c.len_utf8()..];
+        Some(c)
+    }
+
+    fn eat(&mut self, wanted: char) -> bool {
+        let rest = self.rest.strip_prefix(wanted);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
+    }
+
+    fn blanks(&mut self) {
+        self.rest = self.rest.trim_start_matches([' ', '\t']);
+    }
+
+    fn digits(&mut self) -> bool {
+        let rest = self.rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        let any = rest.len() != self.rest.len();
+        self.rest = rest;
+        any
+    }
+
+    fn addresses(&mut self) -> Option<()> {
+        if self.address()? {
+            self.blanks();
+            if self.eat(',') {
+                self.blanks();
+                let _ = self.eat('+') || self.eat('~');
+                if !self.address()? {
+                    return None;
+                }
+            }
+        }
+        self.blanks();
+        while self.eat('!') {
+            self.blanks();
+        }
+        Some(())
+    }
+
+    /// Whether an address stands here; none if it cannot be read.
+    fn address(&mut self) -> Option<bool> {
+        if self.digits() {
+            if self.eat('~') && !self.digits() {
+                return None;
+            }
+            return Some(true);
+        }
+        if self.eat('$') {
+            return Some(true);
+        }
+        if self.eat('/') {
+            self.until('/')?;
+            self.rest = self.rest.trim_start_matches(['I', 'M']);
+            return Some(true);
+        }
+        Some(false)
+    }
+
+    /// Steps behind the next delimiter that is not escaped.
+    fn until(&mut self, delimiter: char) -> Option<()> {
+        loop {
+            match self.next()? {
+                '\\' => {
+                    self.next().filter(|c| *c != '\n')?;
+                }
+                '[' => self.set(delimiter)?,
+                '\n' => return None,
+                c if c == delimiter => return Some(()),
+                _ => {}
+            }
+        }
+    }
+
+    /// Steps behind a set of characters. Programs differ on a delimiter or a backslash in it.
+    fn set(&mut self, delimiter: char) -> Option<()> {
+        self.eat('^');
+        self.eat(']');
+        loop {
+            match self.next()? {
+                ']' => return Some(()),
+                '\\' | '\n' => return None,
+                c if c == delimiter => return None,
+                _ => {}
+            }
+        }
+    }
+
+    fn command(&mut self) -> Option<()> {
+        match self.next()? {
+            'p' | 'P' | 'd' | 'D' | 'n' | 'N' | 'g' | 'G' | 'h' | 'H' | 'x' | 'l' | '=' => {}
+            'q' | 'Q' => {
+                self.blanks();
+                self.digits();
+            }
+            // Closed by one of the separators that the loop steps over.
+            '{' => return Some(()),
+            's' => {
+                let delimiter = self.next().filter(|c| "/|,#:!@%_+".contains(*c))?;
+                self.until(delimiter)?;
+                self.until(delimiter)?;
+                self.rest = self.rest.trim_start_matches(|c: char| "gpiIMm".contains(c) || c.is_ascii_digit());
+            }
+            'y' => {
+                let delimiter = self.next().filter(|c| "/|,#".contains(*c))?;
+                self.until(delimiter)?;
+                self.until(delimiter)?;
+            }
+            _ => return None,
+        }
+        self.blanks();
+        let over = self.rest.is_empty() || self.rest.starts_with(['\n', ';', '}']);
+        over.then_some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_harmless;
+
+    #[test]
+    fn scripts_that_only_print_delete_and_substitute() {
+        for script in [
+            "p", "1,5p", "$d", "/a b/d", "s/a/b/", "s|a|b|g;s/c/d/2p", "2q", "/x/,/y/p", "1!G;h;$!d", "/a/{p;d}",
+            "y/ab/cd/", "s/[0-9]*//g", "/^[^]]/p", "",
+        ] {
+            assert!(is_harmless(script), "{script}");
+        }
+    }
+
+    #[test]
+    fn scripts_that_run_or_write_or_cannot_be_read() {
+        for script in [
+            "w out", "1w out", "s/a/b/w out", "s/a/b/gw out", "s/a/b/e", "s/a/rm x/ge", "e", "1e rm x", "$!e id",
+            "r /etc/passwd", "R x", "W x", "a text", "i\\\nx", "c\\x", "s/[/]/b/;e", "s/a\\/b/c/e", "b x", ":x", "tx",
+            "s/a/b", "p;e id", "{e id}", "/x/{s/a/b/w out\n}", "1~e", "s/a/b/\ne id", "F", "z", "v", "s\na\nb\ne",
+            "/a/,e id", "#n", "y/a/b/e", "sxaxbxe", "p e",
+        ] {
+            assert!(!is_harmless(script), "{script}");
+        }
+    }
+}

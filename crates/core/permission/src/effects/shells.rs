@@ -1,0 +1,56 @@
+//! Shells that are given a script on the line.
+
+use super::CommandRole;
+use super::tables::ProgramTables;
+use super::wrappers::{InnerRun, InnerRuns, NO_WORD};
+use crate::shell::{self, ShellWord};
+
+/// A shell: what its `-c` says, or the script it names.
+pub(super) fn shell(tables: &ProgramTables, name: &str, words: &[ShellWord]) -> InnerRuns {
+    let Some(first) = words.get(1) else {
+        return InnerRuns::opaque(NO_WORD, "a shell that reads commands from its input");
+    };
+    let Some(option) = first.literal() else {
+        return InnerRuns::opaque(NO_WORD, "a shell that runs what only the shell knows");
+    };
+    match option.strip_prefix('-') {
+        // A script in a file: a rule must name it.
+        None => InnerRuns::opaque(1, "a script in a file"),
+        Some(letters) if letters.contains('c') && letters.chars().all(|c| "ceux".contains(c)) => {
+            let mut wrapped = script(words.get(2).and_then(ShellWord::literal), 2);
+            if tables.foreign_shells.contain(name) {
+                wrapped.inner.push(InnerRun::Opaque { at: 2, why: "a script in another shell's language" });
+            }
+            wrapped
+        }
+        Some(_) => InnerRuns::opaque(words.len() - 1, "a shell with unusual options"),
+    }
+}
+
+/// `eval`: its words, joined, are a script of this very shell.
+pub(super) fn evaluated(words: &[ShellWord]) -> InnerRuns {
+    let mut wrapped = joined(words, 1);
+    for inner in &mut wrapped.inner {
+        if let InnerRun::Script { same_shell, .. } = inner {
+            *same_shell = true;
+        }
+    }
+    wrapped
+}
+
+/// The words from this place on, joined by blanks, as a script.
+pub(super) fn joined(words: &[ShellWord], from: usize) -> InnerRuns {
+    let texts: Option<Vec<_>> = words.iter().skip(from).map(ShellWord::literal).collect();
+    script(texts.map(|texts| texts.join(" ")).as_deref(), words.len() - 1)
+}
+
+/// A script for a shell of its own; `at` is the last word that holds it.
+fn script(text: Option<&str>, at: usize) -> InnerRuns {
+    let Some(text) = text else { return InnerRuns::opaque(NO_WORD, "a script that only the shell knows") };
+    match shell::parse(text) {
+        Ok(script) => {
+            InnerRuns { role: CommandRole::Acts, inner: vec![InnerRun::Script { at, script, same_shell: false }] }
+        }
+        Err(_) => InnerRuns::opaque(at, "a script that this program cannot read"),
+    }
+}

@@ -1,0 +1,135 @@
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use haft_tool::Workspace;
+use haft_types::Decision;
+
+use super::{CommandForm, FILES, InputUse, NameList, ProgramEntry, ProgramTables, tables};
+use crate::{PermissionRequest, PermissionRule, PermissionRules, Permissions};
+
+/// Fails on names that stand in the list, or in one of the lists before, already.
+fn all_new<'a>(seen: &mut BTreeSet<&'a str>, names: &'a NameList) {
+    assert!(names.iter().next().is_some(), "a list without names, after {:?}", seen.last());
+    for name in names.iter() {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "[.+-_".contains(c);
+        assert!(!name.is_empty() && name.chars().all(plain), "`{name}` is not a program's name");
+        assert!(seen.insert(name), "`{name}` stands twice");
+    }
+}
+
+/// Letters of options, none of them twice.
+fn are_letters(letters: &str) -> bool {
+    letters.chars().all(|c| c.is_ascii_alphanumeric())
+        && letters.chars().collect::<BTreeSet<_>>().len() == letters.len()
+}
+
+/// Options without their dashes.
+fn are_long(options: &NameList) -> bool {
+    options.iter().all(|option| !option.starts_with('-') && !option.contains(['=', ' ']) && option.len() > 1)
+        && options.iter().collect::<BTreeSet<_>>().len() == options.iter().count()
+}
+
+#[test]
+fn the_files_can_be_read() {
+    if let Err(error) = toml::from_str::<ProgramTables>(FILES) {
+        panic!("{error}");
+    }
+}
+
+#[test]
+fn a_program_is_run_in_one_way() {
+    let tables = tables().unwrap();
+    let mut seen = BTreeSet::from(["eval"]);
+    for names in [&tables.shells, &tables.foreign_shells, &tables.launchers, &tables.find] {
+        all_new(&mut seen, names);
+    }
+    for wrapper in &tables.wrappers {
+        all_new(&mut seen, &wrapper.names);
+        let letters = format!("{}{}", wrapper.flags, wrapper.valued);
+        assert!(are_letters(&letters) && are_long(&wrapper.long) && are_long(&wrapper.long_valued), "{wrapper:?}");
+        assert!(wrapper.command == CommandForm::Words || wrapper.operands == 0, "{wrapper:?}");
+    }
+}
+
+#[test]
+fn a_program_has_one_entry_for_each_subcommand() {
+    let tables = tables().unwrap();
+    let subcommands: BTreeSet<_> = tables.programs.iter().map(|program| program.after.as_deref()).collect();
+    for after in subcommands {
+        let mut seen = BTreeSet::new();
+        if after.is_none() {
+            for names in [&tables.sed, &tables.awk, &tables.shell_state] {
+                all_new(&mut seen, names);
+            }
+        }
+        for program in tables.programs.iter().filter(|program| program.after.as_deref() == after) {
+            all_new(&mut seen, &program.names);
+        }
+    }
+    all_new(&mut BTreeSet::new(), &tables.readers);
+}
+
+#[test]
+fn every_entry_is_well_formed() {
+    for program in &tables().unwrap().programs {
+        assert!(are_letters(&program.short) && are_long(&program.long), "{program:?}");
+        assert!(program.after.as_deref() != Some(""), "{program:?}");
+        let mut texts = program.words.iter().chain(program.prefixes.iter());
+        assert!(texts.all(|text| !text.is_empty() && !text.contains(' ')), "{program:?}");
+        let verb = |verb: &str| (1..=2).contains(&verb.split(' ').filter(|word| !word.is_empty()).count());
+        assert!(program.verbs.iter().all(verb), "{program:?}");
+        assert!(program.input != InputUse::CommandsBelow(0), "{program:?}");
+        assert!(says_something(program), "{program:?}");
+    }
+}
+
+fn says_something(program: &ProgramEntry) -> bool {
+    let lists = [&program.long, &program.words, &program.prefixes, &program.verbs];
+    !program.short.is_empty()
+        || lists.iter().any(|list| list.iter().next().is_some())
+        || program.writes_from.is_some()
+        || program.input != InputUse::Data
+        || program.assignments
+}
+
+/// A word for each program that something is known of, and a letter for each shape of its words: what a rule for the program
+/// covers is `a`, what is asked is `?`. A change of the data that changes a decision shows here.
+#[test]
+fn every_program_is_decided_as_before() {
+    const SHAPES: [&str; 40] = [
+        "", "-", "f", "a b", "a b c", "$x", "\"$x\" b", "-$x", "a*", "~/x", ".git/config", "-- a", "x=y", "of=x",
+        "-c f", "-e f", "-f f", "-i f", "-o f", "-O f", "-x f", "--exec f", "--eval=f", "--output=f", "--config f",
+        "--file f", "+x", "@f", "-exec ls ;", "run x", "exec x", "config x", "ls", "5 ls", "-n 5 ls", "A=1 ls",
+        "-- ls", "-c ls", "p f", "'{print}' f",
+    ];
+    let tables = tables().unwrap();
+    let lists = [&tables.shell_state, &tables.readers, &tables.shells, &tables.foreign_shells, &tables.launchers];
+    let lists = lists.into_iter().chain([&tables.sed, &tables.awk, &tables.find]);
+    let entries = tables.wrappers.iter().map(|wrapper| &wrapper.names);
+    let lists = lists.chain(entries).chain(tables.programs.iter().map(|program| &program.names));
+    let names: BTreeSet<&str> = lists.flat_map(NameList::iter).collect();
+    let nowhere = Workspace {
+        root: "/nowhere".into(),
+        extra: Vec::new(),
+        cwd: "/nowhere".into(),
+        spill: "/none".into(),
+        journal: "/none".into(),
+    };
+    let mut text = String::new();
+    for name in names {
+        let mut rules = PermissionRules::default();
+        for rule in [format!("execute_command({name}:*)"), "execute_command(ls:*)".to_owned()] {
+            // `time` and `coproc` are words of the shell itself, which no rule can name.
+            if let Ok(rule) = PermissionRule::parse(&rule, None) {
+                rules = rules.with(Decision::Allow, rule);
+            }
+        }
+        let permissions = Permissions { rules, ..Permissions::default() };
+        let decided = SHAPES.map(|shape| {
+            let verdict = permissions.decide(&PermissionRequest::command(&format!("{name} {shape}")), &nowhere);
+            if verdict.decision == Decision::Allow { 'a' } else { '?' }
+        });
+        let _ = writeln!(text, "{} {name}", decided.iter().collect::<String>());
+    }
+    insta::assert_snapshot!("decisions", text);
+}

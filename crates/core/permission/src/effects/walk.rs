@@ -1,0 +1,342 @@
+//! Walks a script and notes what it does, keeping track of where it is.
+
+use std::rc::Rc;
+
+use haft_tool::Workspace;
+
+use super::folders::WorkingFolders;
+use super::risks::{Risk, RiskPosition, risks};
+use super::wrappers::{InnerRun, unwrap};
+use super::{CommandEffect, CommandRole, EffectKind, EffectPosition, EnclosingCommand, ProgramRun, RedirectFile};
+use crate::shell::{
+    CompoundCommand, CompoundKind, FunctionDefinition, JobMode, ListOperator, Pipeline, Redirect, RedirectKind,
+    ShellCommand, ShellScript, ShellWord, SimpleCommand, WordValue,
+};
+
+/// What runs inside one another is followed this far.
+const MAX_DEPTH: usize = 12;
+
+/// Names a loop may set: programs look at others, and bash at some of its own.
+const TAKEN: [&str; 7] =
+    ["all_proxy", "auto_resume", "ftp_proxy", "histchars", "http_proxy", "https_proxy", "no_proxy"];
+
+pub(super) struct Walk<'a> {
+    workspace: &'a Workspace,
+    effects: Vec<CommandEffect>,
+    depth: usize,
+}
+
+/// Where a script is after a command: whatever came of it, and if it succeeded.
+struct FoldersAfter {
+    all: WorkingFolders,
+    success: WorkingFolders,
+}
+
+impl FoldersAfter {
+    fn unchanged(folders: &WorkingFolders) -> Self {
+        Self { all: folders.clone(), success: folders.clone() }
+    }
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(workspace: &'a Workspace) -> Self {
+        Self { workspace, effects: Vec::new(), depth: 0 }
+    }
+
+    pub(super) fn finish(self) -> Vec<CommandEffect> {
+        self.effects
+    }
+
+    /// A whole script, and where it may be afterwards.
+    pub(super) fn script(&mut self, script: &ShellScript, start: WorkingFolders) -> WorkingFolders {
+        self.within(script, start, &[])
+    }
+
+    /// A script that is part of the commands in `enclosing`.
+    fn within(
+        &mut self,
+        script: &ShellScript,
+        start: WorkingFolders,
+        enclosing: &[EnclosingCommand],
+    ) -> WorkingFolders {
+        let (mut all, mut success) = (start.clone(), start);
+        for item in &script.items {
+            let here = match item.operator {
+                ListOperator::And => success.clone(),
+                ListOperator::Then | ListOperator::Or => all.clone(),
+            };
+            let after = self.item(item, &here, enclosing);
+            success = after.success;
+            all = all.or(after.all).or(success.clone());
+        }
+        all
+    }
+
+    fn item(&mut self, item: &Pipeline, here: &WorkingFolders, enclosing: &[EnclosingCommand]) -> FoldersAfter {
+        match item.commands.as_slice() {
+            [only] if item.mode == JobMode::Foreground => self.command(only, here, enclosing),
+            several => {
+                // Each runs in a shell of its own.
+                for command in several {
+                    self.command(command, here, enclosing);
+                }
+                FoldersAfter::unchanged(here)
+            }
+        }
+    }
+
+    fn command(
+        &mut self,
+        command: &ShellCommand,
+        here: &WorkingFolders,
+        enclosing: &[EnclosingCommand],
+    ) -> FoldersAfter {
+        match command {
+            ShellCommand::Simple(simple) => self.simple(simple, here, enclosing),
+            ShellCommand::Compound(compound) => {
+                let all = self.compound(compound, here, enclosing);
+                FoldersAfter { success: all.clone(), all }
+            }
+            ShellCommand::Function(FunctionDefinition { name, body }) => {
+                self.note(EffectKind::Define, format!("{name}()"), enclosing.to_vec());
+                self.compound(body, &WorkingFolders::Unknown, enclosing);
+                FoldersAfter::unchanged(here)
+            }
+            ShellCommand::Test { words, redirects } => {
+                self.substitutions(words, here, enclosing);
+                self.redirects(redirects, here, enclosing);
+                FoldersAfter::unchanged(here)
+            }
+        }
+    }
+
+    fn compound(
+        &mut self,
+        compound: &CompoundCommand,
+        here: &WorkingFolders,
+        enclosing: &[EnclosingCommand],
+    ) -> WorkingFolders {
+        self.substitutions(&compound.words, here, enclosing);
+        self.redirects(&compound.redirects, here, enclosing);
+        let moves = compound.scripts.iter().any(may_move);
+        let again = match &compound.kind {
+            CompoundKind::Group | CompoundKind::Subshell | CompoundKind::If | CompoundKind::Case => false,
+            CompoundKind::Loop => moves,
+            CompoundKind::For { variable } => {
+                if !variable.chars().all(|c| c.is_ascii_lowercase() || c == '_') || TAKEN.contains(&variable.as_str()) {
+                    self.note(EffectKind::Assign, format!("for {variable}"), enclosing.to_vec());
+                }
+                moves
+            }
+        };
+        // A second turn of a loop begins where the first one ended.
+        let mut at = if again { WorkingFolders::Unknown } else { here.clone() };
+        for script in &compound.scripts {
+            let after = self.within(script, at.clone(), enclosing);
+            at = at.or(after);
+        }
+        match compound.kind {
+            CompoundKind::Subshell => here.clone(),
+            CompoundKind::Group
+            | CompoundKind::If
+            | CompoundKind::Case
+            | CompoundKind::Loop
+            | CompoundKind::For { .. } => at,
+        }
+    }
+
+    fn simple(
+        &mut self,
+        simple: &SimpleCommand,
+        here: &WorkingFolders,
+        enclosing: &[EnclosingCommand],
+    ) -> FoldersAfter {
+        self.substitutions(&simple.assignments, here, enclosing);
+        self.substitutions(&simple.words, here, enclosing);
+        self.redirects(&simple.redirects, here, enclosing);
+        if simple.words.is_empty() {
+            for assignment in &simple.assignments {
+                self.note(EffectKind::Assign, assignment.source.clone(), enclosing.to_vec());
+            }
+            return FoldersAfter::unchanged(here);
+        }
+        let own = EnclosingCommand {
+            assignments: simple.assignments.iter().cloned().collect(),
+            words: simple.words.iter().cloned().collect(),
+            position: EffectPosition::From(0),
+        };
+        let words = Rc::clone(&own.words);
+        let mut enclosing = enclosing.to_vec();
+        enclosing.push(own);
+        self.run(&words, here, enclosing)
+    }
+
+    /// Notes a command and what it wraps.
+    fn run(
+        &mut self,
+        words: &Rc<[ShellWord]>,
+        here: &WorkingFolders,
+        enclosing: Vec<EnclosingCommand>,
+    ) -> FoldersAfter {
+        let shown = shown(words, &enclosing);
+        self.depth += 1;
+        let after = if self.depth > MAX_DEPTH {
+            self.note(EffectKind::Opaque("too many levels of nesting"), shown, enclosing);
+            FoldersAfter { all: WorkingFolders::Unknown, success: WorkingFolders::Unknown }
+        } else {
+            self.run_unwrapped(words, &shown, here, &enclosing)
+        };
+        self.depth -= 1;
+        after
+    }
+
+    fn run_unwrapped(
+        &mut self,
+        words: &Rc<[ShellWord]>,
+        shown: &str,
+        here: &WorkingFolders,
+        enclosing: &[EnclosingCommand],
+    ) -> FoldersAfter {
+        let unwrapped = unwrap(words);
+        let mut found = risks(words);
+        let moved = self.moved(words, here);
+        if let Some(FoldersAfter { all: WorkingFolders::Unknown, .. }) = moved {
+            found
+                .push(Risk { at: RiskPosition::Whole, what: "leaves the project, or goes where only the shell knows" });
+        }
+        // What it is given of the environment, what it wraps is given too.
+        let plain = enclosing.last().is_none_or(|outer| outer.assignments.is_empty());
+        let role = if plain { unwrapped.role_of(words) } else { CommandRole::Acts };
+        let run = ProgramRun { words: Rc::clone(words), risks: found, role, folders: here.clone() };
+        self.note(EffectKind::Run(run), shown.to_owned(), enclosing.to_vec());
+        let mut after = FoldersAfter::unchanged(here);
+        for inner in unwrapped.inner {
+            match inner {
+                InnerRun::Command { from, words: inner, same_shell } => {
+                    let done = self.run(&inner, here, enclosed(enclosing, from, Rc::clone(&inner)));
+                    if same_shell {
+                        after = done;
+                    }
+                }
+                InnerRun::Assignment { at, word } => {
+                    self.note(EffectKind::Assign, word.source, positioned(enclosing, EffectPosition::From(at)));
+                }
+                InnerRun::Script { at, script, same_shell } => {
+                    let enclosing = positioned(enclosing, EffectPosition::Holds(at));
+                    let done = self.within(&script, here.clone(), &enclosing);
+                    if same_shell {
+                        after = FoldersAfter { success: done.clone(), all: done };
+                    }
+                }
+                InnerRun::Opaque { at, why } => {
+                    self.note(
+                        EffectKind::Opaque(why),
+                        shown.to_owned(),
+                        positioned(enclosing, EffectPosition::Holds(at)),
+                    );
+                }
+            }
+        }
+        moved.unwrap_or(after)
+    }
+
+    /// Where a command that changes the folder leads. None for all others.
+    fn moved(&self, words: &[ShellWord], here: &WorkingFolders) -> Option<FoldersAfter> {
+        let name = words.first().and_then(ShellWord::base_name)?;
+        let unknown = || FoldersAfter { all: WorkingFolders::Unknown, success: WorkingFolders::Unknown };
+        match name {
+            "cd" => {}
+            "pushd" | "popd" | "source" | "." => return Some(unknown()),
+            _ => return None,
+        }
+        let target = match words {
+            [_, target] => target,
+            [_, dashes, target] if dashes.literal() == Some("--") => target,
+            _ => return Some(unknown()),
+        };
+        let entered = target.literal().and_then(|path| here.enter(path, self.workspace));
+        Some(match entered {
+            Some(success) => FoldersAfter { all: here.clone(), success },
+            None => unknown(),
+        })
+    }
+
+    fn substitutions(&mut self, words: &[ShellWord], here: &WorkingFolders, enclosing: &[EnclosingCommand]) {
+        for script in words.iter().flat_map(|word| &word.scripts) {
+            // Rules name words; what a word runs, no word names.
+            let enclosing: Vec<_> =
+                enclosing.iter().filter(|outer| matches!(outer.position, EffectPosition::Holds(_))).cloned().collect();
+            self.within(script, here.clone(), &enclosing);
+        }
+    }
+
+    fn redirects(&mut self, redirects: &[Redirect], here: &WorkingFolders, enclosing: &[EnclosingCommand]) {
+        for Redirect { kind, target } in redirects {
+            self.substitutions(std::slice::from_ref(target), here, enclosing);
+            let file = || RedirectFile { word: target.clone(), folders: here.clone() };
+            let null = target.literal() == Some("/dev/null");
+            match kind {
+                RedirectKind::Write if !null => {
+                    self.note(EffectKind::Write(file()), format!("> {}", target.source), enclosing.to_vec());
+                }
+                RedirectKind::Read if !null => {
+                    self.note(EffectKind::Read(file()), format!("< {}", target.source), enclosing.to_vec());
+                }
+                RedirectKind::Write | RedirectKind::Read | RedirectKind::Inner => {}
+            }
+        }
+    }
+
+    fn note(&mut self, kind: EffectKind, shown: String, enclosing: Vec<EnclosingCommand>) {
+        self.effects.push(CommandEffect { kind, shown, enclosing });
+    }
+}
+
+/// The enclosing commands with another position in the innermost one.
+fn positioned(enclosing: &[EnclosingCommand], position: EffectPosition) -> Vec<EnclosingCommand> {
+    enclosing.iter().map(|outer| shifted(outer, position)).collect()
+}
+
+/// The enclosing commands of one that begins at a word of another.
+fn enclosed(enclosing: &[EnclosingCommand], from: usize, inner: Rc<[ShellWord]>) -> Vec<EnclosingCommand> {
+    let mut enclosing = positioned(enclosing, EffectPosition::From(from));
+    enclosing.push(EnclosingCommand { assignments: Rc::new([]), words: inner, position: EffectPosition::From(0) });
+    enclosing
+}
+
+/// Where the innermost command begins in an outer one, plus where the effect begins in the innermost command.
+fn shifted(outer: &EnclosingCommand, position: EffectPosition) -> EnclosingCommand {
+    let position = match (outer.position, position) {
+        // What is held whole by a word stays held by it.
+        (EffectPosition::Holds(at), _) => EffectPosition::Holds(at),
+        (EffectPosition::From(base), EffectPosition::From(at)) => EffectPosition::From(base + at),
+        (EffectPosition::From(base), EffectPosition::Holds(at)) => EffectPosition::Holds(base + at),
+    };
+    EnclosingCommand { position, ..outer.clone() }
+}
+
+/// A command as people read it.
+fn shown(words: &[ShellWord], enclosing: &[EnclosingCommand]) -> String {
+    let assignments: &[ShellWord] = match enclosing.last() {
+        Some(outer) if outer.position == EffectPosition::From(0) => &outer.assignments,
+        Some(_) | None => &[],
+    };
+    let sources: Vec<_> = assignments.iter().chain(words).map(|word| word.source.as_str()).collect();
+    sources.join(" ")
+}
+
+/// Whether a script may end in another folder than it began.
+fn may_move(script: &ShellScript) -> bool {
+    script.items.iter().flat_map(|item| &item.commands).any(|command| match command {
+        ShellCommand::Simple(simple) => simple.words.iter().enumerate().any(|(place, word)| match &word.text {
+            WordValue::Literal(text) => {
+                let moves = ["cd", "pushd", "popd", "eval", "source", "."];
+                moves.contains(&text.as_str()) || (place == 0 && text.contains("cd"))
+            }
+            WordValue::Home(_) | WordValue::Dynamic { .. } => place == 0,
+        }),
+        ShellCommand::Compound(compound) => compound.scripts.iter().any(may_move),
+        ShellCommand::Function(_) => true,
+        ShellCommand::Test { .. } => false,
+    })
+}

@@ -1,0 +1,194 @@
+//! From a command to the commands it was given to run.
+
+use std::rc::Rc;
+
+use super::tables::{CommandForm, WrapperEntry, tables};
+use super::{CommandRole, shells};
+use crate::shell::{ShellScript, ShellWord, WordSplitting, WordValue};
+
+/// A place no rule reaches: what is meant stands on no word of the line.
+pub(super) const NO_WORD: usize = usize::MAX / 2;
+
+/// What a command runs besides itself.
+pub(super) struct InnerRuns {
+    pub(super) role: CommandRole,
+    pub(super) inner: Vec<InnerRun>,
+}
+
+impl InnerRuns {
+    /// What the command itself does. Only a bare name says that it does nothing but run the one it wraps: a path could lead
+    /// to any program that bears it.
+    pub(super) fn role_of(&self, words: &[ShellWord]) -> CommandRole {
+        let bare = words.first().and_then(ShellWord::literal).is_some_and(|name| !name.contains('/'));
+        let wraps_one = matches!(self.inner.as_slice(), [InnerRun::Command { .. }]);
+        if bare && wraps_one { self.role } else { CommandRole::Acts }
+    }
+
+    pub(super) fn nothing() -> Self {
+        Self { role: CommandRole::Acts, inner: Vec::new() }
+    }
+
+    /// Something that a rule can only speak of by naming the word at this place.
+    pub(super) fn opaque(at: usize, why: &'static str) -> Self {
+        Self { role: CommandRole::Acts, inner: vec![InnerRun::Opaque { at, why }] }
+    }
+}
+
+/// One thing it runs.
+pub(super) enum InnerRun {
+    Command {
+        /// The place of its first word among the words of the wrapper.
+        from: usize,
+        words: Rc<[ShellWord]>,
+        same_shell: bool,
+    },
+    Assignment {
+        at: usize,
+        word: ShellWord,
+    },
+    Script {
+        /// The last word that holds it.
+        at: usize,
+        script: ShellScript,
+        same_shell: bool,
+    },
+    Opaque {
+        at: usize,
+        why: &'static str,
+    },
+}
+
+/// What the words run besides their own command.
+pub(super) fn unwrap(words: &[ShellWord]) -> InnerRuns {
+    let Some(name) = words.first().and_then(ShellWord::base_name) else { return InnerRuns::nothing() };
+    let Some(tables) = tables() else { return InnerRuns::opaque(NO_WORD, "a program that cannot be looked up") };
+    match name {
+        "eval" => shells::evaluated(words),
+        "command" if matches!(words.get(1).and_then(ShellWord::literal), Some("-v" | "-V")) => InnerRuns::nothing(),
+        _ if tables.find.contain(name) => found(words),
+        _ if tables.shells.contain(name) || tables.foreign_shells.contain(name) => shells::shell(tables, name, words),
+        _ if tables.launchers.contain(name) => launched(words),
+        _ => tables.wrapper(name).map_or_else(InnerRuns::nothing, |wrapper| known(wrapper, words)),
+    }
+}
+
+/// A wrapper whose options are known.
+fn known(wrapper: &WrapperEntry, words: &[ShellWord]) -> InnerRuns {
+    const OPTION: &str = "an option of a wrapper that this program does not know";
+    let Some(options) = options_end(wrapper, words) else { return InnerRuns::opaque(words.len() - 1, OPTION) };
+    let mut at = options + wrapper.operands;
+    let mut inner = Vec::new();
+    while wrapper.assignments
+        && let Some(word) = words.get(at)
+        && crate::shell::is_assignment(&word.source)
+    {
+        inner.push(InnerRun::Assignment { at, word: word.clone() });
+        at += 1;
+    }
+    // Also where nothing seems to follow: one word may become several, and the last of them a command.
+    if words.iter().take(at).any(|word| word.literal().is_none()) {
+        return InnerRuns::opaque(words.len() - 1, "an option of a wrapper that only the shell knows");
+    }
+    let Some(rest) = words.get(at..).filter(|rest| !rest.is_empty()) else {
+        return InnerRuns { role: CommandRole::Acts, inner };
+    };
+    let rest: Vec<ShellWord> = match wrapper.command {
+        CommandForm::Joined => return shells::joined(words, at),
+        CommandForm::WithInput => appended(words.get(1..at).unwrap_or_default(), rest),
+        CommandForm::Words => rest.to_vec(),
+    };
+    inner.push(InnerRun::Command { from: at, words: rest.into(), same_shell: wrapper.same_shell });
+    InnerRuns { role: wrapper.role, inner }
+}
+
+/// What `xargs` runs: its words, with what it reads put in or at the end.
+fn appended(options: &[ShellWord], rest: &[ShellWord]) -> Vec<ShellWord> {
+    let replaced = options.iter().enumerate().find_map(|(place, option)| {
+        let option = option.literal()?;
+        if option == "-I" || option == "--replace" {
+            return options.get(place + 1).and_then(ShellWord::literal).map(str::to_owned);
+        }
+        option.strip_prefix("-I").or_else(|| option.strip_prefix("--replace=")).map(str::to_owned)
+    });
+    match replaced {
+        None => rest.iter().cloned().chain([ShellWord::unknown("…")]).collect(),
+        Some(mark) => rest.iter().map(|word| with_unknown(word, &mark)).collect(),
+    }
+}
+
+/// The word as it is once a mark in it was replaced.
+fn with_unknown(word: &ShellWord, mark: &str) -> ShellWord {
+    match word.literal().and_then(|text| text.split_once(mark)) {
+        Some((lead, _)) => ShellWord {
+            source: word.source.clone(),
+            text: WordValue::Dynamic { lead: lead.to_owned(), splits: WordSplitting::No },
+            scripts: Vec::new(),
+        },
+        None => word.clone(),
+    }
+}
+
+/// The place behind the options. None if one is not known.
+fn options_end(options: &WrapperEntry, words: &[ShellWord]) -> Option<usize> {
+    let mut at = 1;
+    while let Some(word) = words.get(at) {
+        let Some(text) = word.literal() else { return Some(at) };
+        if text == "--" {
+            return Some(at + 1);
+        }
+        if let Some(long) = text.strip_prefix("--") {
+            let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+            at += match value {
+                Some(_) if options.long_valued.contain(name) => 1,
+                None if options.long_valued.contain(name) => 2,
+                None if options.long.contain(name) => 1,
+                _ => return None,
+            };
+        } else if let Some(letters) = text.strip_prefix('-') {
+            at += letters_length(options, letters)?;
+        } else {
+            return Some(at);
+        }
+    }
+    Some(at)
+}
+
+/// How many words a cluster of letters takes.
+fn letters_length(options: &WrapperEntry, letters: &str) -> Option<usize> {
+    if letters.is_empty() {
+        return options.lone_dash.then_some(1);
+    }
+    for (place, letter) in letters.char_indices() {
+        if options.valued.contains(letter) {
+            let last = place + letter.len_utf8() == letters.len();
+            return Some(if last { 2 } else { 1 });
+        }
+        if !options.flags.contains(letter) {
+            return None;
+        }
+    }
+    Some(1)
+}
+
+/// What `find` runs for every file.
+fn found(words: &[ShellWord]) -> InnerRuns {
+    let mut inner = Vec::new();
+    let runs = |word: &ShellWord| matches!(word.literal(), Some("-exec" | "-execdir" | "-ok" | "-okdir"));
+    for (place, _) in words.iter().enumerate().filter(|(_, word)| runs(word)) {
+        let from = place + 1;
+        let rest = words.get(from..).unwrap_or_default();
+        let length = rest.iter().position(|word| matches!(word.literal(), Some(";" | "+"))).unwrap_or(rest.len());
+        let command: Vec<ShellWord> = rest.iter().take(length).map(|word| with_unknown(word, "{}")).collect();
+        if !command.is_empty() {
+            inner.push(InnerRun::Command { from, words: command.into(), same_shell: false });
+        }
+    }
+    InnerRuns { role: CommandRole::Acts, inner }
+}
+
+/// A wrapper of many shapes: a rule must name at least its first operand.
+fn launched(words: &[ShellWord]) -> InnerRuns {
+    let operand = words.iter().skip(1).position(|word| !word.is_flag());
+    let at = operand.map_or(NO_WORD, |place| place + 1);
+    InnerRuns::opaque(at, "a program that runs what its arguments say")
+}

@@ -1,0 +1,178 @@
+//! What is wrong with a workflow, all of it, each with its line.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use haft_project::Problem;
+use haft_text::NameRule;
+use serde_saphyr::Spanned;
+
+use crate::template::{self, Mention};
+use crate::workflow::{StepEntry, WorkflowFile, first_line_of, line_of};
+
+/// More than this is a mistake.
+const MOST_STEPS: usize = 100;
+
+/// By this name events know the agent the user talks to.
+const MAIN: &str = "main";
+
+/// Everything that is wrong; nothing when the workflow can be run.
+pub(crate) fn wrong(path: &Path, text: &str, written: &WorkflowFile) -> Vec<Problem> {
+    let mut found = ProblemList { path, problems: Vec::new() };
+    let steps = &written.steps;
+    if steps.is_empty() {
+        found.add(1, "it has no steps");
+    }
+    if steps.len() > MOST_STEPS {
+        found.add(1, format!("{} steps are more than {MOST_STEPS}", steps.len()));
+        return found.problems;
+    }
+    for name in written.inputs.keys().filter(|name| !NAME.allows(name)) {
+        found.add(1, format!("`{name}` is not a name for an input: use letters, digits and `_`"));
+    }
+    names(steps, &mut found);
+    needs(steps, &mut found);
+    if found.problems.is_empty() {
+        cycle(steps, &mut found);
+    }
+    // Who needs whom must be clear before it can be said what a template may mention.
+    if found.problems.is_empty() {
+        templates(text, written, &mut found);
+    }
+    found.problems
+}
+
+/// Templates write `steps.NAME`, so a name is a word.
+const NAME: NameRule = NameRule::Identifier;
+
+struct ProblemList<'a> {
+    path: &'a Path,
+    problems: Vec<Problem>,
+}
+
+impl ProblemList<'_> {
+    fn add(&mut self, line: usize, what: impl Into<String>) {
+        self.problems.push(Problem::new(self.path, what).at(line));
+    }
+}
+
+fn names(steps: &[StepEntry], found: &mut ProblemList<'_>) {
+    let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
+    for step in steps {
+        let (name, line) = (step.name.value.as_str(), line_of(&step.name));
+        if !NAME.allows(name) {
+            found.add(line, format!("`{name}` is not a name for a step: use letters, digits and `_`"));
+        }
+        if name == MAIN {
+            found.add(line, format!("a step cannot be called `{name}`: events know the main agent by that name"));
+        }
+        if let Some(first) = lines.get(name) {
+            found.add(line, format!("there is a step `{name}` already, in line {first}"));
+        } else {
+            lines.insert(name, line);
+        }
+        if step.prompt.value.trim().is_empty() {
+            found.add(line_of(&step.prompt), format!("the prompt of `{name}` is empty"));
+        }
+    }
+}
+
+fn needs(steps: &[StepEntry], found: &mut ProblemList<'_>) {
+    let names: Vec<&str> = steps.iter().map(|step| step.name.value.as_str()).collect();
+    for step in steps {
+        for need in &step.needs {
+            if need.value == step.name.value {
+                found.add(line_of(need), format!("`{}` needs itself", need.value));
+            } else if !names.contains(&need.value.as_str()) {
+                let there = names.join(", ");
+                let name = &step.name.value;
+                found.add(
+                    line_of(need),
+                    format!("`{name}` needs `{}`, which is no step; there are: {there}", need.value),
+                );
+            }
+        }
+    }
+}
+
+/// Takes away steps that need nothing that is left; what stays needs itself in the end.
+fn cycle(steps: &[StepEntry], found: &mut ProblemList<'_>) {
+    let mut left: Vec<&StepEntry> = steps.iter().collect();
+    loop {
+        let waits = |step: &&StepEntry| step.needs.iter().any(|need| left.iter().any(|other| is(other, need)));
+        let waiting: Vec<_> = left.iter().copied().filter(|step| waits(step)).collect();
+        if waiting.len() == left.len() {
+            break;
+        }
+        left = waiting;
+    }
+    let Some(mut at) = left.first().copied() else { return };
+    let mut way: Vec<&StepEntry> = Vec::new();
+    let begin = loop {
+        if let Some(begin) = way.iter().position(|step| step.name.value == at.name.value) {
+            break begin;
+        }
+        way.push(at);
+        let next = at.needs.iter().find_map(|need| left.iter().find(|other| is(other, need)));
+        // Each that is left needs another one that is left.
+        let Some(next) = next else { return };
+        at = next;
+    };
+    let round = &way[begin..];
+    let names: Vec<_> = round.iter().chain(round.first()).map(|step| format!("`{}`", step.name.value)).collect();
+    let line = round.first().and_then(|step| step.needs.first()).map_or(1, line_of);
+    found.add(line, format!("steps wait for each other: {}", names.join(" needs ")));
+}
+
+fn is(step: &StepEntry, need: &Spanned<String>) -> bool {
+    step.name.value == need.value
+}
+
+fn templates(text: &str, written: &WorkflowFile, found: &mut ProblemList<'_>) {
+    for step in &written.steps {
+        let begins = first_line_of(&step.prompt, text);
+        match template::mentions(&step.prompt.value) {
+            Err((what, line)) => found.add(begins + line.saturating_sub(1), what),
+            Ok(mentions) => {
+                let before = all_needs(step, &written.steps);
+                for mention in mentions {
+                    let (what, word) = match mention {
+                        Mention::Step(name) if before.contains(name.as_str()) => continue,
+                        Mention::Input(name) if written.inputs.contains_key(&name) => continue,
+                        Mention::Step(name) => (
+                            format!(
+                                "the prompt mentions `steps.{name}.output`, but `{}` does not need `{name}`",
+                                step.name.value
+                            ),
+                            format!("steps.{name}"),
+                        ),
+                        Mention::Input(name) => (
+                            format!("the prompt mentions `inputs.{name}`, which is not among the `inputs`"),
+                            format!("inputs.{name}"),
+                        ),
+                        Mention::Other(path) => (
+                            format!("the prompt mentions `{path}`; there are `inputs.NAME` and `steps.NAME.output`"),
+                            path,
+                        ),
+                    };
+                    let line = step.prompt.value.lines().position(|line| line.contains(&word)).unwrap_or(0);
+                    found.add(begins + line, what);
+                }
+            }
+        }
+    }
+}
+
+/// Every step that is done before this one begins.
+fn all_needs<'a>(step: &'a StepEntry, steps: &'a [StepEntry]) -> BTreeSet<&'a str> {
+    let mut all = BTreeSet::new();
+    let mut open: Vec<&StepEntry> = vec![step];
+    while let Some(step) = open.pop() {
+        for need in &step.needs {
+            if all.insert(need.value.as_str()) {
+                open.extend(steps.iter().filter(|other| is(other, need)));
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,167 @@
+//! What is kept of a run of a workflow, so that another process can go on with it.
+//!
+//! Invariant: a step is noted as done only after its conversation holds its answer, and the file is replaced whole: whenever
+//! the process is killed, the steps that are noted as done are done, and the others can be gone on with.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use haft_types::{Clock, ContentHash, ConversationId, IdSource, Outcome, Timestamp, TurnResult};
+use serde::{Deserialize, Serialize};
+
+use crate::error::WorkflowError;
+use crate::workflow::Workflow;
+
+/// So many runs are kept.
+const KEPT: usize = 200;
+
+/// All runs of one user.
+pub struct WorkflowRuns {
+    folder: PathBuf,
+}
+
+/// A run that this process has for itself.
+pub struct HeldRun {
+    pub(crate) record: RunRecord,
+    file: PathBuf,
+    _lock: File,
+}
+
+/// One run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// By which events know the run.
+    pub id: String,
+    /// The name of the workflow.
+    pub workflow: String,
+    /// The namespace of its project.
+    project: String,
+    /// Of the file as it was when the run began.
+    hash: ContentHash,
+    /// What it was given, and for the rest what the file says.
+    pub inputs: BTreeMap<String, String>,
+    started_at: Timestamp,
+    /// The steps that were begun, by name.
+    pub steps: BTreeMap<String, StepRecord>,
+}
+
+/// How far a step has come.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct StepRecord {
+    /// The conversation it works in, once there is one.
+    pub conversation: Option<ConversationId>,
+    /// How it ended.
+    pub result: Option<TurnResult>,
+}
+
+impl StepRecord {
+    /// Whether its answer can be used by the steps that need it.
+    pub fn is_done(&self) -> bool {
+        self.result.as_ref().is_some_and(|result| result.outcome == Outcome::Completed)
+    }
+}
+
+impl WorkflowRuns {
+    /// Those kept in this folder, which need not exist.
+    pub fn at(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// A new run.
+    pub fn begin(
+        &self,
+        workflow: &Workflow,
+        project: &str,
+        inputs: BTreeMap<String, String>,
+        (clock, ids): (&dyn Clock, &dyn IdSource),
+    ) -> Result<HeldRun, WorkflowError> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
+        made.map_err(|error| file_error("make", &self.folder, error))?;
+        self.sweep();
+        let record = RunRecord {
+            id: ids.uuid().simple().to_string()[..8].to_owned(),
+            workflow: workflow.name.clone(),
+            project: project.to_owned(),
+            hash: ContentHash::of(workflow.text.as_bytes()),
+            inputs,
+            started_at: clock.now(),
+            steps: BTreeMap::new(),
+        };
+        let mut held = self.hold(record)?;
+        held.note(|_| {})?;
+        Ok(held)
+    }
+
+    /// The last run of a workflow in a project, to go on with.
+    pub fn newest(&self, workflow: &Workflow, project: &str) -> Result<HeldRun, WorkflowError> {
+        let name = &workflow.name;
+        let known = self.all().into_iter().find(|record| record.workflow == *name && record.project == project);
+        let record = known.ok_or_else(|| WorkflowError::NoRun(name.clone()))?;
+        if record.hash != ContentHash::of(workflow.text.as_bytes()) {
+            return Err(WorkflowError::Changed { path: workflow.path.clone(), run: record.id });
+        }
+        self.hold(record)
+    }
+
+    /// Every run, newest first.
+    fn all(&self) -> Vec<RunRecord> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let files = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "json"));
+        let mut all: Vec<RunRecord> =
+            files.filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok()).collect();
+        all.sort_by(|one, other| other.started_at.cmp(&one.started_at).then(one.id.cmp(&other.id)));
+        all
+    }
+
+    fn file(&self, id: &str, ending: &str) -> PathBuf {
+        self.folder.join(format!("{id}.{ending}"))
+    }
+
+    fn hold(&self, record: RunRecord) -> Result<HeldRun, WorkflowError> {
+        let file = self.file(&record.id, "lock");
+        let lock = private(&file).map_err(|error| file_error("open", &file, error))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(WorkflowError::Busy(record.id)),
+            Err(TryLockError::Error(error)) => return Err(file_error("lock", &file, error)),
+        }
+        Ok(HeldRun { file: self.file(&record.id, "json"), record, _lock: lock })
+    }
+
+    /// Removes old runs. What cannot be removed is for the next time.
+    fn sweep(&self) {
+        for old in self.all().into_iter().skip(KEPT) {
+            drop(fs::remove_file(self.file(&old.id, "json")));
+            drop(fs::remove_file(self.file(&old.id, "lock")));
+        }
+    }
+}
+
+impl HeldRun {
+    /// Changes the record and writes it down.
+    pub(crate) fn note(&mut self, change: impl FnOnce(&mut RunRecord)) -> Result<(), WorkflowError> {
+        change(&mut self.record);
+        let bytes = serde_json::to_vec(&self.record).map_err(io::Error::other);
+        let written = bytes.and_then(|bytes| replace(&self.file, &bytes));
+        written.map_err(|error| file_error("write", &self.file, error))
+    }
+}
+
+fn file_error(verb: &'static str, path: &Path, source: io::Error) -> WorkflowError {
+    WorkflowError::File { verb, path: path.to_owned(), source }
+}
+
+fn private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&new, path)
+}

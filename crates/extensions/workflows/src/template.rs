@@ -1,0 +1,79 @@
+//! Prompts as templates: what they may mention, and what becomes of them.
+//!
+//! Invariant: a template ends. It has so much fuel, and it can neither read files nor include others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, context};
+
+/// More than any prompt needs: every instruction of a template uses some.
+const FUEL: u64 = 100_000;
+/// A prompt of more bytes is a mistake.
+const LONGEST: usize = 2_000_000;
+/// What a template may call besides filters.
+const FUNCTIONS: [&str; 3] = ["range", "dict", "namespace"];
+
+/// What is wrong, and in which line of the template, counted from 1.
+pub(crate) type TemplateProblem = (String, usize);
+
+fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_fuel(Some(FUEL));
+    environment
+}
+
+/// Something a template mentions.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Mention {
+    /// The output of a step.
+    Step(String),
+    /// An input.
+    Input(String),
+    /// Anything else.
+    Other(String),
+}
+
+/// What a template mentions, or why it is none.
+pub(crate) fn mentions(text: &str) -> Result<BTreeSet<Mention>, TemplateProblem> {
+    let environment = environment();
+    let template = environment.template_from_str(text).map_err(|error| wrong(&error))?;
+    let mention = |path: String| {
+        let mut parts = path.split('.');
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some("inputs"), Some(name), None) => Some(Mention::Input(name.to_owned())),
+            (Some("steps"), Some(name), Some("output")) => Some(Mention::Step(name.to_owned())),
+            // All of them, as in a loop.
+            (Some("steps" | "inputs"), None, None) => None,
+            (Some(name), None, None) if FUNCTIONS.contains(&name) => None,
+            _ => Some(Mention::Other(path)),
+        }
+    };
+    Ok(template.undeclared_variables(true).into_iter().filter_map(mention).collect())
+}
+
+/// The text with everything put in.
+pub(crate) fn render(
+    text: &str,
+    inputs: &BTreeMap<String, String>,
+    outputs: &BTreeMap<String, String>,
+) -> Result<String, TemplateProblem> {
+    let steps: BTreeMap<_, _> = outputs.iter().map(|(name, output)| (name.as_str(), context! { output })).collect();
+    let rendered = environment().render_str(text, context! { inputs, steps }).map_err(|error| wrong(&error))?;
+    if rendered.len() > LONGEST {
+        return Err((format!("the prompt is longer than {LONGEST} bytes"), 1));
+    }
+    Ok(rendered)
+}
+
+fn wrong(error: &Error) -> TemplateProblem {
+    let what = match error.kind() {
+        ErrorKind::OutOfFuel => "the template takes too long; loop over less".to_owned(),
+        kind => match error.detail() {
+            Some(detail) => format!("the template cannot be used: {kind}: {detail}"),
+            None => format!("the template cannot be used: {kind}"),
+        },
+    };
+    (what, error.line().unwrap_or(1))
+}
