@@ -40,12 +40,12 @@ use haft_project::Kind;
 use interactive::InterfaceStyle;
 
 use crate::cli::{Cli, CliCommand, Common};
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::wiring;
 use crate::wiring::log;
 
 /// Does what the command line says.
-pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
+pub(crate) fn dispatch(cli: Cli) -> anyhow::Result<ProcessExit> {
     match cli.command {
         Some(CliCommand::Run(args)) => run::run(&args),
         Some(CliCommand::Review(args)) => review::run(*args),

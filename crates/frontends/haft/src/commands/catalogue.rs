@@ -17,8 +17,8 @@ use haft_project::{By, Ground, Kind, Problem, Shadowed, Standing};
 use serde_json::{Value, json};
 
 use crate::cli::Common;
-use crate::exit::{Exit, mistake};
-use crate::output::{self, Table};
+use crate::exit::{ProcessExit, usage_error};
+use crate::output::{self, TextTable};
 use crate::wiring::{self, OfferedPrompt, PromptSources};
 
 #[derive(Debug, Args)]
@@ -110,7 +110,7 @@ impl CatalogueContext {
     }
 }
 
-pub(super) fn run(kind: Kind, command: Option<CatalogueCommand>) -> anyhow::Result<Exit> {
+pub(super) fn run(kind: Kind, command: Option<CatalogueCommand>) -> anyhow::Result<ProcessExit> {
     let all = CatalogueCommand::List { verbose: false, json: false, common: Common::default() };
     match command.unwrap_or(all) {
         CatalogueCommand::List { verbose, json, common } => {
@@ -122,7 +122,7 @@ pub(super) fn run(kind: Kind, command: Option<CatalogueCommand>) -> anyhow::Resu
         }
         CatalogueCommand::Remove { name, common } => change::remove(kind, &name, &CatalogueContext::find(&common)?)?,
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 /// What is wrong with files, and why those of the project are missing.
@@ -154,7 +154,7 @@ fn list(kind: Kind, verbose: bool, json: bool, place: &CatalogueContext) -> anyh
         // Writing to a String cannot fail.
         let _ = writeln!(text, "No {0} yet. Add one with `haft {0} add NAME FILE`.", kind.folder());
     } else {
-        let mut table = Table::new(&["NAME", kind_column(kind), "FROM", "FILE"]);
+        let mut table = TextTable::new(&["NAME", kind_column(kind), "FROM", "FILE"]);
         for item in &found.list {
             table.row(vec![
                 item.name.clone(),
@@ -246,7 +246,7 @@ impl CatalogueListing {
             let names: Vec<_> = self.list.iter().map(|item| item.name.as_str()).collect();
             let there =
                 if names.is_empty() { "there are none".to_owned() } else { format!("there are {}", names.join(", ")) };
-            mistake(format!("no `{name}` among the {}; {there}", kind.folder()))
+            usage_error(format!("no `{name}` among the {}; {there}", kind.folder()))
         })
     }
 }

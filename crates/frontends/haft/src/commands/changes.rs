@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::conversations;
 use crate::cli::Common;
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::wiring;
 
 pub(super) use rewind::{RewindScope, go_back};
@@ -107,21 +107,21 @@ pub(crate) struct ChangesArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn undo(args: &UndoArgs) -> anyhow::Result<Exit> {
+pub(super) fn undo(args: &UndoArgs) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(undo::undo(args))
 }
 
-pub(super) fn redo(args: &RedoArgs) -> anyhow::Result<Exit> {
+pub(super) fn redo(args: &RedoArgs) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(undo::redo(args))
 }
 
-pub(super) fn rewind(args: &RewindArgs) -> anyhow::Result<Exit> {
+pub(super) fn rewind(args: &RewindArgs) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(rewind::rewind(args))
 }
 
-pub(super) fn changes(args: &ChangesArgs) -> anyhow::Result<Exit> {
+pub(super) fn changes(args: &ChangesArgs) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(show::show(args))?;
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 /// A conversation and what it changed.

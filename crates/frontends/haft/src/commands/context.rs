@@ -253,10 +253,10 @@ mod why;
 #[cfg(feature = "mcp")]
 pub(super) use quoted::other_tools;
 
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::wiring;
 
-pub(super) fn run(command: ContextCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: ContextCommand) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(async {
         match command {
             ContextCommand::Show(args) => show::run(&args).await,
@@ -271,5 +271,5 @@ pub(super) fn run(command: ContextCommand) -> anyhow::Result<Exit> {
             ContextCommand::Edit(args) => edit::run(&args).await,
         }
     })?;
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }

@@ -20,7 +20,7 @@ use haft_imports::ImportFormat;
 use haft_store::{Conversation, Found, Scope, Store, StoreError};
 
 use crate::cli::Common;
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::wiring;
 
 pub(super) use change::message;
@@ -307,7 +307,7 @@ pub(crate) enum BackupCommand {
     },
 }
 
-pub(super) fn run(command: ConversationsCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: ConversationsCommand) -> anyhow::Result<ProcessExit> {
     let done = wiring::runtime()?.block_on(async {
         match command {
             #[cfg(feature = "imports")]
@@ -328,7 +328,7 @@ pub(super) fn run(command: ConversationsCommand) -> anyhow::Result<Exit> {
             ConversationsCommand::Namespaces(args) => list::namespaces(&args).await,
             ConversationsCommand::Backup(args) => backup::run(&args),
         }
-        .map(|()| Exit::Completed)
+        .map(|()| ProcessExit::Completed)
     });
     done.map_err(usage_errors)
 }
@@ -343,7 +343,7 @@ fn usage_errors(error: anyhow::Error) -> anyhow::Error {
             | StoreError::UnknownConversation { .. }
             | StoreError::UnknownMessage { .. }
             | StoreError::EmptySearch { .. },
-        ) => mistake(error.to_string()),
+        ) => usage_error(error.to_string()),
         Some(_) | None => error,
     }
 }
@@ -379,12 +379,12 @@ async fn find_in(store: &dyn Store, text: &str, scope: Scope<'_>) -> anyhow::Res
     };
     match store.find(text, scope).await? {
         Found::One(conversation) => Ok(*conversation),
-        Found::Nothing => {
-            Err(mistake(format!("there is no conversation `{text}`{place}; `haft conversations {list}` shows them")))
-        }
+        Found::Nothing => Err(usage_error(format!(
+            "there is no conversation `{text}`{place}; `haft conversations {list}` shows them"
+        ))),
         Found::Several(several) => {
             let ids: Vec<_> = several.iter().map(|one| one.id.to_string()).collect();
-            Err(mistake(format!("`{text}` could be any of {}; give more of the id", ids.join(", "))))
+            Err(usage_error(format!("`{text}` could be any of {}; give more of the id", ids.join(", "))))
         }
     }
 }
@@ -394,7 +394,7 @@ pub(super) async fn current(store: &dyn Store) -> anyhow::Result<Conversation> {
 }
 
 async fn current_of(store: &dyn Store, namespace: &str) -> anyhow::Result<Conversation> {
-    let none = || mistake("there is no current conversation in this project; give an id");
+    let none = || usage_error("there is no current conversation in this project; give an id");
     let id = store.current(namespace).await?.ok_or_else(none)?;
     store.get(&id).await?.ok_or_else(none)
 }

@@ -13,7 +13,7 @@ use haft_store::{Check, Health, Patient, examine};
 use serde_json::json;
 
 use crate::cli::Common;
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::{output, wiring};
 
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<ProcessExit> {
     if let Some(folder) = &args.salvage {
         return salvage::run(folder.as_deref(), args.json);
     }
@@ -61,7 +61,7 @@ pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<Exit> {
     } else {
         output::print(&haft_text::sanitise(&as_text(&checks)))?;
     }
-    Ok(if ok { Exit::Completed } else { Exit::Failed })
+    Ok(if ok { ProcessExit::Completed } else { ProcessExit::Failed })
 }
 
 fn patient(places: &Places, config: &Config) -> Patient {

@@ -8,7 +8,7 @@ use haft_engine::EventSink;
 use haft_types::Event;
 
 use crate::cli::{Common, OutputFormat};
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::jobs::{BackgroundJob, JobFolder, JobState, follow};
 use crate::output::{self, Printer};
 
@@ -91,7 +91,7 @@ pub(crate) struct KillArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: JobsCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: JobsCommand) -> anyhow::Result<ProcessExit> {
     match command {
         JobsCommand::List(args) => show::list(&args)?,
         JobsCommand::Show(args) => show::show(&args)?,
@@ -99,7 +99,7 @@ pub(super) fn run(command: JobsCommand) -> anyhow::Result<Exit> {
         JobsCommand::Attach(args) => return attach(&args),
         JobsCommand::Kill(args) => kill::kill(&args)?,
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 /// The jobs of this user.
@@ -118,13 +118,13 @@ fn logs(args: &LogsArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn attach(args: &AttachArgs) -> anyhow::Result<Exit> {
+fn attach(args: &AttachArgs) -> anyhow::Result<ProcessExit> {
     let job = jobs(&args.common)?.find(&args.id)?;
     watch(&job, true, Printer::new(OutputFormat::Text, args.verbose))?;
     tell_death(&job);
     Ok(match job.state() {
         JobState::Ended(result) => result.outcome.into(),
-        JobState::Running | JobState::Died => Exit::Failed,
+        JobState::Running | JobState::Died => ProcessExit::Failed,
     })
 }
 

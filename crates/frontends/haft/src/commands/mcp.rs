@@ -11,7 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use haft_types::Decision;
 
 use crate::cli::Common;
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::wiring;
 use crate::wiring::mcp::Mcp;
 
@@ -125,7 +125,7 @@ pub(crate) struct McpTestArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: Option<McpCommand>) -> anyhow::Result<Exit> {
+pub(super) fn run(command: Option<McpCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| McpCommand::List(McpListArgs::default())) {
         McpCommand::List(args) => list::run(&args),
         McpCommand::Add(args) => add::run(&args),
@@ -147,10 +147,10 @@ fn named<'a>(mcp: &'a Mcp, name: &str) -> anyhow::Result<&'a haft_mcp::Server> {
         return Ok(server);
     }
     if let Some(problem) = mcp.problems.iter().find(|problem| problem.server == name) {
-        return Err(mistake(problem.to_string()));
+        return Err(usage_error(problem.to_string()));
     }
     let names: Vec<_> = mcp.servers.iter().map(|server| format!("`{}`", server.name)).collect();
     let known =
         if names.is_empty() { "there are none yet".to_owned() } else { format!("there are {}", names.join(", ")) };
-    Err(mistake(format!("there is no MCP server `{name}`; {known}")))
+    Err(usage_error(format!("there is no MCP server `{name}`; {known}")))
 }

@@ -13,7 +13,7 @@ use haft_model::Catalogue;
 use haft_types::Api;
 
 use crate::cli::{Common, positive};
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 
 pub(super) use list::usable;
 pub(super) use trial::ModelTrial;
@@ -135,7 +135,7 @@ pub(crate) struct TestArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: Option<ModelsCommand>) -> anyhow::Result<Exit> {
+pub(super) fn run(command: Option<ModelsCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| ModelsCommand::List(ListArgs::default())) {
         ModelsCommand::List(args) => list::run(&args),
         ModelsCommand::Show(args) => show::run(&args),
@@ -148,7 +148,7 @@ pub(super) fn run(command: Option<ModelsCommand>) -> anyhow::Result<Exit> {
 /// Everything that is declared and built in.
 fn catalogue(config: &Config) -> anyhow::Result<Catalogue> {
     Catalogue::with_built_in(config.providers.clone(), config.models.clone())
-        .map_err(|error| mistake(error.to_string()))
+        .map_err(|error| usage_error(error.to_string()))
 }
 
 /// A number as people write it: no zeros at its end.

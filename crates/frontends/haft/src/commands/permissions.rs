@@ -12,8 +12,8 @@ use haft_types::PermissionMode;
 use serde_json::json;
 
 use crate::cli::Common;
-use crate::exit::Exit;
-use crate::output::{self, Table};
+use crate::exit::ProcessExit;
+use crate::output::{self, TextTable};
 use crate::wiring;
 
 pub(crate) use add::add;
@@ -83,7 +83,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: PermissionsCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: PermissionsCommand) -> anyhow::Result<ProcessExit> {
     match command {
         PermissionsCommand::List { json, common } => list(json, &common)?,
         PermissionsCommand::Add { rules, ask, deny } => {
@@ -96,7 +96,7 @@ pub(super) fn run(command: PermissionsCommand) -> anyhow::Result<Exit> {
         }
         PermissionsCommand::Explain(args) => explain::run(&args)?,
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 fn list(as_json: bool, common: &Common) -> anyhow::Result<()> {
@@ -118,7 +118,7 @@ fn list(as_json: bool, common: &Common) -> anyhow::Result<()> {
             config.mode
         ));
     }
-    let mut table = Table::new(&["DECISION", "FROM", "RULE"]);
+    let mut table = TextTable::new(&["DECISION", "FROM", "RULE"]);
     for rule in &rules {
         table.row(vec![rule.decision.to_string(), source(rule.of_project).to_owned(), rule.rule.to_owned()]);
     }

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use haft_rag::Collection;
 
 use crate::cli::Common;
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::wiring::rag::Rag;
 
 #[derive(Debug, Args)]
@@ -102,7 +102,7 @@ pub(crate) struct RagServeArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: Option<RagCommand>) -> anyhow::Result<Exit> {
+pub(super) fn run(command: Option<RagCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| RagCommand::List(RagListArgs::default())) {
         RagCommand::List(args) => list::run(&args)?,
         RagCommand::Add(args) => change::add(&args)?,
@@ -110,7 +110,7 @@ pub(super) fn run(command: Option<RagCommand>) -> anyhow::Result<Exit> {
         RagCommand::Query(args) => query::run(&args)?,
         RagCommand::Serve(args) => serve::run(&args)?,
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 /// The collection of a name, or which there are.
@@ -118,11 +118,11 @@ fn named<'a>(rag: &'a Rag, name: &str) -> anyhow::Result<&'a Collection> {
     rag.collections.iter().find(|one| one.name == name).ok_or_else(|| {
         // What is wrong with it is of more use than that it is not there.
         if let Some(problem) = rag.problems.iter().find(|problem| problem.contains(&format!("`{name}`"))) {
-            return mistake(problem.clone());
+            return usage_error(problem.clone());
         }
         let names: Vec<_> = rag.collections.iter().map(|one| format!("`{}`", one.name)).collect();
         let there =
             if names.is_empty() { "there are none".to_owned() } else { format!("there are {}", names.join(", ")) };
-        mistake(format!("there is no collection `{name}`; {there}; `haft rag add` makes one"))
+        usage_error(format!("there is no collection `{name}`; {there}; `haft rag add` makes one"))
     })
 }

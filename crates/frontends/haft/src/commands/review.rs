@@ -8,7 +8,7 @@ use haft_types::PermissionMode;
 
 use super::run;
 use crate::cli::{Common, OutputFormat, RunArgs, positive};
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::wiring;
 
 #[derive(Debug, Args)]
@@ -61,14 +61,14 @@ const PROMPT: &str = include_str!("review/prompt.md");
 const TOOLS: [&str; 7] =
     ["read_file", "list_files", "glob", "search_files", "list_code_definition_names", "recall", "count_tokens"];
 
-pub(super) fn run(args: ReviewArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: ReviewArgs) -> anyhow::Result<ProcessExit> {
     let (places, _) = super::configuration(&args.common)?;
     let project = wiring::project(None)?;
     // git runs what a repository configures, so it is not run in one that nobody trusts.
     let (_, standing) = knowledge(&places, &project)?;
     if !standing.is_trusted() {
         let root = project.root.display();
-        return Err(mistake(format!("`{root}` is not trusted, and git is not run in it; `haft trust` trusts it")));
+        return Err(usage_error(format!("`{root}` is not trusted, and git is not run in it; `haft trust` trusts it")));
     }
     let change = diff::change(&project, &args.of)?;
     let wishes = args.instructions.as_deref().map(str::trim).filter(|wishes| !wishes.is_empty());

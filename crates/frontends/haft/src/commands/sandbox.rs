@@ -11,7 +11,7 @@ use haft_types::PermissionMode;
 use serde_json::json;
 
 use crate::cli::Common;
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::{output, wiring};
 
 #[derive(Debug, Args)]
@@ -49,9 +49,9 @@ pub(crate) struct SandboxStatusArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: &SandboxCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: &SandboxCommand) -> anyhow::Result<ProcessExit> {
     match command {
-        SandboxCommand::Status(args) => status(args).map(|()| Exit::Completed),
+        SandboxCommand::Status(args) => status(args).map(|()| ProcessExit::Completed),
         SandboxCommand::Test(args) => test::run(args),
     }
 }

@@ -17,7 +17,7 @@ use super::catalogue;
 use crate::cli::Common;
 use crate::commands::catalogue::CatalogueCommand;
 use crate::commands::useful::OfConversation;
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::wiring;
 
 #[derive(Debug, Args)]
@@ -87,7 +87,7 @@ pub(crate) struct ToolListArgs {
     pub(crate) common: Common,
 }
 
-pub(super) fn run(command: Option<ToolsCommand>) -> anyhow::Result<Exit> {
+pub(super) fn run(command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| ToolsCommand::List(ToolListArgs::default())) {
         ToolsCommand::List(args) => wiring::runtime()?.block_on(list::run(&args))?,
         ToolsCommand::Show { name, json, common } => wiring::runtime()?.block_on(show::run(&name, json, &common))?,
@@ -99,7 +99,7 @@ pub(super) fn run(command: Option<ToolsCommand>) -> anyhow::Result<Exit> {
         }
         ToolsCommand::Stats { of, json, common } => wiring::runtime()?.block_on(stats::run(&of, json, &common))?,
     }
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 /// Every tool there is.

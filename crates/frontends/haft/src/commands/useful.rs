@@ -11,8 +11,8 @@ use haft_tool::{Added, NewUseful, OutputLimits, UsefulInfo, UsefulItem};
 use super::conversations;
 use super::notes::told;
 use crate::cli::Common;
-use crate::exit::{Exit, mistake};
-use crate::output::{self, Table};
+use crate::exit::{ProcessExit, usage_error};
+use crate::output::{self, TextTable};
 use crate::wiring;
 
 #[derive(Debug, Args)]
@@ -100,7 +100,7 @@ impl FromStr for LineSpan {
     }
 }
 
-pub(super) fn run(command: Option<UsefulCommand>) -> anyhow::Result<Exit> {
+pub(super) fn run(command: Option<UsefulCommand>) -> anyhow::Result<ProcessExit> {
     let all = UsefulCommand::List { of: OfConversation::default(), json: false, common: Common::default() };
     let command = command.unwrap_or(all);
     wiring::runtime()?.block_on(async {
@@ -120,7 +120,7 @@ pub(super) fn run(command: Option<UsefulCommand>) -> anyhow::Result<Exit> {
             }
         }
     })?;
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }
 
 async fn open(of: &OfConversation, common: &Common) -> anyhow::Result<(Conversation, StoredUseful)> {
@@ -143,7 +143,7 @@ async fn list(of: &OfConversation, json: bool, common: &Common) -> anyhow::Resul
     if items.is_empty() {
         return output::print("Nothing is kept in view. Add a range with `haft useful add PATH LINES DESCRIPTION`.\n");
     }
-    let mut table = Table::new(&["NUMBER", "FILE", "LINES", "DESCRIPTION"]);
+    let mut table = TextTable::new(&["NUMBER", "FILE", "LINES", "DESCRIPTION"]);
     for UsefulItem { number, path, start_line, end_line, description } in items {
         table.row(vec![number.to_string(), path, format!("{start_line}-{end_line}"), description]);
     }
@@ -155,7 +155,7 @@ async fn show(number: u32, of: &OfConversation, json: bool, common: &Common) -> 
     let items = useful.list().await.map_err(told)?;
     let found = items.into_iter().find(|item| item.number == number);
     let item = found
-        .ok_or_else(|| mistake(format!("nothing in view has the number {number}; `haft useful list` shows all")))?;
+        .ok_or_else(|| usage_error(format!("nothing in view has the number {number}; `haft useful list` shows all")))?;
     let path = Path::new(&conversation.namespace).join(&item.path);
     let range = item.start_line as usize..=item.end_line as usize;
     let text = haft_tools::excerpt(&path, range, OutputLimits::default());
@@ -172,13 +172,13 @@ async fn show(number: u32, of: &OfConversation, json: bool, common: &Common) -> 
 fn locate(conversation: &Conversation, given: &str, lines: LineSpan, description: &str) -> anyhow::Result<NewUseful> {
     let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
     if description.is_empty() {
-        return Err(mistake("the description is empty; say why the range matters"));
+        return Err(usage_error("the description is empty; say why the range matters"));
     }
     let project = wiring::project(None)?;
-    let path = project.cwd.join(given).canonicalize().map_err(|error| mistake(format!("`{given}`: {error}")))?;
+    let path = project.cwd.join(given).canonicalize().map_err(|error| usage_error(format!("`{given}`: {error}")))?;
     let range = lines.start as usize..=lines.end as usize;
     let text = haft_tools::excerpt(&path, range, OutputLimits::default())
-        .map_err(|error| mistake(format!("lines of `{given}` cannot be kept in view: {error}")))?;
+        .map_err(|error| usage_error(format!("lines of `{given}` cannot be kept in view: {error}")))?;
     // Fewer lines than asked for: the file ends before.
     let shown = u32::try_from(text.lines().count())?;
     Ok(NewUseful {

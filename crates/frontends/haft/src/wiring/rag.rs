@@ -10,7 +10,7 @@ use haft_engine::Notice;
 use haft_rag::{Collection, CollectionConfig, Kind, Local, Remote, Source, use_rag_tool};
 use haft_tool::Tool;
 
-use crate::exit::mistake;
+use crate::exit::usage_error;
 
 /// The section, and the code of its notices.
 const NAME: &str = "rag";
@@ -95,7 +95,7 @@ impl Rag {
 
 /// Where the answers of a collection come from.
 pub(crate) fn source(environment: &HostEnvironment, name: &str, section: &CollectionConfig) -> anyhow::Result<Source> {
-    section.source(name, environment.home().as_deref()).map_err(|error| mistake(error.to_string()))
+    section.source(name, environment.home().as_deref()).map_err(|error| usage_error(error.to_string()))
 }
 
 /// The collection over these folders, with its index where haft keeps them.
@@ -109,7 +109,7 @@ fn index_of(folder: &Path, name: &str) -> PathBuf {
 
 fn key(environment: &HostEnvironment, name: &str, variable: &str) -> anyhow::Result<String> {
     environment.word(variable).ok_or_else(|| {
-        mistake(format!(
+        usage_error(format!(
             "no key for the collection `{name}`: the environment variable `{variable}` is not set; export it, or change `rag.{name}.api_key_env`"
         ))
     })

@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 use super::text::{count, money};
 use crate::cli::{Common, OutputFormat, RunArgs};
 use crate::commands::{configuration, conversations, run};
-use crate::exit::mistake;
-use crate::output::{self, Printer, Table};
+use crate::exit::usage_error;
+use crate::output::{self, Printer, TextTable};
 use crate::wiring;
 
 #[derive(Debug, Args)]
@@ -178,13 +178,13 @@ async fn summarise(args: &SummariseArgs) -> anyhow::Result<()> {
 
 /// Errors that other arguments can fix become usage errors.
 fn told(error: &EditError) -> anyhow::Error {
-    mistake(error.to_string())
+    usage_error(error.to_string())
 }
 
 fn refused(error: EditContextError) -> anyhow::Error {
     match error {
         EditContextError::Edit(error) => told(&error),
-        EditContextError::NotWorthIt => mistake(error.to_string()),
+        EditContextError::NotWorthIt => usage_error(error.to_string()),
         EditContextError::Context(_) | EditContextError::Store(_) | EditContextError::Unreadable(_) => error.into(),
     }
 }
@@ -355,7 +355,7 @@ async fn list(how: &EditHow) -> anyhow::Result<()> {
         }));
     }
     let headings = ["ID", "ROLE", "LAYER", "TOKENS", "AGE", "CACHE", "REMOVING", "SAVES", "EDITED", "TEXT"];
-    let mut table = Table::new(&headings);
+    let mut table = TextTable::new(&headings);
     for line in &lines {
         let removal = line.removal.as_ref();
         table.row(vec![
