@@ -142,7 +142,7 @@ fn servers(common: &Common, cwd: Option<&Path>) -> anyhow::Result<(Mcp, Vec<Stri
 }
 
 /// The server of this name, or an error that names the others.
-fn named<'a>(mcp: &'a Mcp, name: &str) -> anyhow::Result<&'a haft_mcp::Server> {
+fn named<'a>(mcp: &'a Mcp, name: &str) -> anyhow::Result<&'a haft_mcp::ServerDefinition> {
     if let Some(server) = mcp.servers.iter().find(|server| server.name == name) {
         return Ok(server);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use haft_agent::{Project, WallClock};
 use haft_engine::StoredNotes;
-use haft_tool::{Note, Notes, PortError};
+use haft_tool::{Note, PortError, ProjectNotes};
 
 use crate::cli::Common;
 use crate::exit::{ProcessExit, usage_error};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use haft_agent::set_up_sandbox;
-use haft_sandbox::{Confined, Network, Sandbox};
+use haft_sandbox::{ConfinementSpec, Network, Sandbox};
 use haft_types::PermissionMode;
 use serde_json::json;
 
@@ -77,9 +77,9 @@ fn status(args: &SandboxStatusArgs) -> anyhow::Result<()> {
     output::print(&haft_text::sanitise(&as_text(&found, confined.as_deref())))
 }
 
-fn as_text(found: &Sandbox, confined: Option<&Confined>) -> String {
+fn as_text(found: &Sandbox, confined: Option<&ConfinementSpec>) -> String {
     let mut lines = vec![output::sandbox(found.status())];
-    if let Some(Confined { policy, .. }) = confined {
+    if let Some(ConfinementSpec { policy, .. }) = confined {
         let shown =
             |paths: &[&PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
         let writable: Vec<_> = policy.projects.iter().chain(&policy.writable).collect();

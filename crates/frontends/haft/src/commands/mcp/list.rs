@@ -1,6 +1,6 @@
 //! `haft mcp list`.
 
-use haft_mcp::{Origin, Reach, Server};
+use haft_mcp::{ServerDefinition, ServerEndpoint, ServerOrigin};
 use serde_json::{Value, json};
 
 use crate::commands::mcp::McpListArgs;
@@ -51,7 +51,7 @@ pub(super) fn run(args: &McpListArgs) -> anyhow::Result<ProcessExit> {
 }
 
 /// What is known of a server without starting it.
-fn state(mcp: &Mcp, server: &Server) -> &'static str {
+fn state(mcp: &Mcp, server: &ServerDefinition) -> &'static str {
     match (mcp.servers.known(&server.name), mcp.servers.has_login(&server.name)) {
         (Some(_), true) => "known, logged in",
         (Some(_), false) => "known",
@@ -61,22 +61,22 @@ fn state(mcp: &Mcp, server: &Server) -> &'static str {
 }
 
 /// A server with what is known of it. Environments, headers and tokens are left out: they hold keys.
-pub(super) fn as_json(mcp: &Mcp, server: &Server) -> Value {
+pub(super) fn as_json(mcp: &Mcp, server: &ServerDefinition) -> Value {
     let mut shown = json!({
         "name": server.name,
-        "from": match server.origin { Origin::User => "user", Origin::Project => "project" },
+        "from": match server.origin { ServerOrigin::User => "user", ServerOrigin::Project => "project" },
         "enabled": true,
         "state": state(mcp, server),
         "timeout": server.timeout.as_secs(),
         "permission": server.permission.map_or("ask", haft_types::Decision::name),
     });
     match &server.reach {
-        Reach::Command { program, args, cwd, .. } => {
+        ServerEndpoint::Command { program, args, cwd, .. } => {
             shown["command"] = json!(program);
             shown["args"] = json!(args);
             shown["cwd"] = json!(cwd.display().to_string());
         }
-        Reach::Http { url, .. } => {
+        ServerEndpoint::Http { url, .. } => {
             shown["url"] = json!(url);
             shown["logged_in"] = json!(mcp.servers.has_login(&server.name));
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use haft_agent::config;
-use haft_rag::{CollectionConfig, Kind, Source};
+use haft_rag::{CollectionConfig, CollectionKind, CollectionSource};
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
 use crate::cli::Common;
@@ -21,7 +21,7 @@ pub(super) fn add(args: &RagAddArgs) -> anyhow::Result<()> {
     let source = rag::source(&places.environment, &args.name, &section)?;
     config::edit(&file, |before| with_collection(&file, before, &args.name, &section))?;
     output::print(&format!("Declared `{}` in `{}`.\n", args.name, file.display()))?;
-    if let Source::Folders(folders) = source {
+    if let CollectionSource::Folders(folders) = source {
         // It stays declared whatever comes of it: the next question indexes again.
         let local = rag::local(&places, &args.name, folders);
         let (update, notes) = local.update()?;
@@ -49,8 +49,8 @@ pub(super) fn remove(name: &str, common: &Common) -> anyhow::Result<()> {
     let rag = Rag::of(&places, &loaded.config);
     config::edit(&file, |before| without_collection(&file, before, name))?;
     match rag.collections.iter().find(|one| one.name == name).map(|one| &one.kind) {
-        Some(Kind::Local(local)) => local.forget()?,
-        Some(Kind::Remote(_)) | None => {}
+        Some(CollectionKind::Local(local)) => local.forget()?,
+        Some(CollectionKind::Remote(_)) | None => {}
     }
     output::print(&format!("Took `{name}` out of `{}`.\n", file.display()))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_agent::WallClock;
-use haft_rag::{Collection, Kind, Serving, Token, serve};
+use haft_rag::{Collection, CollectionKind, Serving, Token, serve};
 use uuid::Uuid;
 
 use crate::commands::rag::RagServeArgs;
@@ -42,8 +42,8 @@ pub(super) fn run(args: &RagServeArgs) -> anyhow::Result<()> {
 /// Only folders are served: a server can be asked itself.
 fn chosen(rag: &Rag, names: &[String]) -> anyhow::Result<Vec<Collection>> {
     let is_local = |collection: &Collection| match collection.kind {
-        Kind::Local(_) => true,
-        Kind::Remote(_) => false,
+        CollectionKind::Local(_) => true,
+        CollectionKind::Remote(_) => false,
     };
     let mut chosen = Vec::new();
     for name in names {
