@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use haft_engine::files::{ScanLimits, Scanned, Tree};
 use haft_store::StoreConfig;
-use haft_store::versions::Versions;
+use haft_store::versions::SqliteVersions;
 use haft_testkit::test::FakeClock;
 
 use crate::figures;
@@ -32,7 +32,7 @@ fn measure(files: usize) -> anyhow::Result<()> {
     let base = folder.path().canonicalize()?;
     let root = base.join("project");
     let bytes = make_tree(&root, files)?;
-    let versions = Versions::at(&base.join("versions"), &StoreConfig::default(), Arc::new(FakeClock::default()));
+    let versions = SqliteVersions::at(&base.join("versions"), &StoreConfig::default(), Arc::new(FakeClock::default()));
     let new_tree = || Tree::new(&root, ScanLimits::default(), Arc::default());
     let name = |what: &str| format!("{files} files: {what}");
 
@@ -78,7 +78,7 @@ fn timed(work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<Duration> 
     Ok(begin.elapsed())
 }
 
-fn scan(tree: &mut Tree, versions: &Versions) -> anyhow::Result<usize> {
+fn scan(tree: &mut Tree, versions: &SqliteVersions) -> anyhow::Result<usize> {
     match tree.scan(versions)? {
         Scanned::Changed(differences) => Ok(differences.len()),
         Scanned::TooLarge => anyhow::bail!("the tree is too large"),

@@ -7,6 +7,7 @@ use haft_engine::{Approver, Callback, Roles, Session, ToolHelp, Which};
 use haft_model::{Declared, Secret};
 use haft_project::external::HelpCache;
 use haft_sandbox::Sandbox;
+use haft_store::versions::FileVersions;
 use haft_store::{Conversation, Store};
 use haft_text::Masker;
 use haft_tool::{Plugin, Tool};
@@ -37,6 +38,8 @@ pub struct Agent {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) limits: Limits,
     pub(crate) on_masker: Option<MaskerListener>,
+    /// In place of the database below the data folder.
+    pub(crate) file_versions: Option<Arc<dyn FileVersions>>,
 }
 
 /// Who is told what must not be shown, once it is known.
@@ -58,6 +61,7 @@ impl Agent {
             approver: None,
             limits: Limits::default(),
             on_masker: None,
+            file_versions: None,
         }
     }
 
@@ -78,6 +82,12 @@ impl Agent {
     #[must_use]
     pub fn on_masker(self, tell: impl Fn(&Masker) + Send + Sync + 'static) -> Self {
         Self { on_masker: Some(Arc::new(tell)), ..self }
+    }
+
+    /// The same with another store for what files held before they were changed.
+    #[must_use]
+    pub fn with_file_versions(self, versions: Arc<dyn FileVersions>) -> Self {
+        Self { file_versions: Some(versions), ..self }
     }
 
     /// What a run is told of this conversation, as the builder and the configuration have it. Further fields may be set before

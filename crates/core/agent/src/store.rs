@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_store::versions::Versions;
+use haft_store::versions::{FileVersions, SqliteVersions};
 use haft_store::{Cached, SqliteStore, Store};
 
 use crate::clock::WallClock;
@@ -38,8 +38,8 @@ pub(crate) fn open_store_with_backups(
 }
 
 /// What files were before haft changed them.
-pub fn versions(places: &Places, config: &Config) -> Arc<Versions> {
-    Arc::new(Versions::at(&places.versions(), &config.store, Arc::new(WallClock)))
+pub fn versions(places: &Places, config: &Config) -> Arc<dyn FileVersions> {
+    Arc::new(SqliteVersions::at(&places.versions(), &config.store, Arc::new(WallClock)))
 }
 
 fn open_database(places: &Places, config: &Config) -> Result<SqliteStore, SetupError> {

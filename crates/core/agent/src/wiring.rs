@@ -78,7 +78,7 @@ pub(crate) fn prepare(
     let fallbacks = code_models.iter().filter(|name| **name != plan.model);
     let services = Services {
         store,
-        versions: store::versions(places, &config),
+        versions: agent.file_versions.clone().unwrap_or_else(|| store::versions(places, &config)),
         models: ModelServices {
             fallbacks: models::standby(host, &config, fallbacks)?,
             summarisers: models::standby(host, &config, config.model_roles.own(ModelRole::Summary).iter())?,

@@ -22,7 +22,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_store::versions::{CallName, Change, Step, StepId, StepKind, Version, Versions, VersionsError};
+use haft_store::versions::{CallName, Change, FileVersions, Step, StepId, StepKind, Version, VersionsError};
 use haft_types::{ContentHash, ConversationId, MessageId};
 
 use self::plan::{Fate, Planned, Surroundings};
@@ -111,13 +111,13 @@ pub enum UndoError {
 /// The changes of files of one conversation.
 #[derive(Clone)]
 pub struct ChangeRecord {
-    versions: Arc<Versions>,
+    versions: Arc<dyn FileVersions>,
     conversation: ConversationId,
 }
 
 impl ChangeRecord {
     /// The record of this conversation.
-    pub fn new(versions: Arc<Versions>, conversation: ConversationId) -> Self {
+    pub fn new(versions: Arc<dyn FileVersions>, conversation: ConversationId) -> Self {
         Self { versions, conversation }
     }
 
@@ -165,11 +165,11 @@ impl ChangeRecord {
         }
         let _alone = self.versions.undoing()?;
         let mut steps = self.versions.steps(&self.conversation)?;
-        if apply::finish_begun(&self.versions, &steps)? {
+        if apply::finish_begun(self.versions.as_ref(), &steps)? {
             steps = self.versions.steps(&self.conversation)?;
         }
         let selected = select(&steps)?;
-        let planned = plan::plan(&steps, &selected, &Disk(&self.versions));
+        let planned = plan::plan(&steps, &selected, &Disk(self.versions.as_ref()));
         let failed = match mode {
             Mode::DryRun => Vec::new(),
             Mode::Apply => self.apply(kind, by, &planned)?,
@@ -192,7 +192,7 @@ impl ChangeRecord {
             Fate::Kept | Fate::Conflict(_) => None,
         });
         let step = self.versions.begin(&self.conversation, (kind, by), &reversals, &merged.collect::<Vec<_>>())?;
-        apply::apply(&self.versions, step, reversals)
+        apply::apply(self.versions.as_ref(), step, reversals)
     }
 
     /// Finishes an undo or redo that was killed.
@@ -202,7 +202,7 @@ impl ChangeRecord {
             return Ok(());
         }
         let _alone = self.versions.undoing()?;
-        apply::finish_begun(&self.versions, &self.versions.steps(&self.conversation)?).map(drop)
+        apply::finish_begun(self.versions.as_ref(), &self.versions.steps(&self.conversation)?).map(drop)
     }
 }
 
@@ -291,7 +291,7 @@ fn report(steps: &[Step], selected: &Selection, planned: Vec<Planned>, failed: V
 }
 
 /// What a plan looks at: the disk and the stored contents.
-struct Disk<'a>(&'a Versions);
+struct Disk<'a>(&'a dyn FileVersions);
 
 impl Surroundings for Disk<'_> {
     fn version(&self, path: &Path) -> Version {

@@ -5,8 +5,8 @@
 //!
 //! Read first: [`TrustList`] (who is trusted), [`Footprint`] (what trust is given to), [`Ground`] (where knowledge is looked
 //! for). Each kind of knowledge has a module with a `load`: [`rules`], [`instructions`], [`agents`], [`skills`],
-//! [`commands`], [`external`], [`library`], [`modules`], [`active`], [`hooks`], [`workflows`]. What is wrong with a file is a
-//! [`Problem`] that names it; the rest works.
+//! [`commands`], [`external`], [`library`], [`modules`], [`active`], [`hooks`]; an extension reads a kind of its own with [`load_files`]. What is wrong with
+//! a file is a [`Problem`] that names it; the rest works.
 
 pub mod active;
 pub mod agents;
@@ -27,10 +27,9 @@ mod replace;
 pub mod rules;
 pub mod skills;
 mod trust;
-pub mod workflows;
 
 pub use footprint::Footprint;
 pub use ground::{Folder, Ground, Kind, Level};
-pub use named::{By, Found, Named, Shadowed};
+pub use named::{By, Found, Named, Shadowed, load_files};
 pub use problem::Problem;
 pub use trust::{Standing, TrustError, TrustList};

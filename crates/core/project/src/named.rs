@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::ground::Level;
+use crate::file;
+use crate::ground::{Ground, Kind, Level};
+use crate::problem::Problem;
 
 /// A thing with a name.
 pub trait Named {
@@ -92,4 +94,26 @@ impl<T: Named> Found<T> {
     pub fn get(&self, name: &str) -> Option<&T> {
         self.items.iter().find(|item| item.name() == name)
     }
+}
+
+/// Reads the files of a kind that have one of these endings, best folder first. A file that cannot be used is named, with everything
+/// that is wrong with it, and skipped.
+pub fn load_files<T: Named>(
+    ground: &Ground,
+    kind: Kind,
+    endings: &[&str],
+    problems: &mut Vec<Problem>,
+    parse: impl Fn(&Path, Level, String) -> Result<T, Vec<Problem>>,
+) -> Found<T> {
+    let mut found = Found::default();
+    for folder in ground.folders(kind) {
+        for path in file::with_ending(&folder.path, endings) {
+            let Some(read) = file::read(ground, &path, problems) else { continue };
+            match parse(&path, folder.level, read.text) {
+                Ok(item) => found.add(item),
+                Err(wrong) => problems.extend(wrong),
+            }
+        }
+    }
+    found.sorted()
 }

@@ -15,11 +15,14 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn new(path: impl Into<PathBuf>, what: impl Into<String>) -> Self {
+    /// About the whole file.
+    pub fn new(path: impl Into<PathBuf>, what: impl Into<String>) -> Self {
         Self { path: path.into(), line: None, what: what.into() }
     }
 
-    pub(crate) fn at(mut self, line: usize) -> Self {
+    /// The same about one line, counted from 1.
+    #[must_use]
+    pub fn at(mut self, line: usize) -> Self {
         self.line = Some(line);
         self
     }

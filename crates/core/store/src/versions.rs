@@ -7,7 +7,7 @@
 //!
 //! Everything here blocks on the disk. The database is opened when it is first needed: a run that changes nothing never does.
 //!
-//! Read first: [`Versions`], [`Version`] (what a path holds), [`Step`] (who changed it).
+//! Read first: [`FileVersions`] (the port), [`SqliteVersions`], [`Version`] (what a path holds), [`Step`] (who changed it).
 
 mod content;
 mod live;
@@ -16,7 +16,6 @@ mod trees;
 mod trim;
 mod version;
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -32,7 +31,6 @@ use crate::error::StoreError;
 use crate::sqlite::{Failure, Place};
 
 pub use self::content::Content;
-pub use self::live::Live;
 pub use self::steps::{CallName, Change, Reversal, Step, StepId, StepKind};
 pub use self::trees::{Known, Stamp, TreeUpdate};
 pub use self::version::Version;
@@ -81,8 +79,95 @@ impl From<StoreError> for VersionsError {
     }
 }
 
-/// The versions of files, in a folder of their own.
-pub struct Versions {
+/// What files were before haft changed them: contents, the steps that changed them, and trees as they were last scanned. Every method
+/// blocks; what one that writes returned from survives a kill.
+pub trait FileVersions: Send + Sync {
+    /// Whether anything was ever saved.
+    fn exists(&self) -> bool;
+
+    /// The content with this hash, checked.
+    fn content(&self, hash: ContentHash) -> Result<Vec<u8>, VersionsError>;
+
+    /// Notes what paths hold before a call changes them, with their contents. A path the call saved before keeps its first
+    /// version.
+    fn save(
+        &self,
+        conversation: &ConversationId,
+        call: &CallName,
+        before: &[(PathBuf, Version)],
+        contents: &[Content],
+    ) -> Result<(), VersionsError>;
+
+    /// Notes how a call left paths it saved, with their contents. Those it left as they were are forgotten.
+    fn changed(
+        &self,
+        conversation: &ConversationId,
+        call: &CallName,
+        after: &[(PathBuf, Version)],
+        contents: &[Content],
+    ) -> Result<(), VersionsError>;
+
+    /// Notes what a call did to paths between two scans: each with what it held before and after. What another step did since
+    /// `since` is that step's doing. Gives the paths that were noted.
+    fn record(
+        &self,
+        conversation: &ConversationId,
+        call: &CallName,
+        since: StepId,
+        changes: &[(PathBuf, Version, Version)],
+    ) -> Result<Vec<PathBuf>, VersionsError>;
+
+    /// The steps of a conversation, in order.
+    fn steps(&self, conversation: &ConversationId) -> Result<Vec<Step>, VersionsError>;
+
+    /// The newest step of any conversation.
+    fn newest(&self) -> Result<StepId, VersionsError>;
+
+    /// Notes an undo or redo that is about to be done. Should the process be killed, the steps show it as not done.
+    fn begin(
+        &self,
+        conversation: &ConversationId,
+        by: (StepKind, Option<&CallName>),
+        reversals: &[Reversal],
+        contents: &[Content],
+    ) -> Result<StepId, VersionsError>;
+
+    /// Notes that an undo or redo is over, and which paths it left as they were.
+    fn finish(&self, step: StepId, left: &[&Path]) -> Result<(), VersionsError>;
+
+    /// What is known of the tree at `root`, by path relative to it.
+    fn tree(&self, root: &Path) -> Result<Vec<(PathBuf, Known)>, VersionsError>;
+
+    /// Notes what a scan of the tree at `root` found out.
+    fn update_tree(&self, root: &Path, update: &TreeUpdate) -> Result<(), VersionsError>;
+
+    /// Removes what is beyond the cap, oldest first. What a guard of [`hold`](Self::hold) holds stays.
+    fn trim(&self) -> Result<(), VersionsError>;
+
+    /// Keeps the versions of a conversation and of trees from being removed while the result lives.
+    fn hold(&self, conversation: &ConversationId, roots: &[&Path]) -> Result<VersionsGuard, VersionsError>;
+
+    /// Waits until no other process takes changes back.
+    fn undoing(&self) -> Result<VersionsGuard, VersionsError>;
+
+    /// The time as the file system tells it: what is written from now on has this stamp or a later one.
+    fn file_time(&self) -> Result<i64, VersionsError>;
+}
+
+/// Something that is released when this is dropped.
+pub struct VersionsGuard {
+    _held: Box<dyn Send + Sync>,
+}
+
+impl VersionsGuard {
+    /// Releases `held` by dropping it.
+    pub fn new(held: impl Send + Sync + 'static) -> Self {
+        Self { _held: Box::new(held) }
+    }
+}
+
+/// The versions of files in an SQLite database, in a folder of its own.
+pub struct SqliteVersions {
     folder: PathBuf,
     place: Place,
     cap: u64,
@@ -90,13 +175,7 @@ pub struct Versions {
     connection: Mutex<Option<Connection>>,
 }
 
-/// The right to take changes back; one process has it at a time.
-#[derive(Debug)]
-pub struct Undoing {
-    _locked: File,
-}
-
-impl Versions {
+impl SqliteVersions {
     /// The versions in this folder. Nothing is opened or made yet.
     pub fn at(folder: &Path, config: &StoreConfig, clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -108,141 +187,9 @@ impl Versions {
         }
     }
 
-    /// Where they are.
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// Whether anything was ever saved.
-    pub fn exists(&self) -> bool {
-        self.place.path.exists()
-    }
-
-    /// The content with this hash, checked.
-    pub fn content(&self, hash: ContentHash) -> Result<Vec<u8>, VersionsError> {
-        let path = self.place.path.clone();
-        self.with(|connection| content::read(connection, hash))?.map_err(|why| match why {
-            Unreadable::Gone => VersionsError::Gone { hash },
-            Unreadable::Damaged => VersionsError::DamagedContent { hash, path },
-        })
-    }
-
-    /// Which of these contents are stored already.
-    pub fn stored(&self, hashes: &[ContentHash]) -> Result<Vec<bool>, VersionsError> {
-        self.with(|connection| hashes.iter().map(|hash| content::is_stored(connection, *hash)).collect())
-    }
-
-    /// Notes what paths hold before a call changes them, with their contents. A path the call saved before keeps its first
-    /// version.
-    pub fn save(
-        &self,
-        conversation: &ConversationId,
-        call: &CallName,
-        before: &[(PathBuf, Version)],
-        contents: &[Content],
-    ) -> Result<(), VersionsError> {
-        let now = self.clock.now();
-        self.write(|connection| steps::save(connection, (conversation, call, now), before, contents))
-    }
-
-    /// Notes how a call left paths it saved, with their contents. Those it left as they were are forgotten.
-    pub fn changed(
-        &self,
-        conversation: &ConversationId,
-        call: &CallName,
-        after: &[(PathBuf, Version)],
-        contents: &[Content],
-    ) -> Result<(), VersionsError> {
-        let now = self.clock.now();
-        self.write(|connection| steps::changed(connection, (conversation, call, now), after, contents))
-    }
-
-    /// Notes what a call did to paths between two scans: each with what it held before and after. What another step did since
-    /// `since` is that step's doing. Gives the paths that were noted.
-    pub fn record(
-        &self,
-        conversation: &ConversationId,
-        call: &CallName,
-        since: StepId,
-        changes: &[(PathBuf, Version, Version)],
-    ) -> Result<Vec<PathBuf>, VersionsError> {
-        let now = self.clock.now();
-        self.write(|connection| steps::record(connection, (conversation, call, now), since, changes))
-    }
-
-    /// The steps of a conversation, in order.
-    pub fn steps(&self, conversation: &ConversationId) -> Result<Vec<Step>, VersionsError> {
-        self.with(|connection| steps::list(connection, conversation))
-    }
-
-    /// The newest step of any conversation.
-    pub fn newest(&self) -> Result<StepId, VersionsError> {
-        self.with(|connection| steps::newest(connection))
-    }
-
-    /// Notes an undo or redo that is about to be done. Should the process be killed, the steps show it as not done.
-    pub fn begin(
-        &self,
-        conversation: &ConversationId,
-        (kind, call): (StepKind, Option<&CallName>),
-        reversals: &[Reversal],
-        contents: &[Content],
-    ) -> Result<StepId, VersionsError> {
-        let now = self.clock.now();
-        self.write(|connection| steps::begin(connection, (conversation, call, now), kind, reversals, contents))
-    }
-
-    /// Notes that an undo or redo is over, and which paths it left as they were.
-    pub fn finish(&self, step: StepId, left: &[&Path]) -> Result<(), VersionsError> {
-        self.write(|connection| steps::finish(connection, step, left))
-    }
-
-    /// What is known of the tree at `root`, by path relative to it.
-    pub fn tree(&self, root: &Path) -> Result<Vec<(PathBuf, Known)>, VersionsError> {
-        self.with(|connection| trees::read(connection, root))
-    }
-
-    /// Notes what a scan of the tree at `root` found out.
-    pub fn update_tree(&self, root: &Path, update: &TreeUpdate) -> Result<(), VersionsError> {
-        let now = self.clock.now();
-        self.write(|connection| trees::update(connection, root, update, now))
-    }
-
-    /// Removes what is beyond the cap, oldest first. What a [`Live`] holds stays.
-    pub fn trim(&self) -> Result<(), VersionsError> {
-        self.with(|connection| trim::trim(connection, &self.folder, self.cap))
-    }
-
-    /// The bytes in use.
+    /// How much of the cap the database uses.
     pub fn used_bytes(&self) -> Result<u64, VersionsError> {
         self.with(|connection| trim::used_bytes(connection))
-    }
-
-    /// Keeps the versions of a conversation and of trees from being removed while the result lives.
-    pub fn hold(&self, conversation: &ConversationId, roots: &[&Path]) -> Result<Live, VersionsError> {
-        let mut used = vec![Used::Conversation(conversation.as_str())];
-        used.extend(roots.iter().map(|root| Used::Tree(version::path_bytes(root))));
-        live::hold(&self.folder, &used).map_err(|error| self.refused("lock", error))
-    }
-
-    /// Waits until no other process takes changes back.
-    pub fn undoing(&self) -> Result<Undoing, VersionsError> {
-        let locked = live::open(&self.folder.join("undo.lock")).and_then(|file| {
-            file.lock()?;
-            Ok(file)
-        });
-        Ok(Undoing { _locked: locked.map_err(|error| self.refused("lock", error))? })
-    }
-
-    /// The time as the file system tells it: what is written from now on has this stamp or a later one.
-    pub fn file_time(&self) -> Result<i64, VersionsError> {
-        let touch = || -> io::Result<i64> {
-            let mut file = live::open(&self.folder.join("time"))?;
-            file.write_all(b".")?;
-            let seen = file.metadata()?;
-            Ok(seen.ctime().saturating_mul(1_000_000_000).saturating_add(seen.ctime_nsec()))
-        };
-        touch().map_err(|error| self.refused("write to", error))
     }
 
     fn refused(&self, action: &'static str, source: io::Error) -> VersionsError {
@@ -311,6 +258,113 @@ impl Versions {
             (APPLICATION_ID, found) => Err(StoreError::NewerFormat { path: path(), found, known: FORMAT }.into()),
             (_, _) => Err(StoreError::NotADatabase { path: path() }.into()),
         }
+    }
+}
+
+impl FileVersions for SqliteVersions {
+    fn exists(&self) -> bool {
+        self.place.path.exists()
+    }
+
+    fn content(&self, hash: ContentHash) -> Result<Vec<u8>, VersionsError> {
+        let path = self.place.path.clone();
+        self.with(|connection| content::read(connection, hash))?.map_err(|why| match why {
+            Unreadable::Gone => VersionsError::Gone { hash },
+            Unreadable::Damaged => VersionsError::DamagedContent { hash, path },
+        })
+    }
+
+    fn save(
+        &self,
+        conversation: &ConversationId,
+        call: &CallName,
+        before: &[(PathBuf, Version)],
+        contents: &[Content],
+    ) -> Result<(), VersionsError> {
+        let now = self.clock.now();
+        self.write(|connection| steps::save(connection, (conversation, call, now), before, contents))
+    }
+
+    fn changed(
+        &self,
+        conversation: &ConversationId,
+        call: &CallName,
+        after: &[(PathBuf, Version)],
+        contents: &[Content],
+    ) -> Result<(), VersionsError> {
+        let now = self.clock.now();
+        self.write(|connection| steps::changed(connection, (conversation, call, now), after, contents))
+    }
+
+    fn record(
+        &self,
+        conversation: &ConversationId,
+        call: &CallName,
+        since: StepId,
+        changes: &[(PathBuf, Version, Version)],
+    ) -> Result<Vec<PathBuf>, VersionsError> {
+        let now = self.clock.now();
+        self.write(|connection| steps::record(connection, (conversation, call, now), since, changes))
+    }
+
+    fn steps(&self, conversation: &ConversationId) -> Result<Vec<Step>, VersionsError> {
+        self.with(|connection| steps::list(connection, conversation))
+    }
+
+    fn newest(&self) -> Result<StepId, VersionsError> {
+        self.with(|connection| steps::newest(connection))
+    }
+
+    fn begin(
+        &self,
+        conversation: &ConversationId,
+        (kind, call): (StepKind, Option<&CallName>),
+        reversals: &[Reversal],
+        contents: &[Content],
+    ) -> Result<StepId, VersionsError> {
+        let now = self.clock.now();
+        self.write(|connection| steps::begin(connection, (conversation, call, now), kind, reversals, contents))
+    }
+
+    fn finish(&self, step: StepId, left: &[&Path]) -> Result<(), VersionsError> {
+        self.write(|connection| steps::finish(connection, step, left))
+    }
+
+    fn tree(&self, root: &Path) -> Result<Vec<(PathBuf, Known)>, VersionsError> {
+        self.with(|connection| trees::read(connection, root))
+    }
+
+    fn update_tree(&self, root: &Path, update: &TreeUpdate) -> Result<(), VersionsError> {
+        let now = self.clock.now();
+        self.write(|connection| trees::update(connection, root, update, now))
+    }
+
+    fn trim(&self) -> Result<(), VersionsError> {
+        self.with(|connection| trim::trim(connection, &self.folder, self.cap))
+    }
+
+    fn hold(&self, conversation: &ConversationId, roots: &[&Path]) -> Result<VersionsGuard, VersionsError> {
+        let mut used = vec![Used::Conversation(conversation.as_str())];
+        used.extend(roots.iter().map(|root| Used::Tree(version::path_bytes(root))));
+        live::hold(&self.folder, &used).map(VersionsGuard::new).map_err(|error| self.refused("lock", error))
+    }
+
+    fn undoing(&self) -> Result<VersionsGuard, VersionsError> {
+        let locked = live::open(&self.folder.join("undo.lock")).and_then(|file| {
+            file.lock()?;
+            Ok(file)
+        });
+        locked.map(VersionsGuard::new).map_err(|error| self.refused("lock", error))
+    }
+
+    fn file_time(&self) -> Result<i64, VersionsError> {
+        let touch = || -> io::Result<i64> {
+            let mut file = live::open(&self.folder.join("time"))?;
+            file.write_all(b".")?;
+            let seen = file.metadata()?;
+            Ok(seen.ctime().saturating_mul(1_000_000_000).saturating_add(seen.ctime_nsec()))
+        };
+        touch().map_err(|error| self.refused("write to", error))
     }
 }
 

@@ -17,7 +17,7 @@ use haft_project::Ground;
 use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_sandbox::Supervisor;
-use haft_store::versions::Versions;
+use haft_store::versions::SqliteVersions;
 use haft_store::{NewConversation, SqliteStore, Store, StoreConfig};
 use haft_testkit::test::{FakeClock, SequentialIds};
 use haft_testkit::{Script, ScriptedServer};
@@ -70,7 +70,7 @@ impl Desk {
         let supervisor = Arc::new(Supervisor::new(std::env::current_exe()?));
         let services = Services {
             store: Arc::clone(&self.store),
-            versions: Arc::new(Versions::at(&at("versions"), &StoreConfig::default(), Arc::clone(&clock))),
+            versions: Arc::new(SqliteVersions::at(&at("versions"), &StoreConfig::default(), Arc::clone(&clock))),
             models: ModelServices {
                 client: Client::new(declared, None, retry)?,
                 fallbacks: [].into(),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use haft_store::versions::{Reversal, Step, StepId, StepKind, Version, Versions, VersionsError};
+use haft_store::versions::{FileVersions, Reversal, Step, StepId, StepKind, Version, VersionsError};
 use haft_types::ContentHash;
 
 use super::disk::{PutError, put, sync_folder, version_at};
@@ -18,7 +18,7 @@ pub(super) type Failed = (PathBuf, Conflict);
 
 /// Changes the paths and notes how it went.
 pub(super) fn apply(
-    versions: &Versions,
+    versions: &dyn FileVersions,
     step: StepId,
     mut reversals: Vec<Reversal>,
 ) -> Result<Vec<Failed>, VersionsError> {
@@ -39,7 +39,7 @@ pub(super) fn apply(
 }
 
 /// Finishes what a killed process began.
-pub(super) fn finish_begun(versions: &Versions, steps: &[Step]) -> Result<bool, VersionsError> {
+pub(super) fn finish_begun(versions: &dyn FileVersions, steps: &[Step]) -> Result<bool, VersionsError> {
     let begun: Vec<_> = steps.iter().filter(|step| step.kind != StepKind::Call && !step.done).collect();
     for step in &begun {
         let reversals = step.changes.iter().filter_map(|change| {
@@ -52,7 +52,7 @@ pub(super) fn finish_begun(versions: &Versions, steps: &[Step]) -> Result<bool, 
     Ok(!begun.is_empty())
 }
 
-fn change(versions: &Versions, step: StepId, reversal: &Reversal) -> Result<(), Conflict> {
+fn change(versions: &dyn FileVersions, step: StepId, reversal: &Reversal) -> Result<(), Conflict> {
     let Reversal { path, before, after, .. } = reversal;
     let now = version_at(path);
     if now == *after {

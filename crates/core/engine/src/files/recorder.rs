@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haft_store::versions::{CallName, Content, Version, VersionsError};
 use haft_tool::{
-    Access, FileHistory, FileState, PortError, TakeBack, ToolOutput, UndoOutcome, UndoReport, UndoTarget, UndoneFile,
+    Access, ChangeUndo, FileHistory, FileState, PortError, ToolOutput, UndoOutcome, UndoReport, UndoTarget, UndoneFile,
 };
 
 use super::disk::{self, LARGEST, look};
@@ -162,7 +162,7 @@ impl FileHistory for Recorder {
     }
 }
 
-impl TakeBack for Recorder {
+impl ChangeUndo for Recorder {
     fn undo(&self, _call: &str, target: &UndoTarget) -> Result<UndoReport, PortError> {
         let target = match target {
             UndoTarget::Last => Target::LastCall,
@@ -220,7 +220,7 @@ fn as_told_file(record: &ChangeRecord, taken: TakenBack) -> UndoneFile {
 #[cfg(test)]
 mod tests {
     use haft_store::StoreConfig;
-    use haft_store::versions::Versions;
+    use haft_store::versions::{FileVersions, SqliteVersions};
     use haft_testkit::test::FakeClock;
     use haft_tool::Workspace;
     use haft_types::{ContentHash, ConversationId, Envelope, MessageId};
@@ -234,7 +234,8 @@ mod tests {
         // Where the versions would be kept there is a file.
         std::fs::write(base.join("versions"), "").unwrap();
         let clock = Arc::new(FakeClock::default());
-        let versions = Arc::new(Versions::at(&base.join("versions"), &StoreConfig::default(), clock));
+        let versions: Arc<dyn FileVersions> =
+            Arc::new(SqliteVersions::at(&base.join("versions"), &StoreConfig::default(), clock));
         let workspace = Workspace {
             root: base.clone(),
             extra: Vec::new(),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use haft_store::versions::{Content, Known, Stamp, TreeUpdate, Version, Versions, VersionsError};
+use haft_store::versions::{Content, FileVersions, Known, Stamp, TreeUpdate, Version, VersionsError};
 
 use super::disk::{look, stamp};
 use super::walk::{Found, Kind, walk};
@@ -124,7 +124,7 @@ impl Tree {
     }
 
     /// Looks at the whole tree, and saves what is new in it.
-    pub fn scan(&mut self, versions: &Versions) -> Result<Scanned, VersionsError> {
+    pub fn scan(&mut self, versions: &dyn FileVersions) -> Result<Scanned, VersionsError> {
         // What could not be stored must not be taken for stored by the next scan.
         self.try_scan(versions).inspect_err(|_| {
             self.known.clear();
@@ -133,7 +133,7 @@ impl Tree {
         })
     }
 
-    fn try_scan(&mut self, versions: &Versions) -> Result<Scanned, VersionsError> {
+    fn try_scan(&mut self, versions: &dyn FileVersions) -> Result<Scanned, VersionsError> {
         if !self.loaded {
             self.load(versions)?;
         }
@@ -159,7 +159,7 @@ impl Tree {
         Ok(Scanned::Changed(differences))
     }
 
-    fn load(&mut self, versions: &Versions) -> Result<(), VersionsError> {
+    fn load(&mut self, versions: &dyn FileVersions) -> Result<(), VersionsError> {
         for (path, known) in versions.tree(&self.root)? {
             self.saved += saved_bytes(known.version);
             self.known.insert(path, Slot { known, scan: 0 });
@@ -182,7 +182,12 @@ impl Tree {
     }
 
     /// Reads what may have changed, on several threads, and notes what it holds.
-    fn read(&mut self, versions: &Versions, doubtful: Vec<Found>, pass: &mut Pass) -> Result<(), VersionsError> {
+    fn read(
+        &mut self,
+        versions: &dyn FileVersions,
+        doubtful: Vec<Found>,
+        pass: &mut Pass,
+    ) -> Result<(), VersionsError> {
         let mut to_read = Vec::with_capacity(doubtful.len());
         let mut room = self.limits.total.saturating_sub(self.saved);
         for found in doubtful {
@@ -284,7 +289,7 @@ impl Tree {
         std::mem::replace(&mut self.excludes, now) != now
     }
 
-    fn flush(&self, versions: &Versions, pass: &mut Pass) -> Result<(), VersionsError> {
+    fn flush(&self, versions: &dyn FileVersions, pass: &mut Pass) -> Result<(), VersionsError> {
         let update = std::mem::take(&mut pass.update);
         pass.packed = 0;
         if update.known.is_empty() && update.gone.is_empty() && update.contents.is_empty() {

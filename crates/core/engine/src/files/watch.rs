@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use haft_store::versions::{CallName, Live, StepId, Version, Versions, VersionsError};
+use haft_store::versions::{CallName, FileVersions, StepId, Version, VersionsError, VersionsGuard};
 use haft_tool::{FileChange, Workspace};
 use haft_types::{ChangeKind, ConversationId};
 
@@ -23,7 +23,7 @@ pub(crate) struct Watch {
     pub(super) record: ChangeRecord,
     workspace: Workspace,
     trees: Mutex<Trees>,
-    live: Mutex<Option<Live>>,
+    live: Mutex<Option<VersionsGuard>>,
 }
 
 /// The trees of the workspace, and what was said about them.
@@ -52,7 +52,7 @@ pub(crate) struct CommandChanges {
 impl Watch {
     /// Watches a workspace for a conversation. Nothing is read or made before it is needed. `private` are folders of haft's own.
     pub(crate) fn new(
-        versions: Arc<Versions>,
+        versions: Arc<dyn FileVersions>,
         conversation: ConversationId,
         workspace: Workspace,
         private: &[PathBuf],
@@ -71,8 +71,8 @@ impl Watch {
         }
     }
 
-    fn versions(&self) -> &Versions {
-        &self.record.versions
+    fn versions(&self) -> &dyn FileVersions {
+        self.record.versions.as_ref()
     }
 
     fn trees(&self) -> MutexGuard<'_, Trees> {

@@ -10,7 +10,7 @@ use haft_permission::Permissions;
 use haft_project::Ground;
 use haft_project::library::Libraries;
 use haft_store::Store;
-use haft_store::versions::Versions;
+use haft_store::versions::FileVersions;
 use haft_text::Masker;
 use haft_tool::{Plugin, Tool, Workspace};
 use haft_tools::Running;
@@ -31,7 +31,7 @@ pub struct Services {
     /// Where conversations are kept.
     pub store: Arc<dyn Store>,
     /// Where files are saved before they are changed.
-    pub versions: Arc<Versions>,
+    pub versions: Arc<dyn FileVersions>,
     /// Who is asked.
     pub models: ModelServices,
     /// What is shared with other sessions of this process.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_store::Store;
-use haft_store::versions::Versions;
+use haft_store::versions::FileVersions;
 use haft_tools::Running;
 use haft_types::{Clock, ConversationId, Event, IdSource, TokenCounter};
 use tokio::sync::mpsc::UnboundedSender;
@@ -20,7 +20,7 @@ pub(crate) struct Home {
     pub(crate) config: SessionConfig,
     pub(crate) conversation: ConversationId,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) versions: Arc<Versions>,
+    pub(crate) versions: Arc<dyn FileVersions>,
     pub(crate) counter: Arc<dyn TokenCounter>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,

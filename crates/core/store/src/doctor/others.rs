@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::{Check, Health, Patient, megabytes};
 use crate::sqlite::{Backups, examination, remove_search_index, search_index as index_of};
-use crate::versions::{Versions, VersionsError};
+use crate::versions::{FileVersions, SqliteVersions, VersionsError};
 
 /// The search index; a damaged one is removed, since it is made anew from the conversations.
 pub(super) fn search_index(database: &Path) -> Check {
@@ -62,7 +62,7 @@ pub(super) fn backups(patient: &Patient) -> Check {
 /// The contents of files behind undo.
 pub(super) fn versions(patient: &Patient) -> Check {
     const NAME: &str = "file versions";
-    let versions = Versions::at(&patient.versions, &patient.config, Arc::clone(&patient.clock));
+    let versions = SqliteVersions::at(&patient.versions, &patient.config, Arc::clone(&patient.clock));
     if !versions.exists() {
         return Check::new(NAME, Health::Skipped, "no file was changed yet");
     }
@@ -82,7 +82,7 @@ pub(super) fn versions(patient: &Patient) -> Check {
     }
 }
 
-fn unreadable(folder: &Path, versions: &Versions) -> Result<(usize, Vec<String>), Box<dyn std::error::Error>> {
+fn unreadable(folder: &Path, versions: &dyn FileVersions) -> Result<(usize, Vec<String>), Box<dyn std::error::Error>> {
     let path = folder.join("versions.db");
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;

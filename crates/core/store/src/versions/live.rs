@@ -24,19 +24,14 @@ impl Used<'_> {
     }
 }
 
-/// Keeps a conversation and its trees from being removed while it lives.
-#[derive(Debug)]
-pub struct Live {
-    _locked: Vec<File>,
-}
-
-pub(super) fn hold(folder: &Path, used: &[Used<'_>]) -> io::Result<Live> {
+/// Locks what is in use until the files are dropped.
+pub(super) fn hold(folder: &Path, used: &[Used<'_>]) -> io::Result<Vec<File>> {
     let locked = used.iter().map(|used| {
         let file = open(&used.file(folder))?;
         file.lock_shared()?;
         Ok(file)
     });
-    Ok(Live { _locked: locked.collect::<io::Result<_>>()? })
+    locked.collect()
 }
 
 /// Whether anybody uses it; what cannot be asked counts as used.

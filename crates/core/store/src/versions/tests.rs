@@ -13,15 +13,15 @@ impl Clock for Still {
     }
 }
 
-fn versions(cap_mb: u32) -> (TempDir, Versions) {
+fn versions(cap_mb: u32) -> (TempDir, SqliteVersions) {
     let folder = tempfile::tempdir().unwrap();
     let versions = reopened(folder.path(), cap_mb);
     (folder, versions)
 }
 
-fn reopened(folder: &Path, cap_mb: u32) -> Versions {
+fn reopened(folder: &Path, cap_mb: u32) -> SqliteVersions {
     let config = StoreConfig { versions_mb: cap_mb, ..StoreConfig::default() };
-    Versions::at(&folder.join("versions"), &config, Arc::new(Still))
+    SqliteVersions::at(&folder.join("versions"), &config, Arc::new(Still))
 }
 
 fn content(bytes: &[u8]) -> Content {
@@ -53,7 +53,7 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
 }
 
 /// One call that changed one file from nothing to `bytes`.
-fn change(versions: &Versions, of: &str, id: &str, path: &str, bytes: &[u8]) {
+fn change(versions: &dyn FileVersions, of: &str, id: &str, path: &str, bytes: &[u8]) {
     let path = PathBuf::from(path);
     versions.save(&conversation(of), &call(id), &[(path.clone(), Version::Absent)], &[]).unwrap();
     versions.changed(&conversation(of), &call(id), &[(path, file(bytes))], &[content(bytes)]).unwrap();
@@ -178,8 +178,8 @@ fn trees_are_remembered_and_changed_in_place() {
     let tree = reopened(folder.path(), 10).tree(root).unwrap();
     assert_eq!(tree, [(PathBuf::from("a"), known(b"a", Some(stamp)))]);
     assert_eq!(versions.tree(Path::new("/q")).unwrap(), []);
-    let stored = versions.stored(&[ContentHash::of(b"a"), ContentHash::of(b"x")]).unwrap();
-    assert_eq!(stored, [true, false]);
+    let is_stored = |bytes: &[u8]| versions.content(ContentHash::of(bytes)).is_ok();
+    assert!(is_stored(b"a") && !is_stored(b"x"));
 }
 
 #[test]
@@ -249,4 +249,18 @@ fn file_time_is_not_before_what_was_written() {
     let seen = path.metadata().unwrap();
     let written = seen.ctime() * 1_000_000_000 + seen.ctime_nsec();
     assert!(before <= written && written <= versions.file_time().unwrap());
+}
+
+/// A store of a host's own has guards of its own kind.
+#[test]
+fn a_guard_releases_what_it_holds_when_it_is_dropped() {
+    let held = Arc::new(());
+    let guard = VersionsGuard::new(Arc::clone(&held));
+    assert_eq!(Arc::strong_count(&held), 2);
+    drop(guard);
+    assert_eq!(Arc::strong_count(&held), 1);
+    let (_folder, versions) = versions(1);
+    let port: &dyn FileVersions = &versions;
+    drop(port.undoing().unwrap());
+    drop(port.undoing().unwrap());
 }

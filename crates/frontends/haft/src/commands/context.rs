@@ -6,19 +6,21 @@
 mod compact;
 mod diff;
 mod edit;
+#[cfg(feature = "imports")]
 mod from_file;
 mod logged;
 mod next;
 mod picture;
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 use haft_types::Api;
 
 use crate::cli::Common;
 use crate::commands::context::edit::EditArgs;
+#[cfg(feature = "lab")]
+use crate::commands::context::replay::ReplayArgs;
 
 #[derive(Debug, Args)]
 pub(crate) struct ContextArgs {
@@ -46,9 +48,9 @@ pub(crate) enum ContextCommand {
     ///
     /// The newest `context.keep_rounds` rounds stay. Nothing is deleted: `recall` brings every message back.
     Compact(CompactArgs),
-    /// Replay a recorded conversation under other policies: tokens, cache, money, regret. Nothing is sent.
+    /// Replay a recorded conversation under other policies: tokens, cache, cost, regret
     ///
-    /// Every request is built again as the policy would have built it, and priced by a simulated cache.
+    /// Nothing is sent: every request is built again as the policy would have built it, and priced by a simulated cache.
     ///
     /// A policy is a place of the reminders, then changes of the rest:
     ///
@@ -66,11 +68,12 @@ pub(crate) enum ContextCommand {
     ///
     /// Regret counts what was left out and asked for again: the same lines read, the same command run, a recall. Must-keep
     /// counts what the last request still holds of the user's rules, changed files and failing commands.
+    #[cfg(feature = "lab")]
     #[command(verbatim_doc_comment)]
     Replay(ReplayArgs),
-    /// Edit what is sent: drop, pin, mask or summarise messages, and take it back.
+    /// Edit what is sent: drop, pin, mask or summarise messages, and undo edits.
     ///
-    /// Stored messages never change. Every edit says first what it costs: the prefix behind it is written to the provider's
+    /// Stored messages never change. Every edit shows first what it costs: the prefix behind it is written to the provider's
     /// cache again.
     Edit(EditArgs),
 }
@@ -90,7 +93,7 @@ pub(crate) struct LookArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["conversation", "request"])]
     pub(crate) from_file: Option<PathBuf>,
 
-    /// What the user would say next.
+    /// The user's next prompt.
     #[arg(long, value_name = "TEXT")]
     pub(crate) input: Option<String>,
 
@@ -115,15 +118,15 @@ pub(crate) struct ShowArgs {
     #[arg(long, conflicts_with = "request")]
     pub(crate) next: bool,
 
-    /// Whole texts instead of first words.
+    /// Show whole texts instead of their beginnings.
     #[arg(long)]
     pub(crate) full: bool,
 
-    /// The body itself, byte for byte; secrets are masked.
+    /// Print the request body itself, byte for byte; secrets are masked.
     #[arg(long, conflicts_with_all = ["full", "json"])]
     pub(crate) raw: bool,
 
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -141,7 +144,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from_file", "next", "input"])]
     pub(crate) svg: Option<PathBuf>,
 
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -157,11 +160,11 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) request: Option<u64>,
 
-    /// The changes of texts, line by line.
+    /// Show changes of texts, line by line.
     #[arg(long)]
     pub(crate) full: bool,
 
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -174,11 +177,11 @@ pub(crate) struct WhyArgs {
     /// An id, the beginning of one, or a name; the current conversation when absent.
     pub(crate) conversation: Option<String>,
 
-    /// Only the break at this request.
+    /// Show only the break at this request.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) request: Option<u64>,
 
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -196,7 +199,7 @@ pub(crate) struct RecallArgs {
     #[arg(long, value_name = "CONVERSATION")]
     pub(crate) conversation: Option<String>,
 
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -209,15 +212,15 @@ pub(crate) struct CompactArgs {
     /// An id, the beginning of one, or a name; the current conversation when absent.
     pub(crate) conversation: Option<String>,
 
-    /// What the summary is to keep in particular.
-    #[arg(long, value_name = "WORDS")]
+    /// What the summary must keep.
+    #[arg(long, value_name = "TEXT")]
     pub(crate) focus: Option<String>,
 
     /// The model that is asked, unless one is configured for summaries.
     #[arg(short, long)]
     pub(crate) model: Option<String>,
 
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -235,93 +238,11 @@ pub(crate) struct RenderArgs {
     pub(crate) json: bool,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct ReplayArgs {
-    /// An id, the beginning of one, or a name; the current conversation when absent.
-    pub(crate) conversation: Option<String>,
-
-    /// Take the conversations from a file (`-` is standard input): an export, recorded chats one a line, a session of another
-    /// agent; may be gzipped.
-    #[arg(long, value_name = "FILE", conflicts_with = "conversation")]
-    pub(crate) from_file: Option<PathBuf>,
-
-    /// Take the conversations from all files of a folder, such as the sessions of another agent.
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["conversation", "from_file"])]
-    pub(crate) import: Option<PathBuf>,
-
-    /// The policies to compare, separated by commas.
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
-    pub(crate) policy: Vec<String>,
-
-    /// Window, cache and prices of this model, as `provider/model`.
-    #[arg(short, long)]
-    pub(crate) model: Option<String>,
-
-    /// The cache to imagine: anthropic, openai, openai-breakpoints, gemini, deepseek, vllm, llama-cpp, automatic or none.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) rule: Option<String>,
-
-    /// What reading and writing the cache costs, in times of the input price, such as `0.1/1.25`.
-    #[arg(long, value_name = "READ/WRITE", value_parser = prices)]
-    pub(crate) prices: Option<(f64, f64)>,
-
-    /// Reminders for a file or folder without any: their tokens, and the share of requests that change them.
-    #[arg(long, value_name = "TOKENS[:SHARE]", default_value = "1000:0.05")]
-    pub(crate) reminders: ReminderScenario,
-
-    /// Write the body of every request to this folder, as `POLICY/0001.json`.
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) bodies: Option<PathBuf>,
-
-    /// Write a picture (.svg) or a page with table and picture (.html) to this file.
-    #[arg(long, value_name = "FILE", value_parser = plot)]
-    pub(crate) plot: Option<PathBuf>,
-
-    /// As JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
-
-/// Reminders that were never sent.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ReminderScenario {
-    pub(crate) tokens: u32,
-    /// The share of requests that change them.
-    pub(crate) changes: f64,
-}
-
-impl FromStr for ReminderScenario {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        const MOST: u32 = 100_000;
-        let (tokens, changes) = text.split_once(':').unwrap_or((text, "0.05"));
-        let tokens = tokens.parse().ok().filter(|tokens| *tokens <= MOST);
-        let changes = changes.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-        let read = tokens.zip(changes).map(|(tokens, changes)| Self { tokens, changes });
-        read.ok_or_else(|| format!("use up to {MOST} tokens and a share from 0 to 1, such as `1000:0.05`"))
-    }
-}
-
-fn prices(text: &str) -> Result<(f64, f64), String> {
-    let number = |text: &str| text.trim().parse().ok().filter(|price: &f64| price.is_finite() && *price >= 0.0);
-    let read = text.split_once('/').and_then(|(read, write)| number(read).zip(number(write)));
-    read.ok_or_else(|| "use two numbers in times of the input price, such as `0.1/1.25`".to_owned())
-}
-
-fn plot(text: &str) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text);
-    let known = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("svg") || end.eq_ignore_ascii_case("html"));
-    if known { Ok(path) } else { Err("use a name that ends in .svg or .html".to_owned()) }
-}
-
 #[cfg(feature = "mcp")]
 mod quoted;
 mod recall;
 mod render;
+#[cfg(feature = "lab")]
 mod replay;
 mod report;
 mod segments;
@@ -332,10 +253,10 @@ mod why;
 #[cfg(feature = "mcp")]
 pub(super) use quoted::other_tools;
 
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::wiring;
 
-pub(super) fn run(command: ContextCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: ContextCommand) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(async {
         match command {
             ContextCommand::Show(args) => show::run(&args).await,
@@ -345,9 +266,10 @@ pub(super) fn run(command: ContextCommand) -> anyhow::Result<Exit> {
             ContextCommand::Render(args) => render::run(&args).await,
             ContextCommand::Recall(args) => recall::run(&args).await,
             ContextCommand::Compact(args) => compact::run(&args).await,
+            #[cfg(feature = "lab")]
             ContextCommand::Replay(args) => replay::run(&args).await,
             ContextCommand::Edit(args) => edit::run(&args).await,
         }
     })?;
-    Ok(Exit::Completed)
+    Ok(ProcessExit::Completed)
 }

@@ -1,45 +1,39 @@
 //! `haft workflows`: steps for agents, each run once what it needs is done.
 
-mod drive;
-mod record;
-mod step;
-mod told;
+mod report;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use drive::Drive;
 use haft_agent::config::Config;
-use haft_agent::knowledge;
-use haft_engine::SharedBudget;
+use haft_agent::{RandomIds, WallClock, knowledge};
+use haft_engine::turn::Limits;
 use haft_project::agents::{self, Agent};
-use haft_project::workflows::{self, Workflow};
 use haft_project::{Found, Ground, Kind, Problem};
 use haft_types::PermissionMode;
-use record::Records;
+use haft_workflows::{Workflow, WorkflowError, WorkflowRun, WorkflowRuns};
+use report::StepPrinter;
 use tokio_util::sync::CancellationToken;
-use told::Told;
 
 use super::catalogue;
 use super::run::cancel_on_signals;
 use crate::cli::{Common, OutputFormat, positive, seconds};
 use crate::commands::catalogue::CatalogueCommand;
-use crate::exit::{Exit, mistake};
+use crate::exit::{ProcessExit, usage_error};
 use crate::{output, wiring};
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkflowsArgs {
-    /// A list when absent.
+    /// Lists when absent.
     #[command(subcommand)]
     pub(crate) command: Option<WorkflowsCommand>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkflowsCommand {
-    /// Run one, or go on with a run of it.
+    /// Run a workflow, or continue a run of it.
     ///
     /// Steps that do not need each other run at the same time. A step that fails stops those that need it, and no others.
     Run(Box<WorkflowRunArgs>),
@@ -52,11 +46,11 @@ pub(crate) struct WorkflowRunArgs {
     /// Its name.
     pub(crate) name: String,
 
-    /// Tell it an input; may be repeated.
+    /// Set an input; may be repeated.
     #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = input)]
     pub(crate) inputs: Vec<(String, String)>,
 
-    /// Go on with its last run in this project: only steps that are not done are run.
+    /// Continue its last run in this project: only steps that are not done run.
     #[arg(short = 'c', long = "continue", conflicts_with = "inputs")]
     pub(crate) resume: bool,
 
@@ -64,11 +58,11 @@ pub(crate) struct WorkflowRunArgs {
     #[arg(short, long)]
     pub(crate) model: Option<String>,
 
-    /// What to print.
+    /// The output format.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) output_format: OutputFormat,
 
-    /// How much may happen without asking: plan, ask, accept-edits, auto or yolo.
+    /// The permission mode: plan, ask, accept-edits, auto or yolo.
     #[arg(long, value_name = "MODE")]
     pub(crate) permission_mode: Option<PermissionMode>,
 
@@ -101,7 +95,7 @@ fn input(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.to_owned()))
 }
 
-pub(super) fn run(command: Option<WorkflowsCommand>) -> anyhow::Result<Exit> {
+pub(super) fn run(command: Option<WorkflowsCommand>) -> anyhow::Result<ProcessExit> {
     match command {
         None => catalogue::run(Kind::Workflows, None),
         Some(WorkflowsCommand::Catalogue(command)) => catalogue::run(Kind::Workflows, Some(command)),
@@ -109,7 +103,7 @@ pub(super) fn run(command: Option<WorkflowsCommand>) -> anyhow::Result<Exit> {
     }
 }
 
-fn run_one(args: WorkflowRunArgs) -> anyhow::Result<Exit> {
+fn run_one(args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
     let (places, loaded) = super::configuration(&args.common)?;
     let project = wiring::project(args.cwd.as_deref())?;
     let (ground, standing) = knowledge(&places, &project)?;
@@ -118,37 +112,60 @@ fn run_one(args: WorkflowRunArgs) -> anyhow::Result<Exit> {
     });
     let (workflow, agents) = find(&ground, &args.name, untrusted.as_deref().unwrap_or_default())?;
     check_models(&workflow, &agents, &args, &loaded.config)?;
-    let records = Records::at(places.workflows());
+    let runs = WorkflowRuns::at(places.workflows());
     let namespace = project.namespace();
-    let record = if args.resume {
-        records.newest(&workflow, &namespace)?
+    let held = if args.resume {
+        runs.newest(&workflow, &namespace)
     } else {
-        records.begin(&workflow, &namespace, inputs(&workflow, &args.inputs)?)?
+        let inputs = inputs(&workflow, &args.inputs)?;
+        runs.begin(&workflow, &namespace, inputs, (&WallClock, &RandomIds))
     };
-    let told = Arc::new(Mutex::new(Told::new(args.output_format, args.verbose)));
+    let held = held.map_err(|error| run_error(error, &args.name))?;
+    let run = WorkflowRun {
+        agent: wiring::agent(&places, loaded.config.clone()),
+        places,
+        config: loaded.config,
+        project,
+        workflow: workflow.clone(),
+        agents,
+        model: args.model,
+        mode: args.permission_mode,
+        limits: Limits {
+            turns: args.max_turns,
+            tokens: None,
+            budget_usd: args.max_budget_usd,
+            wall_time: args.max_wall_time,
+        },
+        cancel: CancellationToken::new(),
+    };
+    let printer = Box::new(StepPrinter::new(args.output_format, args.verbose));
     let work = async {
-        let cancel = CancellationToken::new();
-        cancel_on_signals(&cancel);
-        let drive = Drive {
-            places,
-            config: loaded.config,
-            args,
-            workflow,
-            agents,
-            budget: SharedBudget::default(),
-            told,
-            cancel,
-        };
-        drive.run(record).await
+        cancel_on_signals(&run.cancel);
+        run.run(held, printer).await
     };
     // Steps are not moved between threads: one is enough to wait for models.
-    wiring::runtime()?.block_on(tokio::task::LocalSet::new().run_until(work))
+    let report = wiring::runtime()?.block_on(tokio::task::LocalSet::new().run_until(work))?;
+    let exit = if report.never_valid { ProcessExit::Usage } else { report.result.outcome.into() };
+    report::print(report, &workflow, args.output_format);
+    Ok(exit)
+}
+
+/// What a person can mend is told with what to do.
+fn run_error(error: WorkflowError, name: &str) -> anyhow::Error {
+    match error {
+        WorkflowError::NoRun(_) => usage_error(format!("{error}; start one with `haft workflows run {name}`")),
+        WorkflowError::Changed { .. } => {
+            usage_error(format!("{error}; start a new one with `haft workflows run {name}`"))
+        }
+        WorkflowError::Busy(_) => usage_error(error.to_string()),
+        WorkflowError::File { .. } | WorkflowError::Panicked(_) => error.into(),
+    }
 }
 
 /// The workflow, with everything that could stop it found before it begins.
 fn find(ground: &Ground, name: &str, untrusted: &str) -> anyhow::Result<(Workflow, Found<Agent>)> {
     let mut problems = Vec::new();
-    let found = workflows::load(ground, &mut problems);
+    let found = haft_workflows::load(ground, &mut problems);
     let Some(workflow) = found.get(name) else {
         let own = problems.iter().filter(|problem| problem.path.file_stem().is_some_and(|stem| stem == name));
         let own: Vec<&Problem> = own.collect();
@@ -157,7 +174,7 @@ fn find(ground: &Ground, name: &str, untrusted: &str) -> anyhow::Result<(Workflo
         }
         let names: Vec<_> = found.items.iter().map(|workflow| workflow.name.as_str()).collect();
         let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        return Err(mistake(format!("there is no workflow `{name}`; there are: {there}{untrusted}")));
+        return Err(usage_error(format!("there is no workflow `{name}`; there are: {there}{untrusted}")));
     };
     let agents = agents::load(ground, &mut Vec::new());
     let wrong = workflow.wrong_agents(&agents);
@@ -175,13 +192,13 @@ fn check_models(
     config: &Config,
 ) -> anyhow::Result<()> {
     for step in &workflow.steps {
-        let named = step::model(step, agents, args).or_else(|| haft_agent::configured_model(config));
+        let named = step.model(agents, args.model.as_deref()).or_else(|| haft_agent::configured_model(config));
         let known = match named {
             Some(name) => wiring::declared(config, &name).map(drop).map_err(anyhow::Error::from),
-            None => Err(mistake("no model is chosen; use `-m provider/model`, or set `model` in config.toml")),
+            None => Err(usage_error("no model is chosen; use `-m provider/model`, or set `model` in config.toml")),
         };
         known.map_err(|error| {
-            mistake(format!("the step `{}` cannot be run: {error}; nothing was started", step.name))
+            usage_error(format!("the step `{}` cannot be run: {error}; nothing was started", step.name))
         })?;
     }
     Ok(())
@@ -193,7 +210,7 @@ fn refused(ground: &Ground, name: &str, problems: &[&Problem]) -> anyhow::Error 
         let line = problem.line.map_or_else(String::new, |line| format!(", line {line}"));
         output::tell(&format!("haft: {}{line}: {}", ground.shown(&problem.path), problem.what));
     }
-    mistake(format!("the workflow `{name}` cannot be run; nothing was started"))
+    usage_error(format!("the workflow `{name}` cannot be run; nothing was started"))
 }
 
 /// What was told, and for the rest what the file says.
@@ -201,12 +218,12 @@ fn inputs(workflow: &Workflow, told: &[(String, String)]) -> anyhow::Result<BTre
     let declared = || workflow.inputs.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     if let Some((name, _)) = told.iter().find(|(name, _)| !workflow.inputs.contains_key(name)) {
         let there = if workflow.inputs.is_empty() { "none".to_owned() } else { declared() };
-        return Err(mistake(format!("`{}` has no input `{name}`; there are: {there}", workflow.name)));
+        return Err(usage_error(format!("`{}` has no input `{name}`; there are: {there}", workflow.name)));
     }
     let told: BTreeMap<_, _> = told.iter().cloned().collect();
     let value = |(name, otherwise): (&String, &Option<String>)| match told.get(name).or(otherwise.as_ref()) {
         Some(value) => Ok((name.clone(), value.clone())),
-        None => Err(mistake(format!("`{}` must be told `--input {name}=VALUE`", workflow.name))),
+        None => Err(usage_error(format!("`{}` must be told `--input {name}=VALUE`", workflow.name))),
     };
     workflow.inputs.iter().map(value).collect()
 }

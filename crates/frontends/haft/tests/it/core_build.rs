@@ -27,5 +27,23 @@ fn sections_of_extensions_load_with_a_notice() {
 fn commands_of_extensions_are_absent() {
     let rig = Rig::new(Api::OpenaiChat, Script::replies([]).unwrap());
     let help = rig.run(&["--help"]).stdout();
-    assert!(help.contains("\n  tools ") && !help.contains("\n  mcp ") && !help.contains("\n  rag "), "{help}");
+    let absent = ["mcp", "rag", "workflows"].iter().all(|name| !help.contains(&format!("\n  {name} ")));
+    assert!(help.contains("\n  tools ") && absent, "{help}");
+}
+
+#[test]
+fn a_command_of_an_extension_is_no_prompt() {
+    let rig = Rig::new(Api::OpenaiChat, Script::replies([]).unwrap());
+    for (args, feature) in [
+        (&["rag", "list"][..], "rag"),
+        (&["mcp"], "mcp"),
+        (&["workflow", "run", "mend"], "workflows"),
+        (&["conversations", "import", "x.json"], "imports"),
+        (&["context", "replay"], "lab"),
+        (&["context", "render", "--from-file", "x.json"], "imports"),
+    ] {
+        let ran = rig.run(args);
+        assert_eq!(ran.code(), 2, "{args:?}: {}", ran.stderr());
+        assert!(ran.stderr().contains(&format!("--features {feature}")), "{args:?}: {}", ran.stderr());
+    }
 }

@@ -41,6 +41,7 @@ mod permissions;
 mod protocols;
 #[cfg(feature = "rag")]
 mod rag;
+#[cfg(feature = "lab")]
 mod replay;
 mod rewind;
 mod rig;
@@ -61,6 +62,7 @@ mod turns;
 mod undo;
 #[cfg(feature = "web")]
 mod web;
+#[cfg(feature = "workflows")]
 mod workflows;
 mod worktrees;
 mod zoo;

@@ -5,12 +5,14 @@ use haft_store::StoreConfig;
 use haft_testkit::test::FakeClock;
 use tempfile::TempDir;
 
+use haft_store::versions::SqliteVersions;
+
 use super::*;
 
 struct Place {
     _folder: TempDir,
     root: PathBuf,
-    versions: Versions,
+    versions: SqliteVersions,
     limits: ScanLimits,
 }
 
@@ -20,7 +22,8 @@ impl Place {
         let base = folder.path().canonicalize().unwrap();
         let root = base.join("project");
         fs::create_dir(&root).unwrap();
-        let versions = Versions::at(&base.join("versions"), &StoreConfig::default(), Arc::new(FakeClock::default()));
+        let versions =
+            SqliteVersions::at(&base.join("versions"), &StoreConfig::default(), Arc::new(FakeClock::default()));
         Self { _folder: folder, root, versions, limits: ScanLimits::default() }
     }
 

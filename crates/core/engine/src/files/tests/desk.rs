@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_store::StoreConfig;
-use haft_store::versions::{CallName, Versions};
+use haft_store::versions::{CallName, FileVersions, SqliteVersions};
 use haft_testkit::test::FakeClock;
 use haft_tool::{FileHistory, Workspace};
 use haft_types::{ContentHash, ConversationId, MessageId};
@@ -22,7 +22,7 @@ use crate::files::{ChangeRecord, Conflict, Disk, Mode, Recorder, Report, Target,
 pub(super) struct Desk {
     _folder: TempDir,
     root: PathBuf,
-    versions: Arc<Versions>,
+    versions: Arc<dyn FileVersions>,
     watch: Arc<Watch>,
     calls: Cell<u32>,
 }
@@ -34,7 +34,8 @@ impl Desk {
         let root = base.join("project");
         fs::create_dir(&root).unwrap();
         let clock = Arc::new(FakeClock::default());
-        let versions = Arc::new(Versions::at(&base.join("versions"), &StoreConfig::default(), clock));
+        let versions: Arc<dyn FileVersions> =
+            Arc::new(SqliteVersions::at(&base.join("versions"), &StoreConfig::default(), clock));
         let workspace = Workspace {
             root: root.clone(),
             extra: Vec::new(),
@@ -175,7 +176,7 @@ impl Desk {
     pub(super) fn undo_killed_after(&self, changed: usize) {
         let record = self.record();
         let steps = record.steps().unwrap();
-        let planned = plan(&steps, &select(&steps, &Target::LastCall).unwrap(), &Disk(&self.versions));
+        let planned = plan(&steps, &select(&steps, &Target::LastCall).unwrap(), &Disk(self.versions.as_ref()));
         let mut reversals: Vec<_> = planned.iter().filter_map(Planned::reversal).collect();
         let undo = (haft_store::versions::StepKind::Undo, None);
         self.versions.begin(&ConversationId::new("c"), undo, &reversals, &[]).unwrap();

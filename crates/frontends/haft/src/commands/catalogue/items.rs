@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use haft_project::agents::{self, AgentTools};
 use haft_project::external::Help;
 use haft_project::rules::{self, Applies};
-use haft_project::{Found, Ground, Kind, Level, Named, Problem, Shadowed, commands, external, skills, workflows};
+use haft_project::{Found, Ground, Kind, Level, Named, Problem, Shadowed, commands, external, skills};
 use serde_json::{Value, json};
 
 use super::CatalogueContext;
@@ -63,8 +63,12 @@ pub(super) fn of(kind: Kind, ground: &Ground, place: &CatalogueContext) -> Catal
             let more = json!({"description": command.description, "argument_hint": command.argument_hint});
             (command.description.clone(), command.text.clone(), more)
         }),
-        Kind::Workflows => named(workflows::load(ground, &mut problems), |workflow| {
-            let step = |step: &workflows::Step| json!({"name": step.name, "agent": step.agent, "model": step.model, "needs": step.needs});
+        // No command asks for them.
+        #[cfg(not(feature = "workflows"))]
+        Kind::Workflows => (Vec::new(), Vec::new()),
+        #[cfg(feature = "workflows")]
+        Kind::Workflows => named(haft_workflows::load(ground, &mut problems), |workflow| {
+            let step = |step: &haft_workflows::WorkflowStep| json!({"name": step.name, "agent": step.agent, "model": step.model, "needs": step.needs});
             let steps: Vec<_> = workflow.steps.iter().map(step).collect();
             let more = json!({"description": workflow.description, "inputs": workflow.inputs, "steps": steps});
             (workflow.description.clone(), workflow.text.trim_end().to_owned(), more)

@@ -1,5 +1,7 @@
 //! The request that would be sent next, built by the engine under the present configuration.
 
+use std::path::Path;
+
 use haft_agent::Project;
 use haft_agent::config::Config;
 use haft_context::{Assembly, treat_input};
@@ -7,11 +9,12 @@ use haft_model::{Declared, Encoding, ProviderConfig};
 use haft_store::{Conversation, DEFAULT_NAMESPACE};
 use haft_types::{Api, ContentHash, ConversationId, Message, MessageId, Metadata, Origin, Role, Timestamp};
 
+#[cfg(feature = "imports")]
 use super::from_file::{self, ConversationFile};
 use crate::cli::RunArgs;
 use crate::commands::context::LookArgs;
 use crate::commands::{configuration, conversations, run};
-use crate::exit::mistake;
+use crate::exit::usage_error;
 use crate::{output, wiring};
 
 /// The stand-in for the user's next prompt.
@@ -27,7 +30,7 @@ pub(super) struct NextRequest {
 pub(super) fn is_meant(look: &LookArgs, next: bool) -> anyhow::Result<bool> {
     let next = next || look.from_file.is_some() || look.input.is_some();
     if !next && (look.model.is_some() || look.api.is_some()) {
-        return Err(mistake("`--model` and `--api` are for requests not sent yet; add `--next`, or use `render`"));
+        return Err(usage_error("`--model` and `--api` are for requests not sent yet; add `--next`, or use `render`"));
     }
     Ok(next)
 }
@@ -40,7 +43,7 @@ pub(super) async fn next(look: &LookArgs) -> anyhow::Result<NextRequest> {
     let store = wiring::open_store(&places, &config)?;
     let mut args = RunArgs { model: Some(model.clone()), ..RunArgs::default() };
     let (conversation, mut messages) = if let Some(path) = &look.from_file {
-        let ConversationFile { id, system, messages } = from_file::read(path)?;
+        let (id, system, messages) = read_file(path)?;
         args.system_prompt = system;
         (imagined(id, messages.len()), messages)
     } else {
@@ -59,12 +62,24 @@ pub(super) async fn next(look: &LookArgs) -> anyhow::Result<NextRequest> {
     Ok(NextRequest { assembly: session.preview()?, encoding })
 }
 
+/// The id, the system prompt and the messages of a conversation in a file.
+#[cfg(feature = "imports")]
+fn read_file(path: &Path) -> anyhow::Result<(ConversationId, Option<String>, Vec<Message>)> {
+    let ConversationFile { id, system, messages } = from_file::read(path)?;
+    Ok((id, system, messages))
+}
+
+#[cfg(not(feature = "imports"))]
+fn read_file(_: &Path) -> anyhow::Result<(ConversationId, Option<String>, Vec<Message>)> {
+    Err(usage_error("`--from-file` is not in this build; build it with `--features imports`"))
+}
+
 /// The model to ask. Over an API that its provider does not speak it is as another provider would serve it.
 fn choose(config: &mut Config, look: &LookArgs) -> anyhow::Result<String> {
     let name = look.model.clone().or_else(|| config.model.clone());
     let Some(api) = look.api else {
         return name.ok_or_else(|| {
-            mistake("no model is chosen; use `-m provider/model` or `--api NAME`, or set `model` in config.toml")
+            usage_error("no model is chosen; use `-m provider/model` or `--api NAME`, or set `model` in config.toml")
         });
     };
     let name = name.unwrap_or_else(|| format!("{api}/model"));

@@ -1,4 +1,4 @@
-//! `haft context replay`: a recorded conversation under other policies . Nothing is sent and nothing is written but
+//! `haft context replay`: a recorded conversation under other policies. Nothing is sent and nothing is written but
 //! the plot that is asked for.
 //!
 //! ```text
@@ -10,8 +10,10 @@ mod own;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::Context as _;
+use clap::Args;
 use haft_agent::config::Config;
 use haft_lab::{OUTCOME_HEADINGS, PolicyOutcome, Variant};
 use haft_model::{Encoding, O200k};
@@ -19,17 +21,99 @@ use haft_types::{Api, CacheKind, CacheRule, ModelSpec, Price};
 use serde_json::json;
 
 use super::next;
+use crate::cli::Common;
 use crate::commands::configuration;
-use crate::commands::context::ReplayArgs;
-
-use crate::exit::mistake;
-use crate::output::Table;
+use crate::exit::usage_error;
+use crate::output::TextTable;
 use crate::{output, wiring};
 
 /// What was really sent, as a policy.
 const RECORDED: &str = "recorded";
 /// What is compared when nothing is said.
 const USUAL: [&str; 5] = ["none", "front", "tail", "default", "cache-aware"];
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// An id, the beginning of one, or a name; the current conversation when absent.
+    pub(crate) conversation: Option<String>,
+
+    /// Take the conversations from a file (`-` is standard input): an export, recorded chats one a line, a session of another
+    /// agent; may be gzipped.
+    #[arg(long, value_name = "FILE", conflicts_with = "conversation")]
+    pub(crate) from_file: Option<PathBuf>,
+
+    /// Take the conversations from all files of a folder, such as the sessions of another agent.
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["conversation", "from_file"])]
+    pub(crate) import: Option<PathBuf>,
+
+    /// The policies to compare, separated by commas.
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub(crate) policy: Vec<String>,
+
+    /// Window, cache and prices of this model, as `provider/model`.
+    #[arg(short, long)]
+    pub(crate) model: Option<String>,
+
+    /// The cache to imagine: anthropic, openai, openai-breakpoints, gemini, deepseek, vllm, llama-cpp, automatic or none.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) rule: Option<String>,
+
+    /// What reading and writing the cache costs, in times of the input price, such as `0.1/1.25`.
+    #[arg(long, value_name = "READ/WRITE", value_parser = prices)]
+    pub(crate) prices: Option<(f64, f64)>,
+
+    /// Reminders for a file or folder without any: their tokens, and the share of requests that change them.
+    #[arg(long, value_name = "TOKENS[:SHARE]", default_value = "1000:0.05")]
+    pub(crate) reminders: ReminderScenario,
+
+    /// Write the body of every request to this folder, as `POLICY/0001.json`.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) bodies: Option<PathBuf>,
+
+    /// Write a picture (.svg) or a page with table and picture (.html) to this file.
+    #[arg(long, value_name = "FILE", value_parser = plot)]
+    pub(crate) plot: Option<PathBuf>,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// Reminders that were never sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReminderScenario {
+    pub(crate) tokens: u32,
+    /// The share of requests that change them.
+    pub(crate) changes: f64,
+}
+
+impl FromStr for ReminderScenario {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const MOST: u32 = 100_000;
+        let (tokens, changes) = text.split_once(':').unwrap_or((text, "0.05"));
+        let tokens = tokens.parse().ok().filter(|tokens| *tokens <= MOST);
+        let changes = changes.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+        let read = tokens.zip(changes).map(|(tokens, changes)| Self { tokens, changes });
+        read.ok_or_else(|| format!("use up to {MOST} tokens and a share from 0 to 1, such as `1000:0.05`"))
+    }
+}
+
+fn prices(text: &str) -> Result<(f64, f64), String> {
+    let number = |text: &str| text.trim().parse().ok().filter(|price: &f64| price.is_finite() && *price >= 0.0);
+    let read = text.split_once('/').and_then(|(read, write)| number(read).zip(number(write)));
+    read.ok_or_else(|| "use two numbers in times of the input price, such as `0.1/1.25`".to_owned())
+}
+
+fn plot(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let known = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("svg") || end.eq_ignore_ascii_case("html"));
+    if known { Ok(path) } else { Err("use a name that ends in .svg or .html".to_owned()) }
+}
 
 pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let (_, loaded) = configuration(&args.common)?;
@@ -69,7 +153,7 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
         let picture = haft_lab::draw_plot(&title, &outcomes);
         let html = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
         let text = if html { haft_lab::outcome_page(&title, &outcomes, &encoding.spec, &picture) } else { picture };
-        let wrong = || mistake(format!("cannot write `{}`", path.display()));
+        let wrong = || usage_error(format!("cannot write `{}`", path.display()));
         std::fs::write(path, text).with_context(wrong)?;
         output::tell(&format!("haft: wrote {}", path.display()));
     }
@@ -86,7 +170,7 @@ fn variant(name: &str, config: &Config) -> anyhow::Result<Option<Variant>> {
     }
     match Variant::parse(name, &config.context) {
         Ok(variant) => Ok(Some(variant)),
-        Err(error) => Err(mistake(format!("{error}; or `{RECORDED}`"))),
+        Err(error) => Err(usage_error(format!("{error}; or `{RECORDED}`"))),
     }
 }
 
@@ -116,7 +200,7 @@ fn imagined(mut encoding: Encoding, cache: Option<CacheRule>, prices: Option<(f6
 /// A cache by the name of its rule, with what its provider documents.
 fn rule(name: &str) -> anyhow::Result<CacheRule> {
     let unknown = |_| {
-        mistake(format!(
+        usage_error(format!(
             "`{name}` is no rule of a cache; use anthropic, openai, openai-breakpoints, gemini, deepseek, vllm, llama-cpp, \
              automatic or none"
         ))
@@ -147,7 +231,8 @@ impl BodyWriter {
     fn new(folder: Option<&Path>, policy: &str) -> anyhow::Result<Self> {
         let folder = folder.map(|folder| folder.join(policy));
         if let Some(folder) = &folder {
-            std::fs::create_dir_all(folder).with_context(|| mistake(format!("cannot make `{}`", folder.display())))?;
+            std::fs::create_dir_all(folder)
+                .with_context(|| usage_error(format!("cannot make `{}`", folder.display())))?;
         }
         Ok(Self { folder, written: 0, failed: None })
     }
@@ -160,7 +245,9 @@ impl BodyWriter {
 
     fn finish(self) -> anyhow::Result<()> {
         match (self.failed, self.folder) {
-            (Some(error), Some(folder)) => Err(mistake(format!("cannot write into `{}`: {error}", folder.display()))),
+            (Some(error), Some(folder)) => {
+                Err(usage_error(format!("cannot write into `{}`: {error}", folder.display())))
+            }
             _ => Ok(()),
         }
     }
@@ -168,7 +255,7 @@ impl BodyWriter {
 
 /// The table for people.
 fn table(title: &str, outcomes: &[PolicyOutcome], model: &ModelSpec) -> String {
-    let mut table = Table::new(&OUTCOME_HEADINGS);
+    let mut table = TextTable::new(&OUTCOME_HEADINGS);
     for cells in haft_lab::outcome_rows(outcomes) {
         table.row(cells);
     }

@@ -14,7 +14,7 @@ const LONGEST: usize = 2_000_000;
 const FUNCTIONS: [&str; 3] = ["range", "dict", "namespace"];
 
 /// What is wrong, and in which line of the template, counted from 1.
-pub(super) type Wrong = (String, usize);
+pub(crate) type TemplateProblem = (String, usize);
 
 fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
@@ -26,7 +26,7 @@ fn environment() -> Environment<'static> {
 
 /// Something a template mentions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Mention {
+pub(crate) enum Mention {
     /// The output of a step.
     Step(String),
     /// An input.
@@ -36,7 +36,7 @@ pub(super) enum Mention {
 }
 
 /// What a template mentions, or why it is none.
-pub(super) fn mentions(text: &str) -> Result<BTreeSet<Mention>, Wrong> {
+pub(crate) fn mentions(text: &str) -> Result<BTreeSet<Mention>, TemplateProblem> {
     let environment = environment();
     let template = environment.template_from_str(text).map_err(|error| wrong(&error))?;
     let mention = |path: String| {
@@ -54,11 +54,11 @@ pub(super) fn mentions(text: &str) -> Result<BTreeSet<Mention>, Wrong> {
 }
 
 /// The text with everything put in.
-pub(super) fn render(
+pub(crate) fn render(
     text: &str,
     inputs: &BTreeMap<String, String>,
     outputs: &BTreeMap<String, String>,
-) -> Result<String, Wrong> {
+) -> Result<String, TemplateProblem> {
     let steps: BTreeMap<_, _> = outputs.iter().map(|(name, output)| (name.as_str(), context! { output })).collect();
     let rendered = environment().render_str(text, context! { inputs, steps }).map_err(|error| wrong(&error))?;
     if rendered.len() > LONGEST {
@@ -67,7 +67,7 @@ pub(super) fn render(
     Ok(rendered)
 }
 
-fn wrong(error: &Error) -> Wrong {
+fn wrong(error: &Error) -> TemplateProblem {
     let what = match error.kind() {
         ErrorKind::OutOfFuel => "the template takes too long; loop over less".to_owned(),
         kind => match error.detail() {

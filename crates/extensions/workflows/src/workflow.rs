@@ -1,4 +1,4 @@
-//! Workflows: steps for agents, each beginning when what it needs is done.
+//! A file of steps for agents, each beginning when what it needs is done.
 //!
 //! A file is checked whole before anything of it runs: names, needs, cycles and templates. What is wrong is a [`Problem`] with
 //! file and line, and the file is not used.
@@ -6,22 +6,18 @@
 //! Invariant: the steps of a [`Workflow`] can be put in an order in which each comes after all it needs, and no template
 //! mentions a step that is not done by then.
 
-mod check;
-mod template;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use haft_project::agents::Agent;
+use haft_project::{Found, Ground, Kind, Level, Named, Problem};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use crate::agents::Agent;
-use crate::file;
-use crate::ground::{Ground, Kind, Level};
-use crate::named::{Found, named};
-use crate::problem::Problem;
+use crate::{check, template};
 
 /// Steps for agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +29,7 @@ pub struct Workflow {
     /// What it can be told, each with what it is when nothing is told; without that it must be told.
     pub inputs: BTreeMap<String, Option<String>>,
     /// In the order they are written.
-    pub steps: Vec<Step>,
+    pub steps: Vec<WorkflowStep>,
     /// The file as it is.
     pub text: String,
     /// Where it lies.
@@ -42,12 +38,24 @@ pub struct Workflow {
     pub level: Level,
 }
 
-named!(Workflow);
+impl Named for Workflow {
+    fn name(&self) -> &str {
+        &self.name
+    }
 
-/// One step.
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn level(&self) -> Level {
+        self.level
+    }
+}
+
+/// One step: a task for one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Its name.
+pub struct WorkflowStep {
+    /// A word, so that templates can write `steps.NAME`.
     pub name: String,
     /// Who does it; the main agent when absent.
     pub agent: Option<String>,
@@ -58,67 +66,57 @@ pub struct Step {
     /// The steps that must be done first.
     pub needs: Vec<String>,
     /// Where its agent is named, and where its prompt begins.
-    lines: Lines,
+    lines: StepLines,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Lines {
+struct StepLines {
     agent: usize,
     prompt: usize,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+pub(crate) struct WorkflowFile {
     #[serde(default)]
-    description: String,
+    pub(crate) description: String,
     #[serde(default)]
-    inputs: BTreeMap<String, Option<String>>,
-    steps: Vec<WrittenStep>,
+    pub(crate) inputs: BTreeMap<String, Option<String>>,
+    pub(crate) steps: Vec<StepEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenStep {
-    name: Spanned<String>,
-    agent: Option<Spanned<String>>,
-    model: Option<String>,
-    prompt: Spanned<String>,
+pub(crate) struct StepEntry {
+    pub(crate) name: Spanned<String>,
+    pub(crate) agent: Option<Spanned<String>>,
+    pub(crate) model: Option<String>,
+    pub(crate) prompt: Spanned<String>,
     #[serde(default)]
-    needs: Vec<Spanned<String>>,
+    pub(crate) needs: Vec<Spanned<String>>,
 }
 
 /// Reads the workflows; a file that cannot be used is named, with everything that is wrong with it, and skipped.
 pub fn load(ground: &Ground, problems: &mut Vec<Problem>) -> Found<Workflow> {
-    let mut found = Found::default();
-    for folder in ground.folders(Kind::Workflows) {
-        for path in file::with_ending(&folder.path, &["yaml", "yml"]) {
-            let Some(read) = file::read(ground, &path, problems) else { continue };
-            match workflow(&path, folder.level, read.text) {
-                Ok(workflow) => found.add(workflow),
-                Err(wrong) => problems.extend(wrong),
-            }
-        }
-    }
-    found.sorted()
+    haft_project::load_files(ground, Kind::Workflows, &["yaml", "yml"], problems, workflow)
 }
 
 fn workflow(path: &Path, level: Level, text: String) -> Result<Workflow, Vec<Problem>> {
-    let written: Written = serde_saphyr::from_str(&text).map_err(|error| {
+    let written: WorkflowFile = serde_saphyr::from_str(&text).map_err(|error| {
         let line = error.location().map_or(1, |location| location.line() as usize);
-        let told = error.without_snippet().to_string();
-        let told = told.lines().next().unwrap_or("it is not YAML");
+        let message = error.without_snippet().to_string();
+        let message = message.lines().next().unwrap_or("it is not YAML");
         // The line stands in front already.
-        let told = told.rsplit_once(" at line ").map_or(told, |(told, _)| told);
-        vec![Problem::new(path, format!("it cannot be read: {told}")).at(line)]
+        let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
+        vec![Problem::new(path, format!("it cannot be read: {message}")).at(line)]
     })?;
     let wrong = check::wrong(path, &text, &written);
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    let Written { description, inputs, steps } = written;
-    let step = |step: WrittenStep| Step {
-        lines: Lines {
+    let WorkflowFile { description, inputs, steps } = written;
+    let step = |step: StepEntry| WorkflowStep {
+        lines: StepLines {
             agent: line_of(step.agent.as_ref().unwrap_or(&step.name)),
             prompt: first_line_of(&step.prompt, &text),
         },
@@ -139,23 +137,23 @@ fn workflow(path: &Path, level: Level, text: String) -> Result<Workflow, Vec<Pro
     })
 }
 
-fn line_of(at: &Spanned<String>) -> usize {
+pub(crate) fn line_of(at: &Spanned<String>) -> usize {
     at.referenced.line() as usize
 }
 
 /// The line of the file in which a text begins: of a block (`|`, `>`), the one below its mark.
-fn first_line_of(text: &Spanned<String>, file: &str) -> usize {
+pub(crate) fn first_line_of(text: &Spanned<String>, file: &str) -> usize {
     let line = line_of(text);
     let written = file.lines().nth(line.saturating_sub(1)).unwrap_or_default();
     let column = (text.referenced.column() as usize).saturating_sub(1);
-    let is_block = written.chars().nth(column).is_some_and(|letter| ['|', '>'].contains(&letter));
+    let is_block = written.chars().nth(column).is_some_and(|c| ['|', '>'].contains(&c));
     if is_block { line + 1 } else { line }
 }
 
 impl Workflow {
     /// What is wrong with the agents it names.
     pub fn wrong_agents(&self, agents: &Found<Agent>) -> Vec<Problem> {
-        let wrong = |step: &Step| {
+        let wrong = |step: &WorkflowStep| {
             let name = step.agent.as_deref()?;
             let what = match agents.get(name) {
                 Some(agent) if agent.role.is_empty() => {
@@ -174,12 +172,12 @@ impl Workflow {
     }
 
     /// The step of a name.
-    pub fn step(&self, name: &str) -> Option<&Step> {
+    pub fn step(&self, name: &str) -> Option<&WorkflowStep> {
         self.steps.iter().find(|step| step.name == name)
     }
 
     /// The steps whose answers are those of the workflow: no other step needs them.
-    pub fn last_steps(&self) -> impl Iterator<Item = &Step> {
+    pub fn last_steps(&self) -> impl Iterator<Item = &WorkflowStep> {
         let needed: BTreeSet<&str> = self.steps.iter().flat_map(|step| &step.needs).map(String::as_str).collect();
         self.steps.iter().filter(move |step| !needed.contains(step.name.as_str()))
     }
@@ -187,7 +185,7 @@ impl Workflow {
     /// The prompt of a step. `outputs` are those of the steps that are done, among them all it needs.
     pub fn prompt(
         &self,
-        step: &Step,
+        step: &WorkflowStep,
         inputs: &BTreeMap<String, String>,
         outputs: &BTreeMap<String, String>,
     ) -> Result<String, Problem> {

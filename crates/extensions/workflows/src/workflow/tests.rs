@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::agents::AgentTools;
+use haft_project::agents::AgentTools;
 
 fn read(text: &str) -> Result<Workflow, Vec<String>> {
     let wrong = |problems: Vec<Problem>| problems.iter().map(Problem::to_string).collect();

@@ -5,85 +5,89 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-use haft_agent::{RandomIds, WallClock};
-use haft_project::workflows::Workflow;
 use haft_types::{Clock, ContentHash, ConversationId, IdSource, Outcome, Timestamp, TurnResult};
 use serde::{Deserialize, Serialize};
 
-use crate::exit::mistake;
+use crate::error::WorkflowError;
+use crate::workflow::Workflow;
 
 /// So many runs are kept.
 const KEPT: usize = 200;
 
 /// All runs of one user.
-pub(super) struct Records {
+pub struct WorkflowRuns {
     folder: PathBuf,
 }
 
 /// A run that this process has for itself.
-pub(super) struct Held {
-    pub(super) record: Record,
+pub struct HeldRun {
+    pub(crate) record: RunRecord,
     file: PathBuf,
     _lock: File,
 }
 
 /// One run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Record {
-    pub(super) id: String,
-    pub(super) workflow: String,
+pub struct RunRecord {
+    /// By which events know the run.
+    pub id: String,
+    /// The name of the workflow.
+    pub workflow: String,
     /// The namespace of its project.
     project: String,
     /// Of the file as it was when the run began.
     hash: ContentHash,
-    pub(super) inputs: BTreeMap<String, String>,
+    /// What it was given, and for the rest what the file says.
+    pub inputs: BTreeMap<String, String>,
     started_at: Timestamp,
     /// The steps that were begun, by name.
-    pub(super) steps: BTreeMap<String, StepRecord>,
+    pub steps: BTreeMap<String, StepRecord>,
 }
 
 /// How far a step has come.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct StepRecord {
+pub struct StepRecord {
     /// The conversation it works in, once there is one.
-    pub(super) conversation: Option<ConversationId>,
+    pub conversation: Option<ConversationId>,
     /// How it ended.
-    pub(super) result: Option<TurnResult>,
+    pub result: Option<TurnResult>,
 }
 
 impl StepRecord {
-    pub(super) fn is_done(&self) -> bool {
+    /// Whether its answer can be used by the steps that need it.
+    pub fn is_done(&self) -> bool {
         self.result.as_ref().is_some_and(|result| result.outcome == Outcome::Completed)
     }
 }
 
-impl Records {
-    pub(super) fn at(folder: PathBuf) -> Self {
+impl WorkflowRuns {
+    /// Those kept in this folder, which need not exist.
+    pub fn at(folder: PathBuf) -> Self {
         Self { folder }
     }
 
     /// A new run.
-    pub(super) fn begin(
+    pub fn begin(
         &self,
         workflow: &Workflow,
         project: &str,
         inputs: BTreeMap<String, String>,
-    ) -> anyhow::Result<Held> {
+        (clock, ids): (&dyn Clock, &dyn IdSource),
+    ) -> Result<HeldRun, WorkflowError> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
-        made.with_context(|| format!("cannot make `{}`", self.folder.display()))?;
+        made.map_err(|error| file_error("make", &self.folder, error))?;
         self.sweep();
-        let record = Record {
-            id: RandomIds.uuid().simple().to_string()[..8].to_owned(),
+        let record = RunRecord {
+            id: ids.uuid().simple().to_string()[..8].to_owned(),
             workflow: workflow.name.clone(),
             project: project.to_owned(),
             hash: ContentHash::of(workflow.text.as_bytes()),
             inputs,
-            started_at: WallClock.now(),
+            started_at: clock.now(),
             steps: BTreeMap::new(),
         };
         let mut held = self.hold(record)?;
@@ -92,29 +96,21 @@ impl Records {
     }
 
     /// The last run of a workflow in a project, to go on with.
-    pub(super) fn newest(&self, workflow: &Workflow, project: &str) -> anyhow::Result<Held> {
+    pub fn newest(&self, workflow: &Workflow, project: &str) -> Result<HeldRun, WorkflowError> {
         let name = &workflow.name;
         let known = self.all().into_iter().find(|record| record.workflow == *name && record.project == project);
-        let Some(record) = known else {
-            return Err(mistake(format!(
-                "there is no run of `{name}` here to go on with; start one with `haft workflows run {name}`"
-            )));
-        };
+        let record = known.ok_or_else(|| WorkflowError::NoRun(name.clone()))?;
         if record.hash != ContentHash::of(workflow.text.as_bytes()) {
-            return Err(mistake(format!(
-                "`{}` was changed since the run `{}` began; start a new one with `haft workflows run {name}`",
-                workflow.path.display(),
-                record.id
-            )));
+            return Err(WorkflowError::Changed { path: workflow.path.clone(), run: record.id });
         }
         self.hold(record)
     }
 
     /// Every run, newest first.
-    fn all(&self) -> Vec<Record> {
+    fn all(&self) -> Vec<RunRecord> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let files = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "json"));
-        let mut all: Vec<Record> =
+        let mut all: Vec<RunRecord> =
             files.filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok()).collect();
         all.sort_by(|one, other| other.started_at.cmp(&one.started_at).then(one.id.cmp(&other.id)));
         all
@@ -124,17 +120,15 @@ impl Records {
         self.folder.join(format!("{id}.{ending}"))
     }
 
-    fn hold(&self, record: Record) -> anyhow::Result<Held> {
+    fn hold(&self, record: RunRecord) -> Result<HeldRun, WorkflowError> {
         let file = self.file(&record.id, "lock");
-        let lock = private(&file).with_context(|| format!("cannot open `{}`", file.display()))?;
+        let lock = private(&file).map_err(|error| file_error("open", &file, error))?;
         match lock.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(mistake(format!("another process works on the run `{}`; wait for its end", record.id)));
-            }
-            Err(TryLockError::Error(error)) => return Err(error).context("cannot hold the run"),
+            Err(TryLockError::WouldBlock) => return Err(WorkflowError::Busy(record.id)),
+            Err(TryLockError::Error(error)) => return Err(file_error("lock", &file, error)),
         }
-        Ok(Held { file: self.file(&record.id, "json"), record, _lock: lock })
+        Ok(HeldRun { file: self.file(&record.id, "json"), record, _lock: lock })
     }
 
     /// Removes old runs. What cannot be removed is for the next time.
@@ -146,20 +140,25 @@ impl Records {
     }
 }
 
-impl Held {
+impl HeldRun {
     /// Changes the record and writes it down.
-    pub(super) fn note(&mut self, change: impl FnOnce(&mut Record)) -> anyhow::Result<()> {
+    pub(crate) fn note(&mut self, change: impl FnOnce(&mut RunRecord)) -> Result<(), WorkflowError> {
         change(&mut self.record);
-        let written = replace(&self.file, &serde_json::to_vec(&self.record)?);
-        written.with_context(|| format!("cannot write `{}`", self.file.display()))
+        let bytes = serde_json::to_vec(&self.record).map_err(io::Error::other);
+        let written = bytes.and_then(|bytes| replace(&self.file, &bytes));
+        written.map_err(|error| file_error("write", &self.file, error))
     }
 }
 
-fn private(path: &Path) -> std::io::Result<File> {
+fn file_error(verb: &'static str, path: &Path, source: io::Error) -> WorkflowError {
+    WorkflowError::File { verb, path: path.to_owned(), source }
+}
+
+fn private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
     file.write_all(bytes)?;

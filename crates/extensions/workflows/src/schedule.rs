@@ -7,115 +7,146 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use haft_agent::Places;
 use haft_agent::config::Config;
+use haft_agent::{Agent, Places, Project};
+use haft_engine::turn::Limits;
 use haft_engine::{RunReport, SharedBudget};
 use haft_project::Found;
-use haft_project::agents::Agent;
-use haft_project::workflows::{Step, Workflow};
-use haft_types::{ConversationId, Cost, Outcome, TurnResult, Usage};
+use haft_project::agents::Agent as AgentFile;
+use haft_types::{ConversationId, Cost, Outcome, PermissionMode, TurnResult, Usage};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::record::{Held, Record, StepRecord};
-use super::step::{self, Start};
-use super::told::Told;
-use crate::commands::workflows::WorkflowRunArgs;
-use crate::exit::Exit;
+use crate::error::WorkflowError;
+use crate::observer::{EventStream, SharedStream, WorkflowObserver};
+use crate::record::{HeldRun, RunRecord, StepRecord};
+use crate::step::{self, StepStart};
+use crate::workflow::{Workflow, WorkflowStep};
 
 /// So many steps run at the same time.
 const AT_ONCE: usize = 8;
 
-/// A workflow that is about to be run.
-pub(super) struct Drive {
-    pub(super) places: Places,
-    pub(super) config: Config,
-    pub(super) args: WorkflowRunArgs,
-    pub(super) workflow: Workflow,
-    pub(super) agents: Found<Agent>,
-    /// What all steps have used.
-    pub(super) budget: SharedBudget,
-    pub(super) told: Arc<Mutex<Told>>,
-    pub(super) cancel: CancellationToken,
+/// A workflow that is about to be run, with everything its steps are opened with.
+pub struct WorkflowRun {
+    /// Opens the sessions.
+    pub agent: Agent,
+    /// Where haft keeps its files.
+    pub places: Places,
+    /// What the agent was made from.
+    pub config: Config,
+    /// Where the steps work.
+    pub project: Project,
+    /// The steps.
+    pub workflow: Workflow,
+    /// Those that steps may name.
+    pub agents: Found<AgentFile>,
+    /// The model of steps that name none, nor have an agent that does.
+    pub model: Option<String>,
+    /// How much may happen without asking, where the configuration does not decide.
+    pub mode: Option<PermissionMode>,
+    /// Replies are limited for each step; money and time for all of them together.
+    pub limits: Limits,
+    /// Ends the run.
+    pub cancel: CancellationToken,
+}
+
+/// What came of a run.
+pub struct WorkflowReport {
+    /// Its outcome, answer and cost. The message is left for the front end to write.
+    pub result: TurnResult,
+    /// How every step stands.
+    pub record: RunRecord,
+    /// How many of its steps are done.
+    pub completed: usize,
+    /// Whether no request of any step ever got a valid reply.
+    pub never_valid: bool,
+    /// The number of the event that ends the stream.
+    pub seq: u64,
 }
 
 /// What the steps of a run have in common.
-pub(super) struct Shared {
-    drive: Drive,
-    held: RefCell<Held>,
+pub(crate) struct SharedRun {
+    run: WorkflowRun,
+    /// What all steps have used.
+    pub(crate) budget: SharedBudget,
+    pub(crate) stream: SharedStream,
+    held: RefCell<HeldRun>,
 }
 
-impl Deref for Shared {
-    type Target = Drive;
+impl Deref for SharedRun {
+    type Target = WorkflowRun;
 
-    fn deref(&self) -> &Drive {
-        &self.drive
+    fn deref(&self) -> &WorkflowRun {
+        &self.run
     }
 }
 
-impl Shared {
+impl SharedRun {
     /// Changes what is kept of the run.
-    pub(super) fn note(&self, change: impl FnOnce(&mut Record)) -> anyhow::Result<()> {
+    pub(crate) fn note(&self, change: impl FnOnce(&mut RunRecord)) -> Result<(), WorkflowError> {
         self.held.borrow_mut().note(change)
     }
 
     /// By which events know the run.
-    pub(super) fn run_id(&self) -> ConversationId {
+    pub(crate) fn run_id(&self) -> ConversationId {
         ConversationId::new(&self.held.borrow().record.id)
     }
 
-    fn record(&self) -> Record {
+    fn record(&self) -> RunRecord {
         self.held.borrow().record.clone()
     }
 }
 
-impl Drive {
-    /// Runs what is not done yet.
-    pub(super) async fn run(self, held: Held) -> anyhow::Result<Exit> {
-        let began = Instant::now();
-        let shared = Rc::new(Shared { drive: self, held: RefCell::new(held) });
-        let mut course = Course::new(began);
+impl WorkflowRun {
+    /// Runs what is not done yet. It must be called in a [`tokio::task::LocalSet`]: steps are not moved between threads.
+    pub async fn run(
+        self,
+        held: HeldRun,
+        observer: Box<dyn WorkflowObserver>,
+    ) -> Result<WorkflowReport, WorkflowError> {
+        let (stream, held) = (EventStream::shared(observer), RefCell::new(held));
+        let shared = Rc::new(SharedRun { run: self, budget: SharedBudget::default(), stream, held });
+        let mut progress = Progress::new(Instant::now());
         let mut running = JoinSet::new();
         loop {
             while running.len() < AT_ONCE
-                && let Some(step) = course.next(&shared)
+                && let Some(step) = progress.next(&shared)
             {
-                let begun = shared.begin(&step, &course);
+                let begun = shared.begin(&step, &progress);
                 match begun {
                     Ok(start) => {
                         let (shared, name) = (Rc::clone(&shared), step.name.clone());
                         running.spawn_local(async move { (name, step::run(shared, start).await) });
                     }
                     Err(result) => {
-                        course.end(&shared, &step.name, RunReport { result: *result, never_valid: false })?;
+                        progress.end(&shared, &step.name, RunReport { result: *result, never_valid: false })?;
                     }
                 }
             }
             let Some(ended) = running.join_next().await else { break };
             // A step that panics ends the run; what it did is stored, and `--continue` goes on with it.
             let (name, report) = ended?;
-            course.end(&shared, &name, report)?;
+            progress.end(&shared, &name, report)?;
         }
         let record = shared.record();
-        let result = course.result(&shared, &record);
-        let exit = if course.never_valid { Exit::Usage } else { result.outcome.into() };
-        shared.told.lock().unwrap_or_else(PoisonError::into_inner).result(result, &shared.workflow, &record);
-        Ok(exit)
+        let (result, completed) = progress.result(&shared, &record);
+        let seq = shared.stream.lock().unwrap_or_else(PoisonError::into_inner).next_seq();
+        Ok(WorkflowReport { result, record, completed, never_valid: progress.never_valid, seq })
     }
 }
 
-impl Shared {
+impl SharedRun {
     /// What a step begins with, or how it ended before it could.
-    fn begin(&self, step: &Step, course: &Course) -> Result<Start, Box<TurnResult>> {
+    fn begin(&self, step: &WorkflowStep, progress: &Progress) -> Result<StepStart, Box<TurnResult>> {
         let record = self.record();
         let done = record.steps.iter().filter(|(_, kept)| kept.is_done());
         let outputs: BTreeMap<_, _> =
             done.filter_map(|(name, kept)| Some((name.clone(), kept.result.as_ref()?.text.clone()))).collect();
-        let limit = self.args.max_budget_usd.filter(|limit| self.budget.usd() >= *limit);
-        let time = self.args.max_wall_time.map(|limit| limit.saturating_sub(course.began.elapsed()));
+        let limit = self.limits.budget_usd.filter(|limit| self.budget.usd() >= *limit);
+        let time = self.limits.wall_time.map(|limit| limit.saturating_sub(progress.began.elapsed()));
         let used_up = match (limit, time) {
             (Some(limit), _) => Some(format!("the budget of ${limit} is used up")),
             (None, Some(Duration::ZERO)) => Some("the time is used up".to_owned()),
@@ -127,12 +158,12 @@ impl Shared {
         let prompt = self.workflow.prompt(step, &record.inputs, &outputs);
         let prompt = prompt.map_err(|problem| Box::new(step::failed("template", &problem.to_string())))?;
         let before = record.steps.get(&step.name).cloned().unwrap_or_default();
-        Ok(Start { step: step.clone(), prompt, before, time })
+        Ok(StepStart { step: step.clone(), prompt, before, time })
     }
 }
 
 /// How far this process has come.
-struct Course {
+struct Progress {
     began: Instant,
     /// The steps it has begun.
     begun: BTreeSet<String>,
@@ -145,7 +176,7 @@ struct Course {
     answered: bool,
 }
 
-impl Course {
+impl Progress {
     fn new(began: Instant) -> Self {
         Self {
             began,
@@ -159,20 +190,21 @@ impl Course {
     }
 
     /// The next step that can begin.
-    fn next(&mut self, shared: &Shared) -> Option<Step> {
+    fn next(&mut self, shared: &SharedRun) -> Option<WorkflowStep> {
         if shared.cancel.is_cancelled() {
             return None;
         }
         let record = shared.record();
         let done = |name: &String| record.steps.get(name).is_some_and(StepRecord::is_done);
-        let ready = |step: &&Step| !done(&step.name) && !self.begun.contains(&step.name) && step.needs.iter().all(done);
+        let ready =
+            |step: &&WorkflowStep| !done(&step.name) && !self.begun.contains(&step.name) && step.needs.iter().all(done);
         let step = shared.workflow.steps.iter().find(ready)?.clone();
         self.begun.insert(step.name.clone());
         Some(step)
     }
 
     /// A step is over.
-    fn end(&mut self, shared: &Shared, name: &str, report: RunReport) -> anyhow::Result<()> {
+    fn end(&mut self, shared: &SharedRun, name: &str, report: RunReport) -> Result<(), WorkflowError> {
         let RunReport { result, never_valid } = report;
         self.turns += result.turns;
         self.usage += result.usage;
@@ -185,10 +217,10 @@ impl Course {
         shared.note(|record| record.steps.entry(name.to_owned()).or_default().result = Some(result))
     }
 
-    /// What came of all of it.
-    fn result(&self, shared: &Shared, record: &Record) -> TurnResult {
+    /// What came of all of it, and how many steps are done.
+    fn result(&self, shared: &SharedRun, record: &RunRecord) -> (TurnResult, usize) {
         let workflow = &shared.workflow;
-        let done = |step: &&Step| record.steps.get(&step.name).is_some_and(StepRecord::is_done);
+        let done = |step: &&WorkflowStep| record.steps.get(&step.name).is_some_and(StepRecord::is_done);
         let (all, completed) = (workflow.steps.len(), workflow.steps.iter().filter(done).count());
         let results = || self.begun.iter().filter_map(|name| record.steps.get(name)?.result.as_ref());
         let any = |outcome: Outcome| results().any(|result| result.outcome == outcome);
@@ -203,23 +235,24 @@ impl Course {
         } else {
             (Outcome::Waiting, "step_waits")
         };
-        TurnResult {
+        let result = TurnResult {
             outcome,
             code: code.to_owned(),
-            message: message(workflow, record, completed),
+            message: String::new(),
             text: answer(workflow, record),
             turns: self.turns,
             duration_ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
             usage: self.usage,
             cost: self.cost,
             structured_output: None,
-        }
+        };
+        (result, completed)
     }
 }
 
 /// The answer of the last step; of several, each under its name.
-fn answer(workflow: &Workflow, record: &Record) -> String {
-    let done = |step: &Step| {
+fn answer(workflow: &Workflow, record: &RunRecord) -> String {
+    let done = |step: &WorkflowStep| {
         let kept = record.steps.get(&step.name).filter(|kept| kept.is_done())?;
         Some((step.name.clone(), kept.result.as_ref()?.text.clone()))
     };
@@ -231,44 +264,4 @@ fn answer(workflow: &Workflow, record: &Record) -> String {
             several.iter().map(section).collect::<Vec<_>>().join("\n\n")
         }
     }
-}
-
-/// What is done, and of the rest why not.
-fn message(workflow: &Workflow, record: &Record, completed: usize) -> String {
-    let all = workflow.steps.len();
-    if completed == all {
-        return format!("All {all} steps are done.");
-    }
-    let is_done = |name: &String| record.steps.get(name).is_some_and(StepRecord::is_done);
-    let why = |step: &Step| {
-        let name = &step.name;
-        if is_done(name) {
-            return None;
-        }
-        if let Some(missing) = step.needs.iter().find(|need| !is_done(need)) {
-            return Some(format!("`{name}` did not begin, because it needs `{missing}`"));
-        }
-        Some(match record.steps.get(name) {
-            Some(StepRecord { result: Some(result), conversation }) => {
-                let word = match result.outcome {
-                    Outcome::Completed => "is done",
-                    Outcome::Failed => "failed",
-                    Outcome::Exhausted => "reached a limit",
-                    Outcome::Waiting => "waits for a person",
-                    Outcome::Aborted => "was cancelled",
-                };
-                let told = result.message.trim_end_matches('.');
-                let answer = conversation
-                    .as_ref()
-                    .filter(|_| result.code == "question")
-                    .map_or_else(String::new, |id| format!(" (answer with `haft run -r {} \"…\"`)", id.short()));
-                format!("`{name}` {word}: {told}{answer}")
-            }
-            Some(StepRecord { result: None, .. }) => format!("`{name}` was interrupted"),
-            None => format!("`{name}` did not begin"),
-        })
-    };
-    let rest: Vec<_> = workflow.steps.iter().filter_map(why).collect();
-    let go_on = format!("`haft workflows run {} --continue` goes on", workflow.name);
-    format!("{completed} of {all} steps are done. {}; {go_on}.", rest.join("; "))
 }

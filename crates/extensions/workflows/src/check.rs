@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use haft_project::Problem;
 use haft_text::NameRule;
 use serde_saphyr::Spanned;
 
-use super::template::{self, Mention};
-use super::{Written, WrittenStep, first_line_of, line_of};
-use crate::problem::Problem;
+use crate::template::{self, Mention};
+use crate::workflow::{StepEntry, WorkflowFile, first_line_of, line_of};
 
 /// More than this is a mistake.
 const MOST_STEPS: usize = 100;
@@ -17,8 +17,8 @@ const MOST_STEPS: usize = 100;
 const MAIN: &str = "main";
 
 /// Everything that is wrong; nothing when the workflow can be run.
-pub(super) fn wrong(path: &Path, text: &str, written: &Written) -> Vec<Problem> {
-    let mut found = Found { path, problems: Vec::new() };
+pub(crate) fn wrong(path: &Path, text: &str, written: &WorkflowFile) -> Vec<Problem> {
+    let mut found = ProblemList { path, problems: Vec::new() };
     let steps = &written.steps;
     if steps.is_empty() {
         found.add(1, "it has no steps");
@@ -45,18 +45,18 @@ pub(super) fn wrong(path: &Path, text: &str, written: &Written) -> Vec<Problem> 
 /// Templates write `steps.NAME`, so a name is a word.
 const NAME: NameRule = NameRule::Identifier;
 
-struct Found<'a> {
+struct ProblemList<'a> {
     path: &'a Path,
     problems: Vec<Problem>,
 }
 
-impl Found<'_> {
+impl ProblemList<'_> {
     fn add(&mut self, line: usize, what: impl Into<String>) {
         self.problems.push(Problem::new(self.path, what).at(line));
     }
 }
 
-fn names(steps: &[WrittenStep], found: &mut Found<'_>) {
+fn names(steps: &[StepEntry], found: &mut ProblemList<'_>) {
     let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
     for step in steps {
         let (name, line) = (step.name.value.as_str(), line_of(&step.name));
@@ -77,7 +77,7 @@ fn names(steps: &[WrittenStep], found: &mut Found<'_>) {
     }
 }
 
-fn needs(steps: &[WrittenStep], found: &mut Found<'_>) {
+fn needs(steps: &[StepEntry], found: &mut ProblemList<'_>) {
     let names: Vec<&str> = steps.iter().map(|step| step.name.value.as_str()).collect();
     for step in steps {
         for need in &step.needs {
@@ -96,10 +96,10 @@ fn needs(steps: &[WrittenStep], found: &mut Found<'_>) {
 }
 
 /// Takes away steps that need nothing that is left; what stays needs itself in the end.
-fn cycle(steps: &[WrittenStep], found: &mut Found<'_>) {
-    let mut left: Vec<&WrittenStep> = steps.iter().collect();
+fn cycle(steps: &[StepEntry], found: &mut ProblemList<'_>) {
+    let mut left: Vec<&StepEntry> = steps.iter().collect();
     loop {
-        let waits = |step: &&WrittenStep| step.needs.iter().any(|need| left.iter().any(|other| is(other, need)));
+        let waits = |step: &&StepEntry| step.needs.iter().any(|need| left.iter().any(|other| is(other, need)));
         let waiting: Vec<_> = left.iter().copied().filter(|step| waits(step)).collect();
         if waiting.len() == left.len() {
             break;
@@ -107,7 +107,7 @@ fn cycle(steps: &[WrittenStep], found: &mut Found<'_>) {
         left = waiting;
     }
     let Some(mut at) = left.first().copied() else { return };
-    let mut way: Vec<&WrittenStep> = Vec::new();
+    let mut way: Vec<&StepEntry> = Vec::new();
     let begin = loop {
         if let Some(begin) = way.iter().position(|step| step.name.value == at.name.value) {
             break begin;
@@ -124,11 +124,11 @@ fn cycle(steps: &[WrittenStep], found: &mut Found<'_>) {
     found.add(line, format!("steps wait for each other: {}", names.join(" needs ")));
 }
 
-fn is(step: &WrittenStep, need: &Spanned<String>) -> bool {
+fn is(step: &StepEntry, need: &Spanned<String>) -> bool {
     step.name.value == need.value
 }
 
-fn templates(text: &str, written: &Written, found: &mut Found<'_>) {
+fn templates(text: &str, written: &WorkflowFile, found: &mut ProblemList<'_>) {
     for step in &written.steps {
         let begins = first_line_of(&step.prompt, text);
         match template::mentions(&step.prompt.value) {
@@ -164,9 +164,9 @@ fn templates(text: &str, written: &Written, found: &mut Found<'_>) {
 }
 
 /// Every step that is done before this one begins.
-fn all_needs<'a>(step: &'a WrittenStep, steps: &'a [WrittenStep]) -> BTreeSet<&'a str> {
+fn all_needs<'a>(step: &'a StepEntry, steps: &'a [StepEntry]) -> BTreeSet<&'a str> {
     let mut all = BTreeSet::new();
-    let mut open: Vec<&WrittenStep> = vec![step];
+    let mut open: Vec<&StepEntry> = vec![step];
     while let Some(step) = open.pop() {
         for need in &step.needs {
             if all.insert(need.value.as_str()) {

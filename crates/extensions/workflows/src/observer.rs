@@ -1,0 +1,113 @@
+//! The events of all steps as one stream.
+//!
+//! Invariant: events are numbered without gaps, and none of them is a `result`: that of a step is part of its last `subagent`
+//! event, that of the run is the front end's last word.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use haft_engine::EventSink;
+use haft_types::{ConversationId, Event, EventBody, SubagentPhase};
+
+/// Who is shown what happens in a run.
+pub trait WorkflowObserver: Send {
+    /// An event of a step, numbered for the whole run.
+    fn event(&mut self, event: &Event);
+
+    /// What a hook said when the session of a step was closed: too late to be an event.
+    fn closing_message(&mut self, message: &str);
+}
+
+/// Numbers the events of all steps for one observer.
+pub(crate) struct EventStream {
+    observer: Box<dyn WorkflowObserver>,
+    seq: u64,
+}
+
+/// The stream as steps share it.
+pub(crate) type SharedStream = Arc<Mutex<EventStream>>;
+
+impl EventStream {
+    pub(crate) fn shared(observer: Box<dyn WorkflowObserver>) -> SharedStream {
+        Arc::new(Mutex::new(Self { observer, seq: 0 }))
+    }
+
+    fn event(&mut self, event: Event) {
+        let seq = self.next_seq();
+        self.observer.event(&Event { seq, ..event });
+    }
+
+    pub(crate) fn next_seq(&mut self) -> u64 {
+        self.seq += 1;
+        self.seq
+    }
+
+    pub(crate) fn closing_message(&mut self, message: &str) {
+        self.observer.closing_message(message);
+    }
+}
+
+/// The events of one step, on their way into the stream.
+pub(crate) struct StepEvents {
+    pub(crate) stream: SharedStream,
+    pub(crate) step: String,
+    pub(crate) run: ConversationId,
+    /// Known from its first event on.
+    pub(crate) model: String,
+    pub(crate) task: String,
+}
+
+impl EventSink for StepEvents {
+    fn event(&mut self, event: &Event) {
+        if let EventBody::Conversation { model, .. } = &event.body {
+            self.model.clone_from(model);
+        }
+        let marked = |phase, result| EventBody::Subagent {
+            phase,
+            name: self.step.clone(),
+            parent: self.run.clone(),
+            call_id: self.step.clone(),
+            model: self.model.clone(),
+            task: self.task.clone(),
+            result,
+        };
+        let body = match &event.body {
+            EventBody::Conversation { .. } => marked(SubagentPhase::Started, None),
+            EventBody::Result(result) => marked(SubagentPhase::Finished, Some(Box::new(result.clone()))),
+            other => other.clone(),
+        };
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner).event(Event { body, ..event.clone() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::step::failed;
+
+    struct Seen(Arc<Mutex<Vec<Event>>>);
+
+    impl WorkflowObserver for Seen {
+        fn event(&mut self, event: &Event) {
+            self.0.lock().unwrap().push(event.clone());
+        }
+
+        fn closing_message(&mut self, _: &str) {}
+    }
+
+    #[test]
+    fn steps_share_one_numbering_and_their_results_are_no_results_of_the_run() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let stream = EventStream::shared(Box::new(Seen(Arc::clone(&seen))));
+        for step in ["a", "b"] {
+            let (run, task) = (ConversationId::new("run"), "x".to_owned());
+            let stream = Arc::clone(&stream);
+            let mut events = StepEvents { stream, step: step.into(), run, model: String::new(), task };
+            let body = EventBody::Result(failed("code", "message"));
+            events.event(&Event { body, conversation_id: ConversationId::new(step), seq: 7, agent: step.into() });
+        }
+        let seen = seen.lock().unwrap();
+        assert_eq!(seen.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2]);
+        let finished = |event: &Event| matches!(&event.body, EventBody::Subagent { result: Some(_), .. });
+        assert!(seen.iter().all(finished), "{seen:?}");
+    }
+}

@@ -1,0 +1,116 @@
+//! What is printed of a run of a workflow: the events of all its steps as one stream, and its result as the last of them.
+
+use haft_engine::{EventSink, MAIN};
+use haft_types::{ConversationId, Event, EventBody, Outcome};
+use haft_workflows::{RunRecord, StepRecord, Workflow, WorkflowObserver, WorkflowReport, WorkflowStep};
+use serde_json::{Value, json};
+
+use crate::cli::OutputFormat;
+use crate::output::{self, Printer};
+
+/// Prints what happens in the steps.
+pub(super) struct StepPrinter(Printer);
+
+impl StepPrinter {
+    pub(super) fn new(format: OutputFormat, verbose: bool) -> Self {
+        Self(Printer::new(format, verbose))
+    }
+}
+
+impl WorkflowObserver for StepPrinter {
+    fn event(&mut self, event: &Event) {
+        self.0.event(event);
+    }
+
+    fn closing_message(&mut self, message: &str) {
+        output::tell(&format!("haft: {message}"));
+    }
+}
+
+/// Prints the result.
+pub(super) fn print(report: WorkflowReport, workflow: &Workflow, format: OutputFormat) {
+    let WorkflowReport { mut result, record, completed, seq, .. } = report;
+    result.message = message(workflow, &record, completed);
+    match format {
+        OutputFormat::Text => {
+            if !result.text.is_empty() {
+                drop(output::print(&format!("{}\n", haft_text::sanitise(&result.text))));
+            }
+            if result.outcome != Outcome::Completed {
+                output::tell(&format!("haft: {}", result.message));
+            }
+        }
+        OutputFormat::Json | OutputFormat::StreamJson => {
+            let event = Event {
+                body: EventBody::Result(result),
+                conversation_id: ConversationId::new(&record.id),
+                seq,
+                agent: MAIN.to_owned(),
+            };
+            let Ok(mut value) = serde_json::to_value(event) else { return };
+            value["workflow"] = json!(record.workflow);
+            value["run"] = json!(record.id);
+            value["steps"] = steps(workflow, &record);
+            output::print_line(&value);
+        }
+    }
+}
+
+/// How every step stands.
+fn steps(workflow: &Workflow, record: &RunRecord) -> Value {
+    let step = |name: &str| match record.steps.get(name) {
+        Some(StepRecord { conversation, result: Some(result) }) => json!({
+            "name": name,
+            "outcome": result.outcome,
+            "code": result.code,
+            "message": result.message,
+            "text": result.text,
+            "conversation_id": conversation,
+            "turns": result.turns,
+            "usage": result.usage,
+            "cost": result.cost,
+        }),
+        Some(StepRecord { result: None, .. }) | None => json!({ "name": name, "outcome": null }),
+    };
+    workflow.steps.iter().map(|one| step(&one.name)).collect()
+}
+
+/// What is done, and of the rest why not.
+fn message(workflow: &Workflow, record: &RunRecord, completed: usize) -> String {
+    let all = workflow.steps.len();
+    if completed == all {
+        return format!("All {all} steps are done.");
+    }
+    let is_done = |name: &String| record.steps.get(name).is_some_and(StepRecord::is_done);
+    let why = |step: &WorkflowStep| {
+        let name = &step.name;
+        if is_done(name) {
+            return None;
+        }
+        if let Some(missing) = step.needs.iter().find(|need| !is_done(need)) {
+            return Some(format!("`{name}` did not begin, because it needs `{missing}`"));
+        }
+        Some(match record.steps.get(name) {
+            Some(StepRecord { result: Some(result), conversation }) => {
+                let word = match result.outcome {
+                    Outcome::Completed => "is done",
+                    Outcome::Failed => "failed",
+                    Outcome::Exhausted => "reached a limit",
+                    Outcome::Waiting => "waits for a person",
+                    Outcome::Aborted => "was cancelled",
+                };
+                let told = result.message.trim_end_matches('.');
+                let answer = conversation
+                    .as_ref()
+                    .filter(|_| result.code == "question")
+                    .map_or_else(String::new, |id| format!(" (answer with `haft run -r {} \"…\"`)", id.short()));
+                format!("`{name}` {word}: {told}{answer}")
+            }
+            Some(StepRecord { result: None, .. }) => format!("`{name}` was interrupted"),
+            None => format!("`{name}` did not begin"),
+        })
+    };
+    let rest: Vec<_> = workflow.steps.iter().filter_map(why).collect();
+    let go_on = format!("`haft workflows run {} --continue` goes on", workflow.name);
+    format!("{completed} of {all} steps are done. {}; {go_on}.", rest.join("; "))
+}
