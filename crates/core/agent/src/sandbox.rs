@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_permission::Confinement;
-use haft_sandbox::{Hosts, Network, Policy, Proxy, Sandbox, SandboxConfig};
+use haft_sandbox::{Hosts, Network, Proxy, Sandbox, SandboxConfig, SandboxPolicy};
 use haft_types::{Clock as _, PermissionMode, SandboxLayer};
 use tempfile::TempDir;
 
@@ -32,7 +32,7 @@ pub async fn set_up_sandbox(
     let tmp = private.path().join("tmp");
     DirBuilder::new().mode(0o700).create(&tmp)?;
     let (network, proxy) = network(&config.network, private.path().join("proxy"))?;
-    let policy = Policy { network, ..policy(places, config, projects, tmp)? };
+    let policy = SandboxPolicy { network, ..policy(places, config, projects, tmp)? };
     // What a process that was killed left in projects; what cannot be removed now is for the next start.
     let _ = haft_sandbox::remove_left_covers(&policy.notes);
     let supervisor = places.environment.supervisor();
@@ -53,7 +53,7 @@ pub(crate) async fn for_help(
     let private = private_folder(places)?;
     let tmp = private.path().join("tmp");
     DirBuilder::new().mode(0o700).create(&tmp)?;
-    let mut policy = Policy { writable: Vec::new(), ..policy(places, config, Vec::new(), tmp)? };
+    let mut policy = SandboxPolicy { writable: Vec::new(), ..policy(places, config, Vec::new(), tmp)? };
     policy.readable.extend(seen);
     let supervisor = places.environment.supervisor();
     Ok(Sandbox::set_up(&supervisor, policy, config.mode).await.keeping(Arc::new(private)))
@@ -81,7 +81,7 @@ fn policy(
     config: &SandboxConfig,
     projects: Vec<PathBuf>,
     tmp: PathBuf,
-) -> Result<Policy, SandboxSetupError> {
+) -> Result<SandboxPolicy, SandboxSetupError> {
     let home = places.environment.absolute_home().map(|home| home.canonicalize().unwrap_or(home));
     let own = [&places.config, &places.data, &places.state, &places.cache].map(PathBuf::clone);
     let mut hidden = haft_sandbox::secret_places(home.as_deref());
@@ -91,7 +91,7 @@ fn policy(
     let writable = writable
         .iter()
         .map(|path| path.canonicalize().map_err(|error| SandboxSetupError::Missing { path: path.clone(), error }));
-    Ok(Policy {
+    Ok(SandboxPolicy {
         projects,
         writable: writable.collect::<Result<_, _>>()?,
         hidden,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use haft_engine::{Asking, HelpCell};
 use haft_project::{KnowledgeKind, TrustList};
-use haft_sandbox::{Confined, Sandbox, SandboxConfig};
+use haft_sandbox::{ConfinementSpec, Sandbox, SandboxConfig};
 use haft_types::Clock as _;
 use tokio::sync::OnceCell;
 
@@ -55,7 +55,7 @@ struct Cell {
 
 #[async_trait]
 impl HelpCell for Cell {
-    async fn confined(&self) -> Option<Arc<Confined>> {
+    async fn confined(&self) -> Option<Arc<ConfinementSpec>> {
         // Where there is no sandbox to be had, what the files say has to do.
         let set_up = async || {
             let (ground, _) = knowledge(&self.places, &self.project).ok()?;

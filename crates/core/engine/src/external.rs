@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use haft_project::Level;
 use haft_project::external::{ExternalTool, Help, HelpAnswer, HelpCache};
-use haft_sandbox::{Capture, Command, Confined, Exit, Finished, Supervisor};
+use haft_sandbox::{Capture, CommandExit, CommandSpec, ConfinementSpec, FinishedCommand, Supervisor};
 use haft_text::CutLimits;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -31,7 +31,7 @@ const WAYS: [&str; 3] = ["help", "-h", "--help"];
 #[async_trait]
 pub trait HelpCell: Send + Sync {
     /// What holds them in; none when there is no sandbox to be had, and then nothing is run.
-    async fn confined(&self) -> Option<Arc<Confined>>;
+    async fn confined(&self) -> Option<Arc<ConfinementSpec>>;
 
     /// Whether what would run of the project is still what its user trusted.
     fn is_trusted(&self) -> bool;
@@ -152,17 +152,17 @@ impl ToolHelp {
 }
 
 /// Asks one tool in all ways; the first that ends well and says something counts.
-async fn ask(asking: &Asking, tool: &ExternalTool, confined: Arc<Confined>) -> HelpAnswer {
+async fn ask(asking: &Asking, tool: &ExternalTool, confined: Arc<ConfinementSpec>) -> HelpAnswer {
     let Some(words) = tool.command() else { return HelpAnswer::Silent };
     for way in WAYS {
         let argv = words.iter().cloned().chain([way.into()]).collect();
-        let command = Command { argv, ..Command::shell("", tool.folder()) }
+        let command = CommandSpec { argv, ..CommandSpec::shell("", tool.folder()) }
             .env(asking.environment.as_ref().clone())
             .timeout(asking.timeout)
             .confined(Some(Arc::clone(&confined)));
         let capture = Capture { limits: LIMITS, ..Capture::default() };
         let ran = asking.supervisor.run(&command, &capture, &CancellationToken::new()).await;
-        if let Ok(Finished { exit: Exit::Code(0), stdout, stderr, .. }) = ran {
+        if let Ok(FinishedCommand { exit: CommandExit::Code(0), stdout, stderr, .. }) = ran {
             let said = [stdout, stderr].into_iter().map(|stream| stream.text(LIMITS).text);
             if let Some(text) = said.map(|text| text.trim().to_owned()).find(|text| !text.is_empty()) {
                 return HelpAnswer::Told(text);

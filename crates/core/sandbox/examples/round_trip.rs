@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft_sandbox::{
-    Capture, Command, Confined, Network, PidNamespace, Policy, Reaper, SandboxError, Supervisor, Way, helper_entry,
-    secret_places,
+    Capture, CommandSpec, ConfinementMethod, ConfinementSpec, Network, PidNamespace, Reaper, SandboxError,
+    SandboxPolicy, Supervisor, helper_entry, secret_places,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -45,10 +45,10 @@ fn measure() -> Result<String, Box<dyn std::error::Error>> {
         writeln!(report, "{namespace:?}: {mean:?}, {slowest:?} ({reaper:?})")?;
     }
     let folder = tempfile::tempdir()?;
-    for way in [Way::Namespace, Way::Landlock] {
-        let confined = Arc::new(Confined { way, policy: policy(folder.path())? });
+    for method in [ConfinementMethod::Namespace, ConfinementMethod::Landlock] {
+        let confined = Arc::new(ConfinementSpec { method, policy: policy(folder.path())? });
         let (mean, slowest, _) = runtime.block_on(time(&Supervisor::new(&helper), Some(confined)))?;
-        writeln!(report, "confined, {way:?}: {mean:?}, {slowest:?}")?;
+        writeln!(report, "confined, {method:?}: {mean:?}, {slowest:?}")?;
     }
     let started = Instant::now();
     for _ in 0..RUNS {
@@ -58,12 +58,12 @@ fn measure() -> Result<String, Box<dyn std::error::Error>> {
     Ok(report)
 }
 
-fn policy(folder: &Path) -> std::io::Result<Policy> {
+fn policy(folder: &Path) -> std::io::Result<SandboxPolicy> {
     let inside = |name: &str| folder.join(name);
     for name in ["project", "tmp"] {
         std::fs::create_dir_all(inside(name))?;
     }
-    Ok(Policy {
+    Ok(SandboxPolicy {
         projects: vec![inside("project")],
         writable: Vec::new(),
         hidden: secret_places(Some(folder)),
@@ -77,13 +77,13 @@ fn policy(folder: &Path) -> std::io::Result<Policy> {
 
 async fn time(
     supervisor: &Supervisor,
-    confined: Option<Arc<Confined>>,
+    confined: Option<Arc<ConfinementSpec>>,
 ) -> Result<(Duration, Duration, Reaper), SandboxError> {
     let mut slowest = Duration::ZERO;
     let mut reaper = Reaper::Subreaper;
     let started = Instant::now();
     for _ in 0..RUNS {
-        let command = Command::shell("true", "/").confined(confined.clone());
+        let command = CommandSpec::shell("true", "/").confined(confined.clone());
         let finished = supervisor.run(&command, &Capture::default(), &CancellationToken::new()).await?;
         slowest = slowest.max(finished.duration);
         reaper = finished.reaper;

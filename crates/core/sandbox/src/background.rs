@@ -6,15 +6,15 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Finished, Live, SandboxError};
+use crate::{FinishedCommand, LiveCommand, SandboxError};
 
 /// How a command ended, or why it could not be run.
-pub type Ending = Arc<Result<Finished, SandboxError>>;
+pub type Ending = Arc<Result<FinishedCommand, SandboxError>>;
 
 /// A command that runs in the background. Dropping it ends the command and everything it started.
 #[derive(Debug)]
 pub struct Background {
-    live: Live,
+    live: LiveCommand,
     cancel: CancellationToken,
     ending: watch::Receiver<Option<Ending>>,
     task: JoinHandle<()>,
@@ -23,9 +23,9 @@ pub struct Background {
 impl Background {
     /// Runs `command` as a task of its own; it must end when `cancel` fires.
     pub(crate) fn spawn(
-        live: Live,
+        live: LiveCommand,
         cancel: CancellationToken,
-        command: impl Future<Output = Result<Finished, SandboxError>> + Send + 'static,
+        command: impl Future<Output = Result<FinishedCommand, SandboxError>> + Send + 'static,
     ) -> Self {
         let (told, ending) = watch::channel(None);
         let task = tokio::spawn(async move {
@@ -36,7 +36,7 @@ impl Background {
     }
 
     /// Looks at it while it runs.
-    pub fn live(&self) -> &Live {
+    pub fn live(&self) -> &LiveCommand {
         &self.live
     }
 

@@ -14,10 +14,10 @@ use std::path::PathBuf;
 use haft_text::{Cut, CutLimits, Gap, cut_ends, cut_lines, sanitise_bytes};
 
 pub(crate) use ends::Ends;
-pub(crate) use recorder::Recorder;
+pub(crate) use recorder::OutputRecorder;
 pub use spill::SpillProblem;
 
-use crate::live::Stream;
+use crate::live::OutputStream;
 
 /// How output is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,12 +50,12 @@ impl Capture {
     }
 
     /// The file of one stream.
-    fn file_of(&self, stream: Stream) -> Option<PathBuf> {
+    fn file_of(&self, stream: OutputStream) -> Option<PathBuf> {
         let mut path = self.spill.clone()?.into_os_string();
         path.push(match stream {
-            Stream::Stdout => ".stdout",
-            Stream::Stderr => ".stderr",
-            Stream::Both => ".log",
+            OutputStream::Stdout => ".stdout",
+            OutputStream::Stderr => ".stderr",
+            OutputStream::Both => ".log",
         });
         Some(PathBuf::from(path))
     }
@@ -70,10 +70,10 @@ impl Default for Capture {
 
 /// What was kept of one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Captured {
+pub struct CapturedOutput {
     /// Its first bytes.
     pub head: Vec<u8>,
-    /// Its last bytes, following the head directly where [`Captured::bytes`] is the length of both.
+    /// Its last bytes, following the head directly where [`CapturedOutput::bytes`] is the length of both.
     pub tail: Vec<u8>,
     /// All its bytes, kept or not.
     pub bytes: u64,
@@ -85,10 +85,10 @@ pub struct Captured {
     pub spill_problem: Option<SpillProblem>,
 }
 
-impl Captured {
+impl CapturedOutput {
     /// The text to show: sanitised, within the limits, with a marker line where something is missing.
     ///
-    /// The counts of the cut are those of the sanitised text; [`Captured::bytes`] and [`Captured::lines`] are exact.
+    /// The counts of the cut are those of the sanitised text; [`CapturedOutput::bytes`] and [`CapturedOutput::lines`] are exact.
     pub fn text(&self, limits: CutLimits) -> Cut {
         let gap = self.bytes - (self.head.len() + self.tail.len()) as u64;
         if gap == 0 {

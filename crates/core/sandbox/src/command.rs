@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Captured, Confined};
+use crate::{CapturedOutput, ConfinementSpec};
 
 /// A command to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
-    /// The program and its arguments. A program without a slash is looked up in the `PATH` of [`Command::env`].
+pub struct CommandSpec {
+    /// The program and its arguments. A program without a slash is looked up in the `PATH` of [`CommandSpec::env`].
     pub argv: Vec<OsString>,
     /// The folder it runs in.
     pub cwd: PathBuf,
@@ -21,10 +21,10 @@ pub struct Command {
     /// What it reads.
     pub stdin: Stdin,
     /// What holds it in; nothing when absent.
-    pub confined: Option<Arc<Confined>>,
+    pub confined: Option<Arc<ConfinementSpec>>,
 }
 
-impl Command {
+impl CommandSpec {
     /// A line for `/bin/sh`, with an empty environment and two minutes.
     pub fn shell(line: impl Into<OsString>, cwd: impl Into<PathBuf>) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl Command {
 
     /// The same, held in.
     #[must_use]
-    pub fn confined(mut self, confined: Option<Arc<Confined>>) -> Self {
+    pub fn confined(mut self, confined: Option<Arc<ConfinementSpec>>) -> Self {
         self.confined = confined;
         self
     }
@@ -72,7 +72,7 @@ pub enum Stdin {
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum CommandExit {
     /// By itself, with this status.
     Code(i32),
     /// By this signal, which the supervisor did not send.
@@ -85,13 +85,13 @@ pub enum Exit {
 
 /// A command that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finished {
+pub struct FinishedCommand {
     /// How it ended.
-    pub exit: Exit,
+    pub exit: CommandExit,
     /// What it and its descendants wrote to standard output.
-    pub stdout: Captured,
+    pub stdout: CapturedOutput,
     /// What it and its descendants wrote to standard error.
-    pub stderr: Captured,
+    pub stderr: CapturedOutput,
     /// From the call to the last descendant's end.
     pub duration: Duration,
     /// What kept its descendants together.

@@ -21,16 +21,16 @@ mod step;
 #[expect(unsafe_code, reason = "system calls that neither the standard library nor rustix offers")]
 mod sys;
 
-pub(crate) use covers::Covers;
+pub(crate) use covers::PlacedCovers;
 pub use covers::remove_left_covers;
 pub(crate) use locked::{lock_in, lock_pipes};
-pub(crate) use mounts::{PROXY_SOCKET, Surroundings, build};
-pub use policy::{Network, Policy, secret_places};
+pub(crate) use mounts::{HostState, PROXY_SOCKET, build};
+pub use policy::{Network, SandboxPolicy, secret_places};
 pub(crate) use policy::{PROXY_PORT, environment};
 pub(crate) use restrict::Restrictions;
 pub(crate) use sockets::bound_sockets;
-pub use step::Step;
-pub(crate) use step::{At, Failed};
+pub use step::ConfinementStep;
+pub(crate) use step::{AtStep, ConfinementFailure};
 pub(crate) use sys::loopback_up;
 
 use serde::Serialize;
@@ -38,7 +38,7 @@ use serde::Serialize;
 /// How a command is held in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum ConfinementMethod {
     /// In namespaces of its own, made by the helper.
     Namespace,
     /// By Landlock and a filter of system calls.
@@ -47,9 +47,9 @@ pub enum Way {
 
 /// What holds a command in: how, and what it may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Confined {
+pub struct ConfinementSpec {
     /// How.
-    pub way: Way,
+    pub method: ConfinementMethod,
     /// What it may do.
-    pub policy: Policy,
+    pub policy: SandboxPolicy,
 }

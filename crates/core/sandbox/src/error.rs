@@ -3,9 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::Step;
+use crate::ConfinementStep;
 
-/// A command could not be run. How a command that ran has ended is no error but an [`Exit`](crate::Exit).
+/// A command could not be run. How a command that ran has ended is no error but an [`CommandExit`](crate::Exit).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
@@ -49,7 +49,7 @@ pub enum SandboxError {
     #[error("cannot confine the command ({step}: {source}), so it was not run; `haft sandbox status` tells more")]
     Confinement {
         /// What failed.
-        step: Step,
+        step: ConfinementStep,
         /// What the system said.
         source: io::Error,
     },

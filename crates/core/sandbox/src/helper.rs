@@ -29,11 +29,13 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, getegid, geteuid, getpid, kill_process, set_child_subreaper, waitpid};
 
-use crate::confine::{self, Confined, Covers, Failed, Network, Step, Surroundings, Way};
-use crate::wire::{Report, Request, Verdict};
+use crate::confine::{
+    self, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, HostState, Network, PlacedCovers,
+};
+use crate::wire::{CommandOutcome, HelperReport, HelperRequest};
 use crate::{HELPER_ARG, PidNamespace, Reaper};
 use sys::{Namespaces, NetworkSpace, Side, Users};
-use tree::Children;
+use tree::RemainingChildren;
 
 /// From the polite signal to the one that cannot be ignored.
 const GRACE: Duration = Duration::from_millis(500);
@@ -47,47 +49,47 @@ const SETTLE: Duration = Duration::from_millis(5);
 pub fn helper_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let is_helper = arguments.into_iter().nth(1).is_some_and(|argument| argument == HELPER_ARG);
     is_helper.then(|| match guard() {
-        Ok(Children::None) => ExitCode::SUCCESS,
-        Ok(Children::Left) | Err(_) => ExitCode::FAILURE,
+        Ok(RemainingChildren::None) => ExitCode::SUCCESS,
+        Ok(RemainingChildren::Left) | Err(_) => ExitCode::FAILURE,
     })
 }
 
-fn guard() -> io::Result<Children> {
+fn guard() -> io::Result<RemainingChildren> {
     let mut control = take_control()?;
     sys::block_signals()?;
     sys::close_others_on_exec();
     set_child_subreaper(Some(getpid()))?;
-    let request = Request::read_from(&mut control)?;
+    let request = HelperRequest::read_from(&mut control)?;
     let deadline = request.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
 
     let (covers, around) = match surroundings(&request) {
         Ok(found) => found,
         Err(failed) => {
-            let report = Report { verdict: Verdict::NotConfined(failed), reaper: Reaper::Subreaper };
+            let report = HelperReport { verdict: CommandOutcome::NotConfined(failed), reaper: Reaper::Subreaper };
             let _ = control.write_all(&report.encode());
-            return Ok(Children::None);
+            return Ok(RemainingChildren::None);
         }
     };
     let (keeper, report) = watch(&request, &around, &mut control, deadline)?;
     // haft may be dead; its death is then the reason to go on, not to stop.
     let _ = control.write_all(&report.encode());
-    let children = keeper.map_or(Children::None, |keeper| end(keeper, report.verdict));
+    let children = keeper.map_or(RemainingChildren::None, |keeper| end(keeper, report.verdict));
     // Not before: whoever is left could write what is uncovered.
     drop(covers);
     Ok(children)
 }
 
 /// What has to be known and done outside before a command can be confined.
-fn surroundings(request: &Request) -> Result<(Covers, Surroundings), Failed> {
+fn surroundings(request: &HelperRequest) -> Result<(PlacedCovers, HostState), ConfinementFailure> {
     let console = request.console;
     match &request.confined {
-        Some(Confined { way: Way::Namespace, policy }) => {
-            let covers = Covers::place(policy)?;
-            let around = Surroundings { covers: covers.paths(), sockets: confine::bound_sockets(), console };
+        Some(ConfinementSpec { method: ConfinementMethod::Namespace, policy }) => {
+            let covers = PlacedCovers::place(policy)?;
+            let around = HostState { covers: covers.paths(), sockets: confine::bound_sockets(), console };
             Ok((covers, around))
         }
-        Some(Confined { way: Way::Landlock, .. }) | None => {
-            Ok((Covers::default(), Surroundings { covers: Vec::new(), sockets: Vec::new(), console }))
+        Some(ConfinementSpec { method: ConfinementMethod::Landlock, .. }) | None => {
+            Ok((PlacedCovers::default(), HostState { covers: Vec::new(), sockets: Vec::new(), console }))
         }
     }
 }
@@ -101,51 +103,51 @@ fn take_control() -> io::Result<UnixStream> {
 }
 
 /// The process that starts the command, and our end of the socket to it.
-struct Keeper {
+struct KeeperProcess {
     pid: Pid,
     link: UnixStream,
 }
 
 /// Starts the command and waits until it has to end. Without a keeper nothing was started.
 fn watch(
-    request: &Request,
-    around: &Surroundings,
+    request: &HelperRequest,
+    around: &HostState,
     control: &mut UnixStream,
     deadline: Option<Instant>,
-) -> io::Result<(Option<Keeper>, Report)> {
+) -> io::Result<(Option<KeeperProcess>, HelperReport)> {
     let mut not_confined = None;
     for namespaces in attempts(request) {
         let reaper = namespaces.reaper();
         let mut keeper = match start_keeper(request, namespaces, around) {
             Ok(keeper) => keeper,
             Err(error) => {
-                not_confined = Some(Failed::new(Step::Namespaces, &error));
+                not_confined = Some(ConfinementFailure::new(ConfinementStep::Namespaces, &error));
                 continue;
             }
         };
         let verdict = wait_for_verdict(control, &mut keeper.link, deadline);
         match verdict {
-            Verdict::NoNamespace => {}
-            Verdict::NotConfined(failed) => not_confined = Some(failed),
-            Verdict::Code(_)
-            | Verdict::Signal(_)
-            | Verdict::TimedOut
-            | Verdict::Cancelled
-            | Verdict::NoFolder(_)
-            | Verdict::NoProgram(_)
-            | Verdict::Lost => return Ok((Some(keeper), Report { verdict, reaper })),
+            CommandOutcome::NoNamespace => {}
+            CommandOutcome::NotConfined(failed) => not_confined = Some(failed),
+            CommandOutcome::Code(_)
+            | CommandOutcome::Signal(_)
+            | CommandOutcome::TimedOut
+            | CommandOutcome::Cancelled
+            | CommandOutcome::NoFolder(_)
+            | CommandOutcome::NoProgram(_)
+            | CommandOutcome::Lost => return Ok((Some(keeper), HelperReport { verdict, reaper })),
         }
         end(keeper, verdict);
     }
     let failed = not_confined.filter(|_| request.confined.is_some());
     let failed = failed.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
-    Ok((None, Report { verdict: Verdict::NotConfined(failed), reaper: Reaper::Subreaper }))
+    Ok((None, HelperReport { verdict: CommandOutcome::NotConfined(failed), reaper: Reaper::Subreaper }))
 }
 
 /// The ways to keep descendants together, best first. For a command that is not confined the last works everywhere; one that
 /// is has no way but those that confine it.
-fn attempts(request: &Request) -> Vec<Namespaces> {
-    if let Some(Confined { way: Way::Namespace, policy }) = &request.confined {
+fn attempts(request: &HelperRequest) -> Vec<Namespaces> {
+    if let Some(ConfinementSpec { method: ConfinementMethod::Namespace, policy }) = &request.confined {
         let network = match policy.network {
             Network::None | Network::Through(_) => NetworkSpace::Own,
             Network::All => NetworkSpace::Same,
@@ -159,11 +161,11 @@ fn attempts(request: &Request) -> Vec<Namespaces> {
     }
 }
 
-fn start_keeper(request: &Request, namespaces: Namespaces, around: &Surroundings) -> io::Result<Keeper> {
+fn start_keeper(request: &HelperRequest, namespaces: Namespaces, around: &HostState) -> io::Result<KeeperProcess> {
     let (link, theirs) = UnixStream::pair()?;
     let ids = keeper::Ids { uid: geteuid(), gid: getegid() };
     match sys::fork(namespaces)? {
-        Side::Parent(pid) => Ok(Keeper { pid, link }),
+        Side::Parent(pid) => Ok(KeeperProcess { pid, link }),
         Side::Child => {
             drop(link);
             keeper::main(theirs, request, namespaces, ids, around)
@@ -171,32 +173,32 @@ fn start_keeper(request: &Request, namespaces: Namespaces, around: &Surroundings
     }
 }
 
-fn wait_for_verdict(control: &mut UnixStream, link: &mut UnixStream, deadline: Option<Instant>) -> Verdict {
+fn wait_for_verdict(control: &mut UnixStream, link: &mut UnixStream, deadline: Option<Instant>) -> CommandOutcome {
     loop {
         let mut fds = [for_reading(link), for_reading(control)];
         match poll_until(&mut fds, deadline) {
-            Ok(Ready::Some) => {}
-            Ok(Ready::Interrupted) => continue,
-            Ok(Ready::Timeout) => return Verdict::TimedOut,
-            Err(_) => return Verdict::Lost,
+            Ok(PollOutcome::Some) => {}
+            Ok(PollOutcome::Interrupted) => continue,
+            Ok(PollOutcome::Timeout) => return CommandOutcome::TimedOut,
+            Err(_) => return CommandOutcome::Lost,
         }
         let [from_keeper, from_haft] = fds.map(|fd| is_ready(&fd));
         if from_keeper {
             // A keeper that says nothing was killed.
-            let mut report = [0; Report::LENGTH];
-            let heard = link.read_exact(&mut report).ok().and_then(|()| Report::decode(report));
-            return heard.map_or(Verdict::Lost, |report| report.verdict);
+            let mut report = [0; HelperReport::LENGTH];
+            let heard = link.read_exact(&mut report).ok().and_then(|()| HelperReport::decode(report));
+            return heard.map_or(CommandOutcome::Lost, |report| report.verdict);
         }
         if from_haft {
-            return Verdict::Cancelled;
+            return CommandOutcome::Cancelled;
         }
     }
 }
 
 /// Ends everything that is left.
-fn end(mut keeper: Keeper, verdict: Verdict) -> Children {
-    let ended = matches!(verdict, Verdict::Code(_) | Verdict::Signal(_));
-    let started = ended || matches!(verdict, Verdict::TimedOut | Verdict::Cancelled);
+fn end(mut keeper: KeeperProcess, verdict: CommandOutcome) -> RemainingChildren {
+    let ended = matches!(verdict, CommandOutcome::Code(_) | CommandOutcome::Signal(_));
+    let started = ended || matches!(verdict, CommandOutcome::TimedOut | CommandOutcome::Cancelled);
     if started && !(ended && is_over(&mut keeper.link, SETTLE)) {
         tree::ask_to_end(getpid(), keeper.pid);
         is_over(&mut keeper.link, GRACE);
@@ -213,10 +215,10 @@ fn is_over(link: &mut UnixStream, patience: Duration) -> bool {
     let deadline = Instant::now().checked_add(patience);
     loop {
         match poll_until(&mut [for_reading(link)], deadline) {
-            Ok(Ready::Interrupted) => {}
-            Ok(Ready::Timeout) | Err(_) => return false,
+            Ok(PollOutcome::Interrupted) => {}
+            Ok(PollOutcome::Timeout) | Err(_) => return false,
             // Its report is of no interest any more.
-            Ok(Ready::Some) => match link.read(&mut [0; Report::LENGTH]) {
+            Ok(PollOutcome::Some) => match link.read(&mut [0; HelperReport::LENGTH]) {
                 Ok(0) | Err(_) => return true,
                 Ok(_) => {}
             },
@@ -224,20 +226,20 @@ fn is_over(link: &mut UnixStream, patience: Duration) -> bool {
     }
 }
 
-enum Ready {
+enum PollOutcome {
     Some,
     Timeout,
     Interrupted,
 }
 
-fn poll_until(fds: &mut [PollFd<'_>], deadline: Option<Instant>) -> io::Result<Ready> {
+fn poll_until(fds: &mut [PollFd<'_>], deadline: Option<Instant>) -> io::Result<PollOutcome> {
     let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     // A time too long for the kernel is as good as none.
     let left = left.and_then(|left| Timespec::try_from(left).ok());
     match poll(fds, left.as_ref()) {
-        Ok(0) => Ok(Ready::Timeout),
-        Ok(_) => Ok(Ready::Some),
-        Err(rustix::io::Errno::INTR) => Ok(Ready::Interrupted),
+        Ok(0) => Ok(PollOutcome::Timeout),
+        Ok(_) => Ok(PollOutcome::Some),
+        Err(rustix::io::Errno::INTR) => Ok(PollOutcome::Interrupted),
         Err(error) => Err(error.into()),
     }
 }

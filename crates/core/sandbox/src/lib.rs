@@ -3,13 +3,13 @@
 //! Each command runs under its own small supervisor, a re-execution of the program itself: whatever ends a command (its
 //! own exit, a timeout, a cancellation, the death of haft) also ends every process it started. That holds for a command
 //! that is waited for, one in the background and one at a terminal alike. Output is captured in bounded memory. A command that is
-//! [`Confined`] sees and reaches only what its [`Policy`] names.
+//! [`ConfinementSpec`] sees and reaches only what its [`SandboxPolicy`] names.
 //!
 //! This crate decides nothing: it asks nobody for permission, reads no environment of its own and writes no file but the
 //! spill file it is told to. It is the only crate with `unsafe` code, and that is in `helper::sys`, `confine::sys`, one line in
 //! `terminal` and, for test programs only, in `test_helper`.
 //!
-//! Read first: [`Supervisor::run`], [`Command`] (what goes in), [`Finished`] and [`Captured`] (what comes out);
+//! Read first: [`Supervisor::run`], [`CommandSpec`] (what goes in), [`FinishedCommand`] and [`CapturedOutput`] (what comes out);
 //! [`Background`] and [`TerminalSession`] for what is not waited for. The other side of the conversation is
 //! [`helper_entry`]. Tests of other crates enable the feature `test-helper` and use
 //! `Supervisor::for_tests`, with which any test program is its own helper.
@@ -17,7 +17,7 @@
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use haft_sandbox::{Capture, Command, Exit, Supervisor, helper_entry};
+//! use haft_sandbox::{Capture, CommandExit, CommandSpec, Supervisor, helper_entry};
 //! use haft_text::CutLimits;
 //! use tokio_util::sync::CancellationToken;
 //!
@@ -31,10 +31,10 @@
 //!
 //! async fn list(program: std::path::PathBuf) -> Result<(), haft_sandbox::SandboxError> {
 //!     let supervisor = Supervisor::new(program);
-//!     let command = Command::shell("ls", "/tmp").timeout(Duration::from_secs(10));
+//!     let command = CommandSpec::shell("ls", "/tmp").timeout(Duration::from_secs(10));
 //!     let finished = supervisor.run(&command, &Capture::default(), &CancellationToken::new()).await?;
-//!     assert_eq!(finished.exit, Exit::Code(0));
-//!     let shown = finished.stdout.text(Limits::default()).text;
+//!     assert_eq!(finished.exit, CommandExit::Code(0));
+//!     let shown = finished.stdout.text(CutLimits::default()).text;
 //!     # let _ = shown;
 //!     Ok(())
 //! }
@@ -62,21 +62,23 @@ mod waiting;
 mod wire;
 
 pub use background::{Background, Ending};
-pub use capture::{Capture, Captured, SpillFrom, SpillProblem};
-pub use command::{Aftermath, Command, Exit, Finished, PidNamespace, Reaper, Stdin};
+pub use capture::{Capture, CapturedOutput, SpillFrom, SpillProblem};
+pub use command::{Aftermath, CommandExit, CommandSpec, FinishedCommand, PidNamespace, Reaper, Stdin};
 pub use config::{SandboxConfig, SandboxMode};
-pub use confine::{Confined, Network, Policy, Step, Way, remove_left_covers, secret_places};
+pub use confine::{
+    ConfinementMethod, ConfinementSpec, ConfinementStep, Network, SandboxPolicy, remove_left_covers, secret_places,
+};
 pub use environment::{child_environment, secret_values};
 pub use error::SandboxError;
 pub use helper::helper_entry;
-pub use live::Live;
+pub use live::LiveCommand;
 pub use network::{HostError, Hosts, Proxy, forward};
-pub use probe::{Finding, Ground, Outcome, Outside, PROBE_ARG, ProbeKind, Site, probe_entry};
+pub use probe::{Finding, Outside, PROBE_ARG, ProbeKind, ProbeOutcome, ProbeSite, ProbeTargets, probe_entry};
 pub use sandbox::{Sandbox, configured_path};
 pub use session::{LONGEST_LINE, Pause, TerminalSession, TypeError};
 pub use supervisor::Supervisor;
 pub use terminal::TerminalSize;
-pub use waiting::Awaited;
+pub use waiting::AwaitedInput;
 
 /// The first argument with which a program is started as a supervisor helper.
 pub const HELPER_ARG: &str = "__haft-supervise";

@@ -7,13 +7,13 @@ use haft_text::CutLimits;
 use rustix::process::Pid;
 use tokio::sync::watch;
 
-use crate::Captured;
+use crate::CapturedOutput;
 use crate::capture::Ends;
-use crate::waiting::{self, Awaited, Terminals};
+use crate::waiting::{self, AwaitedInput, Terminals};
 
 /// Which stream of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stream {
+pub(crate) enum OutputStream {
     Stdout,
     Stderr,
     /// One that takes both, such as a terminal.
@@ -22,12 +22,12 @@ pub(crate) enum Stream {
 
 /// Looks at a command while it runs. Clones look at the same command.
 #[derive(Clone, Debug)]
-pub struct Live(Arc<Inner>);
+pub struct LiveCommand(Arc<MonitorState>);
 
 #[derive(Debug)]
-struct Inner {
-    stdout: Mutex<Written>,
-    stderr: Mutex<Written>,
+struct MonitorState {
+    stdout: Mutex<StreamOutput>,
+    stderr: Mutex<StreamOutput>,
     /// What came since it was last taken, of both streams as it came.
     fresh: Mutex<Ends>,
     /// Bytes written so far, for those who wait for more.
@@ -37,21 +37,21 @@ struct Inner {
 }
 
 #[derive(Debug, Default)]
-struct Written {
+struct StreamOutput {
     ends: Ends,
     spill: Option<PathBuf>,
 }
 
-impl Default for Live {
+impl Default for LiveCommand {
     fn default() -> Self {
         Self::keeping(CutLimits { lines: 0, bytes: 0 })
     }
 }
 
-impl Live {
-    /// Looks at a command not started yet, and keeps this much of what comes between two calls of [`Live::take_fresh`].
+impl LiveCommand {
+    /// Looks at a command not started yet, and keeps this much of what comes between two calls of [`LiveCommand::take_fresh`].
     pub fn keeping(fresh: CutLimits) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(MonitorState {
             stdout: Mutex::default(),
             stderr: Mutex::default(),
             fresh: Mutex::new(Ends::new(fresh)),
@@ -61,17 +61,17 @@ impl Live {
     }
 
     /// What it has written to standard output so far; both streams where they are one.
-    pub fn stdout(&self) -> Captured {
-        self.captured(Stream::Stdout)
+    pub fn stdout(&self) -> CapturedOutput {
+        self.captured(OutputStream::Stdout)
     }
 
     /// What it has written to standard error so far.
-    pub fn stderr(&self) -> Captured {
-        self.captured(Stream::Stderr)
+    pub fn stderr(&self) -> CapturedOutput {
+        self.captured(OutputStream::Stderr)
     }
 
     /// What came since this was last called. A control sequence that has only begun comes with its end.
-    pub fn take_fresh(&self) -> Captured {
+    pub fn take_fresh(&self) -> CapturedOutput {
         let runs = lock(&self.0.helper).is_some();
         let mut fresh = lock(&self.0.fresh);
         if runs { fresh.take_whole() } else { fresh.take_all() }
@@ -90,42 +90,42 @@ impl Live {
 
     /// Whether one of its processes waits for somebody to type, at whatever terminal. A command without a terminal can still
     /// make one of its own.
-    pub fn awaits_input(&self) -> Option<Awaited> {
+    pub fn awaits_input(&self) -> Option<AwaitedInput> {
         self.waiting(Terminals::Any).map(|waiting| waiting.what)
     }
 
-    pub(crate) fn waiting(&self, terminals: Terminals<'_>) -> Option<waiting::Waiting> {
+    pub(crate) fn waiting(&self, terminals: Terminals<'_>) -> Option<waiting::InputWait> {
         let helper = *lock(&self.0.helper);
         waiting::find(helper?, terminals)
     }
 
-    fn captured(&self, stream: Stream) -> Captured {
+    fn captured(&self, stream: OutputStream) -> CapturedOutput {
         let written = self.written(stream);
-        Captured { spill: written.spill.clone(), ..written.ends.captured() }
+        CapturedOutput { spill: written.spill.clone(), ..written.ends.captured() }
     }
 
-    fn written(&self, stream: Stream) -> MutexGuard<'_, Written> {
+    fn written(&self, stream: OutputStream) -> MutexGuard<'_, StreamOutput> {
         lock(match stream {
-            Stream::Stdout | Stream::Both => &self.0.stdout,
-            Stream::Stderr => &self.0.stderr,
+            OutputStream::Stdout | OutputStream::Both => &self.0.stdout,
+            OutputStream::Stderr => &self.0.stderr,
         })
     }
 
-    pub(crate) fn begin(&self, stream: Stream, limits: CutLimits) {
+    pub(crate) fn begin(&self, stream: OutputStream, limits: CutLimits) {
         self.written(stream).ends = Ends::new(limits);
     }
 
-    pub(crate) fn with<T>(&self, stream: Stream, look: impl FnOnce(&Ends) -> T) -> T {
+    pub(crate) fn with<T>(&self, stream: OutputStream, look: impl FnOnce(&Ends) -> T) -> T {
         look(&self.written(stream).ends)
     }
 
-    pub(crate) fn push(&self, stream: Stream, chunk: &[u8]) {
+    pub(crate) fn push(&self, stream: OutputStream, chunk: &[u8]) {
         self.written(stream).ends.push(chunk);
         lock(&self.0.fresh).push(chunk);
         self.0.bytes.send_modify(|bytes| *bytes += chunk.len() as u64);
     }
 
-    pub(crate) fn spills_to(&self, stream: Stream, path: Option<PathBuf>) {
+    pub(crate) fn spills_to(&self, stream: OutputStream, path: Option<PathBuf>) {
         self.written(stream).spill = path;
     }
 

@@ -1,17 +1,17 @@
 //! Attempts to leave the sandbox: what a hostile command would try, one by one.
 //!
-//! A [`Site`] is a small world on disk with something to reach in every forbidden direction; its [`Ground`] tells the program
-//! that tries, which is this one started as `haft __probe GROUND.json`, where all of it is. Every attempt is really made, in
-//! a process of its own, and undone or harmless if it succeeds. Inside the sandbox each **escape** must be refused and each
-//! **control** must succeed; outside it is the other way round for whoever may do such things, so that an attempt that could
-//! never succeed is noticed. What the attempts say is then compared with what the [`Site`] has seen from outside.
+//! A [`ProbeSite`] is a small world on disk with something to reach in every forbidden direction; its [`ProbeTargets`] tell
+//! the program that tries, which is this one started as `haft __probe TARGETS.json`, where all of it is. Every attempt is
+//! really made, in a process of its own, and undone or harmless if it succeeds. Inside the sandbox each **escape** must be
+//! refused and each **control** must succeed; outside it is the other way round for whoever may do such things, so that an
+//! attempt that could never succeed is noticed. What the attempts say is then compared with what the [`ProbeSite`] has seen
+//! from outside.
 //!
 //! Read first: [`Finding`], one line of the output; `files.rs` for what an attempt looks like.
 
 mod controls;
 mod devices;
 mod files;
-mod ground;
 mod kernel;
 mod links;
 mod processes;
@@ -22,6 +22,7 @@ mod site;
 mod sockets;
 #[expect(unsafe_code, reason = "attempts are system calls, many of which no safe library offers")]
 mod sys;
+mod targets;
 mod terminal;
 
 use std::ffi::OsString;
@@ -31,10 +32,10 @@ use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
 
-pub use ground::Ground;
-pub use site::Site;
+pub use site::ProbeSite;
+pub use targets::ProbeTargets;
 
-/// The first argument with which a program is started to make the attempts; the second is the file of the [`Ground`].
+/// The first argument with which a program is started to make the attempts; the second is the file of the [`ProbeTargets`].
 pub const PROBE_ARG: &str = "__probe";
 
 /// What came of an attempt: a line of the output.
@@ -49,7 +50,7 @@ pub struct Finding {
     /// Who could do it outside.
     pub outside: Outside,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: ProbeOutcome,
     /// What the system said.
     pub detail: String,
 }
@@ -58,10 +59,10 @@ impl Finding {
     /// Whether this is as it should be inside the sandbox.
     pub fn holds(&self) -> bool {
         match (self.kind, self.outcome) {
-            (_, Outcome::NotApplicable)
-            | (ProbeKind::Escape, Outcome::Refused)
-            | (ProbeKind::Control, Outcome::Succeeded) => true,
-            (ProbeKind::Escape, Outcome::Succeeded) | (ProbeKind::Control, Outcome::Refused) => false,
+            (_, ProbeOutcome::NotApplicable)
+            | (ProbeKind::Escape, ProbeOutcome::Refused)
+            | (ProbeKind::Control, ProbeOutcome::Succeeded) => true,
+            (ProbeKind::Escape, ProbeOutcome::Succeeded) | (ProbeKind::Control, ProbeOutcome::Refused) => false,
         }
     }
 }
@@ -91,7 +92,7 @@ pub enum Outside {
 /// What came of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum ProbeOutcome {
     /// It failed.
     Refused,
     /// It succeeded.
@@ -104,35 +105,35 @@ pub enum Outcome {
 struct Attempt {
     name: &'static str,
     outside: Outside,
-    run: fn(&Ground) -> Tried,
+    run: fn(&ProbeTargets) -> Tried,
 }
 
 /// Succeeded, or why not.
-type Tried = Result<(), Failure>;
+type Tried = Result<(), AttemptFailure>;
 
-enum Failure {
+enum AttemptFailure {
     Refused(String),
     NotApplicable(String),
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for AttemptFailure {
     fn from(error: io::Error) -> Self {
         Self::Refused(error.to_string())
     }
 }
 
-impl From<rustix::io::Errno> for Failure {
+impl From<rustix::io::Errno> for AttemptFailure {
     fn from(error: rustix::io::Errno) -> Self {
         io::Error::from(error).into()
     }
 }
 
-fn refused<T>(why: impl Into<String>) -> Result<T, Failure> {
-    Err(Failure::Refused(why.into()))
+fn refused<T>(why: impl Into<String>) -> Result<T, AttemptFailure> {
+    Err(AttemptFailure::Refused(why.into()))
 }
 
-fn not_applicable<T>(why: impl Into<String>) -> Result<T, Failure> {
-    Err(Failure::NotApplicable(why.into()))
+fn not_applicable<T>(why: impl Into<String>) -> Result<T, AttemptFailure> {
+    Err(AttemptFailure::NotApplicable(why.into()))
 }
 
 /// Succeeded if so.
@@ -141,17 +142,17 @@ fn holds(so: bool, otherwise: &str) -> Tried {
 }
 
 /// An attempt that any user could make outside.
-const fn anyone(name: &'static str, run: fn(&Ground) -> Tried) -> Attempt {
+const fn anyone(name: &'static str, run: fn(&ProbeTargets) -> Tried) -> Attempt {
     Attempt { name, outside: Outside::Anyone, run }
 }
 
 /// An attempt that root could make outside.
-const fn root(name: &'static str, run: fn(&Ground) -> Tried) -> Attempt {
+const fn root(name: &'static str, run: fn(&ProbeTargets) -> Tried) -> Attempt {
     Attempt { name, outside: Outside::Root, run }
 }
 
 /// An attempt that can be made outside on some machines.
-const fn depends(name: &'static str, run: fn(&Ground) -> Tried) -> Attempt {
+const fn depends(name: &'static str, run: fn(&ProbeTargets) -> Tried) -> Attempt {
     Attempt { name, outside: Outside::Depends, run }
 }
 
@@ -178,20 +179,20 @@ pub fn probe_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<Exit
     if arguments.next()? != PROBE_ARG {
         return None;
     }
-    let ground = arguments.next().and_then(|file| read(Path::new(&file)).ok());
-    let done = ground.ok_or(io::ErrorKind::InvalidInput.into()).and_then(|ground| probe(&ground, &mut io::stdout()));
+    let targets = arguments.next().and_then(|file| read(Path::new(&file)).ok());
+    let done = targets.ok_or(io::ErrorKind::InvalidInput.into()).and_then(|targets| probe(&targets, &mut io::stdout()));
     Some(if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn read(file: &Path) -> io::Result<Ground> {
+fn read(file: &Path) -> io::Result<ProbeTargets> {
     Ok(serde_json::from_slice(&std::fs::read(file)?)?)
 }
 
-fn probe(ground: &Ground, out: &mut dyn Write) -> io::Result<()> {
-    std::env::set_current_dir(&ground.project)?;
+fn probe(targets: &ProbeTargets, out: &mut dyn Write) -> io::Result<()> {
+    std::env::set_current_dir(&targets.project)?;
     for (group, kind, attempts) in GROUPS {
         for attempt in *attempts {
-            let (outcome, detail) = sys::in_a_process(|| (attempt.run)(ground))?;
+            let (outcome, detail) = sys::in_a_process(|| (attempt.run)(targets))?;
             let finding = Finding {
                 name: attempt.name.to_owned(),
                 group: (*group).to_owned(),

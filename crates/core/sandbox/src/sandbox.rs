@@ -9,7 +9,8 @@ use haft_types::{SandboxLayer, SandboxStatus};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Capture, Command, Confined, Exit, HELPER_ARG, Network, Policy, SandboxError, SandboxMode, Supervisor, Way,
+    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, HELPER_ARG, Network, SandboxError,
+    SandboxMode, SandboxPolicy, Supervisor,
 };
 
 /// How long a command that does nothing may take in a sandbox that is tried.
@@ -19,27 +20,27 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     status: SandboxStatus,
-    confined: Option<Arc<Confined>>,
+    confined: Option<Arc<ConfinementSpec>>,
     /// What must be there as long as commands run in it.
     kept: Vec<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Sandbox {
     /// Finds the best sandbox that can be had here, by trying: a process that does nothing is confined.
-    pub async fn set_up(supervisor: &Supervisor, policy: Policy, mode: SandboxMode) -> Self {
-        let ways: &[Way] = match mode {
-            SandboxMode::Auto => &[Way::Namespace, Way::Landlock],
-            SandboxMode::Namespace => &[Way::Namespace],
-            SandboxMode::Landlock => &[Way::Landlock],
+    pub async fn set_up(supervisor: &Supervisor, policy: SandboxPolicy, mode: SandboxMode) -> Self {
+        let methods: &[ConfinementMethod] = match mode {
+            SandboxMode::Auto => &[ConfinementMethod::Namespace, ConfinementMethod::Landlock],
+            SandboxMode::Namespace => &[ConfinementMethod::Namespace],
+            SandboxMode::Landlock => &[ConfinementMethod::Landlock],
             SandboxMode::Off => return Self::off("it is switched off (`[sandbox] mode = \"off\"`)"),
         };
         let mut reasons = Vec::new();
-        for way in ways {
-            match attempt(supervisor, &policy, *way).await {
+        for method in methods {
+            match attempt(supervisor, &policy, *method).await {
                 Ok(()) => {
-                    let layer = match way {
-                        Way::Namespace => SandboxLayer::Namespace,
-                        Way::Landlock => {
+                    let layer = match method {
+                        ConfinementMethod::Namespace => SandboxLayer::Namespace,
+                        ConfinementMethod::Landlock => {
                             reasons.push(LANDLOCK.to_owned());
                             if let Network::Through(_) = policy.network {
                                 reasons.push(NO_HOSTS.to_owned());
@@ -47,10 +48,10 @@ impl Sandbox {
                             SandboxLayer::Landlock
                         }
                     };
-                    let confined = Some(Arc::new(Confined { way: *way, policy }));
+                    let confined = Some(Arc::new(ConfinementSpec { method: *method, policy }));
                     return Self { status: SandboxStatus { layer, reasons }, confined, kept: Vec::new() };
                 }
-                Err(why) => reasons.push(format!("{}: {why}", name(*way))),
+                Err(why) => reasons.push(format!("{}: {why}", name(*method))),
             }
         }
         Self { status: SandboxStatus { layer: SandboxLayer::None, reasons }, confined: None, kept: Vec::new() }
@@ -72,8 +73,11 @@ impl Sandbox {
     /// The same for commands that work in these folders, and not in those of the project.
     #[must_use]
     pub fn for_work_in(&self, projects: Vec<PathBuf>) -> Self {
-        let moved = |confined: &Arc<Confined>| {
-            Arc::new(Confined { way: confined.way, policy: Policy { projects, ..confined.policy.clone() } })
+        let moved = |confined: &Arc<ConfinementSpec>| {
+            Arc::new(ConfinementSpec {
+                method: confined.method,
+                policy: SandboxPolicy { projects, ..confined.policy.clone() },
+            })
         };
         Self { confined: self.confined.as_ref().map(moved), ..self.clone() }
     }
@@ -84,7 +88,7 @@ impl Sandbox {
     }
 
     /// What is put on each command; nothing when there is no sandbox.
-    pub fn confined(&self) -> Option<Arc<Confined>> {
+    pub fn confined(&self) -> Option<Arc<ConfinementSpec>> {
         self.confined.clone()
     }
 }
@@ -96,21 +100,21 @@ const LANDLOCK: &str =
 /// What it takes away beside.
 const NO_HOSTS: &str = "single hosts cannot be reached without namespaces: there is no network";
 
-fn name(way: Way) -> &'static str {
-    match way {
-        Way::Namespace => "namespaces cannot be had",
-        Way::Landlock => "Landlock cannot be had",
+fn name(method: ConfinementMethod) -> &'static str {
+    match method {
+        ConfinementMethod::Namespace => "namespaces cannot be had",
+        ConfinementMethod::Landlock => "Landlock cannot be had",
     }
 }
 
 /// Confines a process that does nothing else, not even start a program. The project is left out: nothing is to be seen of this in it.
-async fn attempt(supervisor: &Supervisor, policy: &Policy, way: Way) -> Result<(), String> {
-    let policy = Policy { projects: Vec::new(), ..policy.clone() };
-    let confined = Some(Arc::new(Confined { way, policy }));
-    let command = Command { argv: vec![HELPER_ARG.into()], ..Command::shell("", "/") };
+async fn attempt(supervisor: &Supervisor, policy: &SandboxPolicy, method: ConfinementMethod) -> Result<(), String> {
+    let policy = SandboxPolicy { projects: Vec::new(), ..policy.clone() };
+    let confined = Some(Arc::new(ConfinementSpec { method, policy }));
+    let command = CommandSpec { argv: vec![HELPER_ARG.into()], ..CommandSpec::shell("", "/") };
     let command = command.timeout(PATIENCE).confined(confined);
     match supervisor.run(&command, &Capture::default(), &CancellationToken::new()).await {
-        Ok(finished) if finished.exit == Exit::Code(0) => Ok(()),
+        Ok(finished) if finished.exit == CommandExit::Code(0) => Ok(()),
         Ok(finished) => Err(format!("a process that does nothing ended with {:?}", finished.exit)),
         Err(SandboxError::Confinement { step, source }) => Err(format!("{step}: {source}")),
         Err(other) => Err(other.to_string()),

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::terminal::Master;
-use crate::waiting::{Terminals, Waiting};
-use crate::{Awaited, Background, Captured, Ending};
+use crate::waiting::{InputWait, Terminals};
+use crate::{AwaitedInput, Background, CapturedOutput, Ending};
 
 /// How often a command is looked at while nothing else happens.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -30,7 +30,7 @@ pub enum Pause {
     /// It has ended.
     Ended,
     /// It waits for somebody to type.
-    Awaits(Awaited),
+    Awaits(AwaitedInput),
     /// It has said something and is quiet now.
     Quiet,
     /// The time was over first.
@@ -88,7 +88,7 @@ impl TerminalSession {
 
     /// Waits until there is nothing to wait for. A wait for input that is still the one from before what was typed is none:
     /// the command has not heard of it yet.
-    async fn settle(&self, before: Option<Waiting>, deadline: Instant) -> Pause {
+    async fn settle(&self, before: Option<InputWait>, deadline: Instant) -> Pause {
         let live = self.command.live();
         let (mut spoken, mut seen, mut since) = (false, live.bytes(), Instant::now());
         let mut last = None;
@@ -123,17 +123,17 @@ impl TerminalSession {
         }
     }
 
-    fn waiting(&self) -> Option<Waiting> {
+    fn waiting(&self) -> Option<InputWait> {
         self.command.live().waiting(Terminals::One(&self.master.own()))
     }
 
     /// What it wrote since this was last called.
-    pub fn take_output(&self) -> Captured {
+    pub fn take_output(&self) -> CapturedOutput {
         self.command.live().take_fresh()
     }
 
     /// What it has written in all.
-    pub fn output(&self) -> Captured {
+    pub fn output(&self) -> CapturedOutput {
         self.command.live().stdout()
     }
 

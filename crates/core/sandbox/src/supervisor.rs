@@ -20,13 +20,13 @@ use tokio::process::Child;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::capture::Recorder;
-use crate::live::Stream;
-use crate::terminal::{self, Screen};
-use crate::wire::{Console, Report, Request, Verdict};
+use crate::capture::OutputRecorder;
+use crate::live::OutputStream;
+use crate::terminal::{self, TerminalReader};
+use crate::wire::{CommandOutcome, Console, HelperReport, HelperRequest};
 use crate::{
-    Aftermath, Background, Capture, Captured, Command, Exit, Finished, HELPER_ARG, Live, PidNamespace, Reaper,
-    SandboxError, TerminalSession, TerminalSize,
+    Aftermath, Background, Capture, CapturedOutput, CommandExit, CommandSpec, FinishedCommand, HELPER_ARG, LiveCommand,
+    PidNamespace, Reaper, SandboxError, TerminalSession, TerminalSize,
 };
 
 /// How long the helper may take to end everything before haft goes on without it.
@@ -64,28 +64,28 @@ impl Supervisor {
     /// error means that it did not run at all, except for [`SandboxError::HelperLost`].
     pub async fn run(
         &self,
-        command: &Command,
+        command: &CommandSpec,
         capture: &Capture,
         cancel: &CancellationToken,
-    ) -> Result<Finished, SandboxError> {
-        self.run_watched(command, capture, cancel, &Live::default()).await
+    ) -> Result<FinishedCommand, SandboxError> {
+        self.run_watched(command, capture, cancel, &LiveCommand::default()).await
     }
 
     /// Like [`Supervisor::run`], with a way to look at the command while it runs.
     pub async fn run_watched(
         &self,
-        command: &Command,
+        command: &CommandSpec,
         capture: &Capture,
         cancel: &CancellationToken,
-        live: &Live,
-    ) -> Result<Finished, SandboxError> {
+        live: &LiveCommand,
+    ) -> Result<FinishedCommand, SandboxError> {
         self.supervise(command, Wires::Apart, capture, cancel, live).await
     }
 
     /// Starts a command in the background. Its two streams are one, in the order they are written. Must be called within a
     /// tokio runtime.
-    pub fn start(&self, command: Command, capture: Capture) -> Background {
-        let (live, cancel) = (Live::default(), CancellationToken::new());
+    pub fn start(&self, command: CommandSpec, capture: Capture) -> Background {
+        let (live, cancel) = (LiveCommand::default(), CancellationToken::new());
         let (supervisor, watched, cancelled) = (self.clone(), live.clone(), cancel.clone());
         Background::spawn(live, cancel, async move {
             supervisor.supervise(&command, Wires::Joined, &capture, &cancelled, &watched).await
@@ -95,13 +95,13 @@ impl Supervisor {
     /// Starts a command at a terminal of its own, which is also its standard input. Must be called within a tokio runtime.
     pub fn open_terminal(
         &self,
-        command: Command,
+        command: CommandSpec,
         size: TerminalSize,
         capture: Capture,
     ) -> Result<TerminalSession, SandboxError> {
         let (master, other) = terminal::open(size).map_err(|source| SandboxError::Terminal { source })?;
-        let (live, cancel) = (Live::keeping(capture.limits), CancellationToken::new());
-        let wires = Wires::Terminal(Screen(Arc::clone(&master)), other);
+        let (live, cancel) = (LiveCommand::keeping(capture.limits), CancellationToken::new());
+        let wires = Wires::Terminal(TerminalReader(Arc::clone(&master)), other);
         let (supervisor, watched, cancelled) = (self.clone(), live.clone(), cancel.clone());
         let command = Background::spawn(live, cancel, async move {
             supervisor.supervise(&command, wires, &capture, &cancelled, &watched).await
@@ -112,9 +112,9 @@ impl Supervisor {
     /// Starts a command whose standard input and output are one socket, and gives the other end of it: whoever holds that
     /// speaks with the command, and what it says there is not captured. Standard error is. Must be called within a tokio
     /// runtime.
-    pub fn connect(&self, command: Command, capture: Capture) -> Result<(Background, UnixStream), SandboxError> {
+    pub fn connect(&self, command: CommandSpec, capture: Capture) -> Result<(Background, UnixStream), SandboxError> {
         let (ours, theirs) = self.socket()?;
-        let (live, cancel) = (Live::default(), CancellationToken::new());
+        let (live, cancel) = (LiveCommand::default(), CancellationToken::new());
         let (supervisor, watched, cancelled) = (self.clone(), live.clone(), cancel.clone());
         let command = Background::spawn(live, cancel, async move {
             supervisor.supervise(&command, Wires::Socket(theirs), &capture, &cancelled, &watched).await
@@ -134,20 +134,20 @@ impl Supervisor {
 
     async fn supervise(
         &self,
-        command: &Command,
+        command: &CommandSpec,
         wires: Wires,
         capture: &Capture,
         cancel: &CancellationToken,
-        live: &Live,
-    ) -> Result<Finished, SandboxError> {
+        live: &LiveCommand,
+    ) -> Result<FinishedCommand, SandboxError> {
         let started = Instant::now();
         let (console, [first, second]) = match wires {
-            Wires::Apart => (Console::None, [Stream::Stdout, Stream::Stderr]),
-            Wires::Joined => (Console::None, [Stream::Both, Stream::Stderr]),
-            Wires::Terminal(..) => (Console::Terminal, [Stream::Both, Stream::Stderr]),
-            Wires::Socket(_) => (Console::Socket, [Stream::Stdout, Stream::Stderr]),
+            Wires::Apart => (Console::None, [OutputStream::Stdout, OutputStream::Stderr]),
+            Wires::Joined => (Console::None, [OutputStream::Both, OutputStream::Stderr]),
+            Wires::Terminal(..) => (Console::Terminal, [OutputStream::Both, OutputStream::Stderr]),
+            Wires::Socket(_) => (Console::Socket, [OutputStream::Stdout, OutputStream::Stderr]),
         };
-        let request = Request::new(command, self.namespace, console)?.encode()?;
+        let request = HelperRequest::new(command, self.namespace, console)?.encode()?;
         if cancel.is_cancelled() {
             return Ok(never_started());
         }
@@ -163,32 +163,32 @@ impl Supervisor {
         };
         let (said, stdout, stderr) = tokio::join!(
             conversation,
-            Recorder::new(capture, first, live).drain(stdout, &stop),
-            Recorder::new(capture, second, live).drain(stderr, &stop),
+            OutputRecorder::new(capture, first, live).drain(stdout, &stop),
+            OutputRecorder::new(capture, second, live).drain(stderr, &stop),
         );
 
         let (report, aftermath) = said.ok_or_else(lost)?;
         let exit = match report.verdict {
-            Verdict::Code(code) => Exit::Code(code),
-            Verdict::Signal(signal) => Exit::Signal(signal),
-            Verdict::TimedOut => Exit::TimedOut,
-            Verdict::Cancelled => Exit::Cancelled,
-            Verdict::NoFolder(error) => {
+            CommandOutcome::Code(code) => CommandExit::Code(code),
+            CommandOutcome::Signal(signal) => CommandExit::Signal(signal),
+            CommandOutcome::TimedOut => CommandExit::TimedOut,
+            CommandOutcome::Cancelled => CommandExit::Cancelled,
+            CommandOutcome::NoFolder(error) => {
                 let source = io::Error::from_raw_os_error(error);
                 return Err(SandboxError::Folder { cwd: command.cwd.clone(), source });
             }
-            Verdict::NoProgram(error) => {
+            CommandOutcome::NoProgram(error) => {
                 let source = io::Error::from_raw_os_error(error);
                 let program = command.argv.first().map(|program| program.display().to_string()).unwrap_or_default();
                 return Err(SandboxError::Program { program, source });
             }
-            Verdict::NotConfined(failed) => {
+            CommandOutcome::NotConfined(failed) => {
                 let source = io::Error::from_raw_os_error(failed.errno);
                 return Err(SandboxError::Confinement { step: failed.step, source });
             }
-            Verdict::NoNamespace | Verdict::Lost => return Err(lost()),
+            CommandOutcome::NoNamespace | CommandOutcome::Lost => return Err(lost()),
         };
-        Ok(Finished { exit, stdout, stderr, duration: started.elapsed(), reaper: report.reaper, aftermath })
+        Ok(FinishedCommand { exit, stdout, stderr, duration: started.elapsed(), reaper: report.reaper, aftermath })
     }
 
     fn start_helper(&self, wires: Wires) -> Result<Helper, SandboxError> {
@@ -227,7 +227,7 @@ enum Wires {
     /// One pipe for both.
     Joined,
     /// A terminal: our side, and its own.
-    Terminal(Screen, OwnedFd),
+    Terminal(TerminalReader, OwnedFd),
     /// A socket for input and output, of which somebody else has the other end, and a pipe for errors.
     Socket(OwnedFd),
 }
@@ -268,10 +268,10 @@ async fn converse(
     request: &[u8],
     helper: &mut Child,
     cancel: &CancellationToken,
-) -> Option<(Report, Aftermath)> {
+) -> Option<(HelperReport, Aftermath)> {
     let (mut hear, mut say) = control.into_split();
     let asked = say.write_all(request).await;
-    let mut report = [0; Report::LENGTH];
+    let mut report = [0; HelperReport::LENGTH];
     let heard = {
         let mut answer = pin!(hear.read_exact(&mut report));
         tokio::select! {
@@ -292,14 +292,14 @@ async fn converse(
         Ok(Ok(status)) if status.success() => Aftermath::AllGone,
         Ok(_) | Err(_) => Aftermath::StillDying,
     };
-    Some((Report::decode(report)?, aftermath))
+    Some((HelperReport::decode(report)?, aftermath))
 }
 
-fn never_started() -> Finished {
-    Finished {
-        exit: Exit::Cancelled,
-        stdout: Captured::default(),
-        stderr: Captured::default(),
+fn never_started() -> FinishedCommand {
+    FinishedCommand {
+        exit: CommandExit::Cancelled,
+        stdout: CapturedOutput::default(),
+        stderr: CapturedOutput::default(),
         duration: Duration::ZERO,
         reaper: Reaper::Subreaper,
         aftermath: Aftermath::AllGone,

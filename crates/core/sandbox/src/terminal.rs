@@ -13,7 +13,7 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::waiting::Own;
+use crate::waiting::OwnTerminal;
 
 /// How large a terminal says it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +60,8 @@ fn watched(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
 
 impl Master {
     /// By which a wait at this terminal is known.
-    pub(crate) fn own(&self) -> Own<'_> {
-        Own { master: self.as_fd(), device: self.device }
+    pub(crate) fn own(&self) -> OwnTerminal<'_> {
+        OwnTerminal { master: self.as_fd(), device: self.device }
     }
 
     /// Whether the terminal collects a whole line before it hands it on. Such a line has a limit.
@@ -89,9 +89,9 @@ impl AsFd for Master {
 }
 
 /// Reads what is written to the terminal.
-pub(crate) struct Screen(pub(crate) Arc<Master>);
+pub(crate) struct TerminalReader(pub(crate) Arc<Master>);
 
-impl AsyncRead for Screen {
+impl AsyncRead for TerminalReader {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         loop {
             let mut ready = ready!(self.0.fd.poll_read_ready(context))?;

@@ -16,7 +16,7 @@ use crate::proc;
 
 /// What a process waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Awaited {
+pub enum AwaitedInput {
     /// A line, ended by Enter.
     Line,
     /// A line that is not shown while it is typed, such as a password.
@@ -27,8 +27,8 @@ pub enum Awaited {
 
 /// A thread that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Waiting {
-    pub(crate) what: Awaited,
+pub(crate) struct InputWait {
+    pub(crate) what: AwaitedInput,
     thread: Pid,
     /// How often it was scheduled: the same number is the same wait.
     switches: u64,
@@ -40,33 +40,33 @@ pub(crate) enum Terminals<'a> {
     /// Every pseudo-terminal.
     Any,
     /// This one.
-    One(&'a Own<'a>),
+    One(&'a OwnTerminal<'a>),
 }
 
 /// A terminal of ours.
 #[derive(Clone, Copy)]
-pub(crate) struct Own<'a> {
+pub(crate) struct OwnTerminal<'a> {
     pub(crate) master: BorrowedFd<'a>,
     /// The other side's device number.
     pub(crate) device: Dev,
 }
 
 /// The first process below `root` that waits.
-pub(crate) fn find(root: Pid, terminals: Terminals<'_>) -> Option<Waiting> {
+pub(crate) fn find(root: Pid, terminals: Terminals<'_>) -> Option<InputWait> {
     proc::descendants(root).into_iter().find_map(|pid| of_process(pid, terminals))
 }
 
-fn of_process(pid: Pid, terminals: Terminals<'_>) -> Option<Waiting> {
+fn of_process(pid: Pid, terminals: Terminals<'_>) -> Option<InputWait> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let threads = threads.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
     let waiting = |thread: Pid| {
         let what = match call_of(pid, thread) {
-            Call::Read(descriptor) => is_terminal(pid, descriptor, terminals).then(|| terminals.line())?,
-            Call::Poll => terminals.takes_keys(pid).then_some(Awaited::Key)?,
-            Call::Unknown => terminals.asks_for_password(pid).then_some(Awaited::Hidden)?,
-            Call::Other => return None,
+            ThreadCall::Read(descriptor) => is_terminal(pid, descriptor, terminals).then(|| terminals.line())?,
+            ThreadCall::Poll => terminals.takes_keys(pid).then_some(AwaitedInput::Key)?,
+            ThreadCall::Unknown => terminals.asks_for_password(pid).then_some(AwaitedInput::Hidden)?,
+            ThreadCall::Other => return None,
         };
-        Some(Waiting { what, thread, switches: switches(pid, thread)? })
+        Some(InputWait { what, thread, switches: switches(pid, thread)? })
     };
     threads.into_iter().find_map(waiting)
 }
@@ -80,11 +80,11 @@ impl Terminals<'_> {
     }
 
     /// What a read from the terminal waits for.
-    fn line(self) -> Awaited {
+    fn line(self) -> AwaitedInput {
         match self.modes() {
-            Some(modes) if !modes.contains(LocalModes::ICANON) => Awaited::Key,
-            Some(modes) if !modes.contains(LocalModes::ECHO) => Awaited::Hidden,
-            Some(_) | None => Awaited::Line,
+            Some(modes) if !modes.contains(LocalModes::ICANON) => AwaitedInput::Key,
+            Some(modes) if !modes.contains(LocalModes::ECHO) => AwaitedInput::Hidden,
+            Some(_) | None => AwaitedInput::Line,
         }
     }
 
@@ -115,7 +115,7 @@ impl Terminals<'_> {
 
 /// What a thread is doing in the kernel.
 #[derive(Debug, PartialEq, Eq)]
-enum Call {
+enum ThreadCall {
     Read(u64),
     Poll,
     Other,
@@ -123,19 +123,22 @@ enum Call {
     Unknown,
 }
 
-fn call_of(pid: Pid, thread: Pid) -> Call {
-    fs::read_to_string(format!("/proc/{pid}/task/{thread}/syscall")).map_or(Call::Unknown, |line| parse_call(&line))
+fn call_of(pid: Pid, thread: Pid) -> ThreadCall {
+    fs::read_to_string(format!("/proc/{pid}/task/{thread}/syscall"))
+        .map_or(ThreadCall::Unknown, |line| parse_call(&line))
 }
 
 /// Reads `number argument argument …`; a thread that runs has no number.
-fn parse_call(line: &str) -> Call {
+fn parse_call(line: &str) -> ThreadCall {
     let mut words = line.split_ascii_whitespace();
-    let Some(number) = words.next().and_then(|word| word.parse::<libc::c_long>().ok()) else { return Call::Other };
+    let Some(number) = words.next().and_then(|word| word.parse::<libc::c_long>().ok()) else {
+        return ThreadCall::Other;
+    };
     let first = words.next().and_then(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok());
     match first {
-        Some(descriptor) if READS.contains(&number) => Call::Read(descriptor),
-        Some(_) if POLLS.contains(&number) => Call::Poll,
-        Some(_) | None => Call::Other,
+        Some(descriptor) if READS.contains(&number) => ThreadCall::Read(descriptor),
+        Some(_) if POLLS.contains(&number) => ThreadCall::Poll,
+        Some(_) | None => ThreadCall::Other,
     }
 }
 
@@ -185,10 +188,13 @@ mod tests {
     #[test]
     fn a_thread_says_what_it_does() {
         let read = libc::SYS_read;
-        assert_eq!(parse_call(&format!("{read} 0x3 0x7f0c 0x20000 0x0 0x0 0x0 0x7ffd 0x7f0c\n")), Call::Read(3));
-        assert_eq!(parse_call(&format!("{} 0x7f 0x1 0x0 0x0 0x0 0x0 0x7ffd 0x7f0c", libc::SYS_ppoll)), Call::Poll);
-        assert_eq!(parse_call("running\n"), Call::Other);
-        assert_eq!(parse_call("-1 0x7ffd 0x7f0c\n"), Call::Other);
-        assert_eq!(parse_call(""), Call::Other);
+        assert_eq!(parse_call(&format!("{read} 0x3 0x7f0c 0x20000 0x0 0x0 0x0 0x7ffd 0x7f0c\n")), ThreadCall::Read(3));
+        assert_eq!(
+            parse_call(&format!("{} 0x7f 0x1 0x0 0x0 0x0 0x0 0x7ffd 0x7f0c", libc::SYS_ppoll)),
+            ThreadCall::Poll
+        );
+        assert_eq!(parse_call("running\n"), ThreadCall::Other);
+        assert_eq!(parse_call("-1 0x7ffd 0x7f0c\n"), ThreadCall::Other);
+        assert_eq!(parse_call(""), ThreadCall::Other);
     }
 }

@@ -1,7 +1,7 @@
 //! What haft and its helper say to each other over their socket.
 //!
-//! haft sends one [`Request`] and from then on nothing: the end of its side means "stop", whether it was closed or haft
-//! died. The helper sends one [`Report`]. Both come from the same executable, so there is no version.
+//! haft sends one [`HelperRequest`] and from then on nothing: the end of its side means "stop", whether it was closed or haft
+//! died. The helper sends one [`HelperReport`]. Both come from the same executable, so there is no version.
 //!
 //! A request is its length and fields separated by NUL, which no argument, path or environment entry can contain.
 
@@ -11,15 +11,15 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::confine::{self, Confined, Failed, Policy, Way};
-use crate::{Command, PidNamespace, Reaper, SandboxError, Stdin};
+use crate::confine::{self, ConfinementFailure, ConfinementMethod, ConfinementSpec, SandboxPolicy};
+use crate::{CommandSpec, PidNamespace, Reaper, SandboxError, Stdin};
 
 /// Longer ones are refused on both sides; the kernel's own limit for arguments and environment is lower.
 const MAX_REQUEST: usize = 16 << 20;
 
 /// What the helper needs to know to run a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct HelperRequest {
     /// `None` when it is too long to be represented: it never comes.
     pub(crate) timeout: Option<Duration>,
     pub(crate) namespace: PidNamespace,
@@ -27,7 +27,7 @@ pub(crate) struct Request {
     /// What it reads, if anything.
     pub(crate) input: Option<String>,
     /// What holds it in.
-    pub(crate) confined: Option<Confined>,
+    pub(crate) confined: Option<ConfinementSpec>,
     pub(crate) cwd: PathBuf,
     pub(crate) argv: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
@@ -44,8 +44,8 @@ pub(crate) enum Console {
     Socket,
 }
 
-impl Request {
-    pub(crate) fn new(command: &Command, namespace: PidNamespace, console: Console) -> Result<Self, SandboxError> {
+impl HelperRequest {
+    pub(crate) fn new(command: &CommandSpec, namespace: PidNamespace, console: Console) -> Result<Self, SandboxError> {
         let invalid = |what| Err(SandboxError::Invalid { what });
         let nul = |text: &OsStr| text.as_bytes().contains(&0);
         if command.argv.first().is_none_or(|program| program.is_empty()) {
@@ -109,9 +109,9 @@ impl Request {
         match &self.confined {
             None => field(b"open"),
             Some(confined) => {
-                field(match confined.way {
-                    Way::Namespace => b"namespace",
-                    Way::Landlock => b"landlock",
+                field(match confined.method {
+                    ConfinementMethod::Namespace => b"namespace",
+                    ConfinementMethod::Landlock => b"landlock",
                 });
                 confined.policy.fields().iter().for_each(|value| field(value.as_bytes()));
             }
@@ -166,15 +166,15 @@ impl Request {
             [b'=', given @ ..] => Some(text(given)?),
             _ => return None,
         };
-        let way = match fields.next()? {
+        let method = match fields.next()? {
             b"open" => None,
-            b"namespace" => Some(Way::Namespace),
-            b"landlock" => Some(Way::Landlock),
+            b"namespace" => Some(ConfinementMethod::Namespace),
+            b"landlock" => Some(ConfinementMethod::Landlock),
             _ => return None,
         };
-        let confined = match way {
+        let confined = match method {
             None => None,
-            Some(way) => Some(Confined { way, policy: Policy::parse(&mut fields)? }),
+            Some(method) => Some(ConfinementSpec { method, policy: SandboxPolicy::parse(&mut fields)? }),
         };
         let owned = |field: &[u8]| OsString::from_vec(field.to_vec());
         let cwd = owned(fields.next()?).into();
@@ -195,7 +195,7 @@ impl Request {
 
 /// What became of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum CommandOutcome {
     /// It ended with this status.
     Code(i32),
     /// It ended by this signal.
@@ -211,32 +211,32 @@ pub(crate) enum Verdict {
     /// It did not start: there can be no namespace here. Never leaves the helper.
     NoNamespace,
     /// It did not start: it could not be confined.
-    NotConfined(Failed),
+    NotConfined(ConfinementFailure),
     /// The process that waited for it was killed.
     Lost,
 }
 
 /// A verdict and how it was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Report {
-    pub(crate) verdict: Verdict,
+pub(crate) struct HelperReport {
+    pub(crate) verdict: CommandOutcome,
     pub(crate) reaper: Reaper,
 }
 
-impl Report {
+impl HelperReport {
     pub(crate) const LENGTH: usize = 6;
 
     pub(crate) fn encode(self) -> [u8; Self::LENGTH] {
         let (tag, value) = match self.verdict {
-            Verdict::Code(code) => (b'c', code),
-            Verdict::Signal(signal) => (b's', signal),
-            Verdict::TimedOut => (b't', 0),
-            Verdict::Cancelled => (b'x', 0),
-            Verdict::NoFolder(error) => (b'f', error),
-            Verdict::NoProgram(error) => (b'p', error),
-            Verdict::NoNamespace => (b'n', 0),
-            Verdict::NotConfined(failed) => (b'u', failed.code()),
-            Verdict::Lost => (b'l', 0),
+            CommandOutcome::Code(code) => (b'c', code),
+            CommandOutcome::Signal(signal) => (b's', signal),
+            CommandOutcome::TimedOut => (b't', 0),
+            CommandOutcome::Cancelled => (b'x', 0),
+            CommandOutcome::NoFolder(error) => (b'f', error),
+            CommandOutcome::NoProgram(error) => (b'p', error),
+            CommandOutcome::NoNamespace => (b'n', 0),
+            CommandOutcome::NotConfined(failed) => (b'u', failed.code()),
+            CommandOutcome::Lost => (b'l', 0),
         };
         let reaper = match self.reaper {
             Reaper::PidNamespace => b'n',
@@ -249,15 +249,15 @@ impl Report {
     pub(crate) fn decode([tag, reaper, a, b, c, d]: [u8; Self::LENGTH]) -> Option<Self> {
         let value = i32::from_le_bytes([a, b, c, d]);
         let verdict = match tag {
-            b'c' => Verdict::Code(value),
-            b's' => Verdict::Signal(value),
-            b't' => Verdict::TimedOut,
-            b'x' => Verdict::Cancelled,
-            b'f' => Verdict::NoFolder(value),
-            b'p' => Verdict::NoProgram(value),
-            b'n' => Verdict::NoNamespace,
-            b'u' => Verdict::NotConfined(Failed::from_code(value)?),
-            b'l' => Verdict::Lost,
+            b'c' => CommandOutcome::Code(value),
+            b's' => CommandOutcome::Signal(value),
+            b't' => CommandOutcome::TimedOut,
+            b'x' => CommandOutcome::Cancelled,
+            b'f' => CommandOutcome::NoFolder(value),
+            b'p' => CommandOutcome::NoProgram(value),
+            b'n' => CommandOutcome::NoNamespace,
+            b'u' => CommandOutcome::NotConfined(ConfinementFailure::from_code(value)?),
+            b'l' => CommandOutcome::Lost,
             _ => return None,
         };
         let reaper = match reaper {

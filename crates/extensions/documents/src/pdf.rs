@@ -14,13 +14,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use haft_sandbox::{Capture, Command, Exit, Stdin, Supervisor};
+use haft_sandbox::{Capture, CommandExit, CommandSpec, Stdin, Supervisor};
 use pdf_extract::{Document, Error, OutputError, PlainTextOutput, output_doc_page};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tempfile::NamedTempFile;
 use tokio::runtime::Handle;
 
-use super::flow::Flow;
+use super::flow::TextFlow;
 use super::{DocumentError, DocumentSource, DocumentText, MAX_TEXT};
 
 /// The first argument with which the program is started to read a PDF file; the file and where its text goes follow. No dash is
@@ -45,7 +45,7 @@ pub(super) fn text(supervisor: &Supervisor, source: &DocumentSource<'_>) -> Resu
     let failed = |error: io::Error| DocumentError::Damaged(format!("no process could be started for it ({error})"));
     DirBuilder::new().recursive(true).mode(0o700).create(source.spill).map_err(failed)?;
     let out = NamedTempFile::new_in(source.spill).map_err(failed)?;
-    let command = Command {
+    let command = CommandSpec {
         argv: vec![supervisor.program().into(), CHILD_ARG.into(), source.path.into(), out.path().into()],
         cwd: "/".into(),
         env: Vec::new(),
@@ -57,16 +57,16 @@ pub(super) fn text(supervisor: &Supervisor, source: &DocumentSource<'_>) -> Resu
         .block_on(supervisor.run(&command, &Capture::default(), source.cancel))
         .map_err(|error| DocumentError::Damaged(error.to_string()))?;
     match finished.exit {
-        Exit::Code(0) => {}
-        Exit::Cancelled => return Err(DocumentError::Cancelled),
-        Exit::TimedOut => {
+        CommandExit::Code(0) => {}
+        CommandExit::Cancelled => return Err(DocumentError::Cancelled),
+        CommandExit::TimedOut => {
             return Err(DocumentError::TooLarge(format!("reading it took more than {} s", TIME.as_secs())));
         }
-        Exit::Code(code) if code == i32::from(STATUS_ENCRYPTED) => return Err(DocumentError::Encrypted),
-        Exit::Code(code) if code == i32::from(STATUS_DAMAGED) => {
+        CommandExit::Code(code) if code == i32::from(STATUS_ENCRYPTED) => return Err(DocumentError::Encrypted),
+        CommandExit::Code(code) if code == i32::from(STATUS_DAMAGED) => {
             return Err(DocumentError::Damaged("it is damaged or uses something that is not understood".to_owned()));
         }
-        Exit::Code(_) | Exit::Signal(_) => {
+        CommandExit::Code(_) | CommandExit::Signal(_) => {
             return Err(DocumentError::Damaged("the process that read it crashed".to_owned()));
         }
     }
@@ -76,7 +76,7 @@ pub(super) fn text(supervisor: &Supervisor, source: &DocumentSource<'_>) -> Resu
 
 /// The pages under headings, with no more empty lines than needed.
 fn arrange(text: &str) -> DocumentText {
-    let mut flow = Flow::default();
+    let mut flow = TextFlow::default();
     let mut empty = true;
     for (number, page) in (1..).zip(text.trim_end_matches(PAGE_END).split(PAGE_END)) {
         flow.heading(&format!("## Page {number}"));

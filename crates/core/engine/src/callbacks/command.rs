@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use haft_project::Level;
 use haft_project::hooks::{Hook, HookDialect};
-use haft_sandbox::{Capture, Captured, Command, Exit, Stdin, Supervisor};
+use haft_sandbox::{Capture, CapturedOutput, CommandExit, CommandSpec, Stdin, Supervisor};
 use haft_text::CutLimits;
 use haft_types::{Decision, HookPoint};
 use serde_json::{Value, json};
@@ -30,14 +30,14 @@ impl CommandHook {
         Self { hook, supervisor, environment }
     }
 
-    fn command(&self, occasion: &Occasion<'_>) -> Command {
+    fn command(&self, occasion: &Occasion<'_>) -> CommandSpec {
         let mut env = self.environment.as_ref().clone();
         let root = occasion.root.display().to_string();
         env.extend([("HAFT_PROJECT_DIR".to_owned(), root.clone()), ("CLAUDE_PROJECT_DIR".to_owned(), root)]);
         let told = told(occasion, self.hook.words).to_string();
-        Command {
+        CommandSpec {
             stdin: Stdin::Text(told),
-            ..Command::shell(&self.hook.command, occasion.cwd).env(env).timeout(self.hook.timeout)
+            ..CommandSpec::shell(&self.hook.command, occasion.cwd).env(env).timeout(self.hook.timeout)
         }
     }
 
@@ -77,21 +77,25 @@ impl Callback for CommandHook {
         let finished = ran.map_err(|error| error.to_string())?;
         let point = self.hook.point;
         match finished.exit {
-            Exit::Code(0) => answer::reaction(point, &whole(&finished.stdout)?).map(|reaction| self.heeded(reaction)),
-            Exit::Code(2) => Ok(answer::objection(point, &finished.stderr.text(CutLimits::default()).text)),
-            Exit::Code(code) => {
+            CommandExit::Code(0) => {
+                answer::reaction(point, &whole(&finished.stdout)?).map(|reaction| self.heeded(reaction))
+            }
+            CommandExit::Code(2) => Ok(answer::objection(point, &finished.stderr.text(CutLimits::default()).text)),
+            CommandExit::Code(code) => {
                 let said = finished.stderr.text(CutLimits { lines: 5, bytes: 1_000 }).text;
                 let said = said.trim();
                 Err(if said.is_empty() { format!("exit code {code}") } else { format!("exit code {code}: {said}") })
             }
-            Exit::Signal(signal) => Err(format!("it was ended by signal {signal}")),
-            Exit::TimedOut => Err(format!("it took longer than {} s and was ended", self.hook.timeout.as_secs())),
-            Exit::Cancelled => Ok(Reaction::default()),
+            CommandExit::Signal(signal) => Err(format!("it was ended by signal {signal}")),
+            CommandExit::TimedOut => {
+                Err(format!("it took longer than {} s and was ended", self.hook.timeout.as_secs()))
+            }
+            CommandExit::Cancelled => Ok(Reaction::default()),
         }
     }
 }
 
-fn whole(output: &Captured) -> Result<String, String> {
+fn whole(output: &CapturedOutput) -> Result<String, String> {
     if output.bytes > OUTPUT.bytes as u64 {
         let most = OUTPUT.bytes / 1024;
         return Err(format!("it printed {} bytes; more than {most} KB are not read", output.bytes));

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use haft_text::CutLimits;
 
-use super::{Captured, newlines, without_open_character};
+use super::{CapturedOutput, newlines, without_open_character};
 
 /// The longest piece of a control sequence or character that is held back because its end may still come.
 const LONGEST_OPEN: usize = 64;
@@ -54,8 +54,8 @@ impl Ends {
     }
 
     /// What is known of the stream now.
-    pub(crate) fn captured(&self) -> Captured {
-        Captured {
+    pub(crate) fn captured(&self) -> CapturedOutput {
+        CapturedOutput {
             head: self.head.clone(),
             tail: self.tail.iter().copied().collect(),
             bytes: self.bytes,
@@ -67,7 +67,7 @@ impl Ends {
 
     /// Takes everything out and begins anew, except a control sequence or character of which the end may still come: cut in
     /// two it would be shown as noise.
-    pub(crate) fn take_whole(&mut self) -> Captured {
+    pub(crate) fn take_whole(&mut self) -> CapturedOutput {
         let end: Vec<u8> = if self.tail.is_empty() {
             self.head[self.head.len().saturating_sub(LONGEST_OPEN)..].to_vec()
         } else {
@@ -81,7 +81,7 @@ impl Ends {
     }
 
     /// Takes everything out and begins anew.
-    pub(crate) fn take_all(&mut self) -> Captured {
+    pub(crate) fn take_all(&mut self) -> CapturedOutput {
         let taken = self.captured();
         *self = Self { most: self.most, ..Self::default() };
         taken

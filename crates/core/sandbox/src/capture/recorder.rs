@@ -9,24 +9,24 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::spill::Spill;
-use super::{Capture, Captured, Ends, SpillFrom};
-use crate::live::{Live, Stream};
+use super::{Capture, CapturedOutput, Ends, SpillFrom};
+use crate::live::{LiveCommand, OutputStream};
 
 /// How long output is still read after everything that could write it is gone.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 const CHUNK: usize = 64 * 1024;
 
 /// Keeps what is read from one stream.
-pub(crate) struct Recorder {
+pub(crate) struct OutputRecorder {
     limits: CutLimits,
-    live: Live,
-    stream: Stream,
+    live: LiveCommand,
+    stream: OutputStream,
     spill: Spill,
     from: SpillFrom,
 }
 
-impl Recorder {
-    pub(crate) fn new(capture: &Capture, stream: Stream, live: &Live) -> Self {
+impl OutputRecorder {
+    pub(crate) fn new(capture: &Capture, stream: OutputStream, live: &LiveCommand) -> Self {
         live.begin(stream, capture.limits);
         Self {
             limits: capture.limits,
@@ -38,7 +38,7 @@ impl Recorder {
     }
 
     /// Reads to the end, or until a moment after `stop`: a process outside our reach may hold the pipe for ever.
-    pub(crate) async fn drain(mut self, mut from: impl AsyncRead + Unpin, stop: &CancellationToken) -> Captured {
+    pub(crate) async fn drain(mut self, mut from: impl AsyncRead + Unpin, stop: &CancellationToken) -> CapturedOutput {
         let mut stopped = pin!(async {
             stop.cancelled().await;
             sleep(LAST_WORDS).await;
@@ -82,9 +82,9 @@ impl Recorder {
         self.live.spills_to(self.stream, self.spill.path());
     }
 
-    pub(super) async fn finish(self) -> Captured {
+    pub(super) async fn finish(self) -> CapturedOutput {
         let captured = self.live.with(self.stream, Ends::captured);
         let (spill, spill_problem) = self.spill.finish().await;
-        Captured { spill, spill_problem, ..captured }
+        CapturedOutput { spill, spill_problem, ..captured }
     }
 }

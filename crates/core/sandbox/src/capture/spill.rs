@@ -33,29 +33,29 @@ pub enum SpillProblem {
 }
 
 pub(crate) struct Spill {
-    state: State,
+    state: SpillState,
     room: u64,
     from: SpillFrom,
 }
 
-enum State {
+enum SpillState {
     /// Nobody wants a file.
     Unwanted,
     /// The output is still short.
     Waiting(PathBuf),
-    Open(File, Draft),
-    Full(File, Draft),
+    Open(File, SpillDraft),
+    Full(File, SpillDraft),
     Failed(SpillProblem),
 }
 
 /// A file that is removed unless it is to stay.
-struct Draft {
+struct SpillDraft {
     path: PathBuf,
     bytes: u64,
     stays: bool,
 }
 
-impl Drop for Draft {
+impl Drop for SpillDraft {
     fn drop(&mut self) {
         if !self.stays {
             // Nothing can be told from here, and what is left is in a private folder.
@@ -66,32 +66,32 @@ impl Drop for Draft {
 
 impl Spill {
     pub(super) fn new(path: Option<PathBuf>, room: u64, from: SpillFrom) -> Self {
-        Self { state: path.map_or(State::Unwanted, State::Waiting), room, from }
+        Self { state: path.map_or(SpillState::Unwanted, SpillState::Waiting), room, from }
     }
 
     /// Whether a file is wanted and not there yet.
     pub(super) fn is_waiting(&self) -> bool {
-        matches!(self.state, State::Waiting(_))
+        matches!(self.state, SpillState::Waiting(_))
     }
 
     /// The file, if there is one.
     pub(super) fn path(&self) -> Option<PathBuf> {
         match &self.state {
-            State::Open(_, draft) | State::Full(_, draft) => Some(draft.path.clone()),
-            State::Unwanted | State::Waiting(_) | State::Failed(_) => None,
+            SpillState::Open(_, draft) | SpillState::Full(_, draft) => Some(draft.path.clone()),
+            SpillState::Unwanted | SpillState::Waiting(_) | SpillState::Failed(_) => None,
         }
     }
 
     /// Creates the file with what came before.
     pub(super) async fn open(&mut self, before: &[u8]) {
-        let State::Waiting(path) = &self.state else { return };
+        let SpillState::Waiting(path) = &self.state else { return };
         let path = path.clone();
         let stays = match self.from {
             SpillFrom::Start => true,
             SpillFrom::Overflow => false,
         };
         match create(&path).await {
-            Ok(file) => self.state = State::Open(file, Draft { path, bytes: 0, stays }),
+            Ok(file) => self.state = SpillState::Open(file, SpillDraft { path, bytes: 0, stays }),
             Err(error) => return self.fail(path, &error),
         }
         self.write(before).await;
@@ -99,7 +99,7 @@ impl Spill {
 
     /// Appends, as long as there is room.
     pub(super) async fn write(&mut self, chunk: &[u8]) {
-        let State::Open(file, draft) = &mut self.state else { return };
+        let SpillState::Open(file, draft) = &mut self.state else { return };
         let room = usize::try_from(self.room - draft.bytes).unwrap_or(usize::MAX);
         let fits = &chunk[..chunk.len().min(room)];
         if let Err(error) = file.write_all(fits).await {
@@ -108,36 +108,36 @@ impl Spill {
         }
         draft.bytes += fits.len() as u64;
         if fits.len() < chunk.len()
-            && let State::Open(file, draft) = std::mem::replace(&mut self.state, State::Unwanted)
+            && let SpillState::Open(file, draft) = std::mem::replace(&mut self.state, SpillState::Unwanted)
         {
-            self.state = State::Full(file, draft);
+            self.state = SpillState::Full(file, draft);
         }
     }
 
     fn fail(&mut self, path: PathBuf, error: &io::Error) {
-        self.state = State::Failed(SpillProblem::Failed { path, message: error.to_string() });
+        self.state = SpillState::Failed(SpillProblem::Failed { path, message: error.to_string() });
     }
 
     /// The file, if there is one, and what is wrong with it.
     pub(super) async fn finish(mut self) -> (Option<PathBuf>, Option<SpillProblem>) {
-        if let State::Open(file, draft) | State::Full(file, draft) = &mut self.state
+        if let SpillState::Open(file, draft) | SpillState::Full(file, draft) = &mut self.state
             && let Err(error) = file.flush().await
         {
             let path = draft.path.clone();
             self.fail(path, &error);
         }
         match self.state {
-            State::Unwanted | State::Waiting(_) => (None, None),
-            State::Open(_, mut draft) => {
+            SpillState::Unwanted | SpillState::Waiting(_) => (None, None),
+            SpillState::Open(_, mut draft) => {
                 draft.stays = true;
                 (Some(draft.path.clone()), None)
             }
-            State::Full(_, mut draft) => {
+            SpillState::Full(_, mut draft) => {
                 draft.stays = true;
                 let problem = SpillProblem::Full { path: draft.path.clone(), bytes: draft.bytes };
                 (Some(draft.path.clone()), Some(problem))
             }
-            State::Failed(problem) => (None, Some(problem)),
+            SpillState::Failed(problem) => (None, Some(problem)),
         }
     }
 }

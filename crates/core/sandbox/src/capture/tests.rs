@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::live::{Live, Stream};
+use crate::live::{LiveCommand, OutputStream};
 
 const SMALL: CutLimits = CutLimits { lines: 10, bytes: 200 };
 
@@ -12,9 +12,9 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-fn record(capture: &Capture, chunks: &[&[u8]]) -> Captured {
+fn record(capture: &Capture, chunks: &[&[u8]]) -> CapturedOutput {
     block_on(async {
-        let mut recorder = Recorder::new(capture, Stream::Stdout, &Live::default());
+        let mut recorder = OutputRecorder::new(capture, OutputStream::Stdout, &LiveCommand::default());
         for chunk in chunks {
             recorder.push(chunk).await;
         }
@@ -80,7 +80,7 @@ fn a_recorder_that_is_dropped_leaves_no_file() {
     let folder = TempDir::new().unwrap();
     let capture = Capture::spilling_to(SMALL, folder.path().join("out"));
     block_on(async {
-        let mut recorder = Recorder::new(&capture, Stream::Stderr, &Live::default());
+        let mut recorder = OutputRecorder::new(&capture, OutputStream::Stderr, &LiveCommand::default());
         recorder.push(&[b'x'; 1_000]).await;
         assert!(folder.path().join("out.stderr").exists());
         drop(recorder);

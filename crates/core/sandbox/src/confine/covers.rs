@@ -16,31 +16,32 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use super::names::{self, Kind, Missing};
-use super::{At, Failed, Policy, Step};
+use super::names::{self, CoverKind, MissingEntry};
+use super::{AtStep, ConfinementFailure, ConfinementStep, SandboxPolicy};
 
 /// Ends the name of a file of notes; beside it lies the gate, without the ending.
 const NOTES: &str = "covers";
 
 /// The covers a command needs. Dropping it removes those nobody else needs.
 #[derive(Debug, Default)]
-pub(crate) struct Covers {
-    folders: Vec<Held>,
+pub(crate) struct PlacedCovers {
+    folders: Vec<FolderCovers>,
 }
 
 #[derive(Debug)]
-struct Held {
-    notes: Notes,
+struct FolderCovers {
+    notes: CoverNotes,
     list: File,
     covered: Vec<PathBuf>,
 }
 
-impl Covers {
+impl PlacedCovers {
     /// Puts covers where protected files are missing.
-    pub(crate) fn place(policy: &Policy) -> Result<Self, Failed> {
+    pub(crate) fn place(policy: &SandboxPolicy) -> Result<Self, ConfinementFailure> {
         let mut covers = Self::default();
         for folder in &policy.projects {
-            let held = Held::place(&policy.notes, folder, policy.home.as_deref()).at(Step::Covers)?;
+            let held =
+                FolderCovers::place(&policy.notes, folder, policy.home.as_deref()).at(ConfinementStep::Covers)?;
             covers.folders.push(held);
         }
         Ok(covers)
@@ -52,10 +53,10 @@ impl Covers {
     }
 }
 
-impl Held {
+impl FolderCovers {
     fn place(folder_of_notes: &Path, folder: &Path, home: Option<&Path>) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder_of_notes)?;
-        let notes = Notes::of(folder_of_notes, folder);
+        let notes = CoverNotes::of(folder_of_notes, folder);
         let gate = notes.gate()?;
         let mut list = notes.list()?;
         // Nobody else holds them: what stands there was left by someone who was killed.
@@ -104,7 +105,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for FolderCovers {
     fn drop(&mut self) {
         // What could not be removed is still noted: the next one will try.
         let _ = self.give_back();
@@ -113,12 +114,12 @@ impl Drop for Held {
 
 /// The two files about one folder.
 #[derive(Debug)]
-struct Notes {
+struct CoverNotes {
     gate: PathBuf,
     list: PathBuf,
 }
 
-impl Notes {
+impl CoverNotes {
     fn of(notes: &Path, folder: &Path) -> Self {
         // FNV-1a: the name only has to be the same each time and short.
         let hash = folder
@@ -146,10 +147,10 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
-fn cover(missing: &Missing) -> io::Result<()> {
+fn cover(missing: &MissingEntry) -> io::Result<()> {
     match missing.kind {
-        Kind::Folder => DirBuilder::new().mode(0o755).create(&missing.path),
-        Kind::File => {
+        CoverKind::Folder => DirBuilder::new().mode(0o755).create(&missing.path),
+        CoverKind::File => {
             let mode = Mode::RUSR | Mode::WUSR;
             match mknodat(CWD, &missing.path, FileType::Socket, mode, 0) {
                 // A file system without sockets.
@@ -200,7 +201,7 @@ fn write(list: &mut File, paths: &[PathBuf]) -> io::Result<()> {
     list.set_len(bytes.len() as u64)
 }
 
-/// Removes the covers that were left when everyone who knew of them was killed. `notes` is [`Policy::notes`].
+/// Removes the covers that were left when everyone who knew of them was killed. `notes` is [`SandboxPolicy::notes`].
 pub fn remove_left_covers(notes: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(notes) {
         Ok(entries) => entries,
@@ -212,7 +213,7 @@ pub fn remove_left_covers(notes: &Path) -> io::Result<()> {
         if list.extension() != Some(OsStr::new(NOTES)) {
             continue;
         }
-        let notes = Notes { gate: list.with_extension(""), list };
+        let notes = CoverNotes { gate: list.with_extension(""), list };
         let _gate = notes.gate()?;
         let mut list = notes.list()?;
         if list.try_lock().is_ok() {
@@ -228,12 +229,12 @@ mod tests {
 
     use super::*;
 
-    struct Place {
+    struct CoverFixture {
         project: TempDir,
         notes: TempDir,
     }
 
-    impl Place {
+    impl CoverFixture {
         fn new() -> Self {
             let place = Self { project: TempDir::new().unwrap(), notes: TempDir::new().unwrap() };
             fs::create_dir(place.project.path().join(".git")).unwrap();
@@ -241,8 +242,8 @@ mod tests {
             place
         }
 
-        fn cover(&self) -> Held {
-            Held::place(self.notes.path(), self.project.path(), None).unwrap()
+        fn cover(&self) -> FolderCovers {
+            FolderCovers::place(self.notes.path(), self.project.path(), None).unwrap()
         }
 
         fn names(&self) -> Vec<String> {
@@ -259,7 +260,7 @@ mod tests {
 
     #[test]
     fn covers_stand_and_go() {
-        let place = Place::new();
+        let place = CoverFixture::new();
         let held = place.cover();
         assert!(place.project.path().join(".vscode").is_dir());
         assert!(fs::symlink_metadata(place.project.path().join(".mcp.json")).unwrap().file_type().is_socket());
@@ -270,7 +271,7 @@ mod tests {
 
     #[test]
     fn the_last_one_removes_them() {
-        let place = Place::new();
+        let place = CoverFixture::new();
         let first = place.cover();
         let second = place.cover();
         assert_eq!(first.covered, second.covered);
@@ -285,7 +286,7 @@ mod tests {
 
     #[test]
     fn what_is_no_cover_any_more_stays() {
-        let place = Place::new();
+        let place = CoverFixture::new();
         let held = place.cover();
         fs::write(place.project.path().join(".vscode/settings.json"), "mine").unwrap();
         fs::remove_file(place.project.path().join(".mcp.json")).unwrap();
@@ -296,8 +297,8 @@ mod tests {
 
     #[test]
     fn what_a_killed_one_left_is_removed_by_the_next() {
-        let place = Place::new();
-        let left = |place: &Place| {
+        let place = CoverFixture::new();
+        let left = |place: &CoverFixture| {
             let held = place.cover();
             let lock = held.list.try_clone().unwrap();
             std::mem::forget(held);

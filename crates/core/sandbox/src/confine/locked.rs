@@ -13,7 +13,7 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
 };
 
-use super::{Failed, Policy, Step};
+use super::{ConfinementFailure, ConfinementStep, SandboxPolicy};
 
 /// Devices that every program may expect to write.
 const DEVICES: &[&str] =
@@ -22,18 +22,20 @@ const DEVICES: &[&str] =
 const LEAST: ABI = ABI::V3;
 
 /// Restricts the calling process and everything it will start, for good.
-pub(crate) fn lock_in(policy: &Policy) -> Result<(), Failed> {
-    let unsupported = |_| Failed { step: Step::Landlock, errno: libc::EOPNOTSUPP };
+pub(crate) fn lock_in(policy: &SandboxPolicy) -> Result<(), ConfinementFailure> {
+    let unsupported = |_| ConfinementFailure { step: ConfinementStep::Landlock, errno: libc::EOPNOTSUPP };
     let status = rules(policy).and_then(RulesetCreated::restrict_self).map_err(unsupported)?;
     match status.ruleset {
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
-        RulesetStatus::NotEnforced => Err(Failed { step: Step::Landlock, errno: libc::EOPNOTSUPP }),
+        RulesetStatus::NotEnforced => {
+            Err(ConfinementFailure { step: ConfinementStep::Landlock, errno: libc::EOPNOTSUPP })
+        }
     }
 }
 
 /// Keeps a command in a namespace from writing to named pipes, which a read-only file system does not. Without Landlock
 /// they stay open: that is all it is for there.
-pub(crate) fn lock_pipes(policy: &Policy) {
+pub(crate) fn lock_pipes(policy: &SandboxPolicy) {
     let rules = || {
         // Moving files between folders must be handled to be allowed at all.
         let write = AccessFs::WriteFile | AccessFs::Refer;
@@ -50,7 +52,7 @@ pub(crate) fn lock_pipes(policy: &Policy) {
     let _: Result<_, RulesetError> = rules();
 }
 
-fn rules(policy: &Policy) -> Result<RulesetCreated, RulesetError> {
+fn rules(policy: &SandboxPolicy) -> Result<RulesetCreated, RulesetError> {
     let all = AccessFs::from_all(LEAST);
     let read = AccessFs::ReadFile | AccessFs::Execute;
     let write = all & !(AccessFs::MakeChar | AccessFs::MakeBlock);
@@ -87,7 +89,7 @@ fn allow(rules: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> Resu
     if access.is_empty() { Ok(rules) } else { rules.add_rule(PathBeneath::new(place, access)) }
 }
 
-fn hidden(policy: &Policy) -> BTreeSet<PathBuf> {
+fn hidden(policy: &SandboxPolicy) -> BTreeSet<PathBuf> {
     // Devices are named one by one: a disk, or the terminal of the user, is not read either.
     let devices = PathBuf::from("/dev");
     policy.hidden.iter().filter_map(|path| fs::canonicalize(path).ok()).chain([devices]).collect()

@@ -19,13 +19,13 @@ use rustix::mount::{
     open_tree, unmount,
 };
 
-use super::names::{self, Found};
+use super::names::{self, ProtectedEntry};
 use super::sys::{Depth, NO_DEVICES, NO_SUID, READ_ONLY, restrict_mount};
-use super::{At, Failed, Network, Policy, Step};
+use super::{AtStep, ConfinementFailure, ConfinementStep, Network, SandboxPolicy};
 use crate::wire::Console;
 
 /// What was learnt of the world outside before the namespaces were made.
-pub(crate) struct Surroundings {
+pub(crate) struct HostState {
     /// What stands in place of protected files that do not exist.
     pub(crate) covers: Vec<PathBuf>,
     /// Sockets of other programs.
@@ -44,18 +44,18 @@ pub(crate) const PROXY_SOCKET: &str = "/run/haft-proxy";
 const EMPTY: &str = "/dev/.empty";
 
 /// Makes the file system of this process, which must be in a mount and a pid namespace of its own.
-pub(crate) fn build(policy: &Policy, around: &Surroundings) -> Result<(), Failed> {
-    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).at(Step::Root)?;
-    own_proc().at(Step::Proc)?;
-    let mut pieces = folders(policy).at(Step::Folders)?;
-    pieces.extend(made_up(policy, around.console).at(Step::Devices)?);
-    let root = Mount::at(Path::new("/")).at(Step::Root)?;
-    root.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All).at(Step::Root)?;
-    put_in_place(pieces).at(Step::Places)?;
+pub(crate) fn build(policy: &SandboxPolicy, around: &HostState) -> Result<(), ConfinementFailure> {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).at(ConfinementStep::Root)?;
+    own_proc().at(ConfinementStep::Proc)?;
+    let mut pieces = folders(policy).at(ConfinementStep::Folders)?;
+    pieces.extend(made_up(policy, around.console).at(ConfinementStep::Devices)?);
+    let root = Mount::at(Path::new("/")).at(ConfinementStep::Root)?;
+    root.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All).at(ConfinementStep::Root)?;
+    put_in_place(pieces).at(ConfinementStep::Places)?;
     for project in &policy.projects {
-        seal(project, &around.covers).at(Step::Protected)?;
+        seal(project, &around.covers).at(ConfinementStep::Protected)?;
     }
-    cover_sockets(policy, &around.sockets).at(Step::Places)
+    cover_sockets(policy, &around.sockets).at(ConfinementStep::Places)
 }
 
 /// A mount that is or can be attached somewhere.
@@ -87,15 +87,15 @@ impl Mount {
 }
 
 /// Something to be put in place.
-struct Piece {
+struct MountPiece {
     at: PathBuf,
     mount: Mount,
-    access: Access,
+    access: MountAccess,
 }
 
 /// What can be done with a piece.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
+enum MountAccess {
     /// Everything but devices and programs of other users.
     Writable,
     /// Reading, once it is in place with all that comes into it.
@@ -110,25 +110,33 @@ fn own_proc() -> io::Result<()> {
 }
 
 /// The folders of the policy.
-fn folders(policy: &Policy) -> io::Result<Vec<Piece>> {
+fn folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
     let mut pieces = Vec::new();
     for folder in policy.projects.iter().chain(&policy.writable) {
-        pieces.push(Piece { at: folder.clone(), mount: Mount::copy_of(folder)?, access: Access::Writable });
+        pieces.push(MountPiece { at: folder.clone(), mount: Mount::copy_of(folder)?, access: MountAccess::Writable });
     }
     for folder in policy.readable.iter().filter(|folder| folder.is_dir()) {
-        pieces.push(Piece { at: folder.clone(), mount: Mount::copy_of(folder)?, access: Access::ReadOnly });
+        pieces.push(MountPiece { at: folder.clone(), mount: Mount::copy_of(folder)?, access: MountAccess::ReadOnly });
     }
     let resolver = fs::canonicalize("/etc/resolv.conf").ok();
     let kept = RUN_KEPT.iter().map(PathBuf::from).chain(resolver.filter(|path| path.starts_with("/run")));
     for path in kept.filter(|path| path.exists()) {
         let from = fs::canonicalize(&path)?;
-        pieces.push(Piece { at: path, mount: Mount::copy_of(&from)?, access: Access::ReadOnly });
+        pieces.push(MountPiece { at: path, mount: Mount::copy_of(&from)?, access: MountAccess::ReadOnly });
     }
     if let Network::Through(socket) = &policy.network {
-        pieces.push(Piece { at: PROXY_SOCKET.into(), mount: Mount::copy_of(socket)?, access: Access::ReadOnly });
+        pieces.push(MountPiece {
+            at: PROXY_SOCKET.into(),
+            mount: Mount::copy_of(socket)?,
+            access: MountAccess::ReadOnly,
+        });
     }
     for at in ["/tmp", "/var/tmp"].map(Path::new).into_iter().filter(|at| is_real_folder(at)) {
-        pieces.push(Piece { at: at.to_owned(), mount: Mount::copy_of(&policy.tmp)?, access: Access::Writable });
+        pieces.push(MountPiece {
+            at: at.to_owned(),
+            mount: Mount::copy_of(&policy.tmp)?,
+            access: MountAccess::Writable,
+        });
     }
     Ok(pieces)
 }
@@ -139,7 +147,7 @@ fn is_real_folder(path: &Path) -> bool {
 
 /// What is not there outside: devices, `/run`, covers of secrets. All of it lies in one file system in memory, which is
 /// mounted on `/dev` while it is filled.
-fn made_up(policy: &Policy, console: Console) -> io::Result<Vec<Piece>> {
+fn made_up(policy: &SandboxPolicy, console: Console) -> io::Result<Vec<MountPiece>> {
     let devices = DEVICES.iter().map(|name| Ok((*name, Mount::copy_of(&Path::new("/dev").join(name))?)));
     let devices: Vec<_> = devices.collect::<io::Result<_>>()?;
     let terminal = match console {
@@ -157,11 +165,11 @@ fn made_up(policy: &Policy, console: Console) -> io::Result<Vec<Piece>> {
     fs::set_permissions(&shm, fs::Permissions::from_mode(0o1777))?;
     fill_devices(&dev, devices, terminal)?;
     let mut pieces = vec![
-        Piece { at: stage.to_owned(), mount: Mount::copy_of(&dev)?, access: Access::Devices },
-        Piece { at: stage.join("shm"), mount: Mount::copy_of(&shm)?, access: Access::Writable },
+        MountPiece { at: stage.to_owned(), mount: Mount::copy_of(&dev)?, access: MountAccess::Devices },
+        MountPiece { at: stage.join("shm"), mount: Mount::copy_of(&shm)?, access: MountAccess::Writable },
     ];
     if is_real_folder(Path::new("/run")) {
-        pieces.push(Piece { at: "/run".into(), mount: Mount::copy_of(&run)?, access: Access::ReadOnly });
+        pieces.push(MountPiece { at: "/run".into(), mount: Mount::copy_of(&run)?, access: MountAccess::ReadOnly });
     }
     for (number, (at, is_folder)) in hidden.into_iter().enumerate() {
         let cover = stage.join(number.to_string());
@@ -170,14 +178,14 @@ fn made_up(policy: &Policy, console: Console) -> io::Result<Vec<Piece>> {
         } else {
             File::create(&cover)?;
         }
-        pieces.push(Piece { at, mount: Mount::copy_of(&cover)?, access: Access::ReadOnly });
+        pieces.push(MountPiece { at, mount: Mount::copy_of(&cover)?, access: MountAccess::ReadOnly });
     }
     unmount(stage, UnmountFlags::DETACH)?;
     Ok(pieces)
 }
 
 /// What is to be hidden and there, links followed, and whether it is a folder.
-fn hidden(policy: &Policy) -> Vec<(PathBuf, bool)> {
+fn hidden(policy: &SandboxPolicy) -> Vec<(PathBuf, bool)> {
     let real = policy.hidden.iter().filter_map(|path| fs::canonicalize(path).ok());
     let mut real: Vec<_> = real.map(|path| (path.is_dir(), path)).map(|(is_folder, path)| (path, is_folder)).collect();
     real.sort();
@@ -210,29 +218,29 @@ fn fill_devices(dev: &Path, devices: Vec<(&str, Mount)>, terminal: Option<Mount>
 }
 
 /// Puts the pieces in place, from the outside in, and makes read-only what shall be.
-fn put_in_place(mut pieces: Vec<Piece>) -> io::Result<()> {
+fn put_in_place(mut pieces: Vec<MountPiece>) -> io::Result<()> {
     // In the same place a cover comes last: what is hidden stays hidden.
     pieces.sort_by_key(|piece| piece.at.components().count());
     for piece in &pieces {
         match piece.access {
-            Access::Writable => piece.mount.restrict(NO_SUID | NO_DEVICES, Depth::All)?,
-            Access::ReadOnly | Access::Devices => {}
+            MountAccess::Writable => piece.mount.restrict(NO_SUID | NO_DEVICES, Depth::All)?,
+            MountAccess::ReadOnly | MountAccess::Devices => {}
         }
         make_room(piece)?;
         piece.mount.attach(&piece.at)?;
     }
     for piece in &pieces {
         match piece.access {
-            Access::Writable => {}
-            Access::ReadOnly => piece.mount.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::One)?,
-            Access::Devices => piece.mount.restrict(READ_ONLY | NO_SUID, Depth::One)?,
+            MountAccess::Writable => {}
+            MountAccess::ReadOnly => piece.mount.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::One)?,
+            MountAccess::Devices => piece.mount.restrict(READ_ONLY | NO_SUID, Depth::One)?,
         }
     }
     Ok(())
 }
 
 /// Makes sure that there is something to attach a piece to: below something that was made up there may be nothing.
-fn make_room(piece: &Piece) -> io::Result<()> {
+fn make_room(piece: &MountPiece) -> io::Result<()> {
     if piece.at.symlink_metadata().is_ok() {
         return Ok(());
     }
@@ -251,9 +259,9 @@ fn make_room(piece: &Piece) -> io::Result<()> {
 fn seal(project: &Path, covers: &[PathBuf]) -> io::Result<()> {
     for found in names::found(project)? {
         match found {
-            Found::Protected(path) => seal_one(&path)?,
-            Found::Anchor(path) if covers.contains(&path) => seal_one(&path)?,
-            Found::Anchor(path) => Mount::copy_of(&path)?.attach(&path)?,
+            ProtectedEntry::Protected(path) => seal_one(&path)?,
+            ProtectedEntry::Anchor(path) if covers.contains(&path) => seal_one(&path)?,
+            ProtectedEntry::Anchor(path) => Mount::copy_of(&path)?.attach(&path)?,
         }
     }
     Ok(())
@@ -282,7 +290,7 @@ fn seal_one(path: &Path) -> io::Result<()> {
 }
 
 /// Covers the sockets of other programs that are still within reach. Those of the project are its own.
-fn cover_sockets(policy: &Policy, sockets: &[PathBuf]) -> io::Result<()> {
+fn cover_sockets(policy: &SandboxPolicy, sockets: &[PathBuf]) -> io::Result<()> {
     let own = |path: &Path| policy.projects.iter().chain(&policy.writable).any(|folder| path.starts_with(folder));
     for socket in sockets.iter().filter(|socket| !own(socket)) {
         let is_there = socket.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket());

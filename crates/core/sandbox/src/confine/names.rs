@@ -31,21 +31,21 @@ const FILES: &[&str] = &[
 
 /// What a missing name would be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum CoverKind {
     File,
     Folder,
 }
 
 /// A protected name that is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Missing {
+pub(super) struct MissingEntry {
     pub(super) path: PathBuf,
-    pub(super) kind: Kind,
+    pub(super) kind: CoverKind,
 }
 
 /// A protected name that is there, or what leads to one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum ProtectedEntry {
     /// Must not be written, moved or removed.
     Protected(PathBuf),
     /// Must not be moved or removed.
@@ -58,18 +58,18 @@ fn as_written(name: &'static str) -> &'static str {
 }
 
 /// The protected names a folder does not have. A name of two parts is its first part where even that is missing.
-pub(super) fn missing(folder: &Path, home: Option<&Path>) -> Vec<Missing> {
+pub(super) fn missing(folder: &Path, home: Option<&Path>) -> Vec<MissingEntry> {
     let is_home = home == Some(folder);
-    let mut missing: Vec<Missing> = Vec::new();
+    let mut missing: Vec<MissingEntry> = Vec::new();
     for name in PROTECTED.iter().copied().filter(|name| is_home || !OF_HOME.contains(name)).map(as_written) {
         let (first, kind) = match name.split_once('/') {
-            Some((first, _)) if !is_there(&folder.join(first)) => (first, Kind::Folder),
-            Some(_) | None if FILES.contains(&name) => (name, Kind::File),
-            Some(_) | None => (name, Kind::Folder),
+            Some((first, _)) if !is_there(&folder.join(first)) => (first, CoverKind::Folder),
+            Some(_) | None if FILES.contains(&name) => (name, CoverKind::File),
+            Some(_) | None => (name, CoverKind::Folder),
         };
         let path = folder.join(first);
         if !is_there(&path) && missing.iter().all(|other| other.path != path) {
-            missing.push(Missing { path, kind });
+            missing.push(MissingEntry { path, kind });
         }
     }
     missing
@@ -86,8 +86,8 @@ const MOST_FOLDERS: usize = 1_000;
 const SKIPPED: &[&str] = &["node_modules", "target", "__pycache__"];
 
 /// The protected names a project has, what leads to one before it.
-pub(super) fn found(project: &Path) -> io::Result<Vec<Found>> {
-    let mut all: Vec<Found> = Vec::new();
+pub(super) fn found(project: &Path) -> io::Result<Vec<ProtectedEntry>> {
+    let mut all: Vec<ProtectedEntry> = Vec::new();
     let mut folders = VecDeque::from([project.to_owned()]);
     for _ in 0..MOST_FOLDERS {
         let Some(folder) = folders.pop_front() else { break };
@@ -101,7 +101,7 @@ pub(super) fn found(project: &Path) -> io::Result<Vec<Found>> {
         if !is_project && !here.is_empty() {
             let way = folder.ancestors().take_while(|step| *step != project);
             let way: Vec<_> =
-                way.map(|step| Found::Anchor(step.to_owned())).filter(|step| !all.contains(step)).collect();
+                way.map(|step| ProtectedEntry::Anchor(step.to_owned())).filter(|step| !all.contains(step)).collect();
             all.extend(way.into_iter().rev());
         }
         all.extend(here);
@@ -111,7 +111,7 @@ pub(super) fn found(project: &Path) -> io::Result<Vec<Found>> {
 }
 
 /// The protected names a folder has, in whatever case, what leads to a name before it; and the other folders in it.
-fn look(folder: &Path) -> io::Result<(Vec<Found>, Vec<PathBuf>)> {
+fn look(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)> {
     let (mut found, mut below) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -123,17 +123,17 @@ fn look(folder: &Path) -> io::Result<(Vec<Found>, Vec<PathBuf>)> {
         });
         let parts: Vec<Option<&str>> = parts.collect();
         if parts.contains(&None) {
-            found.push(Found::Protected(entry.path()));
+            found.push(ProtectedEntry::Protected(entry.path()));
         } else if !parts.is_empty() && entry.file_type()?.is_dir() {
-            found.push(Found::Anchor(entry.path()));
+            found.push(ProtectedEntry::Anchor(entry.path()));
             for inner in fs::read_dir(entry.path())? {
                 let inner = inner?;
                 if parts.iter().flatten().any(|rest| is_called(&inner.file_name(), rest)) {
-                    found.push(Found::Protected(inner.path()));
+                    found.push(ProtectedEntry::Protected(inner.path()));
                 }
             }
         } else if !parts.is_empty() {
-            found.push(Found::Protected(entry.path()));
+            found.push(ProtectedEntry::Protected(entry.path()));
         } else if entry.file_type()?.is_dir() && !SKIPPED.iter().any(|skipped| name == *skipped) {
             below.push(entry.path());
         }
@@ -167,15 +167,15 @@ mod tests {
         fs::write(root.join("README"), "").unwrap();
         let mut found = found(root).unwrap();
         found.sort_by_key(|found| match found {
-            Found::Protected(path) | Found::Anchor(path) => path.clone(),
+            ProtectedEntry::Protected(path) | ProtectedEntry::Anchor(path) => path.clone(),
         });
         assert_eq!(
             found,
             [
-                Found::Protected(root.join(".GIT")),
-                Found::Anchor(root.join(".github")),
-                Found::Protected(root.join(".github/Workflows")),
-                Found::Protected(root.join("jenkinsFile")),
+                ProtectedEntry::Protected(root.join(".GIT")),
+                ProtectedEntry::Anchor(root.join(".github")),
+                ProtectedEntry::Protected(root.join(".github/Workflows")),
+                ProtectedEntry::Protected(root.join("jenkinsFile")),
             ]
         );
 
@@ -187,20 +187,20 @@ mod tests {
         assert_eq!(
             deep,
             [
-                Found::Anchor(root.join("sub")),
-                Found::Anchor(root.join("sub/module")),
-                Found::Protected(root.join("sub/module/.git")),
+                ProtectedEntry::Anchor(root.join("sub")),
+                ProtectedEntry::Anchor(root.join("sub/module")),
+                ProtectedEntry::Protected(root.join("sub/module/.git")),
             ]
         );
 
         let missing = missing(root, None);
         let of =
             |name: &str| missing.iter().find(|missing| missing.path == root.join(name)).map(|missing| missing.kind);
-        assert_eq!(of(".git"), Some(Kind::Folder));
-        assert_eq!(of(".mcp.json"), Some(Kind::File));
-        assert_eq!(of("Jenkinsfile"), Some(Kind::File));
-        assert_eq!(of(".gitlab"), Some(Kind::Folder), "even its first part is missing");
-        assert_eq!(of(".github/actions"), Some(Kind::Folder));
+        assert_eq!(of(".git"), Some(CoverKind::Folder));
+        assert_eq!(of(".mcp.json"), Some(CoverKind::File));
+        assert_eq!(of("Jenkinsfile"), Some(CoverKind::File));
+        assert_eq!(of(".gitlab"), Some(CoverKind::Folder), "even its first part is missing");
+        assert_eq!(of(".github/actions"), Some(CoverKind::Folder));
         assert_eq!(of(".github"), None);
         assert_eq!(of(".bashrc"), None, "only in the home folder");
         assert!(super::missing(root, Some(root)).iter().any(|missing| missing.path == root.join(".bashrc")));

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::{Confined, Way};
+use super::{ConfinementMethod, ConfinementSpec};
 
 /// What a confined command may do. All folders are absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct SandboxPolicy {
     /// Project folders: writable, but for the protected files in them.
     pub projects: Vec<PathBuf>,
     /// Further writable folders, in which nothing is protected.
@@ -42,7 +42,7 @@ pub enum Network {
 /// Where the proxy is found inside: a network namespace is empty, so every port is free.
 pub(crate) const PROXY_PORT: u16 = 3128;
 
-impl Policy {
+impl SandboxPolicy {
     /// Every path it names.
     fn paths(&self) -> impl Iterator<Item = &Path> {
         let lists = [&self.projects, &self.writable, &self.hidden, &self.readable];
@@ -59,7 +59,7 @@ impl Policy {
         self.paths().all(|path| path.is_absolute() && !path.as_os_str().as_bytes().contains(&0))
     }
 
-    /// Its fields for the wire, in the order in which [`Policy::parse`] reads them.
+    /// Its fields for the wire, in the order in which [`SandboxPolicy::parse`] reads them.
     pub(crate) fn fields(&self) -> Vec<OsString> {
         let (network, socket) = match &self.network {
             Network::None => ("none", OsString::new()),
@@ -75,7 +75,7 @@ impl Policy {
         fields
     }
 
-    /// Reads what [`Policy::fields`] wrote.
+    /// Reads what [`SandboxPolicy::fields`] wrote.
     pub(crate) fn parse<'a>(fields: &mut impl Iterator<Item = &'a [u8]>) -> Option<Self> {
         let path = |field: &[u8]| PathBuf::from(OsString::from_vec(field.to_vec()));
         let (kind, socket) = (fields.next()?, path(fields.next()?));
@@ -98,10 +98,10 @@ impl Policy {
 }
 
 /// The environment of a confined command, made from that of one that is not.
-pub(crate) fn environment(confined: &Confined, given: &[(String, String)]) -> Vec<(OsString, OsString)> {
-    let tmp = match confined.way {
-        Way::Namespace => "/tmp".into(),
-        Way::Landlock => confined.policy.tmp.clone().into_os_string(),
+pub(crate) fn environment(confined: &ConfinementSpec, given: &[(String, String)]) -> Vec<(OsString, OsString)> {
+    let tmp = match confined.method {
+        ConfinementMethod::Namespace => "/tmp".into(),
+        ConfinementMethod::Landlock => confined.policy.tmp.clone().into_os_string(),
     };
     // What lies in the home folder cannot be written; caches are made anew where they can.
     let mut cache = tmp.clone();
@@ -204,8 +204,8 @@ pub fn secret_places(home: Option<&Path>) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    fn confined(way: Way, network: Network) -> Confined {
-        let policy = Policy {
+    fn confined(method: ConfinementMethod, network: Network) -> ConfinementSpec {
+        let policy = SandboxPolicy {
             projects: vec!["/p".into()],
             writable: Vec::new(),
             hidden: Vec::new(),
@@ -215,10 +215,10 @@ mod tests {
             home: None,
             network,
         };
-        Confined { way, policy }
+        ConfinementSpec { method, policy }
     }
 
-    fn value(confined: &Confined, name: &str) -> Option<OsString> {
+    fn value(confined: &ConfinementSpec, name: &str) -> Option<OsString> {
         let given = [("TMPDIR", "/t"), ("https_proxy", "http://user"), ("XDG_RUNTIME_DIR", "/run/user/1"), ("A", "1")];
         let given: Vec<_> = given.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let all = environment(confined, &given);
@@ -230,21 +230,24 @@ mod tests {
 
     #[test]
     fn the_environment_fits_the_sandbox() {
-        let inside = confined(Way::Namespace, Network::None);
+        let inside = confined(ConfinementMethod::Namespace, Network::None);
         assert_eq!(value(&inside, "A"), Some("1".into()));
         assert_eq!(value(&inside, "TMPDIR"), Some("/tmp".into()));
         assert_eq!(value(&inside, "XDG_RUNTIME_DIR"), None);
         assert_eq!(value(&inside, "https_proxy"), None);
-        assert_eq!(value(&confined(Way::Landlock, Network::None), "TMPDIR"), Some("/private".into()));
-        assert_eq!(value(&confined(Way::Namespace, Network::All), "https_proxy"), Some("http://user".into()));
-        let through = confined(Way::Namespace, Network::Through("/s".into()));
+        assert_eq!(value(&confined(ConfinementMethod::Landlock, Network::None), "TMPDIR"), Some("/private".into()));
+        assert_eq!(
+            value(&confined(ConfinementMethod::Namespace, Network::All), "https_proxy"),
+            Some("http://user".into())
+        );
+        let through = confined(ConfinementMethod::Namespace, Network::Through("/s".into()));
         assert_eq!(value(&through, "https_proxy"), Some("http://127.0.0.1:3128".into()));
         assert_eq!(value(&through, "HTTPS_PROXY"), Some("http://127.0.0.1:3128".into()));
     }
 
     #[test]
     fn a_policy_with_a_relative_path_is_not_sound() {
-        let mut relative = confined(Way::Namespace, Network::None).policy;
+        let mut relative = confined(ConfinementMethod::Namespace, Network::None).policy;
         assert!(relative.is_sound());
         relative.hidden.push("keys".into());
         assert!(!relative.is_sound());

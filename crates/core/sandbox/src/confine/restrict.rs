@@ -7,7 +7,7 @@ use seccompiler::BpfProgram;
 
 use super::filter::{self, Families};
 use super::sys;
-use super::{At, Confined, Failed, Network, Step, Way};
+use super::{AtStep, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, Network};
 
 /// The last restrictions, made ready before the fork.
 pub(crate) struct Restrictions {
@@ -15,14 +15,14 @@ pub(crate) struct Restrictions {
 }
 
 impl Restrictions {
-    pub(crate) fn of(confined: &Confined) -> Result<Self, Failed> {
-        let families = match (confined.way, &confined.policy.network) {
-            (Way::Namespace, _) => Families::UnixAndInternet,
+    pub(crate) fn of(confined: &ConfinementSpec) -> Result<Self, ConfinementFailure> {
+        let families = match (confined.method, &confined.policy.network) {
+            (ConfinementMethod::Namespace, _) => Families::UnixAndInternet,
             // Sockets of other programs are within reach, and there is no network namespace.
-            (Way::Landlock, Network::All) => Families::Internet,
-            (Way::Landlock, Network::None | Network::Through(_)) => Families::None,
+            (ConfinementMethod::Landlock, Network::All) => Families::Internet,
+            (ConfinementMethod::Landlock, Network::None | Network::Through(_)) => Families::None,
         };
-        let filter = filter::program(families).at(Step::Restrictions)?;
+        let filter = filter::program(families).at(ConfinementStep::Restrictions)?;
         Ok(Self { filter })
     }
 

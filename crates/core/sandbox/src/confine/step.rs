@@ -5,7 +5,7 @@ use std::io;
 
 /// A step on the way to a confined command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ConfinementStep {
     /// Covering protected files that do not exist.
     Covers,
     /// Making namespaces.
@@ -32,22 +32,22 @@ pub enum Step {
     Restrictions,
 }
 
-const ALL: [Step; 12] = [
-    Step::Covers,
-    Step::Namespaces,
-    Step::Users,
-    Step::Root,
-    Step::Proc,
-    Step::Devices,
-    Step::Folders,
-    Step::Places,
-    Step::Protected,
-    Step::Network,
-    Step::Landlock,
-    Step::Restrictions,
+const ALL: [ConfinementStep; 12] = [
+    ConfinementStep::Covers,
+    ConfinementStep::Namespaces,
+    ConfinementStep::Users,
+    ConfinementStep::Root,
+    ConfinementStep::Proc,
+    ConfinementStep::Devices,
+    ConfinementStep::Folders,
+    ConfinementStep::Places,
+    ConfinementStep::Protected,
+    ConfinementStep::Network,
+    ConfinementStep::Landlock,
+    ConfinementStep::Restrictions,
 ];
 
-impl fmt::Display for Step {
+impl fmt::Display for ConfinementStep {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Covers => "covering protected files that do not exist",
@@ -68,13 +68,13 @@ impl fmt::Display for Step {
 
 /// A step that failed, and the system's error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Failed {
-    pub(crate) step: Step,
+pub(crate) struct ConfinementFailure {
+    pub(crate) step: ConfinementStep,
     pub(crate) errno: i32,
 }
 
-impl Failed {
-    pub(crate) fn new(step: Step, error: &io::Error) -> Self {
+impl ConfinementFailure {
+    pub(crate) fn new(step: ConfinementStep, error: &io::Error) -> Self {
         Self { step, errno: error.raw_os_error().unwrap_or(libc::EINVAL) }
     }
 
@@ -91,13 +91,13 @@ impl Failed {
 }
 
 /// Says at which step something failed.
-pub(crate) trait At<T> {
-    fn at(self, step: Step) -> Result<T, Failed>;
+pub(crate) trait AtStep<T> {
+    fn at(self, step: ConfinementStep) -> Result<T, ConfinementFailure>;
 }
 
-impl<T, Error: Into<io::Error>> At<T> for Result<T, Error> {
-    fn at(self, step: Step) -> Result<T, Failed> {
-        self.map_err(|error| Failed::new(step, &error.into()))
+impl<T, Error: Into<io::Error>> AtStep<T> for Result<T, Error> {
+    fn at(self, step: ConfinementStep) -> Result<T, ConfinementFailure> {
+        self.map_err(|error| ConfinementFailure::new(step, &error.into()))
     }
 }
 
@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn every_step_comes_back_from_its_number() {
         for step in ALL {
-            let failed = Failed { step, errno: libc::EPERM };
-            assert_eq!(Failed::from_code(failed.code()), Some(failed));
+            let failed = ConfinementFailure { step, errno: libc::EPERM };
+            assert_eq!(ConfinementFailure::from_code(failed.code()), Some(failed));
         }
-        assert_eq!(Failed::from_code(0x7fff_0000), None);
-        assert_eq!(Failed::from_code(-1), None);
+        assert_eq!(ConfinementFailure::from_code(0x7fff_0000), None);
+        assert_eq!(ConfinementFailure::from_code(-1), None);
     }
 }

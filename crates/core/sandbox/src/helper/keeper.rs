@@ -21,9 +21,12 @@ use rustix::process::{
 use super::sys::{self, Namespaces, NetworkSpace, Side, Users};
 use super::{for_reading, is_ready, poll_until, tree};
 use crate::HELPER_ARG;
-use crate::confine::{self, At, Confined, Failed, Network, Restrictions, Step, Surroundings, Way};
+use crate::confine::{
+    self, AtStep, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, HostState, Network,
+    Restrictions,
+};
 use crate::network;
-use crate::wire::{Console, Report, Request, Verdict};
+use crate::wire::{CommandOutcome, Console, HelperReport, HelperRequest};
 
 /// The user and group this process has outside any namespace.
 #[derive(Clone, Copy)]
@@ -35,10 +38,10 @@ pub(super) struct Ids {
 /// Runs the forked process to its end.
 pub(super) fn main(
     mut link: UnixStream,
-    request: &Request,
+    request: &HelperRequest,
     namespaces: Namespaces,
     ids: Ids,
-    around: &Surroundings,
+    around: &HostState,
 ) -> ! {
     let verdict = match settle(request, namespaces, ids, around) {
         Ok(Settled { children, restrictions, forwarder }) => match start(request, restrictions) {
@@ -48,8 +51,8 @@ pub(super) fn main(
             }
             Err(verdict) => verdict,
         },
-        Err(Unsettled::NotConfined(failed)) => Verdict::NotConfined(failed),
-        Err(Unsettled::Other) => Verdict::NoNamespace,
+        Err(Unsettled::NotConfined(failed)) => CommandOutcome::NotConfined(failed),
+        Err(Unsettled::Other) => CommandOutcome::NoNamespace,
     };
     report(&mut link, verdict, namespaces);
     exit(0)
@@ -67,12 +70,12 @@ struct Settled {
 
 /// Why nothing can be started.
 enum Unsettled {
-    NotConfined(Failed),
+    NotConfined(ConfinementFailure),
     Other,
 }
 
-impl From<Failed> for Unsettled {
-    fn from(failed: Failed) -> Self {
+impl From<ConfinementFailure> for Unsettled {
+    fn from(failed: ConfinementFailure) -> Self {
         Self::NotConfined(failed)
     }
 }
@@ -83,13 +86,13 @@ impl From<io::Error> for Unsettled {
     }
 }
 
-fn report(link: &mut UnixStream, verdict: Verdict, namespaces: Namespaces) {
+fn report(link: &mut UnixStream, verdict: CommandOutcome, namespaces: Namespaces) {
     // A guard that does not listen any more is dead, and that is noticed by its silence.
-    let _ = link.write_all(&Report { verdict, reaper: namespaces.reaper() }.encode());
+    let _ = link.write_all(&HelperReport { verdict, reaper: namespaces.reaper() }.encode());
 }
 
 /// Makes this process the one that orphans come to, and the place one that the command can be in.
-fn settle(request: &Request, namespaces: Namespaces, ids: Ids, around: &Surroundings) -> Result<Settled, Unsettled> {
+fn settle(request: &HelperRequest, namespaces: Namespaces, ids: Ids, around: &HostState) -> Result<Settled, Unsettled> {
     match namespaces {
         Namespaces::None => set_child_subreaper(Some(getpid())).map_err(io::Error::from)?,
         Namespaces::Pid => mount_own_proc()?,
@@ -100,28 +103,28 @@ fn settle(request: &Request, namespaces: Namespaces, ids: Ids, around: &Surround
         Namespaces::Confined { users, network } => {
             match users {
                 Users::Same => {}
-                Users::Own => map_ids(ids).at(Step::Users)?,
+                Users::Own => map_ids(ids).at(ConfinementStep::Users)?,
             }
             match network {
                 NetworkSpace::Same => {}
-                NetworkSpace::Own => confine::loopback_up().at(Step::Network)?,
+                NetworkSpace::Own => confine::loopback_up().at(ConfinementStep::Network)?,
             }
         }
     }
     let (restrictions, forwarder) = match &request.confined {
         None => (None, None),
         Some(confined) => {
-            match confined.way {
-                Way::Namespace => {
+            match confined.method {
+                ConfinementMethod::Namespace => {
                     confine::build(&confined.policy, around)?;
                     confine::lock_pipes(&confined.policy);
                 }
-                Way::Landlock => confine::lock_in(&confined.policy)?,
+                ConfinementMethod::Landlock => confine::lock_in(&confined.policy)?,
             }
             // Nobody inside may look into this process, which can do more.
-            set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Restrictions)?;
+            set_dumpable_behavior(DumpableBehavior::NotDumpable).at(ConfinementStep::Restrictions)?;
             let restrictions = Restrictions::of(confined)?;
-            let forwarder = start_forwarder(confined, &restrictions).at(Step::Network)?;
+            let forwarder = start_forwarder(confined, &restrictions).at(ConfinementStep::Network)?;
             (Some(restrictions), forwarder)
         }
     };
@@ -130,10 +133,12 @@ fn settle(request: &Request, namespaces: Namespaces, ids: Ids, around: &Surround
 }
 
 /// Starts what leads from the loopback to the proxy, confined like the command itself, where there is a proxy.
-fn start_forwarder(confined: &Confined, restrictions: &Restrictions) -> io::Result<Option<Pid>> {
-    match (confined.way, &confined.policy.network) {
-        (Way::Namespace, Network::Through(_)) => {}
-        (Way::Namespace, Network::None | Network::All) | (Way::Landlock, _) => return Ok(None),
+fn start_forwarder(confined: &ConfinementSpec, restrictions: &Restrictions) -> io::Result<Option<Pid>> {
+    match (confined.method, &confined.policy.network) {
+        (ConfinementMethod::Namespace, Network::Through(_)) => {}
+        (ConfinementMethod::Namespace, Network::None | Network::All) | (ConfinementMethod::Landlock, _) => {
+            return Ok(None);
+        }
     }
     let listener = TcpListener::bind(("127.0.0.1", confine::PROXY_PORT))?;
     match sys::fork(Namespaces::None)? {
@@ -161,29 +166,31 @@ fn mount_own_proc() -> io::Result<()> {
     Ok(())
 }
 
-fn start(request: &Request, restrictions: Option<Restrictions>) -> Result<Pid, Verdict> {
+fn start(request: &HelperRequest, restrictions: Option<Restrictions>) -> Result<Pid, CommandOutcome> {
     let number = |error: &io::Error| error.raw_os_error().unwrap_or(libc::EINVAL);
     // Changing into it here tells a missing folder from a missing program.
-    std::env::set_current_dir(&request.cwd).map_err(|error| Verdict::NoFolder(number(&error)))?;
-    let Some((program, arguments)) = request.argv.split_first() else { return Err(Verdict::NoProgram(libc::EINVAL)) };
+    std::env::set_current_dir(&request.cwd).map_err(|error| CommandOutcome::NoFolder(number(&error)))?;
+    let Some((program, arguments)) = request.argv.split_first() else {
+        return Err(CommandOutcome::NoProgram(libc::EINVAL));
+    };
     if program == HELPER_ARG {
-        return start_nothing(restrictions.as_ref()).map_err(|error| Verdict::NoProgram(number(&error)));
+        return start_nothing(restrictions.as_ref()).map_err(|error| CommandOutcome::NoProgram(number(&error)));
     }
     let mut command = std::process::Command::new(program);
     let stdin = match (request.console, &request.input) {
         (Console::None, None) => Stdio::null(),
-        (Console::None, Some(text)) => in_memory(text).map_err(|error| Verdict::NoProgram(number(&error)))?,
+        (Console::None, Some(text)) => in_memory(text).map_err(|error| CommandOutcome::NoProgram(number(&error)))?,
         (Console::Terminal | Console::Socket, _) => {
             let both = io::stdout().as_fd().try_clone_to_owned();
-            both.map_err(|error| Verdict::NoProgram(number(&error)))?.into()
+            both.map_err(|error| CommandOutcome::NoProgram(number(&error)))?.into()
         }
     };
     command.args(arguments).env_clear().stdin(stdin);
     command.envs(request.env.iter().map(|(name, value)| (name, value)));
     let child = sys::in_own_session(&mut command, request.console, restrictions)
         .spawn()
-        .map_err(|error| Verdict::NoProgram(number(&error)))?;
-    i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Verdict::Lost)
+        .map_err(|error| CommandOutcome::NoProgram(number(&error)))?;
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(CommandOutcome::Lost)
 }
 
 /// A file that holds the text, is nowhere on disk, and is read from its beginning. Nobody has to feed it.
@@ -238,7 +245,7 @@ fn keep(command: Pid, forwarder: Option<Pid>, link: &mut UnixStream, mut childre
 }
 
 enum Reaped {
-    Command(Verdict),
+    Command(CommandOutcome),
     AllAlive,
     NobodyLeft,
 }
@@ -255,10 +262,10 @@ fn reap(command: Pid) -> Reaped {
     }
 }
 
-fn verdict(status: WaitStatus) -> Verdict {
+fn verdict(status: WaitStatus) -> CommandOutcome {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => Verdict::Code(code),
-        (None, Some(signal)) => Verdict::Signal(signal),
-        (None, None) => Verdict::Lost,
+        (Some(code), _) => CommandOutcome::Code(code),
+        (None, Some(signal)) => CommandOutcome::Signal(signal),
+        (None, None) => CommandOutcome::Lost,
     }
 }

@@ -25,10 +25,10 @@ pub(super) fn ask_to_end(root: Pid, spared: Pid) {
 
 /// Ends every descendant of `root`, the calling process, which must be a subreaper, and returns when none is left or
 /// those that are cannot be ended.
-pub(super) fn end_all(root: Pid) -> Children {
+pub(super) fn end_all(root: Pid) -> RemainingChildren {
     let mut pause = Duration::from_millis(1);
     let mut hopeless = 0;
-    while reap() == Children::Left {
+    while reap() == RemainingChildren::Left {
         // First everything is stopped: what is stopped cannot fork.
         let mut stopped = HashSet::new();
         loop {
@@ -45,31 +45,31 @@ pub(super) fn end_all(root: Pid) -> Children {
         let killed = stopped.into_iter().filter(|pid| kill_process(*pid, Signal::KILL).is_ok()).count();
         hopeless = if killed == 0 { hopeless + 1 } else { 0 };
         if hopeless > HOPELESS {
-            return Children::Left;
+            return RemainingChildren::Left;
         }
-        if reap() == Children::None {
+        if reap() == RemainingChildren::None {
             break;
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
-    Children::None
+    RemainingChildren::None
 }
 
 /// Whether any child is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Children {
+pub(super) enum RemainingChildren {
     Left,
     None,
 }
 
 /// Takes leave of all children that have ended.
-fn reap() -> Children {
+fn reap() -> RemainingChildren {
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
-            Ok(None) => return Children::Left,
-            Err(_) => return Children::None,
+            Ok(None) => return RemainingChildren::Left,
+            Err(_) => return RemainingChildren::None,
         }
     }
 }

@@ -23,31 +23,31 @@ const USUAL_PORTS: [u16; 2] = [80, 443];
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hosts {
-    entries: Vec<Entry>,
+    entries: Vec<HostEntry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
-    covers: Covers,
+struct HostEntry {
+    covers: HostPattern,
     /// `None` for the usual ones.
     port: Option<u16>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Covers {
-    One(Host),
+enum HostPattern {
+    One(CanonicalHost),
     /// Every name below this domain.
     Below(String),
 }
 
 /// A host in its one spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Host {
+pub(super) enum CanonicalHost {
     Name(String),
     Address(IpAddr),
 }
 
-impl fmt::Display for Host {
+impl fmt::Display for CanonicalHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => f.write_str(name),
@@ -72,7 +72,7 @@ impl Hosts {
     pub fn parse<Text: AsRef<str>>(entries: impl IntoIterator<Item = Text>) -> Result<Self, HostError> {
         let read = |text: Text| {
             let entry = text.as_ref();
-            Entry::parse(entry).map_err(|problem| HostError { entry: entry.to_owned(), problem })
+            HostEntry::parse(entry).map_err(|problem| HostError { entry: entry.to_owned(), problem })
         };
         Ok(Self { entries: entries.into_iter().map(read).collect::<Result<_, _>>()? })
     }
@@ -83,12 +83,12 @@ impl Hosts {
     }
 
     /// Whether this host may be reached at this port.
-    pub(super) fn list(&self, host: &Host, port: u16) -> bool {
+    pub(super) fn list(&self, host: &CanonicalHost, port: u16) -> bool {
         self.entries.iter().any(|entry| entry.has_port(port) && entry.covers.host(host))
     }
 }
 
-impl Entry {
+impl HostEntry {
     fn parse(entry: &str) -> Result<Self, String> {
         if entry.is_empty() {
             return Err("is empty: write a host, such as `crates.io`".to_owned());
@@ -113,16 +113,16 @@ impl Entry {
             None if name.contains('*') => {
                 return Err("has a `*` elsewhere than in front: write `*.` and a domain".to_owned());
             }
-            None => Covers::One(Host::listed(name)?),
+            None => HostPattern::One(CanonicalHost::listed(name)?),
             Some(domain) if domain.contains('*') => {
                 return Err("has more than one `*`: `*.` and a domain covers names at any depth".to_owned());
             }
-            Some(domain) => match Host::listed(domain)? {
-                Host::Address(_) => return Err("has a `*` before an address: list each address".to_owned()),
-                Host::Name(domain) if !domain.contains('.') => {
+            Some(domain) => match CanonicalHost::listed(domain)? {
+                CanonicalHost::Address(_) => return Err("has a `*` before an address: list each address".to_owned()),
+                CanonicalHost::Name(domain) if !domain.contains('.') => {
                     return Err(format!("would be all of `.{domain}`: name more of the domain"));
                 }
-                Host::Name(domain) => Covers::Below(domain),
+                CanonicalHost::Name(domain) => HostPattern::Below(domain),
             },
         };
         Ok(Self { covers, port })
@@ -133,14 +133,14 @@ impl Entry {
     }
 }
 
-impl Covers {
-    fn host(&self, host: &Host) -> bool {
+impl HostPattern {
+    fn host(&self, host: &CanonicalHost) -> bool {
         match (self, host) {
             (Self::One(listed), host) => listed == host,
-            (Self::Below(domain), Host::Name(name)) => {
+            (Self::Below(domain), CanonicalHost::Name(name)) => {
                 name.strip_suffix(domain.as_str()).is_some_and(|below| below.len() > 1 && below.ends_with('.'))
             }
-            (Self::Below(_), Host::Address(_)) => false,
+            (Self::Below(_), CanonicalHost::Address(_)) => false,
         }
     }
 }
@@ -166,7 +166,7 @@ pub(super) fn read_port(text: &str) -> Option<u16> {
     text.parse().ok().filter(|port| digits && *port != 0)
 }
 
-impl Host {
+impl CanonicalHost {
     /// A host from the user's list, in any script.
     fn listed(text: &str) -> Result<Self, String> {
         let no_host = || "is no host: write a name, such as `crates.io`, or an address".to_owned();

@@ -19,8 +19,8 @@ use tokio::net::{TcpStream, UnixListener, UnixSocket, UnixStream, lookup_host};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
-use super::hosts::{Host, Hosts};
-use super::request::{self, Kind, LONGEST_HEAD, Refusal, Request};
+use super::hosts::{CanonicalHost, Hosts};
+use super::request::{self, LONGEST_HEAD, ProxyRefusal, ProxyRequest, ProxyRequestKind};
 
 /// A client that has not said by then what it wants gets no answer.
 const HEAD_TIME: Duration = Duration::from_secs(10);
@@ -38,11 +38,11 @@ const MOST_REFUSED: usize = 32;
 pub struct Proxy {
     socket: PathBuf,
     task: AbortHandle,
-    shared: Arc<Shared>,
+    shared: Arc<ProxyState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ProxyState {
     hosts: Hosts,
     refused: Mutex<BTreeSet<String>>,
 }
@@ -56,7 +56,7 @@ impl Proxy {
         let listener = std::fs::set_permissions(&socket, Permissions::from_mode(0o600))
             .and_then(|()| listener.listen(128))
             .inspect_err(|_| drop(std::fs::remove_file(&socket)))?;
-        let shared = Arc::new(Shared { hosts, refused: Mutex::default() });
+        let shared = Arc::new(ProxyState { hosts, refused: Mutex::default() });
         let task = tokio::spawn(accept(listener, Arc::clone(&shared))).abort_handle();
         Ok(Self { socket, task, shared })
     }
@@ -76,7 +76,7 @@ impl Drop for Proxy {
     }
 }
 
-async fn accept(listener: UnixListener, shared: Arc<Shared>) {
+async fn accept(listener: UnixListener, shared: Arc<ProxyState>) {
     let mut connections = JoinSet::new();
     loop {
         while connections.len() >= MOST_CONNECTIONS {
@@ -96,18 +96,18 @@ async fn accept(listener: UnixListener, shared: Arc<Shared>) {
 }
 
 /// Serves the one request of a connection. What fails between the two sides ends it; nobody else is concerned.
-async fn serve(mut client: UnixStream, shared: Arc<Shared>) {
+async fn serve(mut client: UnixStream, shared: Arc<ProxyState>) {
     let answered = async {
         let (head, early) = timeout(HEAD_TIME, read_head(&mut client))
             .await
-            .unwrap_or_else(|_| Err(Refusal::new(408, "Request Timeout", "the request did not arrive in time")))?;
-        let Request { host, port, kind } = request::read(&head)?;
+            .unwrap_or_else(|_| Err(ProxyRefusal::new(408, "Request Timeout", "the request did not arrive in time")))?;
+        let ProxyRequest { host, port, kind } = request::read(&head)?;
         let server = shared.connect(&host, port).await?;
         Ok((server, kind, early))
     };
     let _ended = match answered.await {
-        Ok((server, Kind::Tunnel, early)) => tunnel(client, server, &early).await,
-        Ok((server, Kind::Plain { head, body, expects_continue }, early)) => {
+        Ok((server, ProxyRequestKind::Tunnel, early)) => tunnel(client, server, &early).await,
+        Ok((server, ProxyRequestKind::Plain { head, body, expects_continue }, early)) => {
             if expects_continue && client.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await.is_err() {
                 return;
             }
@@ -118,8 +118,8 @@ async fn serve(mut client: UnixStream, shared: Arc<Shared>) {
 }
 
 /// The head of a request, and what came with it.
-async fn read_head(client: &mut UnixStream) -> Result<(Vec<u8>, Vec<u8>), Refusal> {
-    let gone = || Refusal::new(400, "Bad Request", "the request is not complete");
+async fn read_head(client: &mut UnixStream) -> Result<(Vec<u8>, Vec<u8>), ProxyRefusal> {
+    let gone = || ProxyRefusal::new(400, "Bad Request", "the request is not complete");
     let mut head = Vec::new();
     loop {
         let seen = head.len();
@@ -133,13 +133,13 @@ async fn read_head(client: &mut UnixStream) -> Result<(Vec<u8>, Vec<u8>), Refusa
         }
         if head.len() > LONGEST_HEAD {
             let text = "the head of the request is longer than 32 KiB";
-            return Err(Refusal::new(431, "Request Header Fields Too Large", text));
+            return Err(ProxyRefusal::new(431, "Request Header Fields Too Large", text));
         }
     }
 }
 
-impl Shared {
-    async fn connect(&self, host: &Host, port: u16) -> Result<TcpStream, Refusal> {
+impl ProxyState {
+    async fn connect(&self, host: &CanonicalHost, port: u16) -> Result<TcpStream, ProxyRefusal> {
         if !self.hosts.list(host, port) {
             return Err(self.forbid(
                 host,
@@ -148,19 +148,20 @@ impl Shared {
                 &format!("{host}:{port}"),
             ));
         }
-        let unreachable = |why: String| Refusal::new(502, "Bad Gateway", format!("`{host}:{port}` {why}"));
+        let unreachable = |why: String| ProxyRefusal::new(502, "Bad Gateway", format!("`{host}:{port}` {why}"));
         let found: Vec<IpAddr> = match host {
-            Host::Address(address) => vec![*address],
-            Host::Name(name) => match timeout(CONNECT_TIME, lookup_host((name.as_str(), port))).await {
+            CanonicalHost::Address(address) => vec![*address],
+            CanonicalHost::Name(name) => match timeout(CONNECT_TIME, lookup_host((name.as_str(), port))).await {
                 Ok(Ok(found)) => found.map(|address| address.ip().to_canonical()).collect(),
                 Ok(Err(error)) => return Err(unreachable(format!("has no address: {error}"))),
                 Err(_elapsed) => return Err(unreachable("has no address: the name was not found in time".to_owned())),
             },
         };
-        let permitted = |address: &IpAddr| is_public(*address) || self.hosts.list(&Host::Address(*address), port);
+        let permitted =
+            |address: &IpAddr| is_public(*address) || self.hosts.list(&CanonicalHost::Address(*address), port);
         let (permitted, others): (Vec<_>, Vec<_>) = found.into_iter().partition(permitted);
         if let (true, Some(address)) = (permitted.is_empty(), others.first()) {
-            let address = Host::Address(*address);
+            let address = CanonicalHost::Address(*address);
             let text = format!("`{host}:{port}` is at `{address}`, which is not an address of the public internet");
             return Err(self.forbid(host, port, &text, &format!("{address}:{port}")));
         }
@@ -175,14 +176,14 @@ impl Shared {
         Err(unreachable(last))
     }
 
-    fn forbid(&self, host: &Host, port: u16, what: &str, missing: &str) -> Refusal {
+    fn forbid(&self, host: &CanonicalHost, port: u16, what: &str, missing: &str) -> ProxyRefusal {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.len() < MOST_REFUSED {
             refused.insert(format!("{host}:{port}"));
         }
         let text =
             format!("{what}. To allow it the user adds \"{missing}\" to `[sandbox] network` in haft's configuration");
-        Refusal::new(403, "Forbidden by [sandbox] network", text)
+        ProxyRefusal::new(403, "Forbidden by [sandbox] network", text)
     }
 }
 
@@ -227,8 +228,8 @@ async fn exchange(
     }
 }
 
-async fn refuse(mut client: UnixStream, refusal: &Refusal) -> io::Result<()> {
-    let Refusal { status, reason, text } = refusal;
+async fn refuse(mut client: UnixStream, refusal: &ProxyRefusal) -> io::Result<()> {
+    let ProxyRefusal { status, reason, text } = refusal;
     let body = format!("haft: {text}.\n");
     let answer = format!(
         "HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",

@@ -4,7 +4,7 @@
 //! of the target is the host of the header. What is sent on is written anew from what was understood, so that the server sees
 //! the request that was checked and no other.
 
-use super::hosts::{Host, read_port};
+use super::hosts::{CanonicalHost, read_port};
 
 /// Longer heads are refused.
 pub(super) const LONGEST_HEAD: usize = 32 << 10;
@@ -18,14 +18,14 @@ const NOT_SENT_ON: &[&str] = &[
 
 /// What a client asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Request {
-    pub(super) host: Host,
+pub(super) struct ProxyRequest {
+    pub(super) host: CanonicalHost,
     pub(super) port: u16,
-    pub(super) kind: Kind,
+    pub(super) kind: ProxyRequestKind,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ProxyRequestKind {
     /// `CONNECT`: bytes in both directions.
     Tunnel,
     /// Plain HTTP.
@@ -41,13 +41,13 @@ pub(super) enum Kind {
 
 /// Why a request is not served: an answer to the client.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct ProxyRefusal {
     pub(super) status: u16,
     pub(super) reason: &'static str,
     pub(super) text: String,
 }
 
-impl Refusal {
+impl ProxyRefusal {
     pub(super) fn new(status: u16, reason: &'static str, text: impl Into<String>) -> Self {
         Self { status, reason, text: text.into() }
     }
@@ -63,42 +63,52 @@ pub(super) fn head_end(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Reads a whole head, the empty line included.
-pub(super) fn read(head: &[u8]) -> Result<Request, Refusal> {
+pub(super) fn read(head: &[u8]) -> Result<ProxyRequest, ProxyRefusal> {
     if !lines_are_strict(head) {
-        return Err(Refusal::bad("a line of the request does not end in CR LF, or holds a NUL"));
+        return Err(ProxyRefusal::bad("a line of the request does not end in CR LF, or holds a NUL"));
     }
     let mut space = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut parsed = httparse::Request::new(&mut space);
     match parsed.parse(head) {
         Ok(httparse::Status::Complete(length)) if length == head.len() => {}
-        Ok(_) => return Err(Refusal::bad("the request does not end where it should")),
+        Ok(_) => return Err(ProxyRefusal::bad("the request does not end where it should")),
         Err(httparse::Error::TooManyHeaders) => {
-            return Err(Refusal::new(431, "Request Header Fields Too Large", "the request has more than 100 headers"));
+            return Err(ProxyRefusal::new(
+                431,
+                "Request Header Fields Too Large",
+                "the request has more than 100 headers",
+            ));
         }
-        Err(error) => return Err(Refusal::bad(format!("the request cannot be read: {error}"))),
+        Err(error) => return Err(ProxyRefusal::bad(format!("the request cannot be read: {error}"))),
     }
     let (Some(method), Some(target), Some(version)) = (parsed.method, parsed.path, parsed.version) else {
-        return Err(Refusal::bad("the request line is not complete"));
+        return Err(ProxyRefusal::bad("the request line is not complete"));
     };
     if method == "CONNECT" {
         let (host, port) = authority(target)
             .and_then(|(host, port)| Some((host, port?)))
-            .ok_or_else(|| Refusal::bad("`CONNECT` needs a host and a port, such as `example.com:443`"))?;
-        return Ok(Request { host, port, kind: Kind::Tunnel });
+            .ok_or_else(|| ProxyRefusal::bad("`CONNECT` needs a host and a port, such as `example.com:443`"))?;
+        return Ok(ProxyRequest { host, port, kind: ProxyRequestKind::Tunnel });
     }
     plain(method, target, version, parsed.headers)
 }
 
-fn plain(method: &str, target: &str, version: u8, headers: &[httparse::Header<'_>]) -> Result<Request, Refusal> {
+fn plain(
+    method: &str,
+    target: &str,
+    version: u8,
+    headers: &[httparse::Header<'_>],
+) -> Result<ProxyRequest, ProxyRefusal> {
     let rest = target.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://")).and(target.get(7..));
-    let rest = rest
-        .ok_or_else(|| Refusal::bad("this is a proxy: it takes `CONNECT` and addresses that begin with `http://`"))?;
+    let rest = rest.ok_or_else(|| {
+        ProxyRefusal::bad("this is a proxy: it takes `CONNECT` and addresses that begin with `http://`")
+    })?;
     let (name, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    let no_host = || Refusal::bad("the address names no host that can be understood");
+    let no_host = || ProxyRefusal::bad("the address names no host that can be understood");
     let (host, port) = authority(name).ok_or_else(no_host)?;
     let port = port.unwrap_or(80);
     if path.contains('#') {
-        return Err(Refusal::bad("the address has a fragment, which is never sent"));
+        return Err(ProxyRefusal::bad("the address has a fragment, which is never sent"));
     }
     check_host_header(headers, &host, port)?;
     let body = body_length(headers)?;
@@ -122,42 +132,42 @@ fn plain(method: &str, target: &str, version: u8, headers: &[httparse::Header<'_
     // One request per connection: the next one is looked at as this one was.
     head.extend_from_slice(b"Connection: close\r\n\r\n");
     let expects_continue = values(headers, "expect").any(|value| value.eq_ignore_ascii_case(b"100-continue"));
-    Ok(Request { host, port, kind: Kind::Plain { head, body: body.unwrap_or(0), expects_continue } })
+    Ok(ProxyRequest { host, port, kind: ProxyRequestKind::Plain { head, body: body.unwrap_or(0), expects_continue } })
 }
 
 /// The header, if there is one, must name what the address names.
-fn check_host_header(headers: &[httparse::Header<'_>], host: &Host, port: u16) -> Result<(), Refusal> {
+fn check_host_header(headers: &[httparse::Header<'_>], host: &CanonicalHost, port: u16) -> Result<(), ProxyRefusal> {
     let mut named = values(headers, "host");
     let (first, further) = (named.next(), named.next());
     if further.is_some() {
-        return Err(Refusal::bad("the request has two `Host` headers"));
+        return Err(ProxyRefusal::bad("the request has two `Host` headers"));
     }
     let Some(value) = first else { return Ok(()) };
     let same = std::str::from_utf8(value)
         .ok()
         .and_then(authority)
         .is_some_and(|(named, at)| named == *host && at.unwrap_or(80) == port);
-    if same { Ok(()) } else { Err(Refusal::bad("the `Host` header and the address name different hosts")) }
+    if same { Ok(()) } else { Err(ProxyRefusal::bad("the `Host` header and the address name different hosts")) }
 }
 
 /// The length of the body; a body of unknown length is not taken.
-fn body_length(headers: &[httparse::Header<'_>]) -> Result<Option<u64>, Refusal> {
+fn body_length(headers: &[httparse::Header<'_>]) -> Result<Option<u64>, ProxyRefusal> {
     let lengths: Vec<_> = values(headers, "content-length").collect();
     let encoded = values(headers, "transfer-encoding").next().is_some();
     match (&lengths[..], encoded) {
         ([], false) => Ok(None),
-        ([], true) => Err(Refusal::new(
+        ([], true) => Err(ProxyRefusal::new(
             411,
             "Length Required",
             "a body without `Content-Length` is not sent on over plain HTTP; use `https` or send its length",
         )),
-        (_, true) => Err(Refusal::bad("the request has both `Content-Length` and `Transfer-Encoding`")),
+        (_, true) => Err(ProxyRefusal::bad("the request has both `Content-Length` and `Transfer-Encoding`")),
         ([length], false) => {
             let digits = length.iter().all(u8::is_ascii_digit);
             let length = std::str::from_utf8(length).ok().filter(|_| digits).and_then(|length| length.parse().ok());
-            length.map(Some).ok_or_else(|| Refusal::bad("`Content-Length` is no number"))
+            length.map(Some).ok_or_else(|| ProxyRefusal::bad("`Content-Length` is no number"))
         }
-        (_, false) => Err(Refusal::bad("the request has two `Content-Length` headers")),
+        (_, false) => Err(ProxyRefusal::bad("the request has two `Content-Length` headers")),
     }
 }
 
@@ -166,7 +176,7 @@ fn values<'a>(headers: &'a [httparse::Header<'_>], name: &str) -> impl Iterator<
 }
 
 /// A host and the port behind it, if there is one.
-fn authority(text: &str) -> Option<(Host, Option<u16>)> {
+fn authority(text: &str) -> Option<(CanonicalHost, Option<u16>)> {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(read_port(port)?)),
         Some(_) | None => (text, None),
@@ -174,7 +184,7 @@ fn authority(text: &str) -> Option<(Host, Option<u16>)> {
     // Without brackets a colon is no part of a host.
     let bracketed = host.starts_with('[') && host.ends_with(']');
     (bracketed || !host.contains(':')).then_some(())?;
-    Some((Host::requested(host)?, port))
+    Some((CanonicalHost::requested(host)?, port))
 }
 
 /// Whether CR and LF come in pairs only and there is no NUL.

@@ -23,7 +23,7 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
         Ok(())
     }),
     root("open a disk", |_| {
-        let disks = fs::read_dir("/dev").map_err(super::Failure::from)?.flatten();
+        let disks = fs::read_dir("/dev").map_err(super::AttemptFailure::from)?.flatten();
         let mut disks = disks.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_block_device()));
         let Some(disk) = disks.next() else { return super::refused("there is none in /dev") };
         open(&disk.path())

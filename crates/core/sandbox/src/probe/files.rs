@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timestamps, Uid, XattrFlags};
 
 use super::sys::call;
-use super::{Attempt, Ground, Tried, anyone, not_applicable, root};
+use super::{Attempt, ProbeTargets, Tried, anyone, not_applicable, root};
 
 pub(super) const ATTEMPTS: &[Attempt] = &[
     anyone("create a file", |g| create_in(&g.outside)),
@@ -132,9 +132,9 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
 ];
 
 /// The outside folder as seen from the project.
-fn relative(ground: &Ground) -> std::path::PathBuf {
-    let up = ground.project.components().skip(1).map(|_| "..").collect::<std::path::PathBuf>();
-    up.join(ground.outside.strip_prefix("/").unwrap_or(&ground.outside))
+fn relative(targets: &ProbeTargets) -> std::path::PathBuf {
+    let up = targets.project.components().skip(1).map(|_| "..").collect::<std::path::PathBuf>();
+    up.join(targets.outside.strip_prefix("/").unwrap_or(&targets.outside))
 }
 
 /// Creates a file and removes it.

@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, RenameFlags, linkat, renameat_with};
 
 use super::files::{create_in, open_to_write};
-use super::{Attempt, Ground, Tried, anyone, root};
+use super::{Attempt, ProbeTargets, Tried, anyone, root};
 
 pub(super) const ATTEMPTS: &[Attempt] = &[
     anyone("write through a symbolic link", |g| through(g, &g.outside_file(), open_to_write)),
@@ -86,15 +86,15 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
     }),
 ];
 
-fn is_one_file_system(ground: &Ground) -> bool {
+fn is_one_file_system(targets: &ProbeTargets) -> bool {
     use std::os::unix::fs::MetadataExt;
     let device = |path: &Path| fs::metadata(path).map(|of| of.dev()).ok();
-    device(&ground.project) == device(Path::new("/etc"))
+    device(&targets.project) == device(Path::new("/etc"))
 }
 
 /// Tries through a symbolic link in the project.
-pub(super) fn through(ground: &Ground, target: &Path, attempt: impl FnOnce(&Path) -> Tried) -> Tried {
-    let link = ground.in_project("symbolic-link");
+pub(super) fn through(targets: &ProbeTargets, target: &Path, attempt: impl FnOnce(&Path) -> Tried) -> Tried {
+    let link = targets.in_project("symbolic-link");
     symlink(target, &link)?;
     let tried = attempt(&link);
     fs::remove_file(link)?;

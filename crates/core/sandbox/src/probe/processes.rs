@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use super::kernel::on_process;
 use super::sys::{Arg, call, owned, read_segment};
-use super::{Attempt, Failure, Ground, Tried, anyone, depends, holds, not_applicable, refused};
+use super::{Attempt, AttemptFailure, ProbeTargets, Tried, anyone, depends, holds, not_applicable, refused};
 
 /// Asks only whether it could be sent.
 const NO_SIGNAL: i32 = 0;
@@ -138,14 +138,14 @@ fn parent() -> i32 {
 }
 
 /// Makes a call on the process outside. A process of the same number inside is not it.
-fn on<const N: usize>(ground: &Ground, number: libc::c_long, arguments: [Arg<'_>; N]) -> Tried {
+fn on<const N: usize>(targets: &ProbeTargets, number: libc::c_long, arguments: [Arg<'_>; N]) -> Tried {
     on_process(call(number, arguments))?;
-    same(ground)
+    same(targets)
 }
 
-fn same(ground: &Ground) -> Tried {
-    let text = fs::read_to_string(format!("/proc/{}/cmdline", ground.process)).unwrap_or_default();
-    holds(text.contains(&ground.mark), "the process of that number is another one")
+fn same(targets: &ProbeTargets) -> Tried {
+    let text = fs::read_to_string(format!("/proc/{}/cmdline", targets.process)).unwrap_or_default();
+    holds(text.contains(&targets.mark), "the process of that number is another one")
 }
 
 /// Whether a program that belongs to root and says so runs as root.
@@ -166,5 +166,5 @@ fn run_set_user_id() -> Tried {
         return refused("it is not known as whom it runs");
     };
     let effective = users.split_ascii_whitespace().nth(1);
-    if effective == Some("0") { Ok(()) } else { Err(Failure::Refused(format!("it runs as user {effective:?}"))) }
+    if effective == Some("0") { Ok(()) } else { Err(AttemptFailure::Refused(format!("it runs as user {effective:?}"))) }
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::files::{create_in, open_to_write};
-use super::{Attempt, Ground, Tried, anyone, depends, holds, not_applicable, root};
+use super::{Attempt, ProbeTargets, Tried, anyone, depends, holds, not_applicable, root};
 
 pub(super) const ATTEMPTS: &[Attempt] = &[
     anyone("write below /proc/self/root", |g| open_to_write(&below("/proc/self/root", g))),
@@ -69,7 +69,7 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
     depends("leave the control group", |_| open("/sys/fs/cgroup/cgroup.procs")),
     depends("write a parameter of a module", |_| {
         let modules =
-            fs::read_dir("/sys/module").map_err(|_| super::Failure::NotApplicable("no modules".to_owned()))?;
+            fs::read_dir("/sys/module").map_err(|_| super::AttemptFailure::NotApplicable("no modules".to_owned()))?;
         let folders = modules.flatten().filter_map(|module| fs::read_dir(module.path().join("parameters")).ok());
         let mut files = folders.flatten().flatten().map(|file| file.path());
         let writable = |path: &PathBuf| {
@@ -83,8 +83,8 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
     }),
 ];
 
-fn below(root: &str, ground: &Ground) -> PathBuf {
-    let file = ground.outside_file();
+fn below(root: &str, targets: &ProbeTargets) -> PathBuf {
+    let file = targets.outside_file();
     Path::new(root).join(file.strip_prefix("/").unwrap_or(&file))
 }
 

@@ -9,7 +9,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::files::{back_and_forth, create_in, open_to_write};
 use super::links::through;
-use super::{Attempt, Ground, Tried, anyone, depends, holds, not_applicable};
+use super::{Attempt, ProbeTargets, Tried, anyone, depends, holds, not_applicable};
 
 /// The settings of the repository: they name programs that git runs.
 const CONFIG: &str = ".git/config";
@@ -164,8 +164,8 @@ fn make_file(path: &Path) -> Tried {
 }
 
 /// Makes a file under another name and gives it this one.
-fn arrive(ground: &Ground, name: &str) -> Tried {
-    let (from, to) = (ground.in_project("arriving"), ground.in_project(name));
+fn arrive(targets: &ProbeTargets, name: &str) -> Tried {
+    let (from, to) = (targets.in_project("arriving"), targets.in_project(name));
     File::create(&from)?;
     let renamed = fs::rename(&from, &to);
     fs::remove_file(if renamed.is_ok() { to } else { from })?;

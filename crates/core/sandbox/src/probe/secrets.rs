@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::links::through;
-use super::{Attempt, Ground, Tried, anyone, depends, holds, root};
+use super::{Attempt, ProbeTargets, Tried, anyone, depends, holds, root};
 
 pub(super) const ATTEMPTS: &[Attempt] = &[
     anyone("read a secret", |g| reveals(g, &g.secret)),
@@ -74,7 +74,7 @@ fn below(root: &str, path: &Path) -> PathBuf {
 }
 
 /// Whether the secret text is found there.
-fn reveals(ground: &Ground, path: &Path) -> Tried {
+fn reveals(targets: &ProbeTargets, path: &Path) -> Tried {
     let text = fs::read(path)?;
-    holds(String::from_utf8_lossy(&text).contains(&ground.secret_text), "it holds something else")
+    holds(String::from_utf8_lossy(&text).contains(&targets.secret_text), "it holds something else")
 }

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::io::FdFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use super::{Ground, sys};
+use super::{ProbeTargets, sys};
 
 /// Folders where a command may leave what nobody outside should see.
 const PRIVATE: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
@@ -42,10 +42,10 @@ const FOLDERS: &[&str] = &["outside/folder", "project/.git/objects", "project/.g
 
 /// A small world to make attempts on. Dropping it ends what was started for it; its files are the caller's to remove.
 #[derive(Debug)]
-pub struct Site {
+pub struct ProbeSite {
     root: PathBuf,
-    ground: Ground,
-    before: BTreeMap<PathBuf, Seen>,
+    targets: ProbeTargets,
+    before: BTreeMap<PathBuf, SiteFile>,
     process: Child,
     server: TcpListener,
     datagrams: UdpSocket,
@@ -58,12 +58,12 @@ pub struct Site {
 
 /// What a path holds.
 #[derive(Debug, PartialEq, Eq)]
-struct Seen {
+struct SiteFile {
     mode: u32,
     content: Vec<u8>,
 }
 
-impl Site {
+impl ProbeSite {
     /// Makes one in a folder that is empty, private to the user and, so that there is something to be refused, not in `/tmp`.
     pub fn prepare(root: &Path) -> io::Result<Self> {
         let mark = format!("haft-probe-{}-{}", std::process::id(), SITES.fetch_add(1, Ordering::Relaxed));
@@ -95,7 +95,7 @@ impl Site {
         // The command's parents have it open, and do not close it by themselves.
         let descriptor = File::open(&outside)?;
         rustix::io::fcntl_setfd(&descriptor, FdFlags::empty())?;
-        let ground = Ground {
+        let targets = ProbeTargets {
             project: root.join("project"),
             outside,
             secret: root.join("secrets/key"),
@@ -110,13 +110,13 @@ impl Site {
             secret_text,
             mark,
         };
-        let process = start_process(&ground)?;
-        let ground = Ground { process: process.id().cast_signed(), ..ground };
-        fs::write(root.join("ground.json"), serde_json::to_vec(&ground)?)?;
+        let process = start_process(&targets)?;
+        let targets = ProbeTargets { process: process.id().cast_signed(), ..targets };
+        fs::write(root.join("ground.json"), serde_json::to_vec(&targets)?)?;
         let before = look(root)?;
         Ok(Self {
             root: root.to_owned(),
-            ground,
+            targets,
             before,
             process,
             server,
@@ -130,12 +130,12 @@ impl Site {
     }
 
     /// Where everything is.
-    pub fn ground(&self) -> &Ground {
-        &self.ground
+    pub fn targets(&self) -> &ProbeTargets {
+        &self.targets
     }
 
     /// The file that tells where everything is: what the program that makes the attempts is given.
-    pub fn ground_file(&self) -> PathBuf {
+    pub fn targets_file(&self) -> PathBuf {
         self.root.join("ground.json")
     }
 
@@ -173,7 +173,7 @@ impl Site {
             note("the process was ended");
         }
         for folder in PRIVATE {
-            let left = Path::new(folder).join(&self.ground.mark);
+            let left = Path::new(folder).join(&self.targets.mark);
             if fs::remove_file(&left).is_ok() {
                 note(&format!("{} was left", left.display()));
             }
@@ -182,12 +182,12 @@ impl Site {
     }
 }
 
-impl Drop for Site {
+impl Drop for ProbeSite {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
-        sys::remove_segment(self.ground.segment);
-        let _ = fs::remove_file(Path::new("/dev/shm").join(&self.ground.shared));
+        sys::remove_segment(self.targets.segment);
+        let _ = fs::remove_file(Path::new("/dev/shm").join(&self.targets.shared));
     }
 }
 
@@ -196,12 +196,12 @@ fn shared_name(mark: &str) -> String {
 }
 
 /// A process that waits for its input to end, with the secret in its environment and the mark in its command line.
-fn start_process(ground: &Ground) -> io::Result<Child> {
+fn start_process(targets: &ProbeTargets) -> io::Result<Child> {
     Command::new("/bin/sh")
-        .args(["-c", "read line", &ground.mark])
+        .args(["-c", "read line", &targets.mark])
         .env_clear()
-        .env("SECRET", &ground.secret_text)
-        .current_dir(&ground.outside)
+        .env("SECRET", &targets.secret_text)
+        .current_dir(&targets.outside)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -225,7 +225,7 @@ fn terminal() -> io::Result<(OwnedFd, PathBuf)> {
 }
 
 /// Everything below the folders that attempts are made on.
-fn look(root: &Path) -> io::Result<BTreeMap<PathBuf, Seen>> {
+fn look(root: &Path) -> io::Result<BTreeMap<PathBuf, SiteFile>> {
     let mut seen = BTreeMap::new();
     let mut open = ["project", "outside", "secrets"].map(|name| root.join(name)).to_vec();
     while let Some(path) = open.pop() {
@@ -243,7 +243,7 @@ fn look(root: &Path) -> io::Result<BTreeMap<PathBuf, Seen>> {
                 open.push(entry?.path());
             }
         }
-        seen.insert(path, Seen { mode: metadata.permissions().mode(), content });
+        seen.insert(path, SiteFile { mode: metadata.permissions().mode(), content });
     }
     Ok(seen)
 }
@@ -257,18 +257,18 @@ mod tests {
     #[test]
     fn what_happens_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
-        let mut site = Site::prepare(folder.path()).unwrap();
+        let mut site = ProbeSite::prepare(folder.path()).unwrap();
         assert!(site.changed_files().unwrap().is_empty() && site.contacts().unwrap().is_empty());
-        let ground = site.ground().clone();
-        fs::write(ground.outside_file(), "other").unwrap();
-        fs::remove_file(ground.in_project(".git/config")).unwrap();
-        fs::write(ground.in_project("new"), "").unwrap();
-        fs::set_permissions(&ground.secret, fs::Permissions::from_mode(0o644)).unwrap();
+        let targets = site.targets().clone();
+        fs::write(targets.outside_file(), "other").unwrap();
+        fs::remove_file(targets.in_project(".git/config")).unwrap();
+        fs::write(targets.in_project("new"), "").unwrap();
+        fs::set_permissions(&targets.secret, fs::Permissions::from_mode(0o644)).unwrap();
         assert_eq!(site.changed_files().unwrap().len(), 4, "{:?}", site.changed_files());
-        drop(std::net::TcpStream::connect(("127.0.0.1", ground.port)).unwrap());
-        drop(std::os::unix::net::UnixStream::connect(&ground.socket).unwrap());
-        fs::write(Path::new("/tmp").join(&ground.mark), "").unwrap();
-        fs::OpenOptions::new().write(true).open(&ground.terminal).unwrap().write_all(b"x").unwrap();
+        drop(std::net::TcpStream::connect(("127.0.0.1", targets.port)).unwrap());
+        drop(std::os::unix::net::UnixStream::connect(&targets.socket).unwrap());
+        fs::write(Path::new("/tmp").join(&targets.mark), "").unwrap();
+        fs::OpenOptions::new().write(true).open(&targets.terminal).unwrap().write_all(b"x").unwrap();
         site.process.kill().unwrap();
         site.process.wait().unwrap();
         let contacts = site.contacts().unwrap();

@@ -10,13 +10,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-use super::{Failure, Outcome, Tried};
+use super::{AttemptFailure, ProbeOutcome, Tried};
 
 /// How long an attempt may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Makes an attempt in a process of its own, so that it may change or lose its process.
-pub(super) fn in_a_process(attempt: impl FnOnce() -> Tried) -> io::Result<(Outcome, String)> {
+pub(super) fn in_a_process(attempt: impl FnOnce() -> Tried) -> io::Result<(ProbeOutcome, String)> {
     let (hear, tell) = pipe_with(PipeFlags::CLOEXEC)?;
     // SAFETY: this process has one thread, so the child finds no lock held and no state half-changed.
     let pid = unsafe { libc::fork() };
@@ -27,8 +27,8 @@ pub(super) fn in_a_process(attempt: impl FnOnce() -> Tried) -> io::Result<(Outco
         drop(hear);
         let (outcome, detail) = match attempt() {
             Ok(()) => (b's', String::new()),
-            Err(Failure::Refused(why)) => (b'r', why),
-            Err(Failure::NotApplicable(why)) => (b'n', why),
+            Err(AttemptFailure::Refused(why)) => (b'r', why),
+            Err(AttemptFailure::NotApplicable(why)) => (b'n', why),
         };
         let mut tell = File::from(tell);
         let told = tell.write_all(&[&[outcome], detail.as_bytes()].concat());
@@ -49,12 +49,12 @@ pub(super) fn in_a_process(attempt: impl FnOnce() -> Tried) -> io::Result<(Outco
     }
     let detail = String::from_utf8_lossy(text.get(1..).unwrap_or_default()).into_owned();
     Ok(match (text.first(), status.and_then(rustix::process::WaitStatus::terminating_signal)) {
-        (Some(b's'), _) => (Outcome::Succeeded, detail),
-        (Some(b'n'), _) => (Outcome::NotApplicable, detail),
-        (Some(_), _) => (Outcome::Refused, detail),
+        (Some(b's'), _) => (ProbeOutcome::Succeeded, detail),
+        (Some(b'n'), _) => (ProbeOutcome::NotApplicable, detail),
+        (Some(_), _) => (ProbeOutcome::Refused, detail),
         // Not known to be refused, so not counted as such.
-        (None, _) if !heard => (Outcome::Succeeded, "it did not end in time".to_owned()),
-        (None, signal) => (Outcome::Refused, format!("ended by signal {}", signal.unwrap_or_default())),
+        (None, _) if !heard => (ProbeOutcome::Succeeded, "it did not end in time".to_owned()),
+        (None, signal) => (ProbeOutcome::Refused, format!("ended by signal {}", signal.unwrap_or_default())),
     })
 }
 

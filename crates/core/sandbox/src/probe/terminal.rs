@@ -49,13 +49,13 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
     }),
 ];
 
-fn open(path: &Path) -> Result<File, super::Failure> {
+fn open(path: &Path) -> Result<File, super::AttemptFailure> {
     let flags = libc::O_NOCTTY | libc::O_NONBLOCK;
     Ok(OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?)
 }
 
 /// A new terminal of this process's own, so that nothing is typed at anybody else's.
-fn own() -> Result<File, super::Failure> {
+fn own() -> Result<File, super::AttemptFailure> {
     use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
     let master = openpt(flags)?;

@@ -3,55 +3,59 @@ use proptest::prelude::*;
 use super::*;
 use crate::Network;
 
-fn command() -> Command {
-    Command::shell("true", "/")
+fn command() -> CommandSpec {
+    CommandSpec::shell("true", "/")
 }
 
-fn refused(command: &Command) -> String {
-    Request::new(command, PidNamespace::Never, Console::None).unwrap_err().to_string()
+fn refused(command: &CommandSpec) -> String {
+    HelperRequest::new(command, PidNamespace::Never, Console::None).unwrap_err().to_string()
 }
 
 #[test]
 fn what_cannot_be_run_is_refused_before_anything_starts() {
-    assert!(refused(&Command { argv: vec![], ..command() }).contains("names no program"));
-    assert!(refused(&Command { argv: vec!["a\0b".into()], ..command() }).contains("NUL"));
-    assert!(refused(&Command { stdin: Stdin::Text("a\0b".into()), ..command() }).contains("NUL"));
+    assert!(refused(&CommandSpec { argv: vec![], ..command() }).contains("names no program"));
+    assert!(refused(&CommandSpec { argv: vec!["a\0b".into()], ..command() }).contains("NUL"));
+    assert!(refused(&CommandSpec { stdin: Stdin::Text("a\0b".into()), ..command() }).contains("NUL"));
     assert!(refused(&command().env(vec![("A=B".into(), String::new())])).contains("environment"));
 }
 
 #[test]
 fn a_request_cut_short_is_an_error() {
-    let frame = Request::new(&command(), PidNamespace::Privileged, Console::Terminal).unwrap().encode().unwrap();
+    let frame = HelperRequest::new(&command(), PidNamespace::Privileged, Console::Terminal).unwrap().encode().unwrap();
     for length in 0..frame.len() {
-        assert!(Request::read_from(&frame[..length]).is_err());
+        assert!(HelperRequest::read_from(&frame[..length]).is_err());
     }
 }
 
 #[test]
 fn an_endless_timeout_is_none() {
-    let request = Request::new(&command().timeout(Duration::MAX), PidNamespace::Privileged, Console::None).unwrap();
+    let request =
+        HelperRequest::new(&command().timeout(Duration::MAX), PidNamespace::Privileged, Console::None).unwrap();
     assert_eq!(request.timeout, None);
-    assert_eq!(Request::read_from(request.encode().unwrap().as_slice()).unwrap(), request);
+    assert_eq!(HelperRequest::read_from(request.encode().unwrap().as_slice()).unwrap(), request);
 }
 
 fn bytes() -> impl Strategy<Value = OsString> {
     prop::collection::vec(1u8.., 0..20).prop_map(OsString::from_vec)
 }
 
-fn confined() -> impl Strategy<Value = Option<Confined>> {
+fn confined() -> impl Strategy<Value = Option<ConfinementSpec>> {
     let paths = || prop::collection::vec(bytes().prop_map(PathBuf::from), 0..4);
     let network = prop_oneof![
         Just(Network::None),
         Just(Network::All),
         bytes().prop_map(|socket| Network::Through(socket.into()))
     ];
-    let way = prop_oneof![Just(Way::Namespace), Just(Way::Landlock)];
-    let parts = (way, [paths(), paths(), paths(), paths()], [bytes(), bytes(), bytes()], network);
-    prop::option::of(parts.prop_map(|(way, lists, single, network)| {
+    let method = prop_oneof![Just(ConfinementMethod::Namespace), Just(ConfinementMethod::Landlock)];
+    let parts = (method, [paths(), paths(), paths(), paths()], [bytes(), bytes(), bytes()], network);
+    prop::option::of(parts.prop_map(|(method, lists, single, network)| {
         let [projects, writable, hidden, readable] = lists;
         let [tmp, notes, home] = single.map(PathBuf::from);
         let home = Some(home).filter(|home| !home.as_os_str().is_empty());
-        Confined { way, policy: Policy { projects, writable, hidden, readable, tmp, notes, home, network } }
+        ConfinementSpec {
+            method,
+            policy: SandboxPolicy { projects, writable, hidden, readable, tmp, notes, home, network },
+        }
     }))
 }
 
@@ -66,7 +70,7 @@ proptest! {
         input in prop::option::of("[^\0]{0,9}"),
         confined in confined(),
     ) {
-        let request = Request {
+        let request = HelperRequest {
             timeout: Some(Duration::from_millis(millis)),
             namespace: PidNamespace::Unprivileged,
             console,
@@ -76,22 +80,22 @@ proptest! {
             argv,
             env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         };
-        prop_assert_eq!(Request::read_from(request.encode().unwrap().as_slice()).unwrap(), request);
+        prop_assert_eq!(HelperRequest::read_from(request.encode().unwrap().as_slice()).unwrap(), request);
     }
 
     #[test]
-    fn reports_come_back(bytes in any::<[u8; Report::LENGTH]>(), value in any::<i32>()) {
+    fn reports_come_back(bytes in any::<[u8; HelperReport::LENGTH]>(), value in any::<i32>()) {
         // Whatever can be read means the same when it is written and read again.
-        if let Some(report) = Report::decode(bytes) {
-            prop_assert_eq!(Report::decode(report.encode()), Some(report));
+        if let Some(report) = HelperReport::decode(bytes) {
+            prop_assert_eq!(HelperReport::decode(report.encode()), Some(report));
         }
-        let report = Report { verdict: Verdict::Code(value), reaper: Reaper::Subreaper };
-        prop_assert_eq!(Report::decode(report.encode()), Some(report));
+        let report = HelperReport { verdict: CommandOutcome::Code(value), reaper: Reaper::Subreaper };
+        prop_assert_eq!(HelperReport::decode(report.encode()), Some(report));
     }
 
     #[test]
     fn noise_is_never_a_panic(noise in prop::collection::vec(any::<u8>(), 0..64)) {
-        let _ = Request::read_from(noise.as_slice());
-        let _ = Request::decode(&noise);
+        let _ = HelperRequest::read_from(noise.as_slice());
+        let _ = HelperRequest::decode(&noise);
     }
 }

@@ -1,6 +1,6 @@
 //! Commands that run beside everything else.
 
-use haft_sandbox::{Aftermath, Awaited, Capture, Command, Exit, Live, SandboxError, SpillFrom};
+use haft_sandbox::{Aftermath, AwaitedInput, Capture, CommandExit, CommandSpec, LiveCommand, SandboxError, SpillFrom};
 use haft_text::CutLimits;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +15,10 @@ fn both_streams_are_one_in_order() {
             let task = supervisor(way).start(shell("echo 1; echo 2 >&2; echo 3", "/".as_ref()), Capture::default());
             let ending = task.ended().await.unwrap();
             let finished = ending.as_ref().as_ref().unwrap();
-            assert_eq!((finished.exit, finished.stdout.head.as_slice()), (Exit::Code(0), b"1\n2\n3\n".as_slice()));
+            assert_eq!(
+                (finished.exit, finished.stdout.head.as_slice()),
+                (CommandExit::Code(0), b"1\n2\n3\n".as_slice())
+            );
             assert_eq!(finished.stderr.bytes, 0);
         });
     }
@@ -66,7 +69,7 @@ fn nothing_is_left_when_it_is_stopped_or_dropped() {
                     task.stop();
                     let ending = task.ended().await.unwrap();
                     let finished = ending.as_ref().as_ref().unwrap();
-                    assert_eq!((finished.exit, finished.aftermath), (Exit::Cancelled, Aftermath::AllGone));
+                    assert_eq!((finished.exit, finished.aftermath), (CommandExit::Cancelled, Aftermath::AllGone));
                     assert_eq!(marked(folder.path()), [0; 0], "{way:?}");
                 }
             });
@@ -87,10 +90,11 @@ fn one_that_cannot_start_says_why() {
 fn a_command_that_made_its_own_terminal_and_waits_there_is_found() {
     let folder = TempDir::new().unwrap();
     block_on(async {
-        let (live, cancel) = (Live::default(), CancellationToken::new());
+        let (live, cancel) = (LiveCommand::default(), CancellationToken::new());
         // Its parent holds the other side and never types.
         let program = "import os, pty\npid, fd = pty.fork()\nif pid == 0: input()\nos.waitpid(pid, 0)";
-        let command = Command { argv: vec!["python3".into(), "-c".into(), program.into()], ..shell("", folder.path()) };
+        let command =
+            CommandSpec { argv: vec!["python3".into(), "-c".into(), program.into()], ..shell("", folder.path()) };
         let supervisor = supervisor(WAYS[0]);
         let capture = Capture::default();
         let mut running = Box::pin(supervisor.run_watched(&command, &capture, &cancel, &live));
@@ -106,9 +110,9 @@ fn a_command_that_made_its_own_terminal_and_waits_there_is_found() {
                 break;
             }
         }
-        assert_eq!(live.awaits_input(), Some(Awaited::Line));
+        assert_eq!(live.awaits_input(), Some(AwaitedInput::Line));
         cancel.cancel();
-        assert_eq!(running.await.unwrap().exit, Exit::Cancelled);
+        assert_eq!(running.await.unwrap().exit, CommandExit::Cancelled);
         assert_eq!(live.awaits_input(), None);
     });
 }

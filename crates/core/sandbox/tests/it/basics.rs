@@ -1,6 +1,6 @@
 //! Exits, errors and what a command finds around it.
 
-use haft_sandbox::{Aftermath, Capture, Command, Exit, Reaper, SandboxError, Supervisor};
+use haft_sandbox::{Aftermath, Capture, CommandExit, CommandSpec, Reaper, SandboxError, Supervisor};
 use haft_text::CutLimits;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -24,12 +24,12 @@ fn exit_codes_and_signals_are_told() {
             assert_eq!(finished.aftermath, Aftermath::AllGone);
             finished.exit
         };
-        assert_eq!(exit("true"), Exit::Code(0));
-        assert_eq!(exit("exit 3"), Exit::Code(3));
-        assert_eq!(exit("exit 255"), Exit::Code(255));
-        assert_eq!(exit("kill -9 $$"), Exit::Signal(9));
-        assert_eq!(exit("kill -TERM $$"), Exit::Signal(15));
-        assert_eq!(exit("no-such-program-here"), Exit::Code(127));
+        assert_eq!(exit("true"), CommandExit::Code(0));
+        assert_eq!(exit("exit 3"), CommandExit::Code(3));
+        assert_eq!(exit("exit 255"), CommandExit::Code(255));
+        assert_eq!(exit("kill -9 $$"), CommandExit::Signal(9));
+        assert_eq!(exit("kill -TERM $$"), CommandExit::Signal(15));
+        assert_eq!(exit("no-such-program-here"), CommandExit::Code(127));
     }
 }
 
@@ -43,7 +43,7 @@ fn never_means_no_namespace() {
 fn the_environment_is_exactly_the_one_given() {
     for way in WAYS {
         let env = [("B", "2 = two"), ("A", ""), ("C", "é\n")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let command = Command { argv: vec!["/usr/bin/env".into(), "-0".into()], ..Command::shell("", "/") };
+        let command = CommandSpec { argv: vec!["/usr/bin/env".into(), "-0".into()], ..CommandSpec::shell("", "/") };
         let finished = run(way, &command.env(env.to_vec()), &Capture::default()).unwrap();
         let mut seen: Vec<_> = finished.stdout.head.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
         seen.sort();
@@ -53,8 +53,8 @@ fn the_environment_is_exactly_the_one_given() {
 
 #[test]
 fn the_program_is_found_in_the_given_path() {
-    let command = Command { argv: vec!["true".into()], ..shell("", "/".as_ref()) };
-    assert_eq!(run(WAYS[0], &command, &Capture::default()).unwrap().exit, Exit::Code(0));
+    let command = CommandSpec { argv: vec!["true".into()], ..shell("", "/".as_ref()) };
+    assert_eq!(run(WAYS[0], &command, &Capture::default()).unwrap().exit, CommandExit::Code(0));
     let nowhere = command.env(vec![("PATH".into(), "/nonexistent".into())]);
     assert!(matches!(run(WAYS[0], &nowhere, &Capture::default()), Err(SandboxError::Program { .. })));
 }
@@ -102,7 +102,7 @@ fn a_missing_folder_is_a_clear_error() {
 #[test]
 fn a_missing_program_is_a_clear_error() {
     for way in WAYS {
-        let command = Command { argv: vec!["/nonexistent/program".into()], ..Command::shell("", "/") };
+        let command = CommandSpec { argv: vec!["/nonexistent/program".into()], ..CommandSpec::shell("", "/") };
         let error = run(way, &command, &Capture::default()).unwrap_err();
         assert!(matches!(error, SandboxError::Program { .. }));
         assert!(error.to_string().contains("/nonexistent/program"));

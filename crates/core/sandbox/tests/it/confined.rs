@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_sandbox::{
-    Capture, Command, Confined, Exit, Finished, Hosts, Network, PidNamespace, Policy, Proxy, Sandbox, SandboxError,
-    SandboxMode, Way,
+    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, FinishedCommand, Hosts, Network,
+    PidNamespace, Proxy, Sandbox, SandboxError, SandboxMode, SandboxPolicy,
 };
 use haft_text::CutLimits;
 use haft_types::SandboxLayer;
@@ -35,8 +35,8 @@ struct World {
 impl World {
     fn new() -> Self {
         // Not in `/tmp`, which is another one inside: what is outside must be there to be refused.
-        if let Some(ground) = std::env::var_os(GROUND) {
-            return Self::at(Path::new(&ground));
+        if let Some(targets) = std::env::var_os(GROUND) {
+            return Self::at(Path::new(&targets));
         }
         let beside = std::env::current_exe().unwrap();
         Self::at(if getuid().is_root() { Path::new("/var/lib") } else { beside.parent().unwrap() })
@@ -63,8 +63,8 @@ impl World {
         self.root.path().join(inside)
     }
 
-    fn policy(&self) -> Policy {
-        Policy {
+    fn policy(&self) -> SandboxPolicy {
+        SandboxPolicy {
             projects: vec![self.path("project")],
             writable: Vec::new(),
             hidden: haft_sandbox::secret_places(Some(&self.path("home"))),
@@ -76,12 +76,12 @@ impl World {
         }
     }
 
-    fn command(&self, line: &str) -> Command {
-        confined(&self.policy(), Way::Namespace, line)
+    fn command(&self, line: &str) -> CommandSpec {
+        confined(&self.policy(), ConfinementMethod::Namespace, line)
     }
 
     /// The exit code and what was written, of a command in the project.
-    fn run(&self, line: &str) -> (Exit, String) {
+    fn run(&self, line: &str) -> (CommandExit, String) {
         told(&run(PidNamespace::Privileged, &self.command(line), &Capture::default()).unwrap())
     }
 
@@ -93,14 +93,14 @@ impl World {
     }
 }
 
-fn confined(policy: &Policy, way: Way, line: &str) -> Command {
+fn confined(policy: &SandboxPolicy, method: ConfinementMethod, line: &str) -> CommandSpec {
     let cwd = policy.projects[0].clone();
-    let confined = Confined { way, policy: policy.clone() };
-    Command::shell(line, cwd).env(vec![path()]).timeout(Duration::from_mins(5)).confined(Some(Arc::new(confined)))
+    let confined = ConfinementSpec { method, policy: policy.clone() };
+    CommandSpec::shell(line, cwd).env(vec![path()]).timeout(Duration::from_mins(5)).confined(Some(Arc::new(confined)))
 }
 
-fn told(finished: &Finished) -> (Exit, String) {
-    let text = |stream: &haft_sandbox::Captured| stream.text(CutLimits::default()).text;
+fn told(finished: &FinishedCommand) -> (CommandExit, String) {
+    let text = |stream: &haft_sandbox::CapturedOutput| stream.text(CutLimits::default()).text;
     (finished.exit, text(&finished.stdout) + &text(&finished.stderr))
 }
 
@@ -186,7 +186,7 @@ fn what_the_policy_does_not_name_is_refused() {
     for line in REFUSED {
         let line = line.replace("$OUTSIDE", &std::process::id().to_string());
         let (exit, text) = world.run(&line);
-        if exit == Exit::Code(0) {
+        if exit == CommandExit::Code(0) {
             wrong.push((line, text));
         }
         // What a line may do before its last part is refused.
@@ -223,7 +223,7 @@ fn what_the_policy_names_works() {
         "printf x > /dev/stdout",
     ] {
         let (exit, text) = world.run(line);
-        assert_eq!(exit, Exit::Code(0), "{line}: {text}");
+        assert_eq!(exit, CommandExit::Code(0), "{line}: {text}");
     }
     // The private folder is kept from one command to the next, and is not that of others.
     assert_eq!(world.run("cat /tmp/file").1, "x\n");
@@ -238,20 +238,20 @@ fn the_project_may_lie_where_something_is_hidden_or_made_up() {
     }
     let line = format!("echo x > new && rm new && ! ls {}", world.path("outside").display());
     let (exit, text) = world.run(&line);
-    assert_eq!(exit, Exit::Code(0), "{text}");
+    assert_eq!(exit, CommandExit::Code(0), "{text}");
     // The project in a hidden folder, a hidden folder in the project.
     fs::create_dir(world.path("project/keys")).unwrap();
     fs::write(world.path("project/keys/key"), "secret").unwrap();
     let hidden = vec![world.root.path().to_owned(), world.path("project/keys")];
-    let policy = Policy { hidden, readable: vec![world.path("outside")], ..world.policy() };
+    let policy = SandboxPolicy { hidden, readable: vec![world.path("outside")], ..world.policy() };
     let lines = format!(
         "echo x > new && rm new && test -z \"$(ls -A keys)\" && cat {out}/file && ! echo x > {out}/file && ! ls {home}",
         out = world.path("outside").display(),
         home = world.path("home").display(),
     );
-    let command = confined(&policy, Way::Namespace, &lines);
+    let command = confined(&policy, ConfinementMethod::Namespace, &lines);
     let (exit, text) = told(&run(PidNamespace::Privileged, &command, &Capture::default()).unwrap());
-    assert_eq!(exit, Exit::Code(0), "{text}");
+    assert_eq!(exit, CommandExit::Code(0), "{text}");
 }
 
 #[test]
@@ -264,11 +264,11 @@ fn links_in_place_of_protected_files_are_sealed_too() {
     fs::write(world.path("project/shared/mcp"), "{}\n").unwrap();
     std::os::unix::fs::symlink("shared/mcp", world.path("project/.mcp.json")).unwrap();
     std::os::unix::fs::symlink("shared", world.path("project/.vscode")).unwrap();
-    assert_eq!(world.run("cat .mcp.json"), (Exit::Code(0), "{}\n".to_owned()));
+    assert_eq!(world.run("cat .mcp.json"), (CommandExit::Code(0), "{}\n".to_owned()));
     for line in
         ["echo x > .mcp.json", "rm .mcp.json", "mv .mcp.json x", "ln -sfn src .vscode", "echo x > shared/tasks.json"]
     {
-        assert_ne!(world.run(line).0, Exit::Code(0), "{line}");
+        assert_ne!(world.run(line).0, CommandExit::Code(0), "{line}");
     }
     assert_eq!(fs::read_link(world.path("project/.vscode")).unwrap(), Path::new("shared"));
 }
@@ -282,7 +282,8 @@ fn there_is_no_network_and_no_socket_of_others() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let _socket = UnixListener::bind(world.path("outside/socket")).unwrap();
-    if run(PidNamespace::Privileged, &world.command("python3 -c 1"), &Capture::default()).unwrap().exit != Exit::Code(0)
+    if run(PidNamespace::Privileged, &world.command("python3 -c 1"), &Capture::default()).unwrap().exit
+        != CommandExit::Code(0)
     {
         return eprintln!("skipped: there is no python3");
     }
@@ -300,7 +301,7 @@ fn there_is_no_network_and_no_socket_of_others() {
     );
     fs::write(world.path("project/net.py"), script).unwrap();
     let (exit, text) = world.run("python3 net.py");
-    assert_eq!(exit, Exit::Code(0), "{text}");
+    assert_eq!(exit, CommandExit::Code(0), "{text}");
 }
 
 #[test]
@@ -311,12 +312,12 @@ fn with_the_whole_network_only_the_network_is_open() {
     }
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let policy = Policy { network: Network::All, ..world.policy() };
+    let policy = SandboxPolicy { network: Network::All, ..world.policy() };
     let line = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && ! echo x > ../outside/new");
-    let mut command = confined(&policy, Way::Namespace, &line);
+    let mut command = confined(&policy, ConfinementMethod::Namespace, &line);
     command.argv[0] = "/bin/bash".into();
     let (exit, text) = told(&run(PidNamespace::Privileged, &command, &Capture::default()).unwrap());
-    assert_eq!(exit, Exit::Code(0), "{text}");
+    assert_eq!(exit, CommandExit::Code(0), "{text}");
 }
 
 #[test]
@@ -331,13 +332,13 @@ fn listed_hosts_are_reached_through_the_proxy_and_no_others() {
         let (mut stream, _) = listener.accept().unwrap();
         stream.write_all(b"hello from outside\n").unwrap();
     });
-    let policy = Policy { network: Network::Through(world.path("proxy")), ..world.policy() };
+    let policy = SandboxPolicy { network: Network::Through(world.path("proxy")), ..world.policy() };
     let line = format!(
         "exec 3<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT 127.0.0.1:{port} HTTP/1.1\\r\\n\\r\\n' >&3; timeout 20 cat <&3; \
          exec 4<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT 127.0.0.1:1 HTTP/1.1\\r\\n\\r\\n' >&4; timeout 20 head -1 <&4; \
          echo \"$https_proxy\"; ! echo > /dev/tcp/127.0.0.1/{port}"
     );
-    let mut command = confined(&policy, Way::Namespace, &line);
+    let mut command = confined(&policy, ConfinementMethod::Namespace, &line);
     command.argv[0] = "/bin/bash".into();
     let finished = block_on(async {
         let hosts = Hosts::parse([format!("127.0.0.1:{port}")]).unwrap();
@@ -348,7 +349,7 @@ fn listed_hosts_are_reached_through_the_proxy_and_no_others() {
             .unwrap()
     });
     let (exit, text) = told(&finished);
-    assert_eq!(exit, Exit::Code(0), "{text}");
+    assert_eq!(exit, CommandExit::Code(0), "{text}");
     assert!(text.contains("200") && text.contains("hello from outside"), "{text}");
     assert!(text.contains("403") && text.contains("http://127.0.0.1:3128"), "{text}");
     server.join().unwrap();
@@ -381,8 +382,8 @@ fn covers_go_with_the_command_however_it_ends() {
 #[test]
 fn what_cannot_be_confined_does_not_run() {
     let world = World::new();
-    let policy = Policy { tmp: world.path("nowhere"), ..world.policy() };
-    let command = confined(&policy, Way::Namespace, "touch ran");
+    let policy = SandboxPolicy { tmp: world.path("nowhere"), ..world.policy() };
+    let command = confined(&policy, ConfinementMethod::Namespace, "touch ran");
     let error = run(PidNamespace::Privileged, &command, &Capture::default()).unwrap_err();
     assert!(matches!(error, SandboxError::Confinement { .. }), "{error}");
     assert!(error.to_string().contains("was not run"), "{error}");
@@ -401,7 +402,7 @@ fn a_terminal_works_inside() {
         let session =
             supervisor.open_terminal(command, haft_sandbox::TerminalSize::default(), Capture::default()).unwrap();
         let pause = session.interact(b"", Duration::from_mins(1)).await.unwrap();
-        assert_eq!(pause, haft_sandbox::Pause::Awaits(haft_sandbox::Awaited::Line));
+        assert_eq!(pause, haft_sandbox::Pause::Awaits(haft_sandbox::AwaitedInput::Line));
         session.interact(b"hello\n", Duration::from_mins(1)).await.unwrap();
         session.ended().await.unwrap();
         let text = session.output().text(CutLimits::default()).text;
@@ -414,10 +415,11 @@ fn a_terminal_works_inside() {
 fn landlock_keeps_writes_in_the_project() {
     let world = World::new();
     let policy = world.policy();
-    let told_by =
-        |line: &str| run(PidNamespace::Privileged, &confined(&policy, Way::Landlock, line), &Capture::default());
+    let told_by = |line: &str| {
+        run(PidNamespace::Privileged, &confined(&policy, ConfinementMethod::Landlock, line), &Capture::default())
+    };
     match told_by("true") {
-        Ok(finished) => assert_eq!(finished.exit, Exit::Code(0), "{:?}", told(&finished)),
+        Ok(finished) => assert_eq!(finished.exit, CommandExit::Code(0), "{:?}", told(&finished)),
         Err(error @ SandboxError::Confinement { .. }) => return eprintln!("skipped: {error}"),
         Err(error) => panic!("{error}"),
     }
@@ -438,7 +440,7 @@ fn landlock_keeps_writes_in_the_project() {
         &format!("cat /proc/{}/environ", std::process::id()),
     ] {
         let finished = told_by(line).unwrap();
-        assert_ne!(finished.exit, Exit::Code(0), "{line}: {:?}", told(&finished));
+        assert_ne!(finished.exit, CommandExit::Code(0), "{line}: {:?}", told(&finished));
     }
     for line in [
         "echo x > new && mv new src/new && rm src/new",
@@ -448,7 +450,7 @@ fn landlock_keeps_writes_in_the_project() {
         "echo x >> .git/config",
     ] {
         let finished = told_by(line).unwrap();
-        assert_eq!(finished.exit, Exit::Code(0), "{line}: {:?}", told(&finished));
+        assert_eq!(finished.exit, CommandExit::Code(0), "{line}: {:?}", told(&finished));
     }
     assert_eq!(fs::read_to_string(world.path("outside/file")).unwrap(), "outside\n");
 }
@@ -458,16 +460,16 @@ fn landlock_keeps_writes_in_the_project() {
 fn the_status_says_what_could_not_be_had() {
     let world = World::new();
     let supervisor = supervisor(PidNamespace::Privileged);
-    let set_up = |policy: Policy, mode| block_on(Sandbox::set_up(&supervisor, policy, mode));
+    let set_up = |policy: SandboxPolicy, mode| block_on(Sandbox::set_up(&supervisor, policy, mode));
     if !can_confine(&world) {
         return;
     }
     let best = set_up(world.policy(), SandboxMode::Auto);
     assert_eq!((best.status().layer, best.status().reasons.len()), (SandboxLayer::Namespace, 0));
-    assert_eq!(best.confined().unwrap().way, Way::Namespace);
+    assert_eq!(best.confined().unwrap().method, ConfinementMethod::Namespace);
 
     // Namespaces cannot be made without the private folder; Landlock does not need it.
-    let broken = Policy { tmp: world.path("nowhere"), ..world.policy() };
+    let broken = SandboxPolicy { tmp: world.path("nowhere"), ..world.policy() };
     let second = set_up(broken.clone(), SandboxMode::Auto);
     assert_eq!(second.status().layer, SandboxLayer::Landlock, "{:?}", second.status());
     let reasons = second.status().reasons.join("\n");
@@ -481,7 +483,7 @@ fn the_status_says_what_could_not_be_had() {
     assert!(asked.status().reasons[0].contains("namespaces cannot be had"), "{:?}", asked.status());
 
     let landlock = set_up(world.policy(), SandboxMode::Landlock);
-    assert_eq!(landlock.confined().unwrap().way, Way::Landlock);
+    assert_eq!(landlock.confined().unwrap().method, ConfinementMethod::Landlock);
     let off = set_up(world.policy(), SandboxMode::Off);
     assert_eq!((off.status().layer, off.confined()), (SandboxLayer::None, None));
     assert!(off.status().reasons[0].contains("switched off"));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_sandbox::{Aftermath, Capture, Command, Exit, PidNamespace, Reaper, SandboxError};
+use haft_sandbox::{Aftermath, Capture, CommandExit, CommandSpec, PidNamespace, Reaper, SandboxError};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -10,7 +10,7 @@ use crate::processes::{DAEMONS, mark, marked, wait_until};
 use crate::{WAYS, block_on, path, run, shell, supervisor};
 
 /// Daemons first, then this line.
-fn with_daemons(line: &str, folder: &TempDir) -> Command {
+fn with_daemons(line: &str, folder: &TempDir) -> CommandSpec {
     let command = shell(&format!("{DAEMONS}\n{line}"), folder.path());
     command.env(vec![path(), mark(folder.path())])
 }
@@ -21,7 +21,7 @@ fn nothing_is_left_after_a_normal_exit() {
         let folder = TempDir::new().unwrap();
         let finished = run(way, &with_daemons("exit 4", &folder), &Capture::default()).unwrap();
         assert!(folder.path().join("ready").exists());
-        assert_eq!((finished.exit, finished.aftermath), (Exit::Code(4), Aftermath::AllGone));
+        assert_eq!((finished.exit, finished.aftermath), (CommandExit::Code(4), Aftermath::AllGone));
         assert_eq!(marked(folder.path()), [0; 0], "{way:?}");
     }
 }
@@ -32,7 +32,7 @@ fn nothing_is_left_after_a_timeout() {
         let folder = TempDir::new().unwrap();
         let command = with_daemons("sleep 1000; sleep 1000", &folder).timeout(Duration::from_secs(2));
         let finished = run(way, &command, &Capture::default()).unwrap();
-        assert_eq!((finished.exit, finished.aftermath), (Exit::TimedOut, Aftermath::AllGone));
+        assert_eq!((finished.exit, finished.aftermath), (CommandExit::TimedOut, Aftermath::AllGone));
         assert_eq!(marked(folder.path()), [0; 0], "{way:?}");
     }
 }
@@ -50,7 +50,7 @@ fn nothing_is_left_after_a_cancellation() {
             });
             let command = with_daemons("sleep 1000; sleep 1000", &folder);
             let finished = block_on(supervisor(way).run(&command, &Capture::default(), &cancel)).unwrap();
-            assert_eq!((finished.exit, finished.aftermath), (Exit::Cancelled, Aftermath::AllGone));
+            assert_eq!((finished.exit, finished.aftermath), (CommandExit::Cancelled, Aftermath::AllGone));
         });
         assert_eq!(marked(folder.path()), [0; 0], "{way:?}");
     }
@@ -86,7 +86,7 @@ fn a_cancelled_token_starts_nothing() {
     let finished =
         block_on(supervisor(WAYS[0]).run(&shell("touch started", folder.path()), &Capture::default(), &cancel))
             .unwrap();
-    assert_eq!(finished.exit, Exit::Cancelled);
+    assert_eq!(finished.exit, CommandExit::Cancelled);
     assert!(!folder.path().join("started").exists());
 }
 
@@ -103,7 +103,7 @@ fn a_polite_end_comes_first() {
             });
             let command = shell(line, folder.path());
             let finished = block_on(supervisor(way).run(&command, &Capture::default(), &cancel)).unwrap();
-            assert_eq!(finished.exit, Exit::Cancelled);
+            assert_eq!(finished.exit, CommandExit::Cancelled);
         });
         std::fs::remove_file(folder.path().join("asked")).unwrap();
         std::fs::remove_file(folder.path().join("ready")).unwrap();
@@ -148,7 +148,7 @@ fn in_a_namespace_the_keeper_cannot_be_killed() {
     {
         let command = with_daemons("kill -9 $PPID; exit 5", &folder);
         let finished = run(PidNamespace::Privileged, &command, &Capture::default()).unwrap();
-        assert_eq!(finished.exit, Exit::Code(5));
+        assert_eq!(finished.exit, CommandExit::Code(5));
         assert_eq!(marked(folder.path()), [0; 0]);
     }
 }

@@ -16,7 +16,7 @@ mod terminal;
 use std::path::Path;
 use std::time::Duration;
 
-use haft_sandbox::{Capture, Command, Finished, PidNamespace, SandboxError, Supervisor};
+use haft_sandbox::{Capture, CommandSpec, FinishedCommand, PidNamespace, SandboxError, Supervisor};
 use tokio_util::sync::CancellationToken;
 
 /// As root these are both reapers; for other users the first is the second.
@@ -31,15 +31,15 @@ fn path() -> (String, String) {
 }
 
 /// A shell line with enough time for a busy machine.
-fn shell(line: &str, cwd: &Path) -> Command {
-    Command::shell(line, cwd).env(vec![path()]).timeout(Duration::from_mins(5))
+fn shell(line: &str, cwd: &Path) -> CommandSpec {
+    CommandSpec::shell(line, cwd).env(vec![path()]).timeout(Duration::from_mins(5))
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap().block_on(future)
 }
 
-fn run(way: PidNamespace, command: &Command, capture: &Capture) -> Result<Finished, SandboxError> {
+fn run(way: PidNamespace, command: &CommandSpec, capture: &Capture) -> Result<FinishedCommand, SandboxError> {
     block_on(supervisor(way).run(command, capture, &CancellationToken::new()))
 }
 

@@ -1,6 +1,6 @@
 //! Large and hostile output.
 
-use haft_sandbox::{Capture, Exit};
+use haft_sandbox::{Capture, CommandExit};
 use haft_text::CutLimits;
 use tempfile::TempDir;
 
@@ -23,7 +23,7 @@ fn the_two_streams_are_apart() {
 #[test]
 fn endless_lines_are_counted_in_bounded_memory() {
     let finished = run(WAYS[0], &shell("yes | head -c 209715200", "/".as_ref()), &Capture::default()).unwrap();
-    assert_eq!(finished.exit, Exit::Code(0));
+    assert_eq!(finished.exit, CommandExit::Code(0));
     assert_eq!((finished.stdout.bytes, finished.stdout.lines), (209_715_200, 104_857_600));
     let limits = CutLimits::default();
     assert!(finished.stdout.head.len() <= limits.bytes && finished.stdout.tail.len() <= limits.bytes);
@@ -64,7 +64,7 @@ fn output_after_the_command_has_ended_is_not_waited_for() {
     let line = "sleep 1000 & echo done";
     for way in WAYS {
         let finished = run(way, &shell(line, "/".as_ref()), &Capture::default()).unwrap();
-        assert_eq!(finished.exit, Exit::Code(0));
+        assert_eq!(finished.exit, CommandExit::Code(0));
         assert_eq!(finished.stdout.head, b"done\n");
     }
 }

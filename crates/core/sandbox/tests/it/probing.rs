@@ -8,8 +8,8 @@ use std::process::Command as Process;
 use std::sync::Arc;
 
 use haft_sandbox::{
-    Capture, Command, Confined, Exit, Finding, Network, Outcome, Outside, PROBE_ARG, PidNamespace, Policy, ProbeKind,
-    SandboxError, Site, Way,
+    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, Finding, Network, Outside, PROBE_ARG,
+    PidNamespace, ProbeKind, ProbeOutcome, ProbeSite, SandboxError, SandboxPolicy,
 };
 use rustix::process::getuid;
 use tempfile::TempDir;
@@ -41,10 +41,10 @@ fn findings(output: &[u8]) -> Vec<Finding> {
 
 /// Makes all attempts with nothing around them, and looks at what they say and did.
 fn unconfined(root: &Path) {
-    let mut site = Site::prepare(root).unwrap();
+    let mut site = ProbeSite::prepare(root).unwrap();
     let output = Process::new(std::env::current_exe().unwrap())
         .arg(PROBE_ARG)
-        .arg(site.ground_file())
+        .arg(site.targets_file())
         .env_clear()
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .output()
@@ -57,9 +57,10 @@ fn unconfined(root: &Path) {
         (ProbeKind::Escape, Outside::Root) => is_root,
         (ProbeKind::Escape, Outside::Depends) => false,
     };
-    let failed: Vec<_> = findings.iter().filter(could).filter(|finding| finding.outcome == Outcome::Refused).collect();
+    let failed: Vec<_> =
+        findings.iter().filter(could).filter(|finding| finding.outcome == ProbeOutcome::Refused).collect();
     assert!(failed.is_empty(), "these should succeed outside: {failed:#?}");
-    let done = findings.iter().filter(|finding| finding.outcome == Outcome::Succeeded).count();
+    let done = findings.iter().filter(|finding| finding.outcome == ProbeOutcome::Succeeded).count();
     let least = if is_root { 150 } else { 100 };
     assert!(done >= least, "only {done} of {} succeeded", findings.len());
     assert_eq!(site.changed_files().unwrap(), [""; 0], "what succeeds is undone");
@@ -96,13 +97,13 @@ fn any_user_is_held_in_and_could_do_it_outside() {
     if !getuid().is_root() {
         return;
     }
-    let (shared, ground) = (folder(), folder());
+    let (shared, targets) = (folder(), folder());
     let program = copy_of_this_program(shared.path());
-    std::os::unix::fs::chown(ground.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    std::os::unix::fs::chown(targets.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     let output = Process::new(program)
         .args(["probing::probing_stand_in", "--exact", "--ignored"])
-        .env(FOLDER, ground.path())
-        .current_dir(ground.path())
+        .env(FOLDER, targets.path())
+        .current_dir(targets.path())
         .uid(NOBODY)
         .gid(NOBODY)
         .output()
@@ -111,18 +112,18 @@ fn any_user_is_held_in_and_could_do_it_outside() {
 }
 
 /// What becomes of all attempts inside a layer: what they say, and what was noticed outside.
-fn confined(root: &Path, way: Way) -> Option<(Vec<Finding>, Vec<String>)> {
-    let mut site = Site::prepare(&root.join("site")).unwrap();
-    let ground = site.ground();
+fn confined(root: &Path, method: ConfinementMethod) -> Option<(Vec<Finding>, Vec<String>)> {
+    let mut site = ProbeSite::prepare(&root.join("site")).unwrap();
+    let targets = site.targets();
     // haft's own folder, hidden like the real one.
     let own = root.join("own");
     for folder in ["tmp", "notes"] {
         fs::create_dir_all(own.join(folder)).unwrap();
     }
     let mut hidden = haft_sandbox::secret_places(None);
-    hidden.extend([ground.secret.parent().unwrap().to_owned(), own.clone()]);
-    let policy = Policy {
-        projects: vec![ground.project.clone()],
+    hidden.extend([targets.secret.parent().unwrap().to_owned(), own.clone()]);
+    let policy = SandboxPolicy {
+        projects: vec![targets.project.clone()],
         writable: Vec::new(),
         hidden,
         readable: Vec::new(),
@@ -133,9 +134,9 @@ fn confined(root: &Path, way: Way) -> Option<(Vec<Finding>, Vec<String>)> {
     };
     // Where it can be seen: inside there is another `/tmp`.
     let program = copy_of_this_program(root);
-    let argv = vec![program.into(), PROBE_ARG.into(), site.ground_file().into()];
-    let command = Command { argv, ..crate::shell("", &ground.project) };
-    let command = command.confined(Some(Arc::new(Confined { way, policy })));
+    let argv = vec![program.into(), PROBE_ARG.into(), site.targets_file().into()];
+    let command = CommandSpec { argv, ..crate::shell("", &targets.project) };
+    let command = command.confined(Some(Arc::new(ConfinementSpec { method, policy })));
     let finished = match crate::run(PidNamespace::Privileged, &command, &Capture::default()) {
         Ok(finished) => finished,
         Err(error @ SandboxError::Confinement { .. }) => {
@@ -145,7 +146,7 @@ fn confined(root: &Path, way: Way) -> Option<(Vec<Finding>, Vec<String>)> {
         Err(error) => panic!("{error}"),
     };
     let told = finished.stderr.text(haft_text::CutLimits::default()).text;
-    assert_eq!(finished.exit, Exit::Code(0), "{told}");
+    assert_eq!(finished.exit, CommandExit::Code(0), "{told}");
     let mut output = finished.stdout.head.clone();
     output.extend_from_slice(&finished.stdout.tail);
     let mut noticed = site.changed_files().unwrap();
@@ -155,11 +156,11 @@ fn confined(root: &Path, way: Way) -> Option<(Vec<Finding>, Vec<String>)> {
 
 /// All escapes are refused, all controls succeed, and nothing was noticed outside.
 fn holds_in_namespaces(root: &Path) {
-    let Some((findings, noticed)) = confined(root, Way::Namespace) else { return };
+    let Some((findings, noticed)) = confined(root, ConfinementMethod::Namespace) else { return };
     let wrong: Vec<_> = findings.iter().filter(|finding| !finding.holds()).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(noticed, [""; 0]);
-    let refused = findings.iter().filter(|finding| finding.outcome == Outcome::Refused).count();
+    let refused = findings.iter().filter(|finding| finding.outcome == ProbeOutcome::Refused).count();
     assert!(refused >= 200, "only {refused} of {} were refused, the others had nothing to be made on", findings.len());
 }
 
@@ -200,7 +201,7 @@ const CLOSED_IN_LANDLOCK: &[&str] = &[
 #[test]
 fn inside_landlock_only_known_attempts_succeed() {
     let folder = folder();
-    let Some((findings, noticed)) = confined(folder.path(), Way::Landlock) else { return };
+    let Some((findings, noticed)) = confined(folder.path(), ConfinementMethod::Landlock) else { return };
     let is_known = |finding: &&Finding| match finding.kind {
         ProbeKind::Escape => finding.group == "protected" || OPEN_IN_LANDLOCK.contains(&finding.name.as_str()),
         ProbeKind::Control => CLOSED_IN_LANDLOCK.contains(&finding.name.as_str()),

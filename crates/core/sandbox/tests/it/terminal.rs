@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use haft_sandbox::{
-    Aftermath, Awaited, Capture, Captured, Command, Exit, Pause, PidNamespace, SandboxError, TerminalSession,
-    TerminalSize, TypeError,
+    Aftermath, AwaitedInput, Capture, CapturedOutput, CommandExit, CommandSpec, Pause, PidNamespace, SandboxError,
+    TerminalSession, TerminalSize, TypeError,
 };
 use haft_text::CutLimits;
 use tempfile::TempDir;
@@ -15,16 +15,16 @@ use crate::{WAYS, block_on, path, shell, supervisor};
 /// Longer than anything takes, so that only what happens decides.
 const LONG: Duration = Duration::from_mins(2);
 
-fn open(way: PidNamespace, command: Command, capture: Capture) -> TerminalSession {
+fn open(way: PidNamespace, command: CommandSpec, capture: Capture) -> TerminalSession {
     supervisor(way).open_terminal(command, TerminalSize { rows: 33, columns: 123 }, capture).unwrap()
 }
 
-fn text(captured: &Captured) -> String {
+fn text(captured: &CapturedOutput) -> String {
     captured.text(CutLimits::default()).text
 }
 
 /// The exit of a session that has ended.
-fn exit(session: &TerminalSession) -> Exit {
+fn exit(session: &TerminalSession) -> CommandExit {
     session.ending().unwrap().as_ref().as_ref().unwrap().exit
 }
 
@@ -35,7 +35,7 @@ fn it_is_a_real_terminal() {
         block_on(async {
             let session = open(way, shell(line, "/".as_ref()), Capture::default());
             assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Ended);
-            assert_eq!(exit(&session), Exit::Code(7));
+            assert_eq!(exit(&session), CommandExit::Code(7));
             let text = text(&session.take_output());
             assert!(text.starts_with("/dev/pts/"), "{text}");
             assert!(text.ends_with("\nterminal\n33 123\ntty\n"), "{text}");
@@ -49,15 +49,15 @@ fn a_conversation_goes_to_and_fro() {
     for way in WAYS {
         block_on(async {
             let session = open(way, shell(line, "/".as_ref()), Capture::default());
-            assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Awaits(Awaited::Line));
+            assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Awaits(AwaitedInput::Line));
             assert_eq!(text(&session.take_output()), "name? ");
-            assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Awaits(Awaited::Line), "it still waits");
+            assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Awaits(AwaitedInput::Line), "it still waits");
             assert_eq!(text(&session.take_output()), "");
-            assert_eq!(session.interact(b"ann\r", LONG).await.unwrap(), Pause::Awaits(Awaited::Hidden));
+            assert_eq!(session.interact(b"ann\r", LONG).await.unwrap(), Pause::Awaits(AwaitedInput::Hidden));
             assert_eq!(text(&session.take_output()), "ann\nsecret? ");
             assert_eq!(session.interact(b"s3\r", LONG).await.unwrap(), Pause::Ended);
             assert_eq!(text(&session.take_output()), "\nann:s3\n");
-            assert_eq!(exit(&session), Exit::Code(0));
+            assert_eq!(exit(&session), CommandExit::Code(0));
             assert_eq!(session.interact(b"more\r", LONG).await.unwrap(), Pause::Ended, "nobody listens any more");
         });
     }
@@ -67,8 +67,8 @@ fn a_conversation_goes_to_and_fro() {
 fn keys_reach_the_program_in_front() {
     block_on(async {
         let session = open(WAYS[0], shell("cat; echo after", "/".as_ref()), Capture::default());
-        assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Awaits(Awaited::Line));
-        assert_eq!(session.interact(b"one\r", LONG).await.unwrap(), Pause::Awaits(Awaited::Line));
+        assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Awaits(AwaitedInput::Line));
+        assert_eq!(session.interact(b"one\r", LONG).await.unwrap(), Pause::Awaits(AwaitedInput::Line));
         assert_eq!(text(&session.take_output()), "one\none\n");
         // The end of input.
         assert_eq!(session.interact(b"\x04", LONG).await.unwrap(), Pause::Ended);
@@ -77,7 +77,7 @@ fn keys_reach_the_program_in_front() {
         let session = open(WAYS[0], shell("sleep 1000", "/".as_ref()), Capture::default());
         assert_eq!(session.interact(b"", Duration::from_millis(300)).await.unwrap(), Pause::Busy);
         assert_eq!(session.interact(b"\x03", LONG).await.unwrap(), Pause::Ended);
-        assert_eq!(exit(&session), Exit::Signal(2));
+        assert_eq!(exit(&session), CommandExit::Signal(2));
     });
 }
 
@@ -89,13 +89,13 @@ fn a_program_that_takes_keys_waits_for_one() {
     for program in [poll, read] {
         block_on(async {
             let command =
-                Command { argv: vec!["python3".into(), "-c".into(), program.into()], ..shell("", "/".as_ref()) };
+                CommandSpec { argv: vec!["python3".into(), "-c".into(), program.into()], ..shell("", "/".as_ref()) };
             let session = open(WAYS[0], command, Capture::default());
             let pause = session.interact(b"", LONG).await.unwrap();
             if matches!(session.ending().as_deref(), Some(Err(SandboxError::Program { .. }))) {
                 return eprintln!("skipped: there is no python3");
             }
-            assert_eq!(pause, Pause::Awaits(Awaited::Key));
+            assert_eq!(pause, Pause::Awaits(AwaitedInput::Key));
             assert_eq!(session.interact(b"q", LONG).await.unwrap(), Pause::Ended);
             assert!(text(&session.take_output()).contains('q'));
         });
@@ -166,7 +166,7 @@ fn nothing_is_left_however_a_session_ends() {
                 let session = open(way, command, Capture::default());
                 match end {
                     End::Stop | End::Drop => {
-                        assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Awaits(Awaited::Line));
+                        assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Awaits(AwaitedInput::Line));
                         assert_ne!(marked(folder.path()), [0; 0], "the mark works");
                     }
                     End::Exit | End::Timeout => while session.interact(b"", LONG).await.unwrap() != Pause::Ended {},
@@ -176,10 +176,10 @@ fn nothing_is_left_however_a_session_ends() {
                     End::Stop => {
                         session.stop();
                         session.ended().await.unwrap();
-                        Exit::Cancelled
+                        CommandExit::Cancelled
                     }
-                    End::Exit => Exit::Code(4),
-                    End::Timeout => Exit::TimedOut,
+                    End::Exit => CommandExit::Code(4),
+                    End::Timeout => CommandExit::TimedOut,
                 };
                 let ending = session.ending().unwrap();
                 let finished = ending.as_ref().as_ref().unwrap();

@@ -3,16 +3,16 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use haft_sandbox::{Captured, Exit};
+use haft_sandbox::{CapturedOutput, CommandExit};
 use haft_text::{Cut, sanitise_bytes};
 
 /// How a command ended, as the rest of a sentence.
-pub(crate) fn ending(exit: Exit) -> String {
+pub(crate) fn ending(exit: CommandExit) -> String {
     match exit {
-        Exit::Code(code) => format!("exit code {code}"),
-        Exit::Signal(signal) => format!("ended by signal {signal}{}", signal_name(signal)),
-        Exit::TimedOut => "its time was over".to_owned(),
-        Exit::Cancelled => "it was ended".to_owned(),
+        CommandExit::Code(code) => format!("exit code {code}"),
+        CommandExit::Signal(signal) => format!("ended by signal {signal}{}", signal_name(signal)),
+        CommandExit::TimedOut => "its time was over".to_owned(),
+        CommandExit::Cancelled => "it was ended".to_owned(),
     }
 }
 
@@ -38,8 +38,8 @@ pub(crate) fn signal_name(signal: i32) -> &'static str {
 }
 
 /// Where the whole of an output is that was cut.
-pub(crate) fn whereabouts(name: &str, captured: &Captured) -> String {
-    let Captured { lines, bytes, spill, spill_problem, .. } = captured;
+pub(crate) fn whereabouts(name: &str, captured: &CapturedOutput) -> String {
+    let CapturedOutput { lines, bytes, spill, spill_problem, .. } = captured;
     let whole = format!("The whole {name} has {lines} lines and {bytes} bytes");
     match (spill, spill_problem) {
         (Some(path), None) => {
@@ -64,7 +64,7 @@ pub(crate) fn add_section(text: &mut String, name: &str, shown: &str) {
 }
 
 /// The last lines of an output, and how many come before them.
-pub(crate) fn last_lines(captured: &Captured, lines: usize, bytes: usize) -> (String, u64) {
+pub(crate) fn last_lines(captured: &CapturedOutput, lines: usize, bytes: usize) -> (String, u64) {
     let end = if captured.tail.is_empty() { &captured.head } else { &captured.tail };
     let whole = captured.bytes == (captured.head.len() + captured.tail.len()) as u64;
     let text =
@@ -112,16 +112,16 @@ mod tests {
 
     #[test]
     fn the_last_lines_are_the_last_ones() {
-        let captured = |text: &str| Captured {
+        let captured = |text: &str| CapturedOutput {
             head: text.into(),
             bytes: text.len() as u64,
             lines: text.lines().count() as u64,
-            ..Captured::default()
+            ..CapturedOutput::default()
         };
         assert_eq!(last_lines(&captured("a\nb\nc\n"), 2, 100), ("b\nc".to_owned(), 1));
         assert_eq!(last_lines(&captured("a\nb"), 9, 100), ("a\nb".to_owned(), 0));
         assert_eq!(last_lines(&captured("ää"), 9, 3).0, "ä", "a character is not cut");
-        assert_eq!(last_lines(&Captured::default(), 9, 100), (String::new(), 0));
+        assert_eq!(last_lines(&CapturedOutput::default(), 9, 100), (String::new(), 0));
     }
 
     #[test]

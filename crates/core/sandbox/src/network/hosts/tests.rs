@@ -7,7 +7,7 @@ fn hosts(entries: &[&str]) -> Hosts {
 }
 
 fn lists(entries: &[&str], host: &str, port: u16) -> bool {
-    Host::requested(host).is_some_and(|host| hosts(entries).list(&host, port))
+    CanonicalHost::requested(host).is_some_and(|host| hosts(entries).list(&host, port))
 }
 
 #[test]
@@ -29,8 +29,8 @@ fn a_name_in_another_script_is_its_ascii_form() {
     assert!(lists(&["BÜCHER.example"], "xn--bcher-kva.example", 443));
     // A letter that only looks the same.
     assert!(!lists(&["cr\u{430}tes.io"], "crates.io", 443));
-    assert_eq!(Host::requested("bücher.example"), None);
-    assert_eq!(Host::requested("ｃrates.io"), None);
+    assert_eq!(CanonicalHost::requested("bücher.example"), None);
+    assert_eq!(CanonicalHost::requested("ｃrates.io"), None);
 }
 
 #[test]
@@ -70,11 +70,11 @@ fn what_is_no_host_is_none() {
         "", ".", "..", "a b", "a%2eb", "a/b", "user@host", "a\0b", "[::1", "::1]", "[::1%eth0]", "a:b", "1.2.3.4.5",
         "256.1.1.1", "a..b",
     ] {
-        assert_eq!(Host::requested(host), None, "{host}");
+        assert_eq!(CanonicalHost::requested(host), None, "{host}");
     }
-    assert_eq!(Host::requested(&"a.".repeat(127)).map(|host| host.to_string().len()), Some(253));
-    assert_eq!(Host::requested(&"a.".repeat(128)), None);
-    assert_eq!(Host::requested(&"a".repeat(64)), None);
+    assert_eq!(CanonicalHost::requested(&"a.".repeat(127)).map(|host| host.to_string().len()), Some(253));
+    assert_eq!(CanonicalHost::requested(&"a.".repeat(128)), None);
+    assert_eq!(CanonicalHost::requested(&"a".repeat(64)), None);
 }
 
 #[test]
@@ -124,8 +124,8 @@ proptest! {
 
     #[test]
     fn any_text_is_a_host_or_none(text in "\\PC{0,24}") {
-        if let Some(host) = Host::requested(&text) {
-            prop_assert_eq!(Host::requested(&host.to_string()), Some(host));
+        if let Some(host) = CanonicalHost::requested(&text) {
+            prop_assert_eq!(CanonicalHost::requested(&host.to_string()), Some(host));
         }
         let _ = Hosts::parse([text]);
     }

@@ -9,10 +9,10 @@ fn head(lines: &[&str]) -> Vec<u8> {
 fn sent_on(lines: &[&str]) -> (String, String, u64) {
     let request = read(&head(lines)).unwrap();
     match request.kind {
-        Kind::Plain { head, body, .. } => {
+        ProxyRequestKind::Plain { head, body, .. } => {
             (format!("{}:{}", request.host, request.port), String::from_utf8(head).unwrap(), body)
         }
-        Kind::Tunnel => panic!("a tunnel"),
+        ProxyRequestKind::Tunnel => panic!("a tunnel"),
     }
 }
 
@@ -54,7 +54,10 @@ fn a_plain_request_is_written_anew() {
 fn connect_needs_host_and_port() {
     let tunnel = |target: &str| read(&head(&[&format!("CONNECT {target} HTTP/1.1")]));
     let request = tunnel("Example.com:443").unwrap();
-    assert_eq!((request.host.to_string().as_str(), request.port, request.kind), ("example.com", 443, Kind::Tunnel));
+    assert_eq!(
+        (request.host.to_string().as_str(), request.port, request.kind),
+        ("example.com", 443, ProxyRequestKind::Tunnel)
+    );
     assert_eq!(tunnel("[::1]:22").unwrap().port, 22);
     for target in
         ["example.com", "example.com:", "example.com:0", "example.com:99999", ":443", "::1:443", "a@b:443", "/x", "*"]
@@ -128,7 +131,7 @@ proptest! {
         let mut lines = vec![format!("POST {target} HTTP/1.1")];
         lines.extend(headers.iter().map(|(name, value)| format!("{name}: {value}")));
         let bytes = (lines.join("\r\n") + "\r\n\r\n").into_bytes();
-        if let Ok(Request { host, port, kind: Kind::Plain { head, body, .. } }) = read(&bytes) {
+        if let Ok(ProxyRequest { host, port, kind: ProxyRequestKind::Plain { head, body, .. } }) = read(&bytes) {
             let text = String::from_utf8(head).unwrap().to_ascii_lowercase();
             prop_assert_eq!(text.matches("\r\nhost:").count(), 1);
             prop_assert!(text.matches("\r\ncontent-length:").count() <= 1);
@@ -139,8 +142,8 @@ proptest! {
             let again = read(again.as_bytes()).unwrap();
             prop_assert_eq!((again.host, again.port), (host, port));
             let length = match again.kind {
-                Kind::Plain { body, .. } => Some(body),
-                Kind::Tunnel => None,
+                ProxyRequestKind::Plain { body, .. } => Some(body),
+                ProxyRequestKind::Tunnel => None,
             };
             prop_assert_eq!(length, Some(body));
         }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use haft_sandbox::Exit;
+use haft_sandbox::CommandExit;
 use haft_text::CutLimits;
 use haft_types::{Envelope, TaskPhase};
 use serde_json::{Value, json};
@@ -81,10 +81,10 @@ fn about(task: &Task, action: &str, report: &TaskReport) -> Value {
     });
     if let Some(Ok(finished)) = task.ending().as_deref() {
         match finished.exit {
-            Exit::Code(code) => data["exit_code"] = code.into(),
-            Exit::Signal(signal) => data["signal"] = signal.into(),
-            Exit::TimedOut => data["timed_out"] = true.into(),
-            Exit::Cancelled => {}
+            CommandExit::Code(code) => data["exit_code"] = code.into(),
+            CommandExit::Signal(signal) => data["signal"] = signal.into(),
+            CommandExit::TimedOut => data["timed_out"] = true.into(),
+            CommandExit::Cancelled => {}
         }
     }
     if let Some(file) = &report.output {

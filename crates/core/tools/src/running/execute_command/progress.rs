@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use haft_sandbox::{Awaited, Live};
+use haft_sandbox::{AwaitedInput, LiveCommand};
 use haft_text::CutLimits;
-use haft_tool::Progress;
+use haft_tool::CallProgress;
 
 /// How often a command is looked at.
 pub(super) const GLANCE: Duration = Duration::from_millis(500);
@@ -19,7 +19,7 @@ pub(super) struct Watcher {
     shown: Instant,
     bytes: u64,
     /// What it waited for when it was last looked at.
-    pub(super) awaits: Option<Awaited>,
+    pub(super) awaits: Option<AwaitedInput>,
 }
 
 impl Watcher {
@@ -29,7 +29,7 @@ impl Watcher {
     }
 
     /// Shows what is new, if it is time.
-    pub(super) fn look(&mut self, live: &Live, progress: &dyn Progress) {
+    pub(super) fn look(&mut self, live: &LiveCommand, progress: &dyn CallProgress) {
         let bytes = live.bytes();
         let quiet = bytes == self.bytes;
         self.bytes = bytes;

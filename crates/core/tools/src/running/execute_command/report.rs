@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use haft_sandbox::{Aftermath, Awaited, Captured, Exit, Finished};
+use haft_sandbox::{Aftermath, AwaitedInput, CapturedOutput, CommandExit, FinishedCommand};
 use haft_text::{Cut, CutLimits};
 use haft_types::{Envelope, ToolError, ToolStatus};
 use serde_json::{Value, json};
@@ -17,24 +17,24 @@ use crate::running::words::{millis, section, signal_name, whereabouts};
 const DATA: CutLimits = CutLimits { lines: 200, bytes: 8 * 1024 };
 
 /// A command that ran.
-pub(super) struct Ran {
-    pub(super) finished: Finished,
+pub(super) struct CommandRun {
+    pub(super) finished: FinishedCommand,
     pub(super) command: String,
     pub(super) cwd: String,
     pub(super) timeout: Duration,
     /// What it waited for when it was last looked at.
-    pub(super) awaited: Option<Awaited>,
+    pub(super) awaited: Option<AwaitedInput>,
 }
 
 /// The envelope, and whether it names spill files, which then have to stay.
-pub(super) struct Report {
+pub(super) struct CommandReport {
     pub(super) envelope: Envelope,
     pub(super) names_files: bool,
 }
 
-impl Ran {
-    pub(super) fn report(&self, limits: CutLimits) -> Report {
-        let Finished { stdout, stderr, aftermath, .. } = &self.finished;
+impl CommandRun {
+    pub(super) fn report(&self, limits: CutLimits) -> CommandReport {
+        let FinishedCommand { stdout, stderr, aftermath, .. } = &self.finished;
         let (out, err) = share(stdout, stderr, limits);
         let (headline, error) = self.verdict();
         let mut text = headline;
@@ -64,18 +64,18 @@ impl Ran {
             envelope.status = ToolStatus::Error;
             envelope.error = Some(error);
         }
-        Report { envelope, names_files }
+        CommandReport { envelope, names_files }
     }
 
     /// What to do instead, when the command wanted somebody to type.
     fn hint(&self) -> Option<&'static str> {
-        let Finished { exit, stdout, stderr, .. } = &self.finished;
+        let FinishedCommand { exit, stdout, stderr, .. } = &self.finished;
         match exit {
-            Exit::Code(0) | Exit::Cancelled => None,
-            Exit::TimedOut => self.awaited.map(|_| {
+            CommandExit::Code(0) | CommandExit::Cancelled => None,
+            CommandExit::TimedOut => self.awaited.map(|_| {
                 "It was waiting for input at a terminal that nobody can type at. Use `session_start` and type there, or give the answers as options."
             }),
-            Exit::Code(_) | Exit::Signal(_) => {
+            CommandExit::Code(_) | CommandExit::Signal(_) => {
                 let wanted = [stdout, stderr].into_iter().any(|stream| wants_terminal(&stream.text(DATA).text));
                 wanted.then_some(
                     "It seems to want a terminal or an answer, and has neither. Use `session_start` and type there, or give the answers as options.",
@@ -87,18 +87,18 @@ impl Ran {
     /// The first line, and the error if it is one.
     fn verdict(&self) -> (String, Option<ToolError>) {
         let (headline, code, message) = match self.finished.exit {
-            Exit::Code(0) => return ("Exit code 0.".to_owned(), None),
-            Exit::Code(code) => (format!("Exit code {code}."), "exit_status", format!("exit status {code}")),
-            Exit::Signal(signal) => {
+            CommandExit::Code(0) => return ("Exit code 0.".to_owned(), None),
+            CommandExit::Code(code) => (format!("Exit code {code}."), "exit_status", format!("exit status {code}")),
+            CommandExit::Signal(signal) => {
                 let name = signal_name(signal);
                 (format!("Ended by signal {signal}{name}."), "signal", format!("ended by signal {signal}{name}"))
             }
-            Exit::TimedOut => {
+            CommandExit::TimedOut => {
                 let seconds = self.timeout.as_secs();
                 let headline = format!("Timed out after {seconds} s; it and everything it started were ended.");
                 (headline, "timed_out", format!("timed out after {seconds} s; raise `timeout` if it needs longer"))
             }
-            Exit::Cancelled => {
+            CommandExit::Cancelled => {
                 let headline = "Cancelled; it and everything it started were ended.".to_owned();
                 (headline, "cancelled", "cancelled by the user".to_owned())
             }
@@ -107,13 +107,13 @@ impl Ran {
     }
 
     fn data(&self, names_files: bool, truncated: bool) -> Value {
-        let Finished { exit, stdout, stderr, duration, .. } = &self.finished;
+        let FinishedCommand { exit, stdout, stderr, duration, .. } = &self.finished;
         let mut data = json!({ "command": self.command, "cwd": self.cwd });
         match exit {
-            Exit::Code(code) => data["exit_code"] = (*code).into(),
-            Exit::Signal(signal) => data["signal"] = (*signal).into(),
-            Exit::TimedOut => data["timed_out"] = true.into(),
-            Exit::Cancelled => data["cancelled"] = true.into(),
+            CommandExit::Code(code) => data["exit_code"] = (*code).into(),
+            CommandExit::Signal(signal) => data["signal"] = (*signal).into(),
+            CommandExit::TimedOut => data["timed_out"] = true.into(),
+            CommandExit::Cancelled => data["cancelled"] = true.into(),
         }
         data["stdout"] = stdout.text(DATA).text.into();
         data["stderr"] = stderr.text(DATA).text.into();
@@ -136,7 +136,7 @@ impl Ran {
 }
 
 /// Both streams within the limits: what one does not need the other may have, and neither gets less than half.
-fn share(stdout: &Captured, stderr: &Captured, limits: CutLimits) -> (Cut, Cut) {
+fn share(stdout: &CapturedOutput, stderr: &CapturedOutput, limits: CutLimits) -> (Cut, Cut) {
     let (out, err) = (stdout.text(limits), stderr.text(limits));
     let (out_size, err_size) = (size(&out), size(&err));
     let rest = |all: usize, other: usize| all.saturating_sub(other).max(all / 2);

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use haft_sandbox::{Awaited, Captured, Exit, Pause, TypeError};
+use haft_sandbox::{AwaitedInput, CapturedOutput, CommandExit, Pause, TypeError};
 use haft_text::CutLimits;
 use haft_types::Envelope;
 use serde_json::json;
 
-use crate::failure::{Coded, Failure};
-use crate::running::Session;
+use crate::failure::{Coded, ToolFailure};
+use crate::running::PtySession;
 use crate::running::words::{ending, section, span, whereabouts};
 
 /// What is kept as data; later rounds keep fewer lines still.
@@ -16,15 +16,15 @@ const DATA: CutLimits = CutLimits { lines: 200, bytes: 8 * 1024 };
 
 /// How a session stands after it was spoken to.
 pub(crate) struct Spoken<'a> {
-    session: &'a Session,
+    session: &'a PtySession,
     pause: Pause,
     waited: Duration,
-    output: Captured,
+    output: CapturedOutput,
 }
 
 impl<'a> Spoken<'a> {
     /// Takes what the session wrote since the last time.
-    pub(crate) fn new(session: &'a Session, pause: Pause, waited: Duration) -> Self {
+    pub(crate) fn new(session: &'a PtySession, pause: Pause, waited: Duration) -> Self {
         Self { session, pause, waited, output: session.terminal.take_output() }
     }
 
@@ -38,17 +38,17 @@ impl<'a> Spoken<'a> {
 
     /// The result. A command that could not be run is a failure, one that ended with another status than 0 is none: what it
     /// did is in the output, as it would be for a person at the terminal.
-    pub(crate) fn envelope(&self, limits: CutLimits) -> Result<Envelope, Failure> {
+    pub(crate) fn envelope(&self, limits: CutLimits) -> Result<Envelope, ToolFailure> {
         let id = self.session.id();
         let ended = self.session.terminal.ending();
         let mut data = json!({ "session_id": id, "state": if ended.is_some() { "ended" } else { "running" } });
         let mut text = match ended.as_deref() {
-            Some(Err(error)) => return Err(Failure::new("cannot_run", error.to_string())),
+            Some(Err(error)) => return Err(ToolFailure::new("cannot_run", error.to_string())),
             Some(Ok(finished)) => {
                 match finished.exit {
-                    Exit::Code(code) => data["exit_code"] = code.into(),
-                    Exit::Signal(signal) => data["signal"] = signal.into(),
-                    Exit::TimedOut | Exit::Cancelled => {}
+                    CommandExit::Code(code) => data["exit_code"] = code.into(),
+                    CommandExit::Signal(signal) => data["signal"] = signal.into(),
+                    CommandExit::TimedOut | CommandExit::Cancelled => {}
                 }
                 format!("Session {id} has ended: {}.", ending(finished.exit))
             }
@@ -56,9 +56,9 @@ impl<'a> Spoken<'a> {
         };
         if let (Pause::Awaits(what), None) = (self.pause, &ended) {
             data["awaits"] = match what {
-                Awaited::Line => "line",
-                Awaited::Hidden => "hidden",
-                Awaited::Key => "key",
+                AwaitedInput::Line => "line",
+                AwaitedInput::Hidden => "hidden",
+                AwaitedInput::Key => "key",
             }
             .into();
         }
@@ -85,11 +85,11 @@ impl<'a> Spoken<'a> {
 
     fn headline(&self, id: &str) -> String {
         match self.pause {
-            Pause::Awaits(Awaited::Line) => format!("Session {id} waits for a line of input."),
-            Pause::Awaits(Awaited::Hidden) => {
+            Pause::Awaits(AwaitedInput::Line) => format!("Session {id} waits for a line of input."),
+            Pause::Awaits(AwaitedInput::Hidden) => {
                 format!("Session {id} waits for input it does not show, such as a password.")
             }
-            Pause::Awaits(Awaited::Key) => {
+            Pause::Awaits(AwaitedInput::Key) => {
                 format!("Session {id} waits for input (it reads each key as it is typed, as line editors do).")
             }
             Pause::Quiet => format!("Session {id} is running and quiet."),

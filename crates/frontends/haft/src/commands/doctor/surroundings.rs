@@ -6,7 +6,7 @@ use std::time::Duration;
 use haft_agent::config::Config;
 use haft_agent::{Places, set_up_sandbox};
 use haft_model::{Client, RetryConfig};
-use haft_sandbox::{Capture, Command, Exit, SandboxMode};
+use haft_sandbox::{Capture, CommandExit, CommandSpec, SandboxMode};
 use haft_store::{Check, CheckHealth};
 use haft_types::{PermissionMode, SandboxLayer};
 use tokio_util::sync::CancellationToken;
@@ -65,11 +65,11 @@ pub(super) async fn commands() -> Check {
     const NAME: &str = "commands";
     let run = async {
         let supervisor = wiring::environment().supervisor();
-        let command = Command::shell("exit 7", std::env::temp_dir()).timeout(PATIENCE);
+        let command = CommandSpec::shell("exit 7", std::env::temp_dir()).timeout(PATIENCE);
         anyhow::Ok(supervisor.run(&command, &Capture::default(), &CancellationToken::new()).await?.exit)
     };
     match run.await {
-        Ok(Exit::Code(7)) => Check::new(NAME, CheckHealth::Ok, "commands run under their supervisor"),
+        Ok(CommandExit::Code(7)) => Check::new(NAME, CheckHealth::Ok, "commands run under their supervisor"),
         Ok(other) => Check::new(NAME, CheckHealth::Warning, format!("a command that exits with 7 ended as {other:?}")),
         Err(error) => Check::new(NAME, CheckHealth::Warning, format!("commands cannot be run: {error:#}")),
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use haft_agent::Places;
 use haft_sandbox::{
-    Capture, Command, Confined, Exit as Ending, Finding, Network, Outcome, PROBE_ARG, Policy, ProbeKind, Site,
-    Supervisor, Way,
+    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, Finding, Network, PROBE_ARG, ProbeKind,
+    ProbeOutcome, ProbeSite, SandboxPolicy, Supervisor,
 };
 use haft_text::CutLimits;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::sandbox::SandboxTestArgs;
-use crate::exit::Exit;
+use crate::exit::ProcessExit;
 use crate::{output, wiring};
 
 /// All attempts together take seconds; a machine may be slow.
@@ -28,7 +28,7 @@ const OUTPUT: CutLimits = CutLimits { lines: 100_000, bytes: 16 << 20 };
 /// What came of the attempts in one layer.
 #[derive(Debug, Serialize)]
 struct SandboxTest {
-    layer: Way,
+    layer: ConfinementMethod,
     /// Why it cannot be had here, if it cannot.
     unavailable: Option<String>,
     /// Attempts that were refused, as they should be.
@@ -50,41 +50,41 @@ impl SandboxTest {
 }
 
 /// Succeeds when no attempt succeeds in namespaces. Landlock is known to leave some open.
-pub(super) fn run(args: &SandboxTestArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &SandboxTestArgs) -> anyhow::Result<ProcessExit> {
     let (places, _) = crate::commands::configuration(&args.common)?;
     let tested = wiring::runtime()?.block_on(async {
         let mut tested = Vec::new();
-        for way in [Way::Namespace, Way::Landlock] {
-            tested.push(test(&places, way).await?);
+        for method in [ConfinementMethod::Namespace, ConfinementMethod::Landlock] {
+            tested.push(test(&places, method).await?);
         }
         anyhow::Ok(tested)
     })?;
-    let ok = tested.iter().any(|tested| tested.layer == Way::Namespace && tested.holds());
+    let ok = tested.iter().any(|tested| tested.layer == ConfinementMethod::Namespace && tested.holds());
     if args.json {
         output::print_json(&json!({ "ok": ok, "layers": tested }))?;
     } else {
         output::print(&haft_text::sanitise(&tested.iter().map(as_text).collect::<String>()))?;
     }
-    Ok(if ok { Exit::Completed } else { Exit::Failed })
+    Ok(if ok { ProcessExit::Completed } else { ProcessExit::Failed })
 }
 
-async fn test(places: &Places, way: Way) -> anyhow::Result<SandboxTest> {
+async fn test(places: &Places, method: ConfinementMethod) -> anyhow::Result<SandboxTest> {
     // Not in `/tmp`, which is another one inside: what is not to be reached must be there.
     DirBuilder::new().recursive(true).mode(0o700).create(&places.cache)?;
     let folder = tempfile::Builder::new().prefix("sandbox-test-").tempdir_in(&places.cache)?;
     let root = folder.path().canonicalize()?;
-    let mut site = Site::prepare(&root.join("site"))?;
+    let mut site = ProbeSite::prepare(&root.join("site"))?;
     let program = std::env::current_exe()?;
     let policy = policy(&root, &site, &program)?;
-    let command = Command {
-        argv: vec![program.clone().into(), PROBE_ARG.into(), site.ground_file().into()],
+    let command = CommandSpec {
+        argv: vec![program.clone().into(), PROBE_ARG.into(), site.targets_file().into()],
         env: wiring::environment().child_environment(),
-        ..Command::shell("", site.ground().project.clone())
+        ..CommandSpec::shell("", site.targets().project.clone())
     };
-    let command = command.timeout(PATIENCE).confined(Some(Arc::new(Confined { way, policy })));
+    let command = command.timeout(PATIENCE).confined(Some(Arc::new(ConfinementSpec { method, policy })));
     let capture = Capture { limits: OUTPUT, ..Capture::default() };
     let mut tested = SandboxTest {
-        layer: way,
+        layer: method,
         unavailable: None,
         refused: 0,
         worked: 0,
@@ -93,7 +93,7 @@ async fn test(places: &Places, way: Way) -> anyhow::Result<SandboxTest> {
         noticed: Vec::new(),
     };
     match Supervisor::new(&program).run(&command, &capture, &CancellationToken::new()).await {
-        Ok(finished) if finished.exit == Ending::Code(0) => {
+        Ok(finished) if finished.exit == CommandExit::Code(0) => {
             for line in finished.stdout.text(OUTPUT).text.lines().filter(|line| !line.is_empty()) {
                 tested.add(serde_json::from_str(line)?);
             }
@@ -112,26 +112,26 @@ async fn test(places: &Places, way: Way) -> anyhow::Result<SandboxTest> {
 impl SandboxTest {
     fn add(&mut self, finding: Finding) {
         match (finding.kind, finding.outcome) {
-            (_, Outcome::NotApplicable) => {}
-            (ProbeKind::Escape, Outcome::Refused) => self.refused += 1,
-            (ProbeKind::Escape, Outcome::Succeeded) => self.open.push(finding),
-            (ProbeKind::Control, Outcome::Succeeded) => self.worked += 1,
-            (ProbeKind::Control, Outcome::Refused) => self.closed.push(finding),
+            (_, ProbeOutcome::NotApplicable) => {}
+            (ProbeKind::Escape, ProbeOutcome::Refused) => self.refused += 1,
+            (ProbeKind::Escape, ProbeOutcome::Succeeded) => self.open.push(finding),
+            (ProbeKind::Control, ProbeOutcome::Succeeded) => self.worked += 1,
+            (ProbeKind::Control, ProbeOutcome::Refused) => self.closed.push(finding),
         }
     }
 }
 
 /// A policy like that of every command, about the place where the attempts are made.
-fn policy(root: &Path, site: &Site, program: &Path) -> anyhow::Result<Policy> {
+fn policy(root: &Path, site: &ProbeSite, program: &Path) -> anyhow::Result<SandboxPolicy> {
     for folder in ["tmp", "notes"] {
         DirBuilder::new().mode(0o700).create(root.join(folder))?;
     }
-    let ground = site.ground();
+    let targets = site.targets();
     let mut hidden = haft_sandbox::secret_places(None);
     hidden.push(root.join("notes"));
-    hidden.extend(ground.secret.parent().map(Path::to_owned));
-    Ok(Policy {
-        projects: vec![ground.project.clone()],
+    hidden.extend(targets.secret.parent().map(Path::to_owned));
+    Ok(SandboxPolicy {
+        projects: vec![targets.project.clone()],
         writable: Vec::new(),
         hidden,
         // The program that makes the attempts must be found inside, and what they are made on.
@@ -145,8 +145,8 @@ fn policy(root: &Path, site: &Site, program: &Path) -> anyhow::Result<Policy> {
 
 fn as_text(tested: &SandboxTest) -> String {
     let layer = match tested.layer {
-        Way::Namespace => "namespace",
-        Way::Landlock => "landlock",
+        ConfinementMethod::Namespace => "namespace",
+        ConfinementMethod::Landlock => "landlock",
     };
     if let Some(why) = &tested.unavailable {
         return format!("{layer}: cannot be had: {why}\n");

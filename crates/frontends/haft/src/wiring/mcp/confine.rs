@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use haft_agent::{Places, set_up_sandbox};
 use haft_mcp::Confines;
-use haft_sandbox::{Confined, Sandbox, SandboxConfig};
+use haft_sandbox::{ConfinementSpec, Sandbox, SandboxConfig};
 use haft_types::PermissionMode;
 use tokio::sync::OnceCell;
 
@@ -20,7 +20,7 @@ pub(super) struct OwnSandbox {
 
 #[async_trait]
 impl Confines for OwnSandbox {
-    async fn confined(&self) -> Result<Arc<Confined>, String> {
+    async fn confined(&self) -> Result<Arc<ConfinementSpec>, String> {
         let projects = || vec![self.project.clone()];
         // Only `yolo` makes a difference, and what the user says of a server counts more.
         let set_up = || set_up_sandbox(&self.places, &self.config, PermissionMode::Ask, projects());

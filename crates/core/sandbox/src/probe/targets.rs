@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Where everything is that attempts are made on. [`Site`](super::Site) makes one.
+/// Where everything is that attempts are made on. [`ProbeSite`](super::Site) makes one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ground {
+pub struct ProbeTargets {
     /// The project: writable but for what is protected in it. It has a `.git` and a `.vscode` and no `.haft` or `.mcp.json`.
     pub project: PathBuf,
     /// A folder that may not be written, with a `file` and a `folder` in it. The user owns it.
@@ -36,7 +36,7 @@ pub struct Ground {
     pub mark: String,
 }
 
-impl Ground {
+impl ProbeTargets {
     pub(super) fn outside_file(&self) -> PathBuf {
         self.outside.join("file")
     }
